@@ -95,7 +95,7 @@ def _snake(member: int, factors: Factors) -> Factors:
         digits.append(member % factor)
         member //= factor
     digits.reverse()
-    turned = []
+    turned: list[int] = []
     for at, (digit, factor) in enumerate(zip(digits, factors, strict=True)):
         # A row runs backwards when an odd number of steps was made on the sides outside it.
         backwards = sum(turned) % 2 if at else 0

@@ -187,6 +187,6 @@ def _check_batch(case: Case) -> None:
     if case.batch % ways:
         near = max(case.batch // ways, 1) * ways
         raise MeshError(
-            f"batch {case.batch} does not divide by dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} microbatches; "
-            f"a multiple of {ways} fits, like {near}"
+            f"batch {case.batch} does not divide by dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} "
+            f"microbatches; a multiple of {ways} fits, like {near}"
         )
