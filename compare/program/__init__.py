@@ -1,0 +1,1 @@
+"""The compiled program: made by libtpu, read from its text."""
