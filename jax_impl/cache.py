@@ -1,0 +1,69 @@
+"""Keys and values of every position so far: cache in, cache out, in place."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jax_impl.layout import Layout
+from meshes.case import Case
+
+CACHE_DIMS = "_ stages batch _ kv_heads"
+"""Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
+
+Piece = Float[Array, "stages batch seq kv_heads head_dim"]
+
+
+class Cache(NamedTuple):
+    """Stage s keeps microbatch i in slot (i + s) mod slots, so that one slot number serves all stages in a tick."""
+
+    k: Float[Array, "entries stages batch length width"]
+    v: Float[Array, "entries stages batch length width"]
+
+
+def cache_shape(case: Case) -> tuple[int, ...]:
+    entries = case.model.layers // case.mesh.pp * case.microbatches
+    width = case.model.kv_heads * case.model.head_dim
+    return (entries, case.mesh.pp, case.batch // case.microbatches, case.cache_length, width)
+
+
+def write(
+    cache: Cache,
+    k: Piece,
+    v: Piece,
+    *,
+    entry: Int[Array, ""],
+    position: Int[Array, ""],
+    active: Bool[Array, "stages"],
+    layout: Layout,
+) -> Cache:
+    """The cache with `k` and `v` from `position` on; stages that are not active keep theirs.  No collective."""
+    return Cache(*(_write(old, new, entry, position, active, layout) for old, new in zip(cache, (k, v), strict=True)))
+
+
+def _write(
+    old: Array, new: Array, entry: Array, position: Array, active: Array, layout: Layout
+) -> Float[Array, "entries stages batch length width"]:
+    stages, batch, seq, heads, head_dim = new.shape
+    piece = new.reshape(1, stages, batch, seq, heads * head_dim)
+    at = (entry, 0, 0, position, 0)
+    if stages > 1:
+        kept = jax.lax.dynamic_slice(old, at, piece.shape)
+        piece = jnp.where(active[:, None, None, None], piece, kept)
+    piece = layout.place(piece, CACHE_DIMS)
+    return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)
+
+
+def read(cache: Cache, *, entry: Int[Array, ""], layout: Layout) -> tuple[Piece, Piece]:
+    """The keys and values of one layer and microbatch, all positions.  No collective."""
+    k, v = (_read(kept, entry, layout) for kept in cache)
+    return k, v
+
+
+def _read(kept: Array, entry: Array, layout: Layout) -> Piece:
+    model = layout.case.model
+    piece = jax.lax.dynamic_index_in_dim(kept, entry, keepdims=False)
+    return layout.place(
+        piece.reshape(*piece.shape[:-1], model.kv_heads, model.head_dim), "stages batch _ kv_heads head_dim"
+    )

@@ -1,0 +1,92 @@
+"""Where arrays live: the one file of this twin that touches JAX's sharding API."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float, Int, Shaped
+from meshes.case import Case
+from meshes.dims import axes_of
+from meshes.weights import dim_sizes
+
+DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
+
+MAX_RANK = 5
+"""PyTorch/XLA cannot shard a tensor of more dims; the twins pin the same tensors, so neither does."""
+
+
+class LayoutError(ValueError):
+    """An array that this layout cannot place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Places arrays: names of dims in, sharded arrays out.  Style is here, not in the model."""
+
+    case: Case
+    mesh: AbstractMesh | Mesh
+
+    @classmethod
+    def abstract(cls, case: Case) -> Self:
+        """A mesh of no devices: programs are traced for logical ids 0, 1, …, row-major over the axes."""
+        sizes = case.mesh.axes
+        return cls(case, AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes)))
+
+    @classmethod
+    def on_devices(cls, case: Case) -> Self:
+        """A mesh of this process's devices, in order of id."""
+        sizes = case.mesh.axes
+        there, needed = jax.devices(), case.mesh.num_devices
+        if len(there) < needed:
+            raise LayoutError(f"mesh {case.mesh.name} needs {needed} devices; here are {len(there)}")
+        return cls(case, jax.make_mesh(tuple(sizes.values()), tuple(sizes), devices=there[:needed],
+                                       axis_types=(AxisType.Auto,) * len(sizes)))  # fmt: skip
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        return jnp.dtype(DTYPES[self.case.dtype])
+
+    def sharding(self, dims: str) -> NamedSharding:
+        """The sharding of an array with these dims, `_` for one that is never split."""
+        axes = axes_of(dims, rules=self.case.plan.rules)
+        if len(axes) > MAX_RANK:
+            raise LayoutError(f"{dims!r} names {len(axes)} dims; an array is sharded over at most {MAX_RANK}")
+        return NamedSharding(self.mesh, PartitionSpec(*axes))
+
+    def param(self, dims: str) -> nnx.Param:
+        """A weight with these dims, zero until it is loaded; traced, it costs no memory."""
+        sizes = dim_sizes(self.case)
+        return nnx.Param(jnp.zeros([sizes[dim] for dim in dims.split()], self.dtype), dims=dims)
+
+    def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
+        """Pin an activation's sharding.  Collectives appear where two pins disagree."""
+        if x.ndim != len(dims.split()):
+            raise LayoutError(f"{dims!r} names {len(dims.split())} dims; the array has {x.ndim}")
+        return jax.lax.with_sharding_constraint(x, self.sharding(dims))
+
+    def shift(self, state: Shaped[Array, "stages batch seq embed"]) -> Shaped[Array, "stages batch seq embed"]:
+        """Each stage's state to the next stage: one collective-permute over `pp`; the first stage receives zeros.
+
+        Written as a pad, which sends nothing from the last stage; a roll wraps around.
+        """
+        if self.case.mesh.pp == 1:
+            return state
+        with jax.named_scope("pipeline.shift"):
+            moved = jax.lax.pad(state, jnp.zeros((), state.dtype), [(1, -1, 0)] + [(0, 0, 0)] * (state.ndim - 1))
+            return self.place(moved, "stages batch seq embed")
+
+    def sample(self, logits: Float[Array, "slots stages batch vocab"]) -> Int[Array, "slots stages batch"]:
+        """The greedy choice: two all-gathers over `tp`, of each shard's best value and of its id."""
+        with jax.named_scope("sample"):
+            return self.place(jnp.argmax(logits, axis=-1).astype(jnp.int32), "slots stages batch")
+
+    def collect(self, chosen: Int[Array, "slots stages batch"]) -> Int[Array, "slots batch"]:
+        """The last stage's ids, on every stage: a masked sum, one all-reduce over `pp`."""
+        if self.case.mesh.pp == 1:
+            return chosen[:, 0]
+        with jax.named_scope("pipeline.collect"):
+            last = jnp.arange(chosen.shape[1]) == chosen.shape[1] - 1
+            return self.place(jnp.sum(jnp.where(last[:, None], chosen, 0), axis=1), "slots batch")

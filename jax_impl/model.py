@@ -1,0 +1,82 @@
+"""The decoder: embedding, layers in stages, head."""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from jax_impl.cache import Cache
+from jax_impl.layers import Layer, Norm, Stream, Turn
+from jax_impl.layout import Layout
+
+
+class Embedding(nnx.Module):
+    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard."""
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.table = layout.param("vocab embed")
+
+    @jax.named_scope("embed")
+    def __call__(self, tokens: Int[Array, "slots batch seq"]) -> Float[Array, "slots batch seq embed"]:
+        return self.layout.place(jnp.take(self.table[...], tokens, axis=0, mode="clip"), "slots batch seq embed")
+
+
+class Head(nnx.Module):
+    """Scores of the vocabulary, split over `tp`.  No collective: `embed` is whole, and so is each shard's score."""
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.table = layout.param("embed vocab")
+
+    def __call__(self, x: Float[Array, "slots stages batch embed"]) -> Float[Array, "slots stages batch vocab"]:
+        return scores(x, self.table[...], layout=self.layout)
+
+
+@jax.named_scope("head")
+def scores(
+    x: Float[Array, "slots stages batch embed"], table: Float[Array, "embed vocab"], *, layout: Layout
+) -> Float[Array, "slots stages batch vocab"]:
+    return layout.place(jnp.einsum("mzbd,dv->mzbv", x, table), "slots stages batch vocab")
+
+
+class Decoder(nnx.Module):
+    """A Llama 3 decoder; `layers` holds the weights of all layers of all stages."""
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.embedding = Embedding(layout)
+        self.layers = Layer(layout)
+        self.norm = Norm(layout, dims="embed")
+        # A tied head is the embedding transposed: one weight, two uses.
+        self.head = None if layout.case.model.tied else Head(layout)
+
+    def run_layers(self, x: Stream, cache: Cache, *, turn: Turn) -> tuple[Stream, Cache]:
+        """The layers of one stage, on all stages at once."""
+        case = self.layout.case
+        form, stacked = nnx.split(self.layers)
+
+        def run(carry: tuple[Stream, Cache], at: tuple[nnx.State, Array]) -> tuple[tuple[Stream, Cache], None]:
+            weights, layer = at
+            entry = layer * case.microbatches + turn.slot
+            return nnx.merge(form, weights)(*carry, entry=entry, turn=turn), None
+
+        return loop(run, (x, cache), (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
+
+    def logits(self, x: Float[Array, "slots stages batch embed"]) -> Float[Array, "slots stages batch vocab"]:
+        """Every stage scores what it holds; only the last one's is the answer."""
+        x = self.norm(x)
+        if self.head is None:
+            return scores(x, self.embedding.table[...].T, layout=self.layout)
+        return self.head(x)
+
+
+def loop(run, carry, along, *, form: str):  # type: ignore[no-untyped-def]
+    """`jax.lax.scan(run, carry, along)`, or the same steps written one after the other (`form` of a `Case`)."""
+    if form == "scan":
+        return jax.lax.scan(run, carry, along)
+    made = []
+    for at in range(jax.tree.leaves(along)[0].shape[0]):
+        carry, one = run(carry, jax.tree.map(lambda each, at=at: each[at], along))
+        made.append(one)
+    return carry, jax.tree.map(lambda *each: jnp.stack(each), *made)
