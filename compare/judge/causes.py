@@ -1,0 +1,161 @@
+"""Why bytes are there that nobody needed: one table, cause → test → sentence → remedy.
+
+`INFLATED` is in peeling order, `INDUCED` in the order of judgement.  The report, the docs and the
+remedies read this table; definitions are in docs/definitions.md, section 4.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from compare.judge import measures
+from compare.judge.contract import ContractRow
+from compare.judge.shares import CACHE, WEIGHT, Share, is_float
+
+KIBIBYTE = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inflated:
+    """More of something that the plan asks for."""
+
+    name: str
+    measure: Callable[[Share, ContractRow], Fraction] | None
+    """`None` where the judge counts over all shares of a row: see `verdict`."""
+    sentence: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Induced:
+    """Something that the plan does not ask for."""
+
+    name: str
+    holds: Callable[[Share], bool]
+    sentence: str
+    remedy: str
+
+
+INFLATED = (
+    Inflated(
+        name="wrap", measure=measures.wrap,
+        sentence="the last stage sends its state back to the first, which overwrites it",
+        remedy="shift by padding instead of rolling, so that only forward pairs remain",
+    ),
+    Inflated(
+        name="bubble", measure=None,
+        sentence="stages that have nothing to do in the pipeline's first and last ticks communicate all the same",
+        remedy="more microbatches make the share smaller; a stage-active `cond` removes it",
+    ),
+    Inflated(
+        name="replicated", measure=measures.replicated,
+        sentence="devices that do not need the result compute and communicate it too",
+        remedy="guard it with the stage's index, or accept it: it costs no time while the others wait",
+    ),
+    Inflated(
+        name="dtype", measure=measures.dtype,
+        sentence="the elements on the wire are wider than the model's",
+        remedy="convert to the model's dtype before the collective, not after it",
+    ),
+    Inflated(
+        name="padding", measure=measures.padding,
+        sentence="a dim that its shards do not divide was rounded up, and the rounding travels too",
+        remedy="choose a number of shards that divides the dim",
+    ),
+    Inflated(
+        name="windowed-einsum", measure=measures.windowed,
+        sentence="the compiler overlaps a matmul with permutes, and sends more hops than the gather or scatter needs",
+        remedy="none in the program: it is the compiler's; a threshold flag of XLA switches the form off",
+    ),
+    Inflated(
+        name="other", measure=None,
+        sentence="it serves the plan, and sends more than the plan asks, for no reason that is known here",
+        remedy="read the HLO line",
+    ),
+)  # fmt: skip
+
+_MOVES = ("all-to-all", "ragged-all-to-all", "collective-permute")
+_GATHERS = ("all-gather", "all-reduce", "reduce-scatter")
+
+INDUCED = (
+    Induced(
+        name="loop-predicate",
+        holds=lambda share: share.operand.steers_loop or share.operand.dtype == "pred",
+        sentence="devices agree on whether a loop or branch goes on",
+        remedy="make the loop's bound a constant of the program",
+    ),
+    Induced(
+        name="compiler-sync",
+        holds=lambda share: share.collective.payload_bytes <= KIBIBYTE and not share.collective.from_parameters,
+        sentence="a few bytes that depend on no input: the compiler lines devices up",
+        remedy="none: it is the compiler's",
+    ),
+    Induced(
+        name="weight-gather",
+        holds=lambda share: WEIGHT in share.roles,
+        sentence="a weight that the plan keeps split is moved between devices before it is used",
+        remedy="pin the activations on both sides of the matmul, so that the split weight is used in place",
+    ),
+    Induced(
+        name="cache-gather",
+        holds=lambda share: CACHE in share.roles,
+        sentence="the cache that the plan keeps split is moved between devices before it is used",
+        remedy="pin what is read from the cache, and update it in a form that keeps the split dim whole",
+    ),
+    Induced(
+        name="logits-gather",
+        holds=lambda share: share.operand.scope in ("head", "sample") and is_float(share.operand.dtype),
+        sentence="whole logits travel, where the winner of each shard would do",
+        remedy="pin the logits over the vocabulary, and choose the winner of each shard first",
+    ),
+    Induced(
+        name="output-replication",
+        holds=lambda share: share.collective.reaches_root,
+        sentence="an output of the program is made whole on every device",
+        remedy="give the output the sharding that it has inside the program",
+    ),
+    Induced(
+        name="layout-change",
+        holds=lambda share: share.collective.kind in _MOVES,
+        sentence="a tensor changes from one split to another between two operations that disagree",
+        remedy="pin both operations to one split",
+    ),
+    Induced(
+        name="full-replication",
+        holds=lambda share: share.every_axis,
+        sentence="a tensor is made whole on every device of the mesh",
+        remedy="pin it; or write the operation so that it keeps the split dim apart (no merge of split dims)",
+    ),
+    Induced(
+        name="activation-gather",
+        holds=lambda share: share.collective.kind in _GATHERS,
+        sentence="a split activation is made whole along an axis that the plan keeps split",
+        remedy="pin it; or write the operation so that it keeps the split dim apart (no merge of split dims)",
+    ),
+    Induced(
+        name="other",
+        holds=lambda share: True,
+        sentence="it serves nothing in the plan, for no reason that is known here",
+        remedy="read the HLO line",
+    ),
+)  # fmt: skip
+
+
+def induced_cause(share: Share) -> str:
+    """The first cause of the table that holds."""
+    return next(cause.name for cause in INDUCED if cause.holds(share))
+
+
+def sentence(cause: str, *, induced: bool) -> str:
+    """What a cause means, for a reader."""
+    return _find(cause, induced=induced).sentence
+
+
+def remedy(cause: str, *, induced: bool) -> str:
+    """What usually removes it."""
+    return _find(cause, induced=induced).remedy
+
+
+def _find(cause: str, *, induced: bool) -> Inflated | Induced:
+    table: tuple[Inflated | Induced, ...] = INDUCED if induced else INFLATED
+    return next(row for row in table if row.name == cause)

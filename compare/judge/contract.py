@@ -1,0 +1,62 @@
+"""A row of the contract: one thing that the plan moves.  Written by hand, it judges any program."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+
+class JudgeError(ValueError):
+    """A contract or a program that cannot be judged: what was read, and what would be right."""
+
+
+FLOATS, INTEGERS, BOTH = "floats", "integers", "both"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractRow:
+    """What one step of the reference algorithm moves at one place; bytes as in docs/definitions.md."""
+
+    scope: str
+    kind: str
+    axes: str
+    """Comma-joined, outermost first."""
+    executions: int
+    payload_bytes: int
+    """One execution, one device."""
+    wire_bytes: int
+    """One execution, mean over all devices."""
+    step_wire_bytes: int
+    formula: str = ""
+    source: str = ""
+    carries: str = FLOATS
+    """`floats`, `integers` (a row that moves ids) or `both`."""
+    float_bytes: int = 2
+    integer_bytes: int = 4
+    devices: frozenset[int] | None = None
+    """Those that send; `None` is all."""
+    ticks: int = 1
+    """Of the pipeline's loop: m + pp − 1."""
+    idle_ticks: int = 0
+    """Those in which a given stage has nothing to do: pp − 1."""
+    dims: tuple[tuple[int, int], ...] = ()
+    """(size, shards) of the dims of what it carries that are split: where rounding up can add elements."""
+
+
+def wire_factor(kind: str, n: int) -> Fraction:
+    """Bytes that a device of a group of `n` sends, by byte of payload, when it wastes nothing."""
+    factors = {
+        "all-reduce": Fraction(2 * (n - 1), n),
+        "all-gather": Fraction(n - 1, n),
+        "reduce-scatter": Fraction(n - 1, n),
+        "all-to-all": Fraction(n - 1, n),
+        "collective-broadcast": Fraction(n - 1, n),
+        "collective-permute": Fraction(1),
+    }
+    if kind not in factors:
+        raise JudgeError(f"no wire formula for {kind!r}; there is one for {', '.join(factors)}")
+    return factors[kind]
+
+
+def half_up(value: Fraction) -> int:
+    """To the nearest whole number, a half upwards."""
+    return floor(value + Fraction(1, 2))

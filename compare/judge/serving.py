@@ -1,0 +1,69 @@
+"""Which row of the contract a share serves, if any: definitions, section 3."""
+
+from collections.abc import Mapping, Sequence
+
+from compare.judge.contract import BOTH, FLOATS, INTEGERS, ContractRow
+from compare.judge.shares import CACHE, WEIGHT, Share, is_float, is_integer
+
+_EQUIVALENT = {
+    "all-reduce": {"all-reduce", "reduce-scatter", "all-gather"},
+    "reduce-scatter": {"reduce-scatter", "all-reduce"},
+    "all-gather": {"all-gather"},
+    "collective-permute": {"collective-permute", "all-reduce", "all-gather"},
+    "all-to-all": {"all-to-all", "ragged-all-to-all"},
+    "collective-broadcast": {"collective-broadcast", "all-reduce", "all-gather"},
+}
+"""Kind of the row -> kinds that do its work.
+
+An all-reduce is a reduce-scatter and an all-gather; a masked sum, or a gather, does what a permute or a
+broadcast does.  The permutes of a windowed einsum do what the gather or scatter did that they came from.
+"""
+
+_WINDOWED = {"all-gather", "reduce-scatter", "all-reduce"}
+
+
+def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> list[int | None]:
+    """For each share the number of the contract row that it serves, or `None`."""
+    found = [_row_of(share, contract) for share in shares]
+    made_by = {
+        share.collective.name: row
+        for share, row in zip(shares, found, strict=True)
+        if row is not None and share.collective.kind == "reduce-scatter"
+    }
+    return [
+        row if row is not None else _gathers_what_was_scattered(share, made_by, contract)
+        for share, row in zip(shares, found, strict=True)
+    ]
+
+
+def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
+    """The row with its axes and scope (a, b) whose kind (c) and content (d, e) fit; its own kind first."""
+    fits = [
+        number
+        for number, row in enumerate(contract)
+        if row.axes == share.collective.axes and row.scope == share.operand.scope and _does_the_work(share, row)
+    ]
+    same = [number for number in fits if contract[number].kind == share.collective.kind]
+    return next(iter(same or fits), None)
+
+
+def _does_the_work(share: Share, row: ContractRow) -> bool:
+    kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
+    able = row.kind in _WINDOWED if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
+    return able and not share.roles & {WEIGHT, CACHE} and _carries(share, row)
+
+
+def _carries(share: Share, row: ContractRow) -> bool:
+    dtype = share.operand.dtype
+    able = {FLOATS: is_float(dtype), INTEGERS: is_integer(dtype), BOTH: is_float(dtype) or is_integer(dtype)}
+    return able[row.carries]
+
+
+def _gathers_what_was_scattered(
+    share: Share, made_by: Mapping[str, int], contract: Sequence[ContractRow]
+) -> int | None:
+    """An all-gather of what a serving reduce-scatter made completes an all-reduce, whatever its scope."""
+    row = made_by.get(share.collective.gathers or "")
+    if row is None or contract[row].kind != "all-reduce" or contract[row].axes != share.collective.axes:
+        return None
+    return row if _carries(share, contract[row]) else None

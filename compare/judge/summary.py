@@ -1,0 +1,177 @@
+"""The report of a run as one plain value, which `report.json`, the tables, the page and the terminal all read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compare.judge.contract import ContractRow
+from compare.judge.differences import differences
+from compare.judge.frameworks import Cell, Split, compared, splits
+from compare.judge.inherent import inherent
+from compare.judge.program import inherent_row, row, totals
+from compare.judge.verdict import judge
+from compare.program.collectives import collectives
+from compare.program.text import read
+from meshes.assignment import chips
+from meshes.case import Case
+
+SCHEMA = 1
+"""Raised when a script that reads the report would have to change; new fields do not raise it."""
+
+DEFAULT_CELL = "tpu"
+
+_FOUND = ("versions", "compile_options", "seconds", "memory", "cost", "loop", "attention", "style", "program_digest")
+"""Of a cell's `about.json`, what the report repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """What came of one program of one arm: `hlo` and `about` where it was compiled, else why not."""
+
+    arm: str
+    phase: str
+    cell: str
+    status: str
+    """`ok`, or what happened instead: `failed`, `crashed`, `timeout`, `not installed` …"""
+    error: str | None = None
+    about: Mapping[str, Any] | None = None
+    hlo: str | None = None
+
+
+def summarize(case: Case, results: Sequence[CellResult], *, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Read and judge every program of a run.  `titles` are the names of the arms, in the order of the report."""
+    phases = {phase: _phase(case.at(phases=(phase,)), results, list(titles)) for phase in case.phases}
+    return {
+        "schema": SCHEMA,
+        "case": case.to_dict(),
+        "mesh": mesh_picture(case),
+        "arms": {arm: _arm(arm, title, results) for arm, title in titles.items()},
+        "phases": phases,
+    }
+
+
+def plan(case: Case) -> dict[str, Any]:
+    """The contract alone, as `compare.plan --json` prints it."""
+    rows = {phase: inherent(case.at(phases=(phase,))) for phase in case.phases}
+    return {
+        "case": case.to_dict(),
+        "phases": {
+            phase: {"inherent": [inherent_row(r) for r in found], "total": sum(r.step_wire_bytes for r in found)}
+            for phase, found in rows.items()
+        },
+    }
+
+
+def mesh_picture(case: Case) -> dict[str, Any]:
+    """Where each device is: its coordinates on the mesh, its chip on the torus, the groups of each axis."""
+    topology = case.topology
+    places = chips(case.plan)
+    return {
+        "name": case.mesh.name,
+        "topology": topology.name,
+        "sides": list(topology.sides),
+        "wraps": list(topology.wraps),
+        "slices": topology.slices,
+        "devices": [
+            {"id": device, "coordinates": dict(at), "place": place._asdict()}
+            for device, (at, place) in enumerate(zip(case.mesh.coordinates, places, strict=True))
+        ],
+        "groups": {axis: [list(group) for group in case.mesh.groups(axis)] for axis in case.mesh.split_axes},
+    }
+
+
+def _arm(arm: str, title: str, results: Sequence[CellResult]) -> dict[str, Any]:
+    own = [result for result in results if result.arm == arm]
+    bad = [result for result in own if result.status != "ok"]
+    versions: dict[str, str] = {}
+    for result in own:
+        versions |= (result.about or {}).get("versions", {})
+    return {
+        "title": title,
+        "status": bad[0].status if bad else "ok" if own else "not asked",
+        "error": bad[0].error if bad else None,
+        "versions": versions,
+    }
+
+
+def _phase(case: Case, results: Sequence[CellResult], arms: Sequence[str]) -> dict[str, Any]:
+    contract = inherent(case)
+    own = [result for result in results if result.phase == case.phase]
+    cells = {arm: {result.cell: _cell(case, result, contract) for result in own if result.arm == arm} for arm in arms}
+    cells = {arm: table for arm, table in cells.items() if table}
+    judged = {arm: _judged(table) for arm, table in cells.items()}
+    parts = splits(judged)
+    for arm, table in cells.items():
+        _add_parts(table, parts.get(arm))
+    chosen = compared(judged) or {arm: found[0] for arm, found in judged.items() if found}
+    others = {
+        arm: {cell.name: cell.rows for cell in found if cell is not chosen.get(arm)} for arm, found in judged.items()
+    }
+    return {
+        "inherent": _inherent_rows(contract, cells),
+        "inherent_total": sum(r.step_wire_bytes for r in contract),
+        "compared_cells": {arm: cell.name for arm, cell in chosen.items()},
+        "arms": {arm: _with_controls(table) for arm, table in cells.items()},
+        "differences": differences({arm: cell.rows for arm, cell in chosen.items()}, controls=others),
+    }
+
+
+def _cell(case: Case, result: CellResult, contract: Sequence[ContractRow]) -> dict[str, Any]:
+    """One judged program, or why there is none."""
+    about = result.about or {}
+    base = {"cell": result.cell, "status": result.status, "error": result.error,
+            "partitioner": about.get("partitioner"), **{name: about.get(name) for name in _FOUND}}  # fmt: skip
+    if result.status != "ok" or result.hlo is None:
+        return {**base, "collectives": [], "served": [], "totals": None}
+    parameters = about.get("parameters", [])
+    roles = {entry["index"]: entry["role"] for entry in parameters}
+    allowed: dict[str, set[str]] = {}
+    for entry in contract:
+        allowed.setdefault(entry.axes, set()).add(entry.scope)
+    found = collectives(
+        read(result.hlo),
+        case.mesh.split_axes,
+        scopes_of={axes: frozenset(scopes) for axes, scopes in allowed.items()},
+        caches=frozenset(number for number, role in roles.items() if role == "cache"),
+    )
+    judgement = judge(found, contract, axes=case.mesh.split_axes, roles=roles)
+    served = [inherent_row(r, served_bytes=b) for r, b in zip(contract, judgement.served_bytes, strict=True)]
+    return {
+        **base,
+        "collectives": [row(verdict) for verdict in judgement.verdicts],
+        "served": served,
+        "totals": totals(judgement, contract).to_dict(),
+    }
+
+
+def _judged(table: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
+    """The judged cells of an arm, the default first; none where the default failed."""
+    good = [Cell(name, entry["partitioner"], entry["collectives"]) for name, entry in table.items() if entry["totals"]]
+    return sorted(good, key=lambda cell: cell.name != DEFAULT_CELL)
+
+
+def _add_parts(table: Mapping[str, dict[str, Any]], split: Split | None) -> None:
+    """What is common and what is the framework's, beside the totals of the default cell and of the compared one."""
+    for name, cell in table.items():
+        if cell["totals"] is None:
+            continue
+        told = split is not None and name in (DEFAULT_CELL, split.cell)
+        cell["totals"] |= {
+            "common": split.common if split and told else None,
+            "framework_induced": split.framework_induced if split and told else None,
+            "partitioner_induced": (split.partitioner_induced if name != split.cell else 0) if split and told else None,
+        }
+
+
+def _inherent_rows(contract: Sequence[ContractRow], cells: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The contract, with what every judged arm's default program serves of it: the least of them."""
+    good = [table[DEFAULT_CELL]["served"] for table in cells.values() if table.get(DEFAULT_CELL, {}).get("served")]
+    return [
+        inherent_row(entry, served_bytes=min((rows[number]["served_bytes"] for rows in good), default=None))
+        for number, entry in enumerate(contract)
+    ]
+
+
+def _with_controls(table: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    default = table.get(DEFAULT_CELL, next(iter(table.values())))
+    return {**default, "controls": {name: cell for name, cell in table.items() if cell is not default}}

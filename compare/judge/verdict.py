@@ -1,0 +1,175 @@
+"""The verdict on every collective: peel its causes off, then fill the contract.
+
+Takes contract *rows*, not a `Case`: rows written by hand judge any program.  Bytes are conserved, as
+integers: inherent + inflated + induced = step_wire_bytes for each row.  Definitions: section 4.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from compare.judge.causes import INFLATED, induced_cause
+from compare.judge.contract import ContractRow, half_up
+from compare.judge.measures import NOTHING, in_tick_loop
+from compare.judge.serving import serving
+from compare.judge.shares import Share, is_integer, shares
+from compare.program.collectives import Collective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One collective and what its bytes were for; `None` where its executions are unknown."""
+
+    collective: Collective
+    inherent_bytes: int | None
+    inflated_bytes: int | None
+    induced_bytes: int | None
+    causes: Mapping[str, int]
+    """cause -> bytes, summing to inflated + induced."""
+    serves: tuple[int, ...] = ()
+    """Numbers of the contract rows that it serves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdicts in program order, and for each contract row the bytes that served it."""
+
+    verdicts: tuple[Verdict, ...]
+    served_bytes: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one collective's bytes were for, while its shares are judged."""
+
+    inherent: int = 0
+    inflated: dict[str, int] = field(default_factory=dict)
+    induced: dict[str, int] = field(default_factory=dict)
+    serves: list[int] = field(default_factory=list)
+
+
+def judge(
+    collectives: Sequence[Collective],
+    contract: Sequence[ContractRow],
+    *,
+    axes: Mapping[str, int],
+    roles: Mapping[int, str] | None = None,
+) -> Judgement:
+    """Hold a program's collectives, in program order, against a contract.
+
+    `axes` are the mesh's, outermost first, name -> size; `roles` says which parameters of the program are
+    `weight`, `cache` or `input` (by number; one not named counts as a weight unless it holds integers).
+    """
+    known = [row for row in collectives if row.executions is not None]
+    parts = [share for row in known for share in shares(row, sizes=axes, roles=roles or {})]
+    rows = serving(parts, contract)
+    idle = _idle_parts(parts, rows, contract)
+    left = [row.step_wire_bytes for row in contract]
+    accounts = {id(row): _Account() for row in known}
+    for number, (share, row) in enumerate(zip(parts, rows, strict=True)):
+        account = accounts[id(share.collective)]
+        if row is None:
+            _add(account.induced, induced_cause(share), share.whole)
+        else:
+            _peel_and_fill(share, contract[row], idle=idle.get(number, NOTHING), left=left, row=row, account=account)
+    return Judgement(
+        verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
+        served_bytes=tuple(row.step_wire_bytes - rest for row, rest in zip(contract, left, strict=True)),
+    )
+
+
+def _peel_and_fill(
+    share: Share, asked: ContractRow, *, idle: Fraction, left: list[int], row: int, account: _Account
+) -> None:
+    """Take the causes off, fill the row with what is left, and name what overflows."""
+    remaining, peeled = share.step, dict[str, Fraction]()
+    for cause in INFLATED:
+        part = idle if cause.name == "bubble" else cause.measure(share, asked) if cause.measure else NOTHING
+        if taken := remaining * part:
+            peeled[cause.name] = taken
+            remaining -= taken
+    inherent = min(half_up(remaining), left[row], share.whole)
+    if half_up(remaining) > left[row]:
+        cause_name = _overflow(share, asked)
+        peeled[cause_name] = peeled.get(cause_name, NOTHING) + remaining - inherent
+    if not peeled:  # only rounding can be left over
+        inherent = min(share.whole, left[row])
+        peeled = {_overflow(share, asked): Fraction(share.whole - inherent)}
+    left[row] -= inherent
+    account.inherent += inherent
+    account.serves.append(row)
+    for name, amount in _whole(peeled, total=share.whole - inherent).items():
+        _add(account.inflated, name, amount)
+
+
+def _overflow(share: Share, asked: ContractRow) -> str:
+    """The cause of what serves a row that is full."""
+    if asked.scope == "pipeline.shift":
+        return "bubble"  # unrolled ticks may lose their first or last shift
+    if share.collective.form == "windowed-einsum":
+        return "windowed-einsum"  # hops beyond those that the row needs
+    return "replicated" if share.collective.kind != asked.kind else "other"
+
+
+def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
+    """Round each part; the last takes the rounding."""
+    whole, rest = {}, total
+    for name, amount in list(parts.items())[:-1]:
+        whole[name] = min(half_up(amount), rest)
+        rest -= whole[name]
+    return {**whole, list(parts)[-1]: rest}
+
+
+def _idle_parts(
+    parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]
+) -> dict[int, Fraction]:
+    """For each share that serves a row, the part of its executions that falls in idle ticks."""
+    idle: dict[int, Fraction] = {}
+    unrolled: dict[tuple[int, bool], list[int]] = {}
+    for number, (share, row) in enumerate(zip(parts, rows, strict=True)):
+        if row is None or share.collective.in_exact_branch or not contract[row].idle_ticks:
+            continue
+        if in_tick_loop(share, contract[row]):
+            idle[number] = Fraction(contract[row].idle_ticks, contract[row].ticks)
+        else:
+            unrolled.setdefault((row, is_integer(share.operand.dtype)), []).append(number)
+    for (row, _), numbers in unrolled.items():
+        idle |= _idle_unrolled([(number, parts[number]) for number in numbers], contract[row])
+    return idle
+
+
+def _idle_unrolled(parts: Sequence[tuple[int, Share]], row: ContractRow) -> dict[int, Fraction]:
+    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so.
+
+    Counted apart for integers and floats: the two gathers of one sampling are no two ticks of it.
+    """
+    total = sum(share.collective.executions or 0 for _, share in parts)
+    if not total or total % row.ticks:
+        return {}
+    rest, idle = total // row.ticks * row.idle_ticks, {}
+    for number, share in reversed(parts):
+        times = share.collective.executions or 0
+        taken = min(times, rest)
+        if taken:
+            idle[number] = Fraction(taken, times)
+        rest -= taken
+    return idle
+
+
+def _add(table: dict[str, int], name: str, amount: int) -> None:
+    if amount:
+        table[name] = table.get(name, 0) + amount
+
+
+def _verdict(row: Collective, account: _Account | None) -> Verdict:
+    if account is None:
+        return Verdict(collective=row, inherent_bytes=None, inflated_bytes=None, induced_bytes=None, causes={})
+    return Verdict(
+        collective=row,
+        inherent_bytes=account.inherent,
+        inflated_bytes=sum(account.inflated.values()),
+        induced_bytes=sum(account.induced.values()),
+        causes={name: account.inflated.get(name, 0) + account.induced.get(name, 0)
+                for name in [*account.inflated, *(set(account.induced) - set(account.inflated))]},
+        serves=tuple(dict.fromkeys(account.serves)),
+    )  # fmt: skip
