@@ -1,5 +1,6 @@
 """The parts of a decoder layer.  Their weights are stacked `layers stages …`; called, they see one layer's slice."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,6 +36,41 @@ def rope(x: Heads, *, position: Int[Array, ""], model: Model) -> Heads:
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     left, right = jnp.split(x.astype(jnp.float32), 2, axis=-1)
     return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)
+
+
+def causal_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""]) -> Heads:
+    """JAX's own attention over the positions up to each query's, which begin at 0.  No collective."""
+    return jax.vmap(partial(jax.nn.dot_product_attention, is_causal=True))(q, k, v)
+
+
+def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""]) -> Heads:
+    """JAX's own attention over the part of a cache that is filled.  No collective."""
+    mask = up_to(position, q=q, k=k)[None, None]
+    return jax.vmap(partial(jax.nn.dot_product_attention, mask=mask))(q, k, v)
+
+
+def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""]) -> Heads:
+    """Attention written out, the heads of a group side by side; softmax in float32.  No collective."""
+    stages, batch, seq, heads, head_dim = q.shape
+    groups = q.reshape(stages, batch, seq, k.shape[3], -1, head_dim)
+    scores = jnp.einsum("zbskgh,zbtkh->zbkgst", groups, k, preferred_element_type=jnp.float32) * head_dim**-0.5
+    scores = jnp.where(up_to(position, q=q, k=k), scores, -jnp.inf)
+    shares = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(stages, batch, seq, heads, head_dim)
+
+
+def up_to(position: Int[Array, ""], *, q: Heads, k: Keys) -> Bool[Array, "seq length"]:
+    """Which keys each query sees: those at its own position and before."""
+    return jnp.arange(k.shape[2]) <= position + jnp.arange(q.shape[2])[:, None]
+
+
+ATTENTION = {
+    ("idiomatic", "prefill"): causal_attention,
+    ("idiomatic", "decode"): cached_attention,
+    ("einsum", "prefill"): grouped_attention,
+    ("einsum", "decode"): grouped_attention,
+}
+"""By the `attention` and the phase of a `Case`.  JAX's call takes no stages dim: it is mapped over it."""
 
 
 class Norm(nnx.Module):
@@ -80,26 +116,11 @@ class Attention(nnx.Module):
             )
             if self.layout.case.phase == "decode":
                 k, v = read(cache, entry=entry, layout=self.layout)
-            mixed = place(self.attend(q, k, v, position=turn.position), "stages batch seq heads head_dim")
+            attend = ATTENTION[self.layout.case.attention, self.layout.case.phase]
+            mixed = place(attend(q, k, v, position=turn.position), "stages batch seq heads head_dim")
         with jax.named_scope("layer.attention.out"):
             out = jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...])
             return place(out, "stages batch seq embed"), cache
-
-    def attend(self, q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""]) -> Heads:
-        """Softmax attention over the positions up to each query's own.  No collective: heads stay where they are."""
-        mask = jnp.arange(k.shape[2]) <= position + jnp.arange(q.shape[2])[:, None]
-        if self.layout.case.attention == "einsum":
-            return grouped_attention(q, k, v, mask=mask)
-        return jax.vmap(lambda q, k, v: jax.nn.dot_product_attention(q, k, v, mask=mask[None, None]))(q, k, v)
-
-
-def grouped_attention(q: Heads, k: Keys, v: Keys, *, mask: Bool[Array, "seq length"]) -> Heads:
-    """Attention written out, the heads of a group side by side; softmax in float32."""
-    stages, batch, seq, heads, head_dim = q.shape
-    groups = q.reshape(stages, batch, seq, k.shape[3], -1, head_dim)
-    scores = jnp.einsum("zbskgh,zbtkh->zbkgst", groups, k, preferred_element_type=jnp.float32) * head_dim**-0.5
-    shares = jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=-1).astype(v.dtype)
-    return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(stages, batch, seq, heads, head_dim)
 
 
 class Mlp(nnx.Module):

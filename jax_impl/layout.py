@@ -1,7 +1,8 @@
 """Where arrays live: the one file of this twin that touches JAX's sharding API."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -60,6 +61,23 @@ class Layout:
         """A weight with these dims, zero until it is loaded; traced, it costs no memory."""
         sizes = dim_sizes(self.case)
         return nnx.Param(jnp.zeros([sizes[dim] for dim in dims.split()], self.dtype), dims=dims)
+
+    def shape(self, shape: tuple[int, ...], dtype: jnp.dtype, dims: str) -> jax.ShapeDtypeStruct:
+        """An array that isn't there yet, with its sharding."""
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=self.sharding(dims))
+
+    def shard(self, weights: nnx.State) -> nnx.State:
+        """The shapes of a model's weights, with their shardings."""
+
+        def one(weight: nnx.Variable) -> nnx.Variable:
+            return weight.replace(self.shape(weight.shape, weight.dtype, weight.get_metadata("dims")))
+
+        return jax.tree.map(one, weights, is_leaf=lambda each: isinstance(each, nnx.Variable))
+
+    def jit(self, step: Callable[..., Any], *, output_dims: Any) -> jax.stages.Wrapped:
+        """The step as a program that overwrites its second argument, the cache, with outputs as declared."""
+        outputs = jax.tree.map(self.sharding, output_dims)
+        return jax.jit(step, donate_argnums=1, keep_unused=True, out_shardings=outputs)
 
     def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
         """Pin an activation's sharding.  Collectives appear where two pins disagree."""

@@ -1,7 +1,8 @@
 """One inference step as a pure function of arrays: weights, cache, tokens in; chosen ids, cache out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -13,65 +14,70 @@ from jax_impl.layout import Layout
 from jax_impl.model import Decoder
 from jax_impl.pipeline import run_pipeline
 
+Ids = Int[Array, "sequences"]
+Tokens = Int[Array, "sequences seq"]
+
+OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The step of one case.  `prefill` reads `seq` tokens of each sequence, `decode` one."""
+    """The step of one case: `prefill` reads `seq` tokens of each sequence, `decode` one."""
 
     layout: Layout
-    form: nnx.GraphDef
-    weights: nnx.State
-    """Shapes, with shardings."""
-    cache: Cache
-    """Shapes, with shardings; the same in both phases."""
-    tokens: jax.ShapeDtypeStruct
-    position: jax.ShapeDtypeStruct
+    form: nnx.GraphDef[Decoder]
+    arguments: tuple[Any, ...]
+    """Shapes with shardings: weights (as the module's state), cache, tokens, and in `decode` the position."""
 
     @classmethod
     def of(cls, layout: Layout) -> Self:
         """Made from shapes alone: no weight is allocated."""
-        case = layout.case
+        case, shape = layout.case, layout.shape
         form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
-        kept = jax.ShapeDtypeStruct(cache_shape(case), layout.dtype, sharding=layout.sharding(CACHE_DIMS))
-        seq = case.seq if case.phase == "prefill" else 1
-        return cls(
-            layout=layout,
-            form=form,
-            weights=jax.tree.map(
-                lambda each: each.replace(
-                    jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=layout.sharding(each.get_metadata("dims")))
-                ),
-                weights,
-                is_leaf=lambda each: isinstance(each, nnx.Variable),
-            ),
-            cache=Cache(kept, kept),
-            tokens=jax.ShapeDtypeStruct((case.batch, seq), jnp.int32, sharding=layout.sharding("batch _")),
-            position=jax.ShapeDtypeStruct((), jnp.int32, sharding=layout.sharding("")),
-        )
+        kept = shape(cache_shape(case), layout.dtype, CACHE_DIMS)
+        if case.phase == "prefill":
+            inputs = (shape((case.batch, case.seq), jnp.int32, "batch seq"),)
+        else:
+            inputs = (shape((case.batch, 1), jnp.int32, "batch _"), shape((), jnp.int32, ""))
+        return cls(layout=layout, form=form, arguments=(layout.shard(weights), Cache(kept, kept), *inputs))
 
-    def run(
-        self, weights: nnx.State, cache: Cache, tokens: Int[Array, "sequences seq"], position: Int[Array, ""]
-    ) -> tuple[Int[Array, "sequences"], Cache]:
-        """The next token of every sequence, and the cache with this step's keys and values."""
+    @property
+    def run(self) -> Callable[..., tuple[Ids, Cache]]:
+        """The pure function of this phase."""
+        return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
+
+    def prefill(self, weights: nnx.State, cache: Cache, tokens: Tokens) -> tuple[Ids, Cache]:
+        """The next token of every sequence, and the cache with the keys and values of its prompt."""
+        ids, _, cache = self.watch(weights, cache, tokens)
+        return ids, cache
+
+    def decode(
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""]
+    ) -> tuple[Ids, Cache]:
+        """The next token of every sequence, and the cache with this one's keys and values at `position`."""
         ids, _, cache = self.watch(weights, cache, tokens, position)
         return ids, cache
 
     def watch(
-        self, weights: nnx.State, cache: Cache, tokens: Int[Array, "sequences seq"], position: Int[Array, ""]
-    ) -> tuple[Int[Array, "sequences"], Float[Array, "slots stages batch vocab"], Cache]:
-        """`run`, with the logits of every stage."""
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
+    ) -> tuple[Ids, Float[Array, "slots stages batch vocab"], Cache]:
+        """The step with its logits, those of every stage."""
         layout, model = self.layout, nnx.merge(self.form, weights)
         embedded = model.embedding(microbatches(tokens, slots=layout.case.microbatches))
-        last, cache = run_pipeline(model, embedded, cache, position=position)
+        last, cache = run_pipeline(model, embedded, cache, position=jnp.int32(position))
         logits = model.logits(last)
         ids = layout.collect(layout.sample(logits))
-        return layout.place(ids.T.reshape(-1), "batch"), logits, cache
+        return layout.place(sequences(ids), "batch"), logits, cache
 
 
-def microbatches(tokens: Int[Array, "sequences seq"], *, slots: int) -> Int[Array, "slots batch seq"]:
-    """Sequence b · slots + i is row b of microbatch i.
+def microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:
+    """Sequence b · slots + i is row b of microbatch i.  No collective.
 
-    Microbatches are dealt out like cards, not cut: each data-parallel shard then holds its part of every one, and
-    nothing moves.
+    They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
     """
     return jnp.swapaxes(tokens.reshape(-1, slots, tokens.shape[1]), 0, 1)
+
+
+def sequences(ids: Int[Array, "slots batch"]) -> Ids:
+    """Back in the order of the tokens."""
+    return ids.T.reshape(-1)
