@@ -1,0 +1,1 @@
+"""Work: processes, cache, jobs, run folders, progress."""

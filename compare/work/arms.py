@@ -1,0 +1,111 @@
+"""The arms: which frameworks are compared, and into which cells each one's program is made.
+
+The one place that names them.  A new arm is a folder with the worker protocol, and a row here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from compare.work.error import WorkError
+from meshes.case import Case
+
+COMPILER = ("jaxlib", "libtpu")
+"""The distributions that compile every arm's program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One way to make an arm's program: words of the case that it changes."""
+
+    name: str
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+    def differs(self, case: Case) -> bool:
+        """Whether it is another program than that of the case itself."""
+        return any(getattr(case, word) != value for word, value in self.changes.items())
+
+
+DEFAULT = Cell("tpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One framework's twin: a folder that is run as `python -m <module>.lower`, never imported."""
+
+    name: str
+    module: str
+    title: str
+    packages: tuple[str, ...]
+    """Its distributions; their versions are part of what made a program."""
+    extra: str
+    """The extra of `wirediff` that installs them."""
+    controls: tuple[Cell, ...] = ()
+    start_s: int
+    """Roughly what its start costs: the slowest begins first."""
+
+    def cells(self, case: Case) -> tuple[Cell, ...]:
+        """The default cell, then each control that is another program."""
+        return (DEFAULT, *(cell for cell in self.controls if cell.differs(case)))
+
+    def versions(self) -> dict[str, str]:
+        """Of its packages that are there, read from their metadata: nothing is imported."""
+        return {name: found for name in self.packages if (found := _version(name))}
+
+    def missing(self) -> str:
+        """One line when it can't run here: what is not installed, and how to get it; else nothing."""
+        absent = [name for name in (*self.packages, *COMPILER) if not _version(name)]
+        absent += [] if find_spec(self.module) else [self.module]
+        if not absent:
+            return ""
+        return (
+            f"{', '.join(absent)} not installed; get it with pip install 'wirediff[{self.extra}]' "
+            f"(in a checkout: pip install -e '.[{self.extra}]')"
+        )
+
+
+_ROWS = (
+    Arm(
+        name="jax",
+        module="jax_impl",
+        title="JAX",
+        packages=("jax", "flax"),
+        extra="jax",
+        # PyTorch/XLA's partitioner: what a framework adds is computed between cells of the same one.
+        controls=(Cell("tpu+gspmd", {"partitioner": "gspmd"}),),
+        start_s=3,
+    ),
+    Arm(
+        name="torchxla",
+        module="torchxla_impl",
+        title="TorchXLA",
+        packages=("torch", "torch_xla"),
+        extra="torchxla",
+        # Shows what its own attention call costs.
+        controls=(Cell("tpu+einsum", {"attention": "einsum"}),),
+        start_s=10,
+    ),
+)
+
+ARMS: Mapping[str, Arm] = MappingProxyType({arm.name: arm for arm in _ROWS})
+
+
+def arm(name: str) -> Arm:
+    """The arm of this name.  Raises `WorkError` for any other."""
+    if name not in ARMS:
+        raise WorkError(f"unknown arm {name!r}; choose from {', '.join(ARMS)}")
+    return ARMS[name]
+
+
+def versions_of(packages: tuple[str, ...]) -> dict[str, str]:
+    """Versions of distributions, from their metadata; `""` for one that is not there."""
+    return {name: _version(name) for name in packages}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
