@@ -32,7 +32,7 @@ class Plan:
         if self.mesh.num_devices != self.topology.num_devices:
             raise MeshError(
                 f"mesh {self.mesh.name} has {self.mesh.num_devices} devices, but {self.topology.name} has "
-                f"{self.topology.num_devices}; choose sizes with the product {self.topology.num_devices}, or another slice"
+                f"{self.topology.num_devices}; the product of the sizes must be that, or name another slice"
             )
 
 

@@ -1,0 +1,178 @@
+"""The headline: one line a program, and one sentence that says what an engineer should know first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Report = Mapping[str, Any]
+
+_NUMBERS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
+
+_PLACES = {
+    "embed": "its embedding",
+    "layer.attention.qkv": "its q, k and v projection",
+    "layer.attention.core": "its attention call",
+    "layer.attention.out": "its attention output",
+    "layer.mlp.up": "the first half of its MLP",
+    "layer.mlp.down": "the second half of its MLP",
+    "pipeline.shift": "its pipeline's shift",
+    "pipeline.collect": "its collection of ids",
+    "norm": "its norm",
+    "head": "its head",
+    "sample": "its choice of the next token",
+}
+
+_VERBS = {
+    "all-gather": "gathers",
+    "all-reduce": "sums",
+    "reduce-scatter": "scatters",
+    "all-to-all": "reshuffles",
+    "collective-permute": "sends on",
+    "ragged-all-to-all": "reshuffles",
+    "collective-broadcast": "broadcasts",
+}
+
+_CONTROLS = {
+    "tpu+einsum": "written as einsum",
+    "tpu+gspmd": "under the GSPMD partitioner",
+}
+"""What a control cell does differently, as it stands in a sentence."""
+
+NEARLY_ALL = 0.95
+"""A control that removes this part of an excess explains it."""
+
+
+def headline(phase: Mapping[str, Any], *, titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One entry for each program of a phase, each arm's default first."""
+    return [
+        _entry(arm, titles[arm], cell, asked=phase["inherent_total"])
+        for arm, default in phase["arms"].items()
+        for cell in (default, *default["controls"].values())
+    ]
+
+
+def _entry(arm: str, title: str, cell: Mapping[str, Any], *, asked: int) -> dict[str, Any]:
+    totals = cell["totals"] or {}
+    return {
+        "arm": arm, "title": title, "cell": cell["cell"], "partitioner": cell["partitioner"],
+        "status": cell["status"], "error": cell["error"],
+        **{name: totals.get(name) for name in _NUMBERS},
+        "ratio": totals["wire_bytes"] / asked if totals and asked else None,
+        "qualifier": "" if not totals else _qualifier(totals),
+    }  # fmt: skip
+
+
+def _qualifier(totals: Mapping[str, Any]) -> str:
+    """What unknown and upper-bound rows do to a total: both at once leave it open."""
+    below, above = totals["unknown_rows"] > 0, totals["upper_bound_rows"] > 0
+    return "about" if below and above else "at least" if below else "at most" if above else ""
+
+
+def verdict_sentence(report: Report) -> str:
+    """The finding in one sentence; which arm failed where nothing can be compared."""
+    phases = report["phases"]
+    worst = max(_candidates(phases), key=lambda found: found[0], default=None)
+    if worst is None or worst[0] == 0:
+        return _no_difference(report)
+    _, phase, arm = worst
+    entry = phases[phase]
+    own = next(
+        line for line in entry["headline"] if line["arm"] == arm and line["cell"] == entry["compared_cells"][arm]
+    )
+    start = f"In {phase}, {own['title']} moves {_times(own)} what the plan needs{_others(entry, arm)}"
+    return f"{start}; {_main_reason(entry, arm, own)}."
+
+
+def _candidates(phases: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """(framework-induced bytes, phase, arm) of every compared program."""
+    for phase, entry in phases.items():
+        for line in entry["headline"]:
+            if line["cell"] == entry["compared_cells"].get(line["arm"]) and line["framework_induced"] is not None:
+                yield line["framework_induced"], phase, line["arm"]
+
+
+def _times(line: Mapping[str, Any]) -> str:
+    qualifier = f"{line['qualifier']} " if line["qualifier"] else ""
+    return (
+        f"{qualifier}{line['ratio']:.1f} ×"
+        if line["ratio"] is not None
+        else f"{line['wire_bytes'] / 1e6:.3g} MB beyond"
+    )
+
+
+def _others(entry: Mapping[str, Any], arm: str) -> str:
+    lines = [line for line in entry["headline"] if line["arm"] != arm
+             and line["cell"] == entry["compared_cells"].get(line["arm"]) and line["ratio"] is not None]  # fmt: skip
+    return "".join(f" ({line['title']}: {_times(line)})" for line in lines)
+
+
+def _main_reason(entry: Mapping[str, Any], arm: str, own: Mapping[str, Any]) -> str:
+    """The one thing behind most of the excess: what one control removes, else the largest place and cause."""
+    own_groups = [group for group in entry["differences"] if group["arm"] == arm and group["excess_bytes"] > 0]
+    excess = sum(group["excess_bytes"] for group in own_groups)
+    cell, gone = max(_removed(own_groups).items(), key=lambda found: _sum(found[1]), default=(None, []))
+    groups = gone if _sum(gone) > excess / 2 else _same_place(own_groups)
+    percent = f"{100 * _sum(groups) / excess:.0f} % of the excess is one thing: {_what(groups)}"
+    control = next((line for line in entry["headline"] if line["arm"] == arm and line["cell"] == cell), None)
+    if groups is gone and control and control["ratio"] is not None:
+        percent += f"; {_CONTROLS.get(str(cell), str(cell))} it moves {_times(control)}"
+    return percent
+
+
+def _removed(groups: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Control cell -> the groups that are all but gone there."""
+    cells = dict.fromkeys(cell for group in groups for cell in group["controls"])
+    return {
+        cell: [g for g in groups if g["controls"].get(cell, g["bytes"]) <= (1 - NEARLY_ALL) * g["bytes"]]
+        for cell in cells
+    }
+
+
+def _same_place(groups: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The groups of the scope and axes that carry most."""
+    places: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for group in groups:
+        places.setdefault((group["scope"], group["axes"]), []).append(group)
+    return max(places.values(), key=_sum)
+
+
+def _sum(groups: Sequence[Mapping[str, Any]]) -> int:
+    return sum(group["excess_bytes"] for group in groups)
+
+
+def _what(groups: Sequence[Mapping[str, Any]]) -> str:
+    """`its attention call gathers 3 tensors over tp in every layer`."""
+    largest = max(groups, key=lambda group: group["excess_bytes"])
+    like = [g for g in groups if g["scope"] == largest["scope"] and g["kind"] == largest["kind"]]
+    count = sum(len(g["names"]) for g in like)
+    place = _PLACES.get(largest["scope"], "a part of no known scope")
+    things = "a tensor" if count == 1 else "tensors"
+    where = " in every layer" if largest["scope"].startswith("layer.") else ""
+    return (
+        f"{place} {_VERBS.get(largest['kind'], 'moves')} {things} over {largest['axes']}{where} ({largest['sentence']})"
+    )
+
+
+def _no_difference(report: Report) -> str:
+    lines = [
+        (phase, line)
+        for phase, entry in report["phases"].items()
+        for line in entry["headline"]
+        if line["cell"] == entry["compared_cells"].get(line["arm"]) and line["ratio"] is not None
+    ]
+    if not lines:
+        return _nothing_to_judge(report)
+    told = ", ".join(f"{line['title']} {_times(line)} in {phase}" for phase, line in lines)
+    compared = len({line["arm"] for _, line in lines}) > 1
+    start = "No framework adds bytes that the other does not" if compared else "One arm was judged"
+    return f"{start}: of what the plan needs, {told}."
+
+
+def _nothing_to_judge(report: Report) -> str:
+    judged = [
+        line for entry in report["phases"].values() for line in entry["headline"] if line["wire_bytes"] is not None
+    ]
+    if judged:
+        extra = sum(line["wire_bytes"] for line in judged)
+        return f"The plan needs no communication on this mesh; the programs move {extra / 1e6:.3g} MB."
+    failed = "; ".join(f"{arm['title']}: {arm['error'] or arm['status']}" for arm in report["arms"].values())
+    return f"No program could be judged. {failed}"

@@ -1,0 +1,32 @@
+"""`python -m compare.plan --mesh tp4pp2`: the contract alone, in under a second, with no framework."""
+
+from collections.abc import Sequence
+
+from compare.judge.summary import plan
+from compare.work.options import case_parser, guarded, listing, print_json, read_case
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print what the plan's reference algorithms move in one step, row by row."""
+    parser = case_parser(
+        "compare.plan",
+        "What the plan needs: the collectives of the reference algorithms.",
+        example="--mesh tp4pp2 --json",
+    )
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    asked = parser.parse_args(argv)
+    if "list" in asked:
+        print(listing(asked.list))
+        return 0
+    contract = plan(read_case(asked))
+    if asked.json:
+        print_json(contract)
+    else:
+        from compare.views.text import print_plan
+
+        print_plan(contract)
+    return 0
+
+
+if __name__ == "__main__":
+    guarded(main)

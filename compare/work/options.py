@@ -1,0 +1,128 @@
+"""The options that doors share: which case, on which mesh; and how a wrong request is refused."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Never
+
+from meshes.case import CHOICES, Case
+from meshes.errors import MeshError
+from meshes.files import SPECS, read_mesh
+from meshes.generations import GENERATIONS
+from meshes.models import MODELS
+
+REFUSED = 2
+"""The exit status of a request that was wrong."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses a wrong request in one line."""
+
+    def error(self, message: str) -> Never:
+        self.exit(REFUSED, f"{self.prog}: {message}; see --help\n")
+
+
+def case_parser(prog: str, description: str, *, example: str) -> Parser:
+    """A parser with the options of a case."""
+    parser = Parser(
+        prog=f"python -m {prog}",
+        description=description,
+        epilog=f"example: python -m {prog} {example}",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument_group("the case").add_argument
+    add(
+        "--mesh",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="axis+size pairs in any order, optionally @topology (tp4pp2, tp8@v6e:2x4), or a TOML spec file",
+    )
+    add("--model", metavar="NAME", default="llama-3.1-8b", help="a preset")
+    add("--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both with a comma")
+    add("--batch", metavar="B", type=int, default=8, help="sequences, over the whole mesh")
+    add("--seq", metavar="S", type=int, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
+    add("--microbatches", metavar="M", type=int, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
+    add("--loop", choices=CHOICES["loop"], default=CHOICES["loop"][0], help="how layers and ticks are written")
+    add(
+        "--attention",
+        choices=CHOICES["attention"],
+        default=CHOICES["attention"][0],
+        help="each framework's own attention call, or the same written as einsum",
+    )
+    parser.add_argument(
+        "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what there is, and stop"
+    )
+    return parser  # fmt: skip
+
+
+def read_case(asked: argparse.Namespace) -> Case:
+    """The case that the options ask for.  Raises `MeshError` on what cannot be."""
+    if "mesh" not in asked:
+        raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
+    return Case.read(
+        asked.mesh,
+        model_name=asked.model,
+        microbatches=getattr(asked, "microbatches", None),
+        phases=tuple(asked.phase.split(",")),
+        batch=asked.batch,
+        seq=asked.seq,
+        loop=asked.loop,
+        attention=asked.attention,
+    )
+
+
+def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
+    """Run a door and exit with its status; a `ValueError` of any room, or an error of the system, is one line."""
+    try:
+        status = door(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has gone, and that is no error of ours
+        sys.stdout = None  # type: ignore[assignment]
+        status = 0
+    except (ValueError, OSError) as error:
+        print(f"error: {_line(error)}", file=sys.stderr)
+        status = REFUSED
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        status = 130
+    raise SystemExit(status)
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'output'}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def listing(what: str) -> str:
+    """The lines of `--list`."""
+    return "\n".join(_LISTS[what]())
+
+
+def _models() -> Iterator[str]:
+    for row in MODELS.values():
+        shape = f"L={row.layers} D={row.embed} heads={row.heads}/{row.kv_heads} ffn={row.ffn} V={row.vocab}"
+        yield f"{row.name:16} {row.num_parameters / 1e9:7.3f} B parameters  {shape}"
+
+
+def _meshes() -> Iterator[str]:
+    yield "names are axis+size pairs of dp, pp, tp in any order: tp8, dp2tp4, tp4pp2, dp2pp2tp2 …; spec files that ship:"
+    for path in sorted(SPECS.glob("*.toml")):
+        plan = read_mesh(str(path))
+        yield f"{path.name:26} {plan.mesh.name} on {plan.topology.name}"
+
+
+def _topologies() -> Iterator[str]:
+    for row in GENERATIONS.values():
+        more = " and multiples of 4x4x4" if row.torus_dims == 3 else ""
+        hbm = f"{row.hbm_bytes / 2**30:.0f} GiB a chip"
+        yield f"{row.name:6} {hbm:16} {row.devices} device{'s' * (row.devices > 1)} a chip  {' '.join(row.slices)}{more}"
+
+
+_LISTS: dict[str, Callable[[], Iterator[str]]] = {"models": _models, "meshes": _meshes, "topologies": _topologies}
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    print(json.dumps(value, indent=1, ensure_ascii=False))
