@@ -18,6 +18,7 @@ Ids = Int[Array, "sequences"]
 Tokens = Int[Array, "sequences seq"]
 
 OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))
+WATCH_DIMS = ("batch", "slots stages batch vocab", Cache(CACHE_DIMS, CACHE_DIMS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
