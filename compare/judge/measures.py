@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from compare.judge.contract import ContractRow
 from compare.judge.shares import Share, is_integer, senders
+from compare.program.shapes import BITS
 
 NOTHING, ALL = Fraction(0), Fraction(1)
 
@@ -38,7 +39,7 @@ def replicated(share: Share, row: ContractRow) -> Fraction:
 
 def dtype(share: Share, row: ContractRow) -> Fraction:
     """Elements that are wider than the row's: float32 where the model is bfloat16, say."""
-    own = share.operand.element_bytes
+    own = Fraction(BITS[share.operand.dtype], 8)
     asked = row.integer_bytes if is_integer(share.operand.dtype) else row.float_bytes
     return max(NOTHING, 1 - Fraction(asked) / own)
 

@@ -56,7 +56,7 @@ class Cache:
         """Seal a folder of `begin` and rename it into place."""
         entry = self.root / kind / key
         try:
-            seal = {path.name: _digest(path) for path in sorted(folder.iterdir()) if path.is_file()}
+            seal = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.is_file()}
             (folder / MANIFEST).write_text(json.dumps(seal, indent=1))
             entry.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(entry)
@@ -117,11 +117,11 @@ def sweep(folder: Path, pattern: str) -> None:
 def _is_whole(entry: Path) -> bool:
     try:
         seal = json.loads((entry / MANIFEST).read_bytes())
-        return bool(seal) and all(_digest(entry / name) == digest for name, digest in seal.items())
+        return bool(seal) and all(file_digest(entry / name) == digest for name, digest in seal.items())
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -107,7 +107,7 @@ def _models() -> Iterator[str]:
 
 
 def _meshes() -> Iterator[str]:
-    yield "names are axis+size pairs of dp, pp, tp in any order: tp8, dp2tp4, tp4pp2, dp2pp2tp2 …; spec files that ship:"
+    yield "axis+size pairs of dp, pp, tp in any order: tp8, dp2tp4, tp4pp2, dp2pp2tp2 …; spec files that ship:"
     for path in sorted(SPECS.glob("*.toml")):
         plan = read_mesh(str(path))
         yield f"{path.name:26} {plan.mesh.name} on {plan.topology.name}"
@@ -116,8 +116,8 @@ def _meshes() -> Iterator[str]:
 def _topologies() -> Iterator[str]:
     for row in GENERATIONS.values():
         more = " and multiples of 4x4x4" if row.torus_dims == 3 else ""
-        hbm = f"{row.hbm_bytes / 2**30:.0f} GiB a chip"
-        yield f"{row.name:6} {hbm:16} {row.devices} device{'s' * (row.devices > 1)} a chip  {' '.join(row.slices)}{more}"
+        chip = f"{row.hbm_bytes / 2**30:.0f} GiB, {row.devices} device{'s' * (row.devices > 1)} a chip"
+        yield f"{row.name:6} {chip:28} {' '.join(row.slices)}{more}"
 
 
 _LISTS: dict[str, Callable[[], Iterator[str]]] = {"models": _models, "meshes": _meshes, "topologies": _topologies}

@@ -11,15 +11,17 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from compare.work.stderr import last_word, tail
+
+K = TypeVar("K")
 
 TICK_S = 0.1
 LONGEST_LINE = 64 * 1024
@@ -129,13 +131,13 @@ class _Worker:
         return {"status": STATUSES.get(status, "failed"), "error": said or f"exit status {status}, nothing on stderr"}
 
 
-class Pool:
+class Pool(Generic[K]):
     """The running workers, each under a key of the caller's."""
 
-    def __init__(self, tell: Callable[[Hashable, str, float], None]):
+    def __init__(self, tell: Callable[[K, str, float], None]):
         """`tell` hears key, stage and seconds since its start: of every worker, at each wait."""
         self._tell = tell
-        self._workers: dict[Hashable, _Worker] = {}
+        self._workers: dict[K, _Worker] = {}
         self._selector = selectors.DefaultSelector()
 
     def __len__(self) -> int:
@@ -150,18 +152,18 @@ class Pool:
             worker.kill()
             worker.close()
 
-    def start(self, key: Hashable, command: Command) -> None:
+    def start(self, key: K, command: Command) -> None:
         worker = self._workers[key] = _Worker(command)
         self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
         if worker.end >= 0:
             self._selector.register(worker.end, selectors.EVENT_READ)
 
-    def wait(self) -> dict[Hashable, Ended]:
+    def wait(self) -> dict[K, Ended]:
         """Wait a moment, or until something happens; those that ended are no longer in the pool."""
         for ready, _ in self._selector.select(TICK_S):
             if ready.data and ready.data.read() == 0:
                 self._selector.unregister(ready.fd)
-        done: dict[Hashable, Ended] = {}
+        done: dict[K, Ended] = {}
         for key, worker in list(self._workers.items()):
             self._tell(key, worker.stage, worker.seconds)
             if ended := worker.ended():
@@ -169,7 +171,7 @@ class Pool:
                 self._forget(key)
         return done
 
-    def _forget(self, key: Hashable) -> None:
+    def _forget(self, key: K) -> None:
         worker = self._workers.pop(key)
         for descriptor in (worker.stdout, worker.end):
             if descriptor in self._selector.get_map():
