@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from compare.judge.contract import half_up
-from compare.program.collectives import Collective, Operand
+from compare.program.records import Collective, Operand
 
 WEIGHT, CACHE, INPUT = "weight", "cache", "input"
 
@@ -41,7 +41,7 @@ class Share:
     def coordinate(self, device: int, axis: str) -> int:
         """The place of a device on an axis; ids are row-major."""
         inner = 1
-        for name in reversed(self.sizes):
+        for name in reversed(list(self.sizes)):
             if name == axis:
                 return device // inner % self.sizes[name]
             inner *= self.sizes[name]

@@ -13,7 +13,7 @@ from compare.judge.contract import ContractRow, half_up
 from compare.judge.measures import NOTHING, in_tick_loop
 from compare.judge.serving import serving
 from compare.judge.shares import Share, is_integer, shares
-from compare.program.collectives import Collective
+from compare.program.records import Collective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
