@@ -1,0 +1,118 @@
+"""Where tensors live: the one file of this twin that touches PyTorch/XLA's sharding API."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torch_xla
+import torch_xla.debug.profiler as xp
+import torch_xla.distributed.spmd as xs
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+from torch_xla.core import xla_builder
+
+from meshes.case import Case
+from meshes.dims import axes_of
+from meshes.weights import dim_sizes
+
+DTYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
+
+MAX_RANK = 5
+"""PyTorch/XLA turns a sharding of more dims into another one, and says so in a log line only."""
+
+
+class LayoutError(ValueError):
+    """A tensor that this layout cannot place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Places tensors: names of dims in, sharded tensors out.  Style is here, not in the model."""
+
+    case: Case
+    mesh: xs.Mesh
+
+    @classmethod
+    def on_devices(cls, case: Case) -> Self:
+        """A mesh of this process's devices, logical ids 0, 1, … row-major over the axes."""
+        sizes = case.mesh.axes
+        there, needed = torch_xla.runtime.global_runtime_device_count(), case.mesh.num_devices
+        if there != needed:
+            raise LayoutError(f"mesh {case.mesh.name} needs {needed} devices; here are {there}")
+        return cls(case, xs.Mesh(np.arange(needed), tuple(sizes.values()), tuple(sizes)))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return DTYPES[self.case.dtype]
+
+    def spec(self, dims: str) -> tuple[str | None, ...]:
+        """The partition spec of a tensor with these dims, `_` for one that is never split."""
+        axes = axes_of(dims, rules=self.case.plan.rules)
+        if len(axes) > MAX_RANK:
+            raise LayoutError(f"{dims!r} names {len(axes)} dims; a tensor is sharded over at most {MAX_RANK}")
+        return axes
+
+    def sharding(self, dims: str) -> str:
+        """The sharding as XLA writes it, in PyTorch/XLA's own translation."""
+        probe = torch.ops.aten.alias(self.placeholder((1,) * len(dims.split()), torch.float32))
+        torch_xla._XLAC._xla_annotate_custom_sharding(probe, self.mesh.get_op_sharding(self.spec(dims)))
+        return str(torch_xla._XLAC._get_xla_sharding_spec(probe))
+
+    def param(self, dims: str) -> nn.Parameter:
+        """A weight with these dims and no memory, until one is loaded."""
+        sizes = dim_sizes(self.case)
+        shape = [sizes[dim] for dim in dims.split()]
+        return nn.Parameter(torch.empty(shape, dtype=self.dtype, device="meta"), requires_grad=False)
+
+    def placeholder(self, shape: tuple[int, ...], dtype: torch.dtype) -> Shaped[Tensor, "..."]:
+        """A parameter of a program that will be traced and not run: it costs no memory.
+
+        `mark_sharding` moves data, and there is none: `lower` writes `sharding` onto the parameter.
+        """
+        return xla_builder.create_placeholder_tensor(shape, dtype)
+
+    def constant(self, values: np.ndarray[Any, np.dtype[Any]]) -> Shaped[Tensor, "..."]:
+        """Numbers in the text of the program; brought from the host, they would be one more parameter of it."""
+        anchor = torch.zeros((), device=torch_xla.device())
+        builder = xla_builder.create_builder("constant")
+        # A computation without a parameter is refused.
+        xla_builder.mkparam(builder, 0, xla_builder.tensor_shape(anchor))
+        made = xla_builder.Op.constant(builder, torch.from_numpy(values)).build("constant")
+        return torch_xla._XLAC._xla_user_computation("xla::constant", [anchor], made)[0]
+
+    def shard(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
+        """Bring a tensor to the devices, each its part."""
+        return self.place(x.to(torch_xla.device()), dims)
+
+    def place(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
+        """Pin a tensor's sharding.  Collectives appear where two pins disagree."""
+        if x.ndim != len(dims.split()):
+            raise LayoutError(f"{dims!r} names {len(dims.split())} dims; the tensor has {x.ndim}")
+        xs.mark_sharding(x, self.mesh, self.spec(dims))
+        return x
+
+    def shift(self, state: Float[Tensor, "stages batch seq embed"]) -> Float[Tensor, "stages batch seq embed"]:
+        """Each stage's state to the next stage: one collective-permute over `pp`; the first stage receives zeros.
+
+        Written as a pad, which sends nothing from the last stage; `torch.roll` wraps around.
+        """
+        if self.case.mesh.pp == 1:
+            return state
+        with xp.Trace("pipeline.shift"):
+            moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, -1))
+            return self.place(moved, "stages batch seq embed")
+
+    def sample(self, logits: Float[Tensor, "slots stages batch vocab"]) -> Int[Tensor, "slots stages batch"]:
+        """The greedy choice: two all-gathers over `tp`, of each shard's best value and of its id."""
+        with xp.Trace("sample"):
+            return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch")
+
+    def collect(self, chosen: Int[Tensor, "slots stages batch"]) -> Int[Tensor, "slots batch"]:
+        """The last stage's ids, on every stage: a masked sum, one all-reduce over `pp`."""
+        if self.case.mesh.pp == 1:
+            return chosen[:, 0]
+        with xp.Trace("pipeline.collect"):
+            last = torch.arange(chosen.shape[1], device=chosen.device) == chosen.shape[1] - 1
+            return self.place(torch.where(last[:, None], chosen, 0).sum(1, dtype=torch.int32), "slots batch")

@@ -1,0 +1,94 @@
+"""The decoder: embedding, layers in stages, head."""
+
+import torch
+import torch.nn.functional as F
+import torch_xla.debug.profiler as xp
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils import _pytree as tree
+from torch_xla.experimental.scan import _scan_impl_pytree
+
+from torchxla_impl.cache import Cache
+from torchxla_impl.layers import Layer, Norm, Stream, Turn
+from torchxla_impl.layout import Layout
+
+
+class Embedding(nn.Module):
+    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.table = layout.param("vocab embed")
+
+    def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots batch seq embed"]:
+        with xp.Trace("embed"):
+            return self.layout.place(F.embedding(tokens, self.table), "slots batch seq embed")
+
+
+class Head(nn.Module):
+    """Scores of the vocabulary, split over `tp`.  No collective: `embed` is whole, and so is each shard's score."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.table = layout.param("embed vocab")
+
+    def forward(self, x: Float[Tensor, "slots stages batch embed"]) -> Float[Tensor, "slots stages batch vocab"]:
+        return scores(x, self.table, layout=self.layout)
+
+
+def scores(
+    x: Float[Tensor, "slots stages batch embed"], table: Float[Tensor, "embed vocab"], *, layout: Layout
+) -> Float[Tensor, "slots stages batch vocab"]:
+    with xp.Trace("head"):
+        return layout.place(torch.einsum("mzbd,dv->mzbv", x, table), "slots stages batch vocab")
+
+
+class Decoder(nn.Module):
+    """A Llama 3 decoder; `layers` holds the weights of all layers of all stages."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.embedding = Embedding(layout)
+        self.layers = Layer(layout)
+        self.norm = Norm(layout, dims="embed")
+        # A tied head is the embedding transposed: one weight, two uses.
+        self.head = None if layout.case.model.tied else Head(layout)
+
+    def run_layers(self, x: Stream, cache: Cache, *, turn: Turn) -> tuple[Stream, Cache]:
+        """The layers of one stage, on all stages at once."""
+        case = self.layout.case
+        stacked = dict(self.layers.named_parameters())
+
+        def run(carry: tuple[Stream, Cache], at: tuple[dict[str, Tensor], Tensor]) -> tuple[tuple[Stream, Cache], None]:
+            weights, layer = at
+            entry = layer * case.microbatches + turn.slot
+            return functional_call(self.layers, weights, carry, {"entry": entry, "turn": turn}), None
+
+        layers = torch.arange(case.model.layers // case.mesh.pp, device=x.device)
+        return loop(run, (x, cache), (stacked, layers), form=case.loop)[0]
+
+    def logits(self, x: Float[Tensor, "slots stages batch embed"]) -> Float[Tensor, "slots stages batch vocab"]:
+        """Every stage scores what it holds; only the last one's is the answer."""
+        x = self.norm(x)
+        if self.head is None:
+            return scores(x, self.embedding.table.T, layout=self.layout)
+        return self.head(x)
+
+
+def loop(run, carry, along, *, form: str):  # type: ignore[no-untyped-def]
+    """`torch_xla`'s scan of `run`, or the same steps written one after the other (`form` of a `Case`).
+
+    The scan is the forward half of `torch_xla.experimental.scan`: its public half, AOTAutograd, decomposes einsum and
+    takes no integer carries.
+    """
+    if form == "scan":
+        return _scan_impl_pytree(run, carry, along)
+    made = []
+    for at in range(tree.tree_leaves(along)[0].shape[0]):
+        carry, one = run(carry, tree.tree_map(lambda each, at=at: each[at], along))
+        made.append(one)
+    return carry, tree.tree_map(lambda *each: torch.stack(each), *made)
