@@ -111,9 +111,7 @@ class Attention(nnx.Module):
             q = place(q, "stages batch seq heads head_dim")
             k, v = (place(each, "stages batch seq kv_heads head_dim") for each in (k, v))
         with jax.named_scope("layer.attention.core"):
-            cache = write(
-                cache, k, v, entry=entry, position=turn.position, active=turn.active, layout=self.layout
-            )
+            cache = write(cache, k, v, entry=entry, position=turn.position, active=turn.active, layout=self.layout)
             if self.layout.case.phase == "decode":
                 k, v = read(cache, entry=entry, layout=self.layout)
             attend = ATTENTION[self.layout.case.attention, self.layout.case.phase]

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, Shaped
+
 from meshes.case import Case
 from meshes.dims import axes_of
 from meshes.weights import dim_sizes
@@ -31,13 +33,13 @@ class Layout:
     mesh: AbstractMesh | Mesh
 
     @classmethod
-    def abstract(cls, case: Case) -> Self:
+    def abstract(cls, case: Case) -> "Layout":
         """A mesh of no devices: programs are traced for logical ids 0, 1, …, row-major over the axes."""
         sizes = case.mesh.axes
         return cls(case, AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes)))
 
     @classmethod
-    def on_devices(cls, case: Case) -> Self:
+    def on_devices(cls, case: Case) -> "Layout":
         """A mesh of this process's devices, in order of id."""
         sizes = case.mesh.axes
         there, needed = jax.devices(), case.mesh.num_devices
@@ -62,7 +64,7 @@ class Layout:
         sizes = dim_sizes(self.case)
         return nnx.Param(jnp.zeros([sizes[dim] for dim in dims.split()], self.dtype), dims=dims)
 
-    def shape(self, shape: tuple[int, ...], dtype: jnp.dtype, dims: str) -> jax.ShapeDtypeStruct:
+    def shape(self, shape: tuple[int, ...], dtype: DTypeLike, dims: str) -> jax.ShapeDtypeStruct:
         """An array that isn't there yet, with its sharding."""
         return jax.ShapeDtypeStruct(shape, dtype, sharding=self.sharding(dims))
 

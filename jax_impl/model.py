@@ -1,5 +1,8 @@
 """The decoder: embedding, layers in stages, head."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -71,7 +74,7 @@ class Decoder(nnx.Module):
         return self.head(x)
 
 
-def loop(run, carry, along, *, form: str):  # type: ignore[no-untyped-def]
+def loop(run: Callable[[Any, Any], tuple[Any, Any]], carry: Any, along: Any, *, form: str) -> tuple[Any, Any]:
     """`jax.lax.scan(run, carry, along)`, or the same steps written one after the other (`form` of a `Case`)."""
     if form == "scan":
         return jax.lax.scan(run, carry, along)

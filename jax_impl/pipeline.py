@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jax_impl.cache import Cache
-from jax_impl.layers import Turn
+from jax_impl.layers import Stream, Turn
 from jax_impl.model import Decoder, loop
 
 
@@ -27,12 +27,10 @@ def run_pipeline(
     first = (jnp.arange(stages) == 0)[:, None, None, None]
     held = ticks[:, None] - np.arange(stages)
 
-    def tick(carry, at):  # type: ignore[no-untyped-def]
+    def tick(carry: tuple[Stream, Cache], at: tuple[Array, Array, Array]) -> tuple[tuple[Stream, Cache], Array]:
         state, cache = carry
         microbatch, slot, active = at
-        state = layout.place(
-            jnp.where(first, embedded[microbatch], layout.shift(state)), "stages batch seq embed"
-        )
+        state = layout.place(jnp.where(first, embedded[microbatch], layout.shift(state)), "stages batch seq embed")
         state, cache = model.run_layers(state, cache, turn=Turn(position, slot, active))
         state = layout.place(state, "stages batch seq embed")
         return (state, cache), layout.place(state[:, :, -1], "stages batch embed")

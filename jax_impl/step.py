@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
@@ -31,7 +30,7 @@ class Step:
     """Shapes with shardings: weights (as the module's state), cache, tokens, and in `decode` the position."""
 
     @classmethod
-    def of(cls, layout: Layout) -> Self:
+    def of(cls, layout: Layout) -> "Step":
         """Made from shapes alone: no weight is allocated."""
         case, shape = layout.case, layout.shape
         form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
@@ -52,9 +51,7 @@ class Step:
         ids, _, cache = self.watch(weights, cache, tokens)
         return ids, cache
 
-    def decode(
-        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""]
-    ) -> tuple[Ids, Cache]:
+    def decode(self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""]) -> tuple[Ids, Cache]:
         """The next token of every sequence, and the cache with this one's keys and values at `position`."""
         ids, _, cache = self.watch(weights, cache, tokens, position)
         return ids, cache
