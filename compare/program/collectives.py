@@ -1,0 +1,177 @@
+"""The collectives of a program, one row each."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+from compare.program import devices, megascale
+from compare.program.axes import Mesh
+from compare.program.devices import Program
+from compare.program.flow import Flow
+from compare.program.forms import first_parts, form_of, kind_of
+from compare.program.groups import Groups
+from compare.program.instruction import Instruction
+from compare.program.payload import carried, payload_bytes, round_half_up, sent_bytes
+from compare.program.predicate import Evaluator
+from compare.program.records import NOT_RECORDED, Collective, Operand
+from compare.program.shapes import Array
+from compare.program.text import Module
+from compare.program.walk import Site, lines_of, sites
+
+_NO_SCOPES: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+
+def collectives(
+    module: Module,
+    axes: Mapping[str, int],
+    *,
+    scopes_of: Mapping[str, frozenset[str]] = _NO_SCOPES,
+    caches: frozenset[int] | None = None,
+) -> list[Collective]:
+    """The rows, in the order in which ENTRY's schedule reaches each start; those that nothing calls come last, with 0 executions.
+
+    axes: sizes by name, outermost first; none, and every row's axes read `?`.
+    scopes_of: for an axes string the scopes that the contract has a row for, of which a lost scope must be one.
+    caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
+    HloError: names the first line that can't be placed.
+    """
+    program, mesh = _devices(module, axes)
+    values = Evaluator(slices=program.slices, replicas=program.replicas, partitions=program.partitions)
+    found = sites(module, values)
+    receives = _pairs(found)
+    parts = first_parts(found)
+    rows = [site for site in found if _is_row(site.item) and site.item not in parts]
+    flow = Flow(module, parts=parts | {receive: send for send, receive in receives.items()}, caches=module.donated if caches is None else caches)
+    return [_row(site, receives.get(site.item), program=program, mesh=mesh, flow=flow, scopes_of=scopes_of) for site in rows]
+
+
+def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
+    """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
+    items = [module.at(at) for at in lines_of(module)]
+    in_program = module.num_devices
+    largest = 0 if in_program or axes else max((_largest(item) for item in items), default=0)
+    mesh = Mesh.of(axes, in_program=in_program, largest_id=largest)
+    if in_program is None:
+        return Program(1, mesh.num_devices), mesh
+    slices = mesh.num_devices // in_program
+    if not axes:
+        slices = max((megascale.slices_named(item) for item in items), default=1)
+        mesh = Mesh.of(axes, in_program=in_program * slices, largest_id=0)
+    return Program(module.replica_count, module.num_partitions, slices), mesh
+
+
+def _largest(item: Instruction) -> int:
+    if item.opcode in ("send", "recv"):
+        return 0
+    everyone = Program(1, 1 << 40)
+    kind = item.opcode.removesuffix("-start")
+    if kind != "collective-permute" and item.attributes.get("replica_groups", "{}") == "{}":
+        return 0
+    return max((device for group in devices.groups_of(item, kind, everyone) for device in group), default=0)
+
+
+def _is_row(item: Instruction) -> bool:
+    """A receive belongs to its send; a send to the host is no collective."""
+    return item.opcode != "recv" and (item.opcode != "send" or megascale.is_wire(item))
+
+
+def _pairs(found: list[Site]) -> dict[Instruction, Instruction]:
+    """The receive of every send."""
+    waiting: dict[tuple[str, str], list[Instruction]] = {}
+    wires = [site.item for site in found if site.item.opcode in ("send", "recv") and megascale.is_wire(site.item)]
+    for item in wires:
+        if item.opcode == "recv":
+            waiting.setdefault((item.computation.name, megascale.rendezvous(item)), []).append(item)
+    pairs: dict[Instruction, Instruction] = {}
+    for item in wires:
+        if item.opcode == "send":
+            receives = waiting.get((item.computation.name, megascale.rendezvous(item)))
+            if not receives:
+                raise item.error("a send whose receive is not in its computation")
+            pairs[item] = receives.pop(0)
+    for left in waiting.values():
+        if left:
+            raise left[0].error("a receive whose send is not in its computation")
+    return pairs
+
+
+def _row(
+    site: Site,
+    receive: Instruction | None,
+    *,
+    program: Program,
+    mesh: Mesh,
+    flow: Flow,
+    scopes_of: Mapping[str, frozenset[str]],
+) -> Collective:
+    item = site.item
+    frame = site.frames[0] if site.frames else None
+    kind = megascale.kind_of(item) if item.opcode == "send" else kind_of(item)
+    groups, wide = _groups(item, kind, program)
+    axes = mesh.axes_of_pairs(wide) if kind == "collective-permute" else mesh.axes_of_groups(wide)
+    arrays = carried(item, kind, receive)
+    payload = [payload_bytes(item, array) for array in arrays]
+    sent = sent_bytes(kind, wide, sum(payload), program.num_devices)
+    known = site.executions_are != "unknown"
+    steps = (runs * out for runs, out in zip(site.device_executions, sent, strict=True)) if known else ()
+    step = sum(steps, Fraction(0)) if known else None
+    ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
+    wanted = scopes_of.get(axes, frozenset())
+    scope = flow.scope(site, wanted)
+    return Collective(
+        name=item.name,
+        kind=kind,
+        axes=axes,
+        network="dcn" if megascale.is_megascale(item) else "ici",
+        form=form_of(item, frame, kind=kind, pairs=wide, mesh=mesh),
+        scope=scope,
+        origin=NOT_RECORDED,
+        dtype="+".join(dict.fromkeys(array.dtype for array in arrays)),
+        groups=groups,
+        executions=max(site.device_executions, default=0) if known else None,
+        # How many tokens go where is data: the payload of a ragged exchange is the most that it can move.
+        executions_are="upper-bound" if ragged else site.executions_are,
+        payload_bytes=sum(payload),
+        wire_bytes=round_half_up(sum(sent, Fraction(0)) / program.num_devices),
+        step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
+        source_line=flow.source_line(site),
+        operands=_operands(site, arrays, payload, flow, scope=scope, wanted=wanted),
+        loops=site.loops,
+        device_executions=site.device_executions,
+        device_bytes=sent,
+        in_exact_branch=site.in_exact_branch,
+        from_parameters=flow.from_parameters(site),
+        reaches_root=flow.reaches_root(site),
+        gathers=flow.gathers(site) if kind == "all-gather" else None,
+        line=item.line,
+        text=item.text.strip(),
+    )
+
+
+def _operands(
+    site: Site, arrays: list[Array], payload: list[int], flow: Flow, *, scope: str, wanted: frozenset[str]
+) -> tuple[Operand, ...]:
+    found: list[Operand] = []
+    for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
+        one = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
+        found.append(
+            Operand(
+                dtype=array.dtype,
+                shape=array.dims,
+                payload_bytes=size,
+                scope=one.scope,
+                parameters=one.parameters,
+                constant=one.constant,
+                steers_loop=one.steers_loop or array.dtype == "pred",
+            )
+        )
+    return tuple(found)
+
+
+def _groups(item: Instruction, kind: str, program: Program) -> tuple[Groups, Groups]:
+    """As the row shows them, and as ids of devices of the whole mesh."""
+    if item.opcode == "send":
+        groups = megascale.groups_of(item, program)
+        return groups, groups
+    groups = devices.groups_of(item, kind, program)
+    return groups, program.everywhere(groups)

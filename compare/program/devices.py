@@ -1,0 +1,82 @@
+"""Which devices take part: a collective's groups as ids of devices, by XLA's rules for replicas and partitions."""
+
+from dataclasses import dataclass
+
+from compare.program.errors import HloError
+from compare.program.groups import Groups, read_groups, read_pairs
+from compare.program.instruction import Instruction
+
+PARTITIONS_ONLY = {"all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"}
+"""Kinds whose ids are partitions as soon as they have a channel; the others then need `use_global_device_ids`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The devices that one module runs on: id = replica times partitions + partition."""
+
+    replicas: int
+    partitions: int
+    slices: int = 1
+
+    @property
+    def in_slice(self) -> int:
+        return self.replicas * self.partitions
+
+    @property
+    def num_devices(self) -> int:
+        return self.slices * self.in_slice
+
+    def everywhere(self, groups: Groups) -> Groups:
+        """Groups of one slice's program stand for a group in every slice."""
+        size = self.in_slice
+        return tuple(tuple(at * size + place for place in group) for at in range(self.slices) for group in groups)
+
+
+def groups_of(item: Instruction, kind: str, program: Program) -> Groups:
+    """The groups of a collective, of a permute its pairs, as ids of devices of one slice."""
+    if kind == "collective-permute":
+        rows = _read(item, "source_target_pairs")
+        return _spread(rows, item, kind, program)
+    rows = _read(item, "replica_groups") if "replica_groups" in item.attributes else ()
+    if rows:
+        return _spread(rows, item, kind, program)
+    if program.replicas == 1 or program.partitions == 1:
+        return (tuple(range(program.in_slice)),)
+    ids = program.partitions if _mode(item, kind) == "partitions" else program.replicas
+    return _spread((tuple(range(ids)),), item, kind, program)
+
+
+def _read(item: Instruction, key: str) -> Groups:
+    text = item.attribute(key)
+    if text.startswith("mesh") and "device_ids" in item.attributes and "device_ids" not in text:
+        text = f"{text}, device_ids={item.attributes['device_ids']}"
+    try:
+        return read_pairs(text) if key == "source_target_pairs" else read_groups(text)
+    except HloError as error:
+        raise item.error(str(error)) from None
+
+
+def _mode(item: Instruction, kind: str) -> str:
+    """What the ids in the groups number: XLA's `GetCollectiveOpGroupMode`."""
+    if "channel_id" not in item.attributes:
+        return "replicas"
+    if item.attributes.get("use_global_device_ids") == "true":
+        return "devices"
+    return "partitions" if kind in PARTITIONS_ONLY else "replicas of all partitions"
+
+
+def _spread(rows: Groups, item: Instruction, kind: str, program: Program) -> Groups:
+    """Turn ids of replicas or partitions into ids of devices."""
+    mode, replicas, partitions = _mode(item, kind), program.replicas, program.partitions
+    largest = max((device for row in rows for device in row), default=0)
+    if mode == "devices" or largest >= replicas == 1 or partitions == 1:
+        found = rows
+    elif mode == "replicas":
+        found = tuple(tuple(one * partitions + part for one in row) for row in rows for part in range(partitions))
+    elif mode == "partitions":
+        found = tuple(tuple(one * partitions + part for part in row) for one in range(replicas) for row in rows)
+    else:
+        found = tuple(tuple(one * partitions + part for one in row for part in range(partitions)) for row in rows)
+    if largest >= program.in_slice:
+        raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
+    return found

@@ -1,0 +1,197 @@
+"""The data of each collective: whose it is, where it comes from, where it goes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from compare.program import megascale
+from compare.program.forms import kind_of
+from compare.program.frames import Frame, body_of, condition_of
+from compare.program.instruction import Instruction
+from compare.program.layout import sources
+from compare.program.metadata import Sources
+from compare.program.origin import Node, origin
+from compare.program.recovery import nearest
+from compare.program.shapes import Array
+from compare.program.steps import Value, made_of
+from compare.program.text import Module
+from compare.program.walk import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """One operand of a collective."""
+
+    scope: str
+    parameters: frozenset[int]
+    constant: bool
+    steers_loop: bool
+
+
+class Flow:
+    """Dataflow of one module.
+
+    parts: for an instruction that only carries a collective on, or receives it, the one that is its row.
+    """
+
+    def __init__(self, module: Module, *, parts: Mapping[Instruction, Instruction], caches: frozenset[int]):
+        self._module, self._parts, self._caches = module, parts, caches
+        self._metadata = Sources(module)
+        self._entry = Frame(module.entry)
+        self._from_parameters: dict[Value, bool] = {}
+
+    def frames(self, site: Site) -> tuple[Frame, ...]:
+        """Its activations; what nothing calls is looked at alone."""
+        return site.frames or (Frame(site.item.computation),)
+
+    def source_line(self, site: Site) -> str | None:
+        """Its own, or that of the fusions and calls that only wrap it."""
+        lines = (self._metadata.source_line(item) for item in self._wrapped(site))
+        return next((line for line in lines if line is not None), None)
+
+    def scope(self, site: Site, wanted: frozenset[str]) -> str:
+        """Its own, or that of what wraps it, or the nearest one."""
+        for item in self._wrapped(site):
+            if scope := self._metadata.scope(item):
+                return scope
+        frame = self.frames(site)[0]
+        made_from = [(frame, operand, ()) for operand in site.item.operands]
+        return nearest((frame, site.item, ()), made_from, self._metadata, wanted=wanted) or "?"
+
+    def _wrapped(self, site: Site) -> Iterator[Instruction]:
+        """The collective, then the fusions and calls around it, up to a loop or branch."""
+        yield site.item
+        for frame in reversed(self.frames(site)[0].chain):
+            if frame.call is None or frame.call.opcode in ("while", "conditional"):
+                return
+            yield frame.call
+
+    def operand(self, site: Site, number: int, *, scope: str | None, wanted: frozenset[str]) -> Carried:
+        """Operand `number`; `scope` is given for the only one, which shares its row's."""
+        starts: list[Value] = [(frame, site.item.operands[number], ()) for frame in self.frames(site)]
+        found = sources(starts, caches=self._caches)
+        if scope is None:
+            result: Value = (starts[0][0], site.item, (number,))
+            scope = nearest(result, starts[:1], self._metadata, wanted=wanted) or "?"
+        return Carried(scope, found.parameters, found.constant, self._steers(site, found.passed))
+
+    def from_parameters(self, site: Site) -> bool:
+        """Whether any dataflow at all leads from an ENTRY parameter to it."""
+        return any(self._reached((frame, operand, ())) for frame in self.frames(site) for operand in site.item.operands)
+
+    def _reached(self, start: Value) -> bool:
+        """Depth first; a way that was found holds for all on it, and a search that found none for all that it saw."""
+        known = self._from_parameters
+        came_from: dict[Value, Value | None] = {start: None}
+        todo = [start]
+        while todo:
+            value = todo.pop()
+            frame, item, _ = value
+            if known.get(value) or (item.opcode == "parameter" and frame.call is None and frame.computation.is_entry):
+                at: Value | None = value
+                while at is not None:
+                    known[at] = True
+                    at = came_from[at]
+                return True
+            if value in known:
+                continue
+            for before in self._made_of(value):
+                if before not in came_from:
+                    came_from[before] = value
+                    todo.append(before)
+        known.update(dict.fromkeys(came_from, False))
+        return False
+
+    def _made_of(self, value: Value) -> list[Value]:
+        """A receive makes of its send's operand what arrives."""
+        frame, item, _ = value
+        if item.opcode == "recv" and item in self._parts:
+            return [(frame, self._parts[item].operands[0], ())]
+        return made_of(value)
+
+    @cached_property
+    def _results(self) -> frozenset[Instruction]:
+        """The collectives whose result is in ENTRY's root, through layout-only instructions."""
+        root: Value = (self._entry, self._module.entry.root, ())
+        return self._rows(sources([root], updates=False).made_by)
+
+    def _rows(self, made_by: frozenset[Instruction]) -> frozenset[Instruction]:
+        return frozenset(self._row_of(item) for item in made_by)
+
+    def _row_of(self, item: Instruction) -> Instruction:
+        """The row that an instruction belongs to: of the end of an async collective its start."""
+        if 'custom_call_target="AsyncCollectiveDone"' in item.text:
+            item = next((operand for operand in item.operands if operand in self._parts), item)
+        return self._parts.get(item, item)
+
+    def reaches_root(self, site: Site) -> bool:
+        return site.item in self._results
+
+    def gathers(self, site: Site) -> str | None:
+        """The reduce-scatter whose result it carries."""
+        starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
+        makers = self._rows(sources(starts, updates=False).made_by)
+        return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
+
+    def _steers(self, site: Site, passed: frozenset[Value]) -> bool:
+        """Whether an operand is the counter of a loop's condition, or becomes it in a loop around it."""
+        for frame, item, path in passed:
+            loop = frame.call
+            if item.opcode == "parameter" and loop is not None and loop.opcode == "while" and frame.outer is not None:
+                if path in self._steering(frame.outer, loop):
+                    return True
+        return any(self._row_of(site.item) in self._becoming(frame) for one in self.frames(site) for frame in one.chain if frame.in_body)
+
+    def _becoming(self, body: Frame) -> frozenset[Instruction]:
+        """What makes the next value of the elements that a loop's condition reads."""
+        loop, outer = body.call, body.outer
+        assert loop is not None and outer is not None
+        key = (outer, loop)
+        if key not in self._makers:
+            starts: list[Value] = [(body, body.computation.root, path) for path in self._steering(outer, loop)]
+            self._makers[key] = self._rows(sources(starts, updates=False).made_by)
+        return self._makers[key]
+
+    @cached_property
+    def _makers(self) -> dict[tuple[Frame, Instruction], frozenset[Instruction]]:
+        return {}
+
+    @cached_property
+    def _elements(self) -> dict[tuple[Frame, Instruction], frozenset[tuple[int, ...]]]:
+        return {}
+
+    def _steering(self, frame: Frame, loop: Instruction) -> frozenset[tuple[int, ...]]:
+        """The integers and predicates that a loop's condition reads and its body changes."""
+        key = (frame, loop)
+        if key not in self._elements:
+            condition = frame.inside(loop, condition_of(loop))
+            body = frame.inside(loop, body_of(loop))
+            todo: list[Value] = [(condition, condition.computation.root, ())]
+            seen, found = set(todo), set()
+            while todo:
+                value = todo.pop()
+                inner, item, path = value
+                if inner is condition and item.opcode == "parameter":
+                    found.add(path)
+                    continue
+                fresh = [one for one in made_of(value) if one not in seen]
+                seen.update(fresh)
+                todo += fresh
+            self._elements[key] = frozenset(path for path in found if self._changes(body, path))
+        return self._elements[key]
+
+    def _changes(self, body: Frame, path: tuple[int, ...]) -> bool:
+        shape = body.computation.root.shape
+        if len(path) != 1 or isinstance(shape, Array):
+            return False
+        part = shape[path[0]]
+        if not isinstance(part, Array) or part.dims or part.dtype[0] not in "sup":
+            return False
+        after = origin(Node(body, body.computation.root, path))
+        return not (after.frame is body and after.item.opcode == "parameter" and after.path == path)
+
+
+def _scatters(item: Instruction) -> bool:
+    if megascale.is_megascale(item):
+        return megascale.kind_of(item) == "reduce-scatter"
+    return item.opcode.startswith(("all-reduce", "reduce-scatter")) and kind_of(item) == "reduce-scatter"

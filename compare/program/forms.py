@@ -1,0 +1,112 @@
+"""In which form the compiler emits a collective, and which instructions are only a part of another's."""
+
+import re
+
+from compare.program.attributes import read_map
+from compare.program.axes import Mesh
+from compare.program.frames import Frame
+from compare.program.groups import Groups
+from compare.program.instruction import Instruction
+from compare.program.megascale import is_megascale
+from compare.program.walk import Site
+
+_MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|matmul|conv_general_dilated|(?:aten|xla|torch)?_*\w*(?:einsum|matmul|linear|bmm|addmm|mm))(?:\.\d+)?$")
+_MOVES = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tuple-element"}
+
+
+def form_of(item: Instruction, frame: Frame | None, *, kind: str, pairs: Groups, mesh: Mesh) -> str:
+    """The first form that fits, in the order of `definitions.md`."""
+    calls = [one.call for one in frame.chain if one.call] if frame else []
+    if is_megascale(item):
+        return "megascale"
+    if any(call.attributes.get("async_execution_thread") == '"sparsecore"' for call in calls):
+        return "sparsecore-call"
+    if kind == "reduce-scatter" and item.opcode.startswith("all-reduce"):
+        return "fused-reduce-scatter"
+    if kind == "collective-permute" and _is_matmul(item) and mesh.is_ring_step(pairs):
+        return "windowed-einsum"
+    if starts_chain(item):
+        return "async-fusion"
+    if item.opcode.endswith("-start") or item.opcode == "send" or any(call.opcode.endswith("-start") for call in calls):
+        return "start-done"
+    return "sync"
+
+
+def _is_matmul(item: Instruction) -> bool:
+    return "ppermute" not in item.op_name and bool(_MATMUL.search(item.op_name))
+
+
+def kind_of(item: Instruction) -> str:
+    """XLA's kind; an all-reduce in a fusion that keeps only each device's part is a reduce-scatter."""
+    kind = item.opcode.removesuffix("-start")
+    if kind == "all-reduce" and _keeps_a_part(item):
+        return "reduce-scatter"
+    return kind
+
+
+def _keeps_a_part(item: Instruction) -> bool:
+    callers = item.computation.callers
+    if not any(caller.opcode == "fusion" for caller in callers):
+        return False
+    return "all-reduce-scatter" in item.computation.name or _only_sliced(item)
+
+
+def _only_sliced(item: Instruction) -> bool:
+    """Whether every use, through what moves no element away, is a dynamic-slice of it."""
+    users, todo, sliced = item.computation.users, [item], False
+    while todo:
+        now = todo.pop()
+        for user in users[now]:
+            if user.opcode == "dynamic-slice" and user.operands[0] is now:
+                sliced = True
+            elif user.opcode in _MOVES and user is not user.computation.root:
+                todo.append(user)
+            else:
+                return False
+        if not users[now]:
+            return False
+    return sliced
+
+
+def starts_chain(item: Instruction) -> bool:
+    """Whether it stands beside the `AsyncCollectiveStart` of an async collective fusion."""
+    if item.opcode.endswith("-start") or chain_of(item) is None:
+        return False
+    return any('custom_call_target="AsyncCollectiveStart"' in user.text for user in item.computation.users[item])
+
+
+def chain_of(item: Instruction) -> str | None:
+    """The `chain_id` that ties the parts of an async collective fusion."""
+    if "chain_id" not in item.text:
+        return None
+    return read_map(item.attributes.get("frontend_attributes", "{}")).get("chain_id")
+
+
+def first_parts(sites: list[Site]) -> dict[Instruction, Instruction]:
+    """For each instruction that only carries an async collective on, the one that starts it.
+
+    Numbers of chains may be used again: the start is the last before it in the schedule, or, where a loop carries
+    the collective over to its next iteration, the next after it.
+    """
+    starts: dict[str, Instruction] = {}
+    ahead: dict[str, Instruction] = {}
+    members = [(site.item, chain) for site in sites if (chain := chain_of(site.item)) is not None]
+    for item, chain in reversed(members):
+        if starts_chain(item):
+            ahead[chain] = item
+    parts: dict[Instruction, Instruction] = {}
+    for item, chain in members:
+        if starts_chain(item):
+            starts[chain] = item
+        elif _is_part(item):
+            start = starts.get(chain) or ahead.get(chain)
+            if start is None:
+                raise item.error("this part of an async collective has no start in the text")
+            parts[item] = start
+    return parts
+
+
+def _is_part(item: Instruction) -> bool:
+    return "async_collective_fusion_config" in item.text or any(
+        'custom_call_target="AsyncCollectiveDone"' in user.text for user in item.computation.users[item]
+    )

@@ -1,0 +1,198 @@
+"""Instructions and computations of HLO text, each parsed when it is first asked for."""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from compare.program.attributes import CALL, close_of, names, read_attributes, split_top
+from compare.program.errors import HloError
+from compare.program.shapes import Shape, read_shape
+
+if TYPE_CHECKING:
+    from compare.program.text import Module
+
+_HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
+_OPCODE = re.compile(r"(?<=\s)([a-z][a-z0-9_\-]*)\(")
+_SIGIL = re.compile(r"%([\w.\-]+)")
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
+
+
+class Instruction:
+    """One line of a computation."""
+
+    __slots__ = ("_attributes", "_close", "_op_name", "_open", "_operands", "computation", "index", "name", "opcode",
+                 "shape_text", "text")  # fmt: skip
+
+    def __init__(self, computation: "Computation", index: int):
+        text = computation.module.lines[index]
+        head = _HEAD.match(text)
+        found = _OPCODE.search(text, head.end() - 1) if head else None
+        if head is None or found is None:
+            raise HloError(f"line {computation.module.number(index)}: cannot read the instruction {short(text)!r}")
+        self.computation, self.index, self.text = computation, index, text
+        self.name, self.opcode = head[2], found[1]
+        self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
+        self._close: int | None = None
+        self._attributes: dict[str, str] | None = None
+        self._operands: tuple[Instruction, ...] | None = None
+        self._op_name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} = {self.opcode} in {self.computation.name}>"
+
+    @property
+    def line(self) -> int:
+        """The number of its line in the file, from 1."""
+        return self.computation.module.number(self.index)
+
+    @property
+    def shape(self) -> Shape:
+        try:
+            return read_shape(self.shape_text)
+        except HloError as error:
+            raise self.error(str(error)) from None
+
+    @property
+    def arguments(self) -> str:
+        """What stands between the parentheses."""
+        if self._close is None:
+            self._close = close_of(self.text, self._open)
+            if self._close < 0:
+                raise self.error("the operands have no end; is the line cut?")
+        return self.text[self._open : self._close]
+
+    @property
+    def operands(self) -> "tuple[Instruction, ...]":
+        if self._operands is None:
+            self._operands = tuple(self._find(name) for name in self._operand_names())
+        return self._operands
+
+    def _operand_names(self) -> list[str]:
+        if self.opcode in _WITHOUT_OPERANDS:
+            return []
+        arguments = self.arguments
+        if "%" in arguments:
+            return _SIGIL.findall(arguments)
+        return [part.split()[-1] for part in split_top(arguments)]
+
+    def _find(self, name: str) -> "Instruction":
+        found = self.computation.get(name)
+        if found is None:
+            raise self.error(f"the operand {name!r} is not in its computation")
+        return found
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What follows the operands, by name, as it is written."""
+        if self._attributes is None:
+            _ = self.arguments
+            assert self._close is not None
+            self._attributes = read_attributes(self.text, self._close + 1)
+        return self._attributes
+
+    @property
+    def op_name(self) -> str:
+        """The framework's path of the operation, or nothing."""
+        if self._op_name is None:
+            found = _OP_NAME.search(self.text, self._open)
+            self._op_name = found[1] if found else ""
+        return self._op_name
+
+    @property
+    def called(self) -> "list[Computation]":
+        """The computations it names, in the order written: of a conditional its branches."""
+        module = self.computation.module
+        found = CALL.findall(self.text, self._open)
+        return [module.computation(name, self) for value in found for name in names(value)]
+
+    def attribute(self, key: str) -> str:
+        """An attribute that must be there."""
+        if key not in self.attributes:
+            raise self.error(f"{self.opcode} without {key}")
+        return self.attributes[key]
+
+    def integer(self, key: str) -> int:
+        """A whole number; `parameter` has it between the parentheses."""
+        text = self.arguments if key == "" else self.attribute(key)
+        try:
+            return int(text)
+        except ValueError:
+            raise self.error(f"cannot read {text!r} as a whole number") from None
+
+    def error(self, message: str) -> HloError:
+        return HloError(f"line {self.line}: {message}: {short(self.text)}")
+
+
+class Computation:
+    """A named list of instructions; only their names are indexed until one is asked for."""
+
+    def __init__(self, module: "Module", *, name: str, first: int, last: int, is_entry: bool, thread: str):
+        self.module, self.name, self.is_entry, self.thread = module, name, is_entry, thread
+        self.first, self.last = first, last
+        self._parsed: dict[int, Instruction] = {}
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """Names to lines.  The root is also under the empty name."""
+        index, root = {}, None
+        lines = self.module.lines
+        for at in range(self.first, self.last):
+            if found := _HEAD.match(lines[at]):
+                index[found[2]] = at
+                if found[1]:
+                    root = at
+            elif lines[at].strip() and not lines[at].lstrip().startswith("//"):
+                raise HloError(f"line {self.module.number(at)}: cannot read {short(lines[at])!r}")
+        if not index:
+            raise HloError(f"line {self.module.number(self.first)}: computation {self.name!r} has no instructions")
+        index[""] = max(index.values()) if root is None else root
+        return index
+
+    @property
+    def root(self) -> Instruction:
+        return self.at(self._index[""])
+
+    def at(self, index: int) -> Instruction:
+        found = self._parsed.get(index)
+        if found is None:
+            found = self._parsed[index] = Instruction(self, index)
+        return found
+
+    def get(self, name: str) -> Instruction | None:
+        index = self._index.get(name)
+        return None if index is None or not name else self.at(index)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return (self.at(index) for name, index in self._index.items() if name)
+
+    @cached_property
+    def parameters(self) -> dict[int, Instruction]:
+        """Parameters by number."""
+        lines = self.module.lines
+        found = (self.at(index) for name, index in self._index.items() if name and " parameter(" in lines[index])
+        return {item.integer(""): item for item in found if item.opcode == "parameter"}
+
+    @cached_property
+    def users(self) -> dict[Instruction, list[Instruction]]:
+        """Who uses each instruction, in text order."""
+        users: dict[Instruction, list[Instruction]] = {item: [] for item in self}
+        for item in self:
+            for operand in dict.fromkeys(item.operands):
+                users[operand].append(item)
+        return users
+
+    @cached_property
+    def callers(self) -> list[Instruction]:
+        """The instructions that name this computation, in text order."""
+        return [self.module.at(index) for index in self.module.calls.get(self.name, ())]
+
+
+def short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 160 else text[:157] + "..."
+

@@ -1,0 +1,91 @@
+"""What a value is, once everything that only changes its layout is taken off.
+
+Layout-only: bitcast, copy, convert, reshape, transpose, slice, dynamic-slice, concatenate and pad of such, tuples, their
+asynchronous and custom-call copies, fusions of only these, loop and branch carries; not `gather`.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compare.program.instruction import Instruction
+from compare.program.steps import Value, handed
+
+_FIRST = {"bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "dynamic-slice", "pad"}
+"""Of these the first operand is what is laid out anew."""
+
+_COPIES = {
+    "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
+    "MoveToDevice", "annotate_device_placement",
+}  # fmt: skip
+"""Custom calls that copy, or only say where."""
+
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_SPREAD = 1
+_UPDATED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a walk back through layout-only instructions ends."""
+
+    parameters: frozenset[int]
+    """ENTRY parameters reached untouched, and caches that were at most updated."""
+    made_by: frozenset[Instruction]
+    """The instructions that make something, without those that make constants."""
+    constant: bool
+    passed: frozenset[Value]
+    """Every value on the way."""
+
+
+def sources(starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), updates: bool = True) -> Sources:
+    """Walk back from `starts`.
+
+    A broadcast is passed for constants only; a dynamic-update-slice and a scatter, by their first operand, for
+    `caches` only.
+    """
+    todo = [(value, 0) for value in starts]
+    seen = set(todo)
+    parameters: set[int] = set()
+    made_by: set[Instruction] = set()
+    constants = False
+    while todo:
+        value, marks = todo.pop()
+        frame, item, path = value
+        before = _before(value)
+        if before is None and item.opcode == "broadcast":
+            before, marks = [(frame, item.operands[0], ())], marks | _SPREAD
+        elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
+            before, marks = [(frame, item.operands[path[0] if path else 0], ())], marks | _UPDATED
+        if before is not None:
+            fresh = [(one, marks) for one in before if (one, marks) not in seen]
+            seen.update(fresh)
+            todo += fresh
+        elif item.opcode == "constant" and not marks & _UPDATED:
+            constants = True
+        elif item.opcode == "parameter" and not marks & _SPREAD and (not marks & _UPDATED or item.integer("") in caches):
+            parameters.add(item.integer(""))
+        else:
+            made_by.add(item)
+    return Sources(
+        frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, frozenset(one for one, _ in seen)
+    )
+
+
+def _before(value: Value) -> list[Value] | None:
+    frame, item, _ = value
+    found = handed(value) if _only_hands_on(item) else None
+    if found is not None:
+        return found
+    if item.opcode in _FIRST:
+        return [(frame, item.operands[0], ())]
+    if item.opcode == "concatenate":
+        return [(frame, one, ()) for one in item.operands]
+    if item.opcode == "custom-call" and (target := _TARGET.search(item.text)) and target[1] in _COPIES:
+        return [(frame, one, ()) for one in item.operands]
+    return None
+
+
+def _only_hands_on(item: Instruction) -> bool:
+    """Whether it may be stepped through: not a custom call with a computation of its own."""
+    return item.opcode != "custom-call"

@@ -1,0 +1,97 @@
+"""How often a loop runs: its condition compares a counter with a constant, its start and its step are constants."""
+
+import re
+from typing import TYPE_CHECKING
+
+from compare.program.frames import Frame, body_of, condition_of
+from compare.program.instruction import Instruction
+from compare.program.origin import Node, origin
+
+if TYPE_CHECKING:
+    from compare.program.predicate import Evaluator
+
+_KNOWN = re.compile(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)"?')
+_TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+
+
+class Trips:
+    """Trip counts, each found once for each activation of a loop."""
+
+    def __init__(self, values: "Evaluator"):
+        self._values = values
+        self._counts: dict[tuple[Frame, Instruction], int | None] = {}
+
+    def count(self, frame: Frame, loop: Instruction) -> int | None:
+        """The trip count of a `while` that stands in `frame`; None where the text does not decide it."""
+        key = (frame, loop)
+        if key not in self._counts:
+            self._counts[key] = None  # A loop whose count needs itself has none.
+            self._counts[key] = self._count(frame, loop)
+        return self._counts[key]
+
+    def _count(self, frame: Frame, loop: Instruction) -> int | None:
+        condition = frame.inside(loop, condition_of(loop))
+        test = origin(Node(condition, condition.computation.root))
+        if test.item.opcode != "compare":
+            return None
+        left, right = (Node(test.frame, operand) for operand in test.item.operands)
+        direction = test.item.attribute("direction")
+        counter, bound = self._counter(left, condition), self._constant(right)
+        if counter is None or bound is None:
+            counter, bound = self._counter(right, condition), self._constant(left)
+            direction = _TURNED.get(direction, direction)
+        if counter is None or bound is None:
+            return None
+        start = self._values.number(frame, loop.operands[0], counter)
+        step = self.step(frame.inside(loop, body_of(loop)), counter)
+        if start is None or step is None:
+            return None
+        count = iterations(start=start, step=step, bound=bound, direction=direction)
+        known = _KNOWN.search(loop.attributes.get("backend_config", ""))
+        return None if known and int(known[1]) != count else count
+
+    def _counter(self, node: Node, condition: Frame) -> tuple[int, ...] | None:
+        """The path of the loop's element that a value of its condition is, if the body changes it."""
+        found = origin(node)
+        if found.frame is not condition or found.item.opcode != "parameter" or not found.path:
+            return None
+        return found.path
+
+    def _constant(self, node: Node) -> int | None:
+        return self._values.number(node.frame, node.item, node.path)
+
+    def step(self, body: Frame, path: tuple[int, ...]) -> int | None:
+        """What an iteration adds to the element at `path`; None where it does anything else."""
+        after = origin(Node(body, body.computation.root, path))
+        if after.item.opcode not in ("add", "subtract"):
+            return None
+        left, right = (Node(after.frame, operand) for operand in after.item.operands)
+        if self.is_carry(origin(left), body, path):
+            by = self._constant(right)
+            return by if by is None or after.item.opcode == "add" else -by
+        if after.item.opcode == "add" and self.is_carry(origin(right), body, path):
+            return self._constant(left)
+        return None
+
+    def is_carry(self, node: Node, body: Frame, path: tuple[int, ...]) -> bool:
+        """Whether a value is the loop's own element at `path`."""
+        return node.frame is body and node.item.opcode == "parameter" and node.path == path
+
+
+def iterations(*, start: int, step: int, bound: int, direction: str) -> int | None:
+    """How often `counter DIRECTION bound` holds before it first fails; None where it never fails."""
+    holds = {"LT": start < bound, "LE": start <= bound, "GT": start > bound, "GE": start >= bound,
+             "EQ": start == bound, "NE": start != bound}  # fmt: skip
+    if not holds.get(direction, False):
+        return 0 if direction in holds else None
+    if step == 0:
+        return None
+    if direction == "EQ":
+        return 1
+    distance = bound - start
+    if direction == "NE":
+        return distance // step if distance % step == 0 and distance // step > 0 else None
+    towards = step > 0 if direction in ("LT", "LE") else step < 0
+    if not towards:
+        return None
+    return -(-distance // step) if direction in ("LT", "GT") else distance // step + 1

@@ -1,0 +1,71 @@
+"""What a collective carries, and what each device sends of it."""
+
+import math
+import re
+from collections import defaultdict
+from fractions import Fraction
+
+from compare.program.groups import Groups
+from compare.program.instruction import Instruction
+from compare.program.shapes import BITS, Array, Shape, arrays
+
+_SENT = {
+    "all-reduce": lambda n: Fraction(2 * (n - 1), n),
+    "all-gather": lambda n: Fraction(n - 1, n),
+    "reduce-scatter": lambda n: Fraction(n - 1, n),
+    "all-to-all": lambda n: Fraction(n - 1, n),
+    "ragged-all-to-all": lambda n: Fraction(n - 1, n),
+    "collective-broadcast": lambda n: Fraction(n - 1, n),
+}
+"""What a bandwidth-optimal algorithm makes a device of a group of n send, of its payload."""
+
+
+def carried(item: Instruction, kind: str, receive: Instruction | None) -> list[Array]:
+    """The arrays of its payload: the results of an all-gather, the operands of any other kind."""
+    shapes: list[Shape]
+    if kind == "all-gather":
+        shapes = [_result(item if receive is None else receive)]
+    elif item.opcode == "send" or kind == "ragged-all-to-all" or "slice_sizes" in item.attributes:
+        shapes = [item.operands[0].shape]  # The others are buffers for what comes in, offsets, sizes, a token.
+    else:
+        shapes = [operand.shape for operand in item.operands]
+    found = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
+    if not found:
+        raise item.error(f"an {kind} that carries nothing")
+    return found
+
+
+def _result(item: Instruction) -> Shape:
+    """What an all-gather makes: of a start, the second part of its tuple; of a receive, the first."""
+    shape = item.shape
+    if item.opcode == "all-gather":
+        return shape
+    at = 0 if item.opcode == "recv" else 1
+    if isinstance(shape, Array) or len(shape) <= at:
+        raise item.error(f"a {item.opcode} without the tuple of its buffers")
+    return shape[at]
+
+
+def payload_bytes(item: Instruction, array: Array) -> int:
+    """Logical bytes of one array, of a permute in place those of the windows that it moves."""
+    windows = re.findall(r"\{([\d,]+)\}", item.attributes.get("slice_sizes", ""))
+    if not windows:
+        return array.num_bytes
+    moved = sum(math.prod(int(size) for size in window.split(",")) for window in windows)
+    return -(-moved * BITS[array.dtype] // 8)
+
+
+def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:
+    """What each device sends in one execution.  A device in no group sends nothing, a pair to itself neither."""
+    sent: dict[int, Fraction] = defaultdict(Fraction)
+    for group in groups:
+        if kind == "collective-permute":
+            sent[group[0]] += payload if group[0] != group[1] else 0
+        else:
+            for device in group:
+                sent[device] += _SENT[kind](len(group)) * payload
+    return tuple(sent[device] for device in range(num_devices))
+
+
+def round_half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))

@@ -1,0 +1,82 @@
+"""What the reader finds: one row for each collective, with what the verdicts need to know of its data."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from compare.program.groups import Groups
+
+NOT_RECORDED = "not recorded"
+"""The origin of a row when no compiler pass was recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """One array that a collective carries."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    payload_bytes: int
+    """By the kind's rule: of an all-gather the result's, else the operand's."""
+    scope: str
+    """The producer's; `?` if none is found."""
+    parameters: frozenset[int]
+    """ENTRY parameters that it is, through layout-only instructions."""
+    constant: bool
+    """A constant, through broadcasts and layout-only instructions."""
+    steers_loop: bool
+    """A predicate, or the counter of a loop's condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A loop around a collective."""
+
+    name: str
+    trip_count: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One row of the collectives table: `definitions.md` section 1 says what each column means."""
+
+    name: str
+    kind: str
+    axes: str
+    network: str
+    form: str
+    scope: str
+    origin: str
+    dtype: str
+    groups: Groups
+    """Device ids, of a permute pairs; of one slice's program, places in the slice."""
+    executions: int | None
+    executions_are: str
+    payload_bytes: int
+    wire_bytes: int
+    step_wire_bytes: int | None
+    source_line: str | None
+
+    operands: tuple[Operand, ...]
+    loops: tuple[Loop, ...]
+    """Around it, outermost first."""
+    device_executions: tuple[int, ...]
+    """Of each device in one step; empty when unknown."""
+    device_bytes: tuple[Fraction, ...]
+    """Sent by each device in one execution."""
+    in_exact_branch: bool
+    from_parameters: bool
+    """Any dataflow at all from an ENTRY parameter."""
+    reaches_root: bool
+    """Its result reaches ENTRY's root through layout-only instructions."""
+    gathers: str | None
+    """Of an all-gather: the reduce-scatter whose result it carries, if it does."""
+    line: int
+    text: str
+
+    def public(self) -> dict[str, object]:
+        """The columns that other people's scripts rely on, in their order."""
+        return {column: getattr(self, column) for column in PUBLIC}
+
+
+PUBLIC = ("name", "kind", "axes", "network", "form", "scope", "origin", "dtype", "groups", "executions", "executions_are",
+          "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line")  # fmt: skip

@@ -1,0 +1,151 @@
+"""One step of dataflow, back to what a value is made of or on to what is made of it.
+
+A value is (activation, instruction, path): the element at `path` of what the instruction makes; the empty path is all
+of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
+"""
+
+from collections.abc import Iterator
+
+from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of, condition_of
+from compare.program.instruction import Instruction
+
+Value = tuple[Frame, Instruction, tuple[int, ...]]
+
+ASIDE = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-update"}
+"""One operand, handed on whole."""
+
+
+def handed(value: Value) -> list[Value] | None:
+    """The values that this one only hands on; None where its instruction makes something of its operands."""
+    frame, item, path = value
+    opcode = item.opcode
+    if opcode == "get-tuple-element":
+        return [(frame, item.operands[0], (item.integer("index"), *path))]
+    if opcode == "parameter":
+        return _handed_in(frame, item, path)
+    if opcode == "tuple":
+        return [(frame, item.operands[path[0]], path[1:])] if path else [(frame, one, ()) for one in item.operands]
+    if opcode == "while":
+        body = body_of(item)
+        return [(frame, item.operands[0], path), (frame.inside(item, body), body.root, path)]
+    if opcode == "conditional":
+        return [(frame.inside(item, branch), branch.root, path) for branch in branches_of(item)]
+    if opcode in ONE_CALL and item.called:
+        return _out_of_call(frame, item, path)
+    return _asynchronous(frame, item, path)
+
+
+def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
+    call, outer = frame.call, frame.outer
+    if call is None or outer is None:
+        return None
+    if call.opcode == "while":
+        body = outer.inside(call, body_of(call))
+        return [(outer, call.operands[0], path), (body, body.computation.root, path)]
+    if call.opcode == "conditional":
+        return [(outer, branch_operand(call, branches_of(call).index(frame.computation)), path)]
+    number = item.integer("")
+    return [(outer, call.operands[number], path)] if number < len(call.operands) else []
+
+
+def _out_of_call(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value]:
+    """A start's tuple holds its operands, then the result of the computation, then what only it knows."""
+    computation = item.called[0]
+    inner = frame.inside(item, computation)
+    if not item.opcode.endswith("-start"):
+        return [(inner, computation.root, path)]
+    return _of_start(frame, item, path, (inner, computation.root, path[1:]))
+
+
+def _of_start(frame: Frame, item: Instruction, path: tuple[int, ...], result: Value) -> list[Value]:
+    if not path:
+        return [*((frame, one, ()) for one in item.operands), result]
+    if path[0] == 1:
+        return [result]
+    if path[0] > 1:
+        return []
+    return [(frame, item.operands[path[1]], path[2:])] if len(path) > 1 else [(frame, one, ()) for one in item.operands]
+
+
+def _asynchronous(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
+    opcode = item.opcode
+    if opcode == "copy-done":
+        return [(frame, item.operands[0], (0, *path))]
+    if opcode == "copy-start":
+        return [(frame, item.operands[0], path[1:])]
+    if opcode in ASIDE:
+        return [(frame, item.operands[0], path)]
+    if opcode in ("async-done", "call-done", "slice-done", "dynamic-slice-done", "fusion-done", "custom-call-done"):
+        return [(frame, item.operands[0], (1, *path))]
+    if opcode in ("slice-start", "dynamic-slice-start"):
+        return _of_start(frame, item, path, (frame, item.operands[0], ()))
+    if opcode.endswith("-done"):
+        return [(frame, item.operands[0], ())]
+    return None
+
+
+def made_of(value: Value) -> list[Value]:
+    """Every value that this one is computed from, whatever the operation."""
+    frame, item, _ = value
+    found = handed(value)
+    if found is None:
+        return [(frame, one, ()) for one in item.operands]
+    if item.opcode == "conditional":
+        found.append((frame, item.operands[0], ()))
+    return found
+
+
+def used_by(value: Value) -> Iterator[tuple[Instruction, Value]]:
+    """The instructions that use a value, each with the value in which it lives on there."""
+    frame, item, path = value
+    for user in item.computation.users[item]:
+        if user.opcode == "get-tuple-element":
+            index = user.integer("index")
+            if not path or path[0] == index:
+                yield user, (frame, user, path[1:])
+        elif user.opcode == "tuple":
+            for at, operand in enumerate(user.operands):
+                if operand is item:
+                    yield user, (frame, user, (at, *path))
+        elif user.opcode in ("while", "conditional") or user.called:
+            yield from _into(value, user)
+        else:
+            yield user, (frame, user, path if user.opcode in ASIDE else ())
+    if item is item.computation.root:
+        yield from _out(value)
+
+
+def _into(value: Value, user: Instruction) -> Iterator[tuple[Instruction, Value]]:
+    frame, item, path = value
+    if user.opcode == "while":
+        for computation in (condition_of(user), body_of(user)):
+            yield user, (frame.inside(user, computation), computation.parameters[0], path)
+        yield user, (frame, user, path)
+        return
+    if user.opcode == "conditional":
+        for number, branch in enumerate(branches_of(user)):
+            if branch_operand(user, number) is item:
+                yield user, (frame.inside(user, branch), branch.parameters[0], path)
+        if user.operands[0] is item:
+            yield user, (frame, user, ())
+        return
+    if user.opcode not in ONE_CALL:
+        yield user, (frame, user, ())
+        return
+    computation = user.called[0]
+    for number, operand in enumerate(user.operands):
+        if operand is item and number in computation.parameters:
+            yield user, (frame.inside(user, computation), computation.parameters[number], path)
+
+
+def _out(value: Value) -> Iterator[tuple[Instruction, Value]]:
+    frame, _, path = value
+    call, outer = frame.call, frame.outer
+    if call is None or outer is None:
+        return
+    if call.opcode == "while":
+        for computation in (condition_of(call), body_of(call)):
+            yield call, (outer.inside(call, computation), computation.parameters[0], path)
+        yield call, (outer, call, path)
+    else:
+        yield call, (outer, call, (1, *path) if call.opcode.endswith("-start") else path)

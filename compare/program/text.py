@@ -1,0 +1,179 @@
+"""HLO text as a module: where its computations stand, and who calls whom.
+
+An unrolled model is 3 MB of text of which the walks visit a part, so nothing is parsed before it is asked for.
+"""
+
+import re
+import textwrap
+from bisect import bisect_right
+from functools import cached_property
+from itertools import accumulate
+
+from compare.program.attributes import CALL, names, read_attributes, split_top
+from compare.program.errors import HloError
+from compare.program.instruction import Computation, Instruction, short
+
+_COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
+_THREAD = re.compile(r'execution_thread="([^"]*)"')
+_ALIAS = re.compile(r"\}:\s*\((\d+)")
+_MLIR = re.compile(r"\s*(?:#loc\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
+
+
+class Module:
+    """One HLO module."""
+
+    def __init__(self, text: str):
+        self.text = text
+        self.lines = text.split("\n")
+        self._numbers: list[int] | None = None
+        self._start = next((at for at, line in enumerate(self.lines) if line.startswith("HloModule ")), -1)
+        if self._start < 0:
+            raise HloError(_what_else(text))
+        header = self.lines[self._start][len("HloModule ") :]
+        self.name = header.partition(",")[0].strip()
+        self.header = read_attributes(header, len(header.partition(",")[0]))
+        self.computations = self._find_computations()
+        self.entry = self._find_entry()
+
+    def _find_computations(self) -> dict[str, Computation]:
+        """Where each computation begins and ends.  One that is not closed says that the text is cut."""
+        found: dict[str, Computation] = {}
+        opened: re.Match[str] | None = None
+        first, wrapped = 0, False
+        for at in range(self._start + 1, len(self.lines)):
+            line = self.lines[at]
+            if opened is None:
+                if line.endswith("{") and (opened := _COMPUTATION.match(line)):
+                    first = at + 1
+                elif line.startswith("HloModule "):
+                    raise HloError(f"line {self.number(at)}: a second module; split the file")
+            elif line.startswith("}"):
+                thread = _THREAD.search(line)
+                found[opened[2]] = Computation(
+                    self, name=opened[2], first=first, last=at, is_entry=bool(opened[1]), thread=thread[1] if thread else ""
+                )
+                opened = None
+            elif " = " not in line and line.strip() and not line.lstrip().startswith("//"):
+                wrapped = True
+        if opened is not None:
+            raise HloError(f"the text is cut: computation {opened[2]!r} begins on line {self.number(first - 1)} and has no end")
+        if wrapped:
+            self._unwrap()
+            return self._find_computations()
+        return found
+
+    def _unwrap(self) -> None:
+        """Put instructions that were broken over several lines on one, and remember the lines they came from."""
+        lines: list[str] = []
+        numbers: list[int] = []
+        inside = False
+        for at, line in enumerate(self.lines):
+            if inside and not line.startswith("}") and " = " not in line and line.strip():
+                lines[-1] += " " + line.strip()
+                continue
+            inside = (inside and not line.startswith("}")) or bool(_COMPUTATION.match(line))
+            lines.append(line)
+            numbers.append(at + 1)
+        self.lines, self._numbers, self.text = lines, numbers, "\n".join(lines)
+
+    def _find_entry(self) -> Computation:
+        entries = [item for item in self.computations.values() if item.is_entry]
+        if not entries and len(self.computations) == 1:
+            entries = list(self.computations.values())
+        if len(entries) != 1:
+            raise HloError(f"{len(entries)} ENTRY computations, where HLO text has one; is the text cut?")
+        return entries[0]
+
+    def number(self, at: int) -> int:
+        """The number in the file, from 1, of line `at`."""
+        return at + 1 if self._numbers is None else self._numbers[at]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(line) + 1 for line in self.lines)]
+
+    def line_at(self, offset: int) -> int:
+        """The line that holds the character at `offset`."""
+        return bisect_right(self._starts, offset) - 1
+
+    @cached_property
+    def _firsts(self) -> tuple[list[int], list[Computation]]:
+        items = sorted(self.computations.values(), key=lambda item: item.first)
+        return [item.first for item in items], items
+
+    def owner(self, at: int) -> Computation | None:
+        """The computation that line `at` stands in."""
+        firsts, items = self._firsts
+        found = bisect_right(firsts, at) - 1
+        return items[found] if found >= 0 and at < items[found].last else None
+
+    def at(self, index: int) -> Instruction:
+        owner = self.owner(index)
+        if owner is None:
+            raise HloError(f"line {self.number(index)}: stands in no computation: {short(self.lines[index])}")
+        return owner.at(index)
+
+    @cached_property
+    def calls(self) -> dict[str, list[int]]:
+        """The lines that name each computation."""
+        calls: dict[str, list[int]] = {}
+        for found in CALL.finditer(self.text):
+            at = self.line_at(found.start())
+            for name in names(found[1]):
+                calls.setdefault(name, []).append(at)
+        return calls
+
+    def computation(self, name: str, asked: Instruction) -> Computation:
+        if name not in self.computations:
+            raise asked.error(f"the computation {name!r} is not in the text")
+        return self.computations[name]
+
+    def _count(self, key: str) -> int | None:
+        text = self.header.get(key)
+        if text is None:
+            return None
+        if not text.isdigit() or int(text) < 1:
+            raise HloError(f"line {self.number(self._start)}: cannot read {key}={text!r} as a number of devices")
+        return int(text)
+
+    @property
+    def replica_count(self) -> int:
+        return self._count("replica_count") or 1
+
+    @property
+    def num_partitions(self) -> int:
+        return self._count("num_partitions") or 1
+
+    @property
+    def num_devices(self) -> int | None:
+        """Replicas times partitions; None where the header gives neither."""
+        if "replica_count" not in self.header and "num_partitions" not in self.header:
+            return None
+        return self.replica_count * self.num_partitions
+
+    @cached_property
+    def donated(self) -> frozenset[int]:
+        """The ENTRY parameters whose memory an output takes over: in a decoder, the caches."""
+        aliases = split_top(self.header.get("input_output_alias", "").strip().removeprefix("{").removesuffix("}"))
+        return frozenset(int(found[1]) for alias in aliases if (found := _ALIAS.search(alias)))
+
+
+def read(text: str) -> Module:
+    """Read HLO text, as `compiled.as_text()` or `--xla_dump_hlo_as_text` write it.
+
+    `HloError` where it is empty, cut, or something else.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    first = re.search(r"^([ \t]*)HloModule ", text, re.M)
+    if first and first[1]:
+        text = textwrap.dedent(text)
+    return Module(text)
+
+
+def _what_else(text: str) -> str:
+    if not text.strip():
+        return "the file is empty, where HLO text was expected"
+    if _MLIR.match(text) or "stablehlo." in text[:20_000] or "func.func" in text[:20_000]:
+        return "this is StableHLO (MLIR), the program before the compiler; give the compiled HLO text"
+    return f"not HLO text: it begins with {short(text[:60])!r}, where 'HloModule name' was expected"
