@@ -1,0 +1,233 @@
+"""All programs of a case: lowered and compiled, some at a time, each failure costing only its own cell."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compare.work import steps
+from compare.work.arms import Arm, Cell
+from compare.work.cache import Cache
+from compare.work.error import WorkError
+from compare.work.processes import Command, Ended, Pool
+from compare.work.stderr import tail
+from compare.work.steps import Step
+from meshes.assignment import chips
+from meshes.case import Case
+
+TIMEOUT_S = 1800.0
+NOT_INSTALLED = "not-installed"
+REQUEST, STDERR, PROCESS = "request.json", "stderr", "process.json"
+"""In a step's folder; the last, with seconds and peak memory of the process, is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Where one cell is.  Told at each change, and about ten times a second while its worker runs."""
+
+    arm: str
+    phase: str
+    cell: str
+    step: str
+    """`lower` or `compile`."""
+    stage: str
+    """`start`, a worker's own word (`import`, `trace`, …), or how the step ended: `done`, `cached`, a status."""
+    seconds: float
+    """Since the step's process started."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one cell ended, and where its results are."""
+
+    arm: str
+    phase: str
+    cell: str
+    status: str
+    """`ok failed refused crashed timeout not-installed`."""
+    error: str = ""
+    """One line."""
+    step: str = ""
+    """The step that did not go well."""
+    program: Path | None = None
+    """Folder with program.mlirbc and about.json."""
+    compiled: Path | None = None
+    """Folder with optimized.hlo.gz and compiled.json."""
+    cached: tuple[str, ...] = ()
+    """Steps whose results were in the cache."""
+    stderr: tuple[str, ...] = ()
+    """The last lines of the worker that did not go well."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One cell on its way: the folders of its steps that are done."""
+
+    arm: Arm
+    cell: Cell
+    case: Case
+    folders: dict[str, Path] = field(default_factory=dict)
+    cached: list[str] = field(default_factory=list)
+
+    def step(self) -> Step | None:
+        """The next step, if one is left."""
+        program = self.folders.get("lower")
+        if not program:
+            return steps.lower(self.case, self.arm)
+        return None if "compile" in self.folders else steps.compiling(self.case, self.arm, program=program)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """A step of a job that must be run."""
+
+    job: _Job
+    step: Step
+
+    def urgency(self) -> tuple[bool, int, bool]:
+        """Smallest first: what begins a chain before what ends one, slow starts first, prefill before decode."""
+        return (self.step.name == "compile", -self.job.arm.start_s, self.job.case.phase != "prefill")
+
+
+def run(
+    case: Case,
+    *,
+    arms: Sequence[Arm],
+    cache: Cache,
+    tell: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None,
+) -> list[Outcome]:
+    """Make every cell of these arms, `at_once` processes at a time (the cores, two at least).
+
+    Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
+    the mesh can't be laid on the chips; an interrupt ends every worker and leaves nothing behind.
+    """
+    chips(case.plan)
+    cells = [
+        _Job(arm, cell, case.at(phases=(phase,), **cell.changes))
+        for arm in arms for phase in case.phases for cell in arm.cells(case)
+    ]  # fmt: skip
+    return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, _cores())).outcomes()
+
+
+class _Run:
+    """The jobs of one run, and where each is."""
+
+    def __init__(
+        self, jobs: list[_Job], *, cache: Cache, tell: Callable[[Event], None], timeout_s: float, at_once: int
+    ):
+        self.jobs, self.cache, self.tell = jobs, cache, tell
+        self.timeout_s, self.at_once = timeout_s, at_once
+        self.waiting: list[_Task] = []
+        self.begun: dict[_Task, Path] = {}
+        self.ended: dict[_Job, Outcome] = {}
+
+    def outcomes(self) -> list[Outcome]:
+        missing = {job.arm.name: job.arm.missing() for job in self.jobs}
+        for job in self.jobs:
+            if line := missing[job.arm.name]:
+                self._end(job, NOT_INSTALLED, line)
+            else:
+                self._next(job)
+        try:
+            with Pool[_Task](lambda task, stage, seconds: self._tell(task, stage or "start", seconds)) as pool:
+                while self.waiting or len(pool):
+                    self._fill(pool)
+                    for task, ended in pool.wait().items():
+                        self._finish(task, ended)
+        finally:
+            for folder in self.begun.values():
+                shutil.rmtree(folder, ignore_errors=True)
+        return [self.ended[job] for job in self.jobs]
+
+    def _next(self, job: _Job) -> None:
+        """Take the steps of a job whose results are in the cache; the first that must be run waits its turn."""
+        try:
+            while step := job.step():
+                found = self.cache.find(step.kind, step.key)
+                if not found:
+                    self.waiting.append(_Task(job, step))
+                    return
+                job.folders[step.name] = found
+                job.cached.append(step.name)
+                self._tell(_Task(job, step), "cached", 0)
+        except WorkError as error:
+            self._end(job, "failed", str(error))
+        else:
+            self._end(job, "ok", "")
+
+    def _fill(self, pool: Pool[_Task]) -> None:
+        self.waiting.sort(key=_Task.urgency)
+        while self.waiting and len(pool) < self.at_once:
+            task = self.waiting.pop(0)
+            try:
+                out = self.begun[task] = self.cache.begin()
+                (out / REQUEST).write_text(task.step.request)
+                command = Command(
+                    argv=task.step.argv(out / REQUEST, out), stderr=out / STDERR,
+                    environment=steps.environment(), timeout_s=self.timeout_s,
+                )  # fmt: skip
+                pool.start(task, command)
+            except OSError as error:
+                self._fail(task, "failed", f"cannot start it in {self.cache.root}: {error.strerror}")
+            else:
+                self._tell(task, "start", 0)
+
+    def _finish(self, task: _Task, ended: Ended) -> None:
+        out, step = self.begun[task], task.step
+        if ended.status != "ok":
+            self._fail(task, ended.status, ended.error, seconds=ended.seconds)
+        elif absent := [name for name in step.results if not (out / name).is_file()]:
+            error = f"{step.module} ended well, but wrote no {' and no '.join(absent)}"
+            self._fail(task, "failed", error, seconds=ended.seconds)
+        else:
+            self._keep(task, out, ended)
+
+    def _keep(self, task: _Task, out: Path, ended: Ended) -> None:
+        step = task.step
+        try:
+            for name in (REQUEST, STDERR):
+                (out / name).unlink()
+            process = {"process_s": round(ended.seconds, 3), "peak_bytes": ended.peak_bytes}
+            (out / PROCESS).write_text(json.dumps(process))
+            kept = self.cache.keep(out, kind=step.kind, key=step.key)
+        except OSError as error:
+            self._fail(task, "failed", f"cannot keep its results: {error.strerror}", seconds=ended.seconds)
+            return
+        task.job.folders[step.name] = kept
+        del self.begun[task]
+        self._tell(task, "done", ended.seconds)
+        self._next(task.job)
+
+    def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0) -> None:
+        out = self.begun.pop(task, None)
+        lines = [steps.portable(line, task.job.arm) for line in (tail(out / STDERR) if out else [])]
+        line = steps.portable(error, task.job.arm)
+        self._end(task.job, status, line, step=task.step.name, stderr=lines, seconds=seconds)
+        if out:
+            shutil.rmtree(out, ignore_errors=True)
+
+    def _end(
+        self, job: _Job, status: str, error: str, *, step: str = "", stderr: Sequence[str] = (), seconds: float = 0
+    ) -> None:
+        outcome = self.ended[job] = Outcome(
+            **_where(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
+            program=job.folders.get("lower"), compiled=job.folders.get("compile"),
+        )  # fmt: skip
+        if status != "ok":
+            self.tell(Event(**_where(job), step=outcome.step, stage=status, seconds=seconds, error=error))
+
+    def _tell(self, task: _Task, stage: str, seconds: float) -> None:
+        self.tell(Event(**_where(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
+
+
+def _where(job: _Job) -> dict[str, str]:
+    return {"arm": job.arm.name, "phase": job.case.phase, "cell": job.cell.name}
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,143 @@
+"""The two steps of a cell, lower and compile: what each runs, in which environment, and all that it depends on."""
+
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache as once
+from importlib.util import find_spec
+from pathlib import Path
+
+from compare.work.arms import COMPILER, Arm, versions_of
+from compare.work.cache import file_digest, key, sources_digest
+from compare.work.error import WorkError
+from meshes.assignment import chips
+from meshes.case import Case
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTOCOL = 1
+"""Counts changes in how steps are run that no source or version shows."""
+
+QUIET = {
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    # Without it the second process that loads libtpu aborts on a lock file.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    # Sets iterate in one order, so that the same case gives the same program.
+    "PYTHONHASHSEED": "0",
+}
+"""What workers need to load libtpu where there is no TPU."""
+
+PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
+"""Variables of a user's environment that can change a program."""
+
+NOT_LOWERED = ("name", "topology", "order")
+"""Words of a case that lowering does not see: programs use logical device ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One process to run, unless the cache has its results."""
+
+    name: str
+    kind: str
+    key: str
+    module: str
+    request: str
+    """The text of the file that it is given."""
+    results: tuple[str, ...]
+
+    def argv(self, request: Path, out: Path) -> list[str]:
+        # -P: a folder of the user's that is named like a room is not taken for it.
+        return [sys.executable, "-P", "-m", self.module, str(request), str(out)]
+
+
+def lower(case: Case, arm: Arm) -> Step:
+    """Case to StableHLO, by the arm itself."""
+    seen = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
+    made_by = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
+    return Step(
+        name="lower",
+        kind="program",
+        key=key({"case": seen, **made_by, **_here()}),
+        module=f"{arm.module}.lower",
+        request=case.to_json(),
+        results=("program.mlirbc", "about.json"),
+    )
+
+
+def compiling(case: Case, arm: Arm, *, program: Path) -> Step:
+    """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that `lower` wrote.
+
+    Raises `WorkError` when its about.json does not say how to compile it.
+    """
+    try:
+        options = json.loads((program / "about.json").read_bytes())["compile_options"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WorkError(f"{arm.module}.lower wrote an about.json without compile_options ({error!r})") from None
+    asked = {
+        "topology": case.topology.slice_name,
+        "num_slices": case.topology.slices,
+        "places": chips(case.plan),
+        "compile_options": options,
+    }
+    digest = file_digest(program / "program.mlirbc")
+    made_by = {"versions": versions_of(COMPILER), "sources": _compiler_sources()}
+    whole = asked | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
+    return Step(
+        name="compile",
+        kind="compiled",
+        key=key({"program": digest, **asked, **made_by, **_here()}),
+        module="compare.program.aot",
+        request=json.dumps(whole),
+        results=("optimized.hlo.gz", "compiled.json"),
+    )
+
+
+def environment() -> dict[str, str]:
+    """Of every worker: the user's, made quiet, with this project importable from anywhere."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.environ | QUIET | {"PYTHONPATH": path}
+
+
+def source_prefixes(arm: Arm) -> list[str]:
+    """Folders to take off source paths, so that run folders read the same on every machine."""
+    paths = sysconfig.get_paths()
+    folders = [ROOT, _folder(arm.module).parent, *(Path(paths[name]) for name in ("purelib", "platlib", "stdlib"))]
+    return sorted({str(spelled) for folder in folders for spelled in (folder, folder.resolve())})
+
+
+def portable(text: str, arm: Arm) -> str:
+    """A line of a worker's, with those folders taken off the paths in it."""
+    for prefix in sorted(source_prefixes(arm), key=len, reverse=True):
+        text = text.replace(f"{prefix}/", "")
+    return text
+
+
+def _folder(module: str) -> Path:
+    """Where a module's folder is, without importing it."""
+    found = find_spec(module)
+    if not found or not found.submodule_search_locations:
+        raise WorkError(f"there is no folder {module}")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+@once
+def _sources(module: str) -> str:
+    return sources_digest(ROOT / "meshes", _folder(module))
+
+
+@once
+def _compiler_sources() -> str:
+    return sources_digest(*sorted((ROOT / "compare" / "program").glob("aot*.py")))
+
+
+def _here() -> Mapping[str, object]:
+    """Of this machine and its user, what can change a program."""
+    variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(PREFIXES)}
+    told = {name: text for name, text in variables.items() if name not in QUIET}
+    return {"protocol": PROTOCOL, "python": sys.version_info[:3], "environment": told}

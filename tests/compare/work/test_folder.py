@@ -1,0 +1,204 @@
+"""The run folder: what is in it, and that there is a whole one, or none, at every moment."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from compare.work import folder, jobs
+from compare.work.cache import Cache, file_digest
+from compare.work.error import WorkError
+from compare.work.jobs import Outcome
+from meshes.case import Case
+
+ROOT = Path(__file__).parents[3]
+
+
+def write(case: Case, parent: Path, text: str = "first") -> Path:
+    with folder.writing(case, parent=parent) as into:
+        folder.fill(into, case=case, outcomes=[])
+        (into / "report.html").write_text(text)
+    return folder.place_of(case, parent=parent)
+
+
+def visible(parent: Path) -> list[str]:
+    return sorted(path.name for path in parent.iterdir())
+
+
+def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, monkeypatch):
+    pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
+    monkeypatch.setenv("TOY_DOES", "decode+gspmd=fail")
+    outcomes = jobs.run(case, arms=[toy], cache=Cache(tmp_path / "cache"), tell=lambda event: None)
+    with folder.writing(case, parent=tmp_path / "runs") as into:
+        folder.fill(into, case=case, outcomes=outcomes)
+    place = tmp_path / "runs" / case.name
+    assert Case.from_json((place / "case.json").read_text()) == case
+
+    good = json.loads((place / "toy/decode/tpu/about.json").read_text())
+    assert (good["status"], good["error"], good["failed_step"]) == ("ok", "", "")
+    assert set(good["versions"]) == {"toy", "jaxlib", "libtpu"}
+    assert (good["partitioner"], good["topology"], good["device_kind"]) == ("gspmd", "v5e:2x4", "TPU v5 lite")
+    assert good["compile_options"]["num_partitions"] == 8
+    assert good["memory"]["argument_bytes"] == 2 * (256 * 256 + 256 * 512) // 8
+    assert good["program_digest"] == file_digest(place / "toy/decode/tpu/program.mlirbc")
+    assert set(good["seconds"]) == set(good["process_s"]) == set(good["process_peak_bytes"]) == {"lower", "compile"}
+    assert "all-reduce" in gzip.decompress((place / "toy/decode/tpu/optimized.hlo.gz").read_bytes()).decode()
+
+    bad = json.loads((place / "toy/decode/tpu+gspmd/about.json").read_text())
+    assert (bad["status"], bad["failed_step"]) == ("failed", "lower")
+    assert bad["error"] == "ValueError: heads do not divide"
+    assert any("toy_arm/lower.py" in line for line in bad["stderr"])
+    assert not any(str(tmp_path) in line for line in bad["stderr"])
+    assert visible(place / "toy/decode/tpu+gspmd") == ["about.json"]
+
+
+def test_a_run_takes_the_place_of_the_one_before(case, tmp_path):
+    place = write(case, tmp_path / "deep" / "runs")
+    (place / "old").write_text("")
+    assert write(case, place.parent, "second") == place
+    assert visible(place) == ["case.json", "report.html"]
+    assert (place / "report.html").read_text() == "second"
+    assert visible(place.parent) == [case.name]
+
+
+def test_a_system_without_exchange_does_it_in_two_renames(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "_exchange", lambda one, other: False)
+    place = write(case, tmp_path)
+    assert (write(case, tmp_path, "second") / "report.html").read_text() == "second"
+    assert visible(tmp_path) == [place.name]
+
+
+def test_a_run_that_fails_leaves_the_one_before_and_nothing_else(case, tmp_path):
+    place = write(case, tmp_path)
+
+    def interrupted() -> None:
+        with folder.writing(case, parent=tmp_path) as into:
+            (into / "report.html").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (place / "report.html").read_text() == "first"
+    assert visible(tmp_path) == [place.name]
+
+
+LOOP = """
+    import sys
+    sys.path.insert(0, {root!r})
+    from pathlib import Path
+    from compare.work import folder
+    from meshes.case import Case
+    case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
+    for number in range({times}):
+        with folder.writing(case, parent=Path({parent!r})) as into:
+            folder.fill(into, case=case, outcomes=[])
+            (into / "a").write_text(str(number) * 100_000)
+            (into / "b").write_text(str(number) * 100_000)
+"""
+
+
+def loop(parent: Path, *, times: int) -> subprocess.Popen:
+    script = textwrap.dedent(LOOP.format(root=str(ROOT), parent=str(parent), times=times))
+    return subprocess.Popen([sys.executable, "-c", script])
+
+
+def is_whole(place: Path) -> bool:
+    """Of one run; a folder that is open stays that of one run while another takes its place."""
+    opened = os.open(place, os.O_RDONLY)
+    try:
+        a, b = (Path(f"/proc/self/fd/{opened}/{name}").read_text() for name in ("a", "b"))
+    except FileNotFoundError:  # it is the one before, and was just removed
+        return True
+    finally:
+        os.close(opened)
+    return a == b != ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two folders is Linux's")
+def test_there_is_a_whole_run_folder_at_every_moment(case, tmp_path):
+    """Two runs write the same case at once; a third is killed again and again."""
+    write(case, tmp_path)
+    place = folder.place_of(case, parent=tmp_path)
+    loop(tmp_path, times=1).wait()
+    both = [loop(tmp_path, times=60) for _ in range(2)]
+    looks = 0
+    while any(started.poll() is None for started in both):
+        assert is_whole(place)
+        looks += 1
+    assert [started.returncode for started in both] == [0, 0]
+    assert looks > 50
+    for attempt in range(5):
+        killed = loop(tmp_path, times=10_000)
+        time.sleep(0.15 + 0.02 * attempt)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        assert is_whole(place)
+
+
+def test_a_folder_of_another_s_is_refused_and_untouched(case, tmp_path):
+    place = folder.place_of(case, parent=tmp_path)
+    place.mkdir()
+    assert write(case, tmp_path) == place  # an empty one may be taken
+    (place / "case.json").unlink()
+    with pytest.raises(WorkError, match=r"no case\.json in it.*choose another --out"):
+        write(case, tmp_path)
+    assert visible(place) == ["report.html"]
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WorkError, match=r"cannot write to .*file: "):
+        write(case, tmp_path / "file")
+
+
+def test_a_file_where_the_run_folder_should_be_is_refused(case, tmp_path):
+    folder.place_of(case, parent=tmp_path).write_text("mine")
+    with pytest.raises(WorkError, match="is no folder; choose another with --out"):
+        write(case, tmp_path)
+
+
+def test_a_link_to_a_run_folder_stays_a_link(case, tmp_path):
+    there = write(case, tmp_path / "there")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / case.name).symlink_to(there)
+    place = write(case, tmp_path / "runs", "second")
+    assert place.is_symlink()
+    assert (there / "report.html").read_text() == "second"
+    assert visible(tmp_path / "there") == [case.name]
+
+
+FULL = """
+    import resource, sys
+    sys.path.insert(0, {root!r})
+    from pathlib import Path
+    from compare.work import folder
+    from meshes.case import Case
+    case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    try:
+        with folder.writing(case, parent=Path({parent!r})) as into:
+            (into / "case.json").write_text("x" * 5000)
+    except folder.WorkError as error:
+        print(error)
+"""
+
+
+def test_a_disk_that_refuses_more_is_one_line_and_the_run_before_stays(case, tmp_path):
+    place = write(case, tmp_path)
+    script = textwrap.dedent(FULL.format(root=str(ROOT), parent=str(tmp_path)))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"cannot write {place}: File too large\n"
+    assert (place / "report.html").read_text() == "first"
+    assert visible(tmp_path) == [place.name]
+
+
+def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_path):
+    outcome = Outcome(arm="jax", phase="decode", cell="tpu", status="not-installed", error="get it with pip")
+    with folder.writing(case, parent=tmp_path) as into:
+        folder.fill(into, case=case, outcomes=[outcome])
+    found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
+    assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)
