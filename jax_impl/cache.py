@@ -13,6 +13,7 @@ CACHE_DIMS = "_ stages batch _ kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
 
 Piece = Float[Array, "stages batch seq kv_heads head_dim"]
+Keys = Float[Array, "stages batch length kv_heads head_dim"]
 
 
 class Cache(NamedTuple):
@@ -55,15 +56,19 @@ def _write(
     return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)
 
 
-def read(cache: Cache, *, entry: Int[Array, ""], layout: Layout) -> tuple[Piece, Piece]:
-    """The keys and values of one layer and microbatch, all positions.  No collective."""
-    k, v = (_read(kept, entry, layout) for kept in cache)
-    return k, v
+def read(
+    cache: Cache, k: Piece, v: Piece, *, entry: Int[Array, ""], position: Int[Array, ""], layout: Layout
+) -> tuple[Keys, Keys]:
+    """The keys and values of one layer and microbatch: the cache's, with `k` and `v` at `position`.  No collective.
+
+    Read before they are written: reading a cache just written has the TPU's compiler copy all of it in every layer.
+    """
+    keys, values = (_read(old, new, entry, position, layout) for old, new in zip(cache, (k, v), strict=True))
+    return keys, values
 
 
-def _read(kept: Array, entry: Array, layout: Layout) -> Piece:
-    model = layout.case.model
-    piece = jax.lax.dynamic_index_in_dim(kept, entry, keepdims=False)
-    return layout.place(
-        piece.reshape(*piece.shape[:-1], model.kv_heads, model.head_dim), "stages batch _ kv_heads head_dim"
-    )
+def _read(old: Array, new: Array, entry: Array, position: Array, layout: Layout) -> Keys:
+    stages, batch, _, heads, head_dim = new.shape
+    length = jax.lax.dynamic_index_in_dim(old, entry, keepdims=False)
+    length = jax.lax.dynamic_update_slice(length, new.reshape(stages, batch, -1, heads * head_dim), (0, 0, position, 0))
+    return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "stages batch _ kv_heads head_dim")

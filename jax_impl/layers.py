@@ -8,14 +8,13 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from jax_impl.cache import Cache, read, write
+from jax_impl.cache import Cache, Keys, read, write
 from jax_impl.layout import Layout
 from meshes.models import Model
 from meshes.rope import inverse_frequencies
 
 Stream = Float[Array, "stages batch seq embed"]
 Heads = Float[Array, "stages batch seq heads head_dim"]
-Keys = Float[Array, "stages batch length kv_heads head_dim"]
 
 
 class Turn(NamedTuple):
@@ -111,11 +110,12 @@ class Attention(nnx.Module):
             q = place(q, "stages batch seq heads head_dim")
             k, v = (place(each, "stages batch seq kv_heads head_dim") for each in (k, v))
         with jax.named_scope("layer.attention.core"):
-            cache = write(cache, k, v, entry=entry, position=turn.position, active=turn.active, layout=self.layout)
+            keys, values = k, v
             if self.layout.case.phase == "decode":
-                k, v = read(cache, entry=entry, layout=self.layout)
+                keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=self.layout)
+            cache = write(cache, k, v, entry=entry, position=turn.position, active=turn.active, layout=self.layout)
             attend = ATTENTION[self.layout.case.attention, self.layout.case.phase]
-            mixed = place(attend(q, k, v, position=turn.position), "stages batch seq heads head_dim")
+            mixed = place(attend(q, keys, values, position=turn.position), "stages batch seq heads head_dim")
         with jax.named_scope("layer.attention.out"):
             out = jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...])
             return place(out, "stages batch seq embed"), cache
