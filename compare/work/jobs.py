@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compare.work import steps
 from compare.work.arms import Arm, Cell
-from compare.work.cache import Cache
+from compare.work.cache import VARIABLE, Cache
 from compare.work.error import WorkError
 from compare.work.processes import Command, Ended, Pool
 from compare.work.stderr import tail
@@ -18,6 +18,8 @@ from meshes.assignment import chips
 from meshes.case import Case
 
 TIMEOUT_S = 1800.0
+FULL_BYTES = 1_000_000
+"""Less room than this is too little for a program."""
 NOT_INSTALLED = "not-installed"
 REQUEST, STDERR, PROCESS = "request.json", "stderr", "process.json"
 """In a step's folder; the last, with seconds and peak memory of the process, is kept."""
@@ -206,10 +208,18 @@ class _Run:
     def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0) -> None:
         out = self.begun.pop(task, None)
         lines = [steps.portable(line, task.job.arm) for line in (tail(out / STDERR) if out else [])]
-        line = steps.portable(error, task.job.arm)
+        line = steps.portable(error, task.job.arm) + self._full_disk()
         self._end(task.job, status, line, step=task.step.name, stderr=lines, seconds=seconds)
         if out:
             shutil.rmtree(out, ignore_errors=True)
+
+    def _full_disk(self) -> str:
+        """A worker on a full disk often can't even say so: its stderr is a file there too."""
+        try:
+            full = shutil.disk_usage(self.cache.root).free < FULL_BYTES
+        except OSError:
+            return ""
+        return f" (the disk of {self.cache.root} is full; {VARIABLE} names another)" if full else ""
 
     def _end(
         self, job: _Job, status: str, error: str, *, step: str = "", stderr: Sequence[str] = (), seconds: float = 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from compare.program.aot_error import CompileError
+from compare.program.aot_found import cost
 
 ROOT = Path(__file__).parents[3]
 TOY = Path(__file__).with_name("toy_jax.py")
@@ -144,6 +145,29 @@ def test_memory_and_cost_are_those_of_one_device(toys, tmp_path):
     matmuls = 2 * 2 * 128 * 512 * 512
     assert matmuls <= found["cost"]["flops"] < 1.01 * matmuls
     assert set(found["versions"]) == {"jaxlib", "libtpu"}
+
+
+def test_the_cost_of_a_loop_is_that_of_its_body_once(toys, tmp_path):
+    """Why the flops of a scanned model are not those of its step.  If this fails, libtpu learnt to multiply."""
+    costs = [
+        compiled(tmp_path / str(times), request(toys, program=str(toys / f"loop{times}.mlirbc")))["cost"]
+        for times in (2, 64)
+    ]
+    assert costs[0] == costs[1]
+    matmul = 2 * 512**3
+    assert matmul <= costs[0]["flops"] < 1.01 * matmul
+    assert costs[0]["loop_bodies"] == "counted once"
+
+
+def test_a_negative_time_is_no_time():
+    class Executable:
+        def __init__(self, seconds: float):
+            self.seconds = seconds
+
+        def cost_analysis(self) -> dict[str, float]:
+            return {"flops": 1.0, "bytes accessed": 2.0, "optimal_seconds": self.seconds}
+
+    assert (cost(Executable(-2.99))["optimal_s"], cost(Executable(0.5))["optimal_s"]) == (None, 0.5)
 
 
 def test_progress_is_a_json_line_as_each_stage_begins(toys, tmp_path):

@@ -1,7 +1,8 @@
 """A process with JAX in it: `python toy_jax.py OUTDIR` lowers a small sharded MLP over 8 and over 2 devices.
 
-Writes program8.mlirbc, program2.mlirbc, options8.json, options2.json, too_large.mlirbc, and jax.hlo: what
-`lowered.compile()` of JAX itself gives for the 8 devices of a v5e:2x4 in an order that is not their own.
+Writes program8.mlirbc, program2.mlirbc, options8.json, options2.json, too_large.mlirbc, loop2.mlirbc and loop64.mlirbc
+(matmuls in a scan), and jax.hlo: what `lowered.compile()` of JAX itself gives for the 8 devices of a v5e:2x4 in an
+order that is not their own.
 """
 
 import io
@@ -40,6 +41,14 @@ def lowered(mesh: Mesh, *, width: int = 512):
     return jax.jit(mlp, out_shardings=NamedSharding(mesh, P("dp", None))).lower(*arguments)
 
 
+def looped(mesh: Mesh, times: int):
+    def matmuls(x, y, w):
+        return jax.lax.scan(lambda carry, _: (carry @ w, None), x + y, None, length=times)[0]
+
+    square = jax.ShapeDtypeStruct((512, 512), jnp.bfloat16, sharding=NamedSharding(mesh, P()))
+    return jax.jit(matmuls, out_shardings=NamedSharding(mesh, P())).lower(square, square, square)
+
+
 def bytecode(program) -> bytes:
     into = io.BytesIO()
     program.compiler_ir("stablehlo").operation.write_bytecode(into)
@@ -63,6 +72,8 @@ def main(out: Path) -> None:
         (out / f"options{devices.size}.json").write_text(json.dumps(options))
         if devices.size == 8:
             (out / "jax.hlo").write_text(program.compile().as_text())
+            for times in (2, 64):
+                (out / f"loop{times}.mlirbc").write_bytes(bytecode(looped(mesh, times)))
             (out / "too_large.mlirbc").write_bytes(bytecode(lowered(mesh, width=2**17)))
 
 
