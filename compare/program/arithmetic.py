@@ -6,6 +6,7 @@ An array has the lead dims of its activation (devices, then one per loop), then 
 import math
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from compare.program.attributes import split_top
 from compare.program.instruction import Instruction
 from compare.program.shapes import Array
 
-Value = NDArray[np.generic]
+Value = NDArray[Any]
 
 MOST_ELEMENTS = 1 << 22
 """A value with more elements is no predicate's business."""
@@ -59,7 +60,7 @@ def iota(item: Instruction, lead: int) -> Value:
     shape = array_of(item)
     along = item.integer("iota_dimension") if shape.dims else 0
     turn = [shape.dims[at] if at == along else 1 for at in range(len(shape.dims))]
-    line = np.arange(math.prod(turn), dtype=DTYPES[shape.dtype]).reshape(turn)
+    line: Value = np.arange(math.prod(turn), dtype=DTYPES[shape.dtype]).reshape(turn)
     return np.broadcast_to(line, shape.dims).reshape((1,) * lead + shape.dims)
 
 
@@ -67,9 +68,9 @@ def _shift(left: bool) -> Callable[[Value, Value], Value]:
     def shift(value: Value, by: Value) -> Value:
         bits = value.dtype.itemsize * 8
         wide = by.astype(np.uint64)
-        moved = np.left_shift(value, np.minimum(wide, bits - 1).astype(value.dtype)) if left else np.right_shift(
-            value.view(f"u{value.dtype.itemsize}"), np.minimum(wide, bits - 1).astype(f"u{value.dtype.itemsize}")
-        ).view(value.dtype)
+        unsigned = f"u{value.dtype.itemsize}"
+        move = np.left_shift if left else np.right_shift
+        moved = move(value.view(unsigned), np.minimum(wide, bits - 1).astype(unsigned)).view(value.dtype)
         return np.where(wide < bits, moved, np.zeros((), value.dtype))
 
     return shift
@@ -98,13 +99,10 @@ def _remainder(value: Value, by: Value) -> Value:
     return np.where(by == 0, value, np.fmod(value, safe)).astype(value.dtype)
 
 
-def _logic(on_bits: Callable[..., Value]) -> Callable[..., Value]:
-    return on_bits
-
-
 BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "add": lambda a, b: np.logical_or(a, b) if a.dtype == np.bool_ else np.add(a, b),
-    "subtract": np.subtract, "multiply": lambda a, b: np.logical_and(a, b) if a.dtype == np.bool_ else np.multiply(a, b),
+    "subtract": np.subtract,
+    "multiply": lambda a, b: np.logical_and(a, b) if a.dtype == np.bool_ else np.multiply(a, b),
     "divide": _divide, "remainder": _remainder, "maximum": np.maximum, "minimum": np.minimum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "shift-left": _shift(True), "shift-right-logical": _shift(False), "shift-right-arithmetic": _shift_arithmetic,
@@ -125,7 +123,16 @@ def compare(item: Instruction, left: Value, right: Value) -> Value:
 
 def convert(item: Instruction, value: Value) -> Value:
     dtype = DTYPES[array_of(item).dtype]
-    return value != 0 if dtype is np.bool_ else value.astype(dtype)
+    converted: Value = value != 0 if dtype is np.bool_ else value.astype(dtype)
+    return converted
+
+
+def bitcast_convert(item: Instruction, value: Value) -> Value:
+    """The same bits read as another type of the same width."""
+    dtype = np.dtype(DTYPES[array_of(item).dtype])
+    if dtype.itemsize != value.dtype.itemsize or np.bool_ in (dtype, value.dtype):
+        raise NotUnderstood
+    return np.ascontiguousarray(value).view(dtype)
 
 
 def bitcast(item: Instruction, value: Value, lead: int) -> Value:
@@ -191,7 +198,7 @@ def dynamic_slice(item: Instruction, value: Value, starts: Sequence[Value], lead
         index.append(first.reshape(first.shape + (1,) * len(sizes)) + turned)
     if math.prod(value.shape[:lead]) == 1:
         return value.reshape(dims)[tuple(index)] if dims else value
-    places = np.indices(heads, sparse=True)
+    places: tuple[Value, ...] = np.indices(heads, sparse=True)
     wide = np.broadcast_to(value, heads + dims)
     return wide[tuple(place.reshape(place.shape + (1,) * len(sizes)) for place in places) + tuple(index)]
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -90,18 +90,28 @@ class Mesh:
         if any(max(pair) >= self.num_devices for pair in moving):
             return "?"
         coordinates = self._coordinates
-        return ",".join(
-            axis for axis in self._wide if any(coordinates[axis][pair[0]] != coordinates[axis][pair[1]] for pair in moving)
-        )
+        differ = {
+            axis for axis in self._wide for pair in moving if coordinates[axis][pair[0]] != coordinates[axis][pair[1]]
+        }
+        return ",".join(axis for axis in self._wide if axis in differ)
 
     def is_ring_step(self, pairs: Groups) -> bool:
         """Whether the pairs are the step +1 or -1 around every group of one axis."""
         moves = frozenset(pairs)
-        if self.sizes:
-            rings = [self.groups((axis,)) for axis in self._wide]
-        else:
-            rings = _cycles(moves)
+        rings = [self.groups((axis,)) for axis in self._wide] if self.sizes else _cycles(moves)
         return any(moves == frozenset(_steps(groups, step)) for groups in rings for step in (1, -1))
+
+
+def read_axes(text: str | None) -> dict[str, int]:
+    """`data=2,tensor=4` -> sizes by name; none where nothing was asked."""
+    axes: dict[str, int] = {}
+    for part in text.split(",") if text is not None else ():
+        name, _, size = part.partition("=")
+        name, size = name.strip(), size.strip()
+        if not name or not size.isdecimal() or int(size) < 1 or name in axes:
+            raise HloError(f"cannot read the axes {text!r} at {part!r}; write each name once, like data=2,tensor=4")
+        axes[name] = int(size)
+    return axes
 
 
 def _steps(groups: Groups, step: int) -> Iterable[tuple[int, ...]]:
@@ -109,7 +119,7 @@ def _steps(groups: Groups, step: int) -> Iterable[tuple[int, ...]]:
 
 
 def _cycles(moves: frozenset[tuple[int, ...]]) -> list[Groups]:
-    """With no mesh: the sorted cycles of the pairs, where all are equally long and evenly spaced, as groups of an axis are."""
+    """With no mesh: the cycles of the pairs, where all are equally long and evenly spaced, as groups of an axis are."""
     target = {pair[0]: pair[1] for pair in moves}
     if len(target) != len(moves) or set(target) != set(target.values()):
         return []
@@ -121,7 +131,7 @@ def _cycles(moves: frozenset[tuple[int, ...]]) -> list[Groups]:
             cycle.append(at)
             at = target[at]
         cycles.append(tuple(sorted(cycle)))
-    spacing = {b - a for cycle in cycles for a, b in zip(cycle, cycle[1:], strict=False)}
+    spacing = {b - a for cycle in cycles for a, b in pairwise(cycle)}
     return [tuple(cycles)] if len({len(cycle) for cycle in cycles}) == 1 and len(spacing) == 1 else []
 
 

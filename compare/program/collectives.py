@@ -28,7 +28,7 @@ def collectives(
     scopes_of: Mapping[str, frozenset[str]] = _NO_SCOPES,
     caches: frozenset[int] | None = None,
 ) -> list[Collective]:
-    """The rows, in the order in which ENTRY's schedule reaches each start; those that nothing calls come last, with 0 executions.
+    """The rows, in the order in which ENTRY's schedule reaches each start; what nothing calls comes last, never run.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
     scopes_of: for an axes string the scopes that the contract has a row for, of which a lost scope must be one.
@@ -41,8 +41,11 @@ def collectives(
     receives = _pairs(found)
     parts = first_parts(found)
     rows = [site for site in found if _is_row(site.item) and site.item not in parts]
-    flow = Flow(module, parts=parts | {receive: send for send, receive in receives.items()}, caches=module.donated if caches is None else caches)
-    return [_row(site, receives.get(site.item), program=program, mesh=mesh, flow=flow, scopes_of=scopes_of) for site in rows]
+    belongs = parts | {receive: send for send, receive in receives.items()}
+    flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
+    return [
+        _row(site, receives.get(site.item), program=program, mesh=mesh, flow=flow, scopes_of=scopes_of) for site in rows
+    ]
 
 
 def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:

@@ -136,16 +136,19 @@ class Flow:
     def _steers(self, site: Site, passed: frozenset[Value]) -> bool:
         """Whether an operand is the counter of a loop's condition, or becomes it in a loop around it."""
         for frame, item, path in passed:
-            loop = frame.call
-            if item.opcode == "parameter" and loop is not None and loop.opcode == "while" and frame.outer is not None:
-                if path in self._steering(frame.outer, loop):
-                    return True
-        return any(self._row_of(site.item) in self._becoming(frame) for one in self.frames(site) for frame in one.chain if frame.in_body)
+            loop, outer = frame.call, frame.outer
+            if item.opcode != "parameter" or loop is None or outer is None or loop.opcode != "while":
+                continue
+            if path in self._steering(outer, loop):
+                return True
+        bodies = [frame for one in self.frames(site) for frame in one.chain if frame.in_body]
+        return any(site.item in self._becoming(body) for body in bodies)
 
     def _becoming(self, body: Frame) -> frozenset[Instruction]:
         """What makes the next value of the elements that a loop's condition reads."""
         loop, outer = body.call, body.outer
-        assert loop is not None and outer is not None
+        assert loop is not None
+        assert outer is not None
         key = (outer, loop)
         if key not in self._makers:
             starts: list[Value] = [(body, body.computation.root, path) for path in self._steering(outer, loop)]

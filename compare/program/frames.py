@@ -42,13 +42,12 @@ def condition_of(loop: Instruction) -> Computation:
 
 
 def branches_of(choice: Instruction) -> list[Computation]:
-    """The branches of a conditional by number.  One that chooses by a predicate has true (1) written first, then false (0)."""
-    computations = choice.called
+    """The branches of a conditional by number; where a predicate chooses, false is 0 and true is 1."""
     if "true_computation" in choice.attributes:
         module = choice.computation.module
         names = [choice.attribute(key).lstrip("%") for key in ("false_computation", "true_computation")]
         return [module.computation(name, choice) for name in names]
-    return computations
+    return choice.called
 
 
 def branch_operand(choice: Instruction, branch: int) -> Instruction:

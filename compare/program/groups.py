@@ -7,6 +7,7 @@
 import math
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,12 +105,17 @@ def _along(
     shape: list[int] = []
     for name, marks in cuts.items():
         ordered = sorted(marks)
-        for low, high in zip(ordered, ordered[1:], strict=False):
+        for low, high in pairwise(ordered):
             if high % low:
                 raise HloError(f"the sub-axes of device groups {text!r} do not divide their axis")
             pieces.append((name, low))
             shape.append(high // low)
-    last = [at for name, low, high in wanted for at, piece in enumerate(pieces) if piece[0] == name and low <= piece[1] < high]
+    last = [
+        at
+        for name, low, high in wanted
+        for at, piece in enumerate(pieces)
+        if piece[0] == name and low <= piece[1] < high
+    ]
     first = [at for at in range(len(pieces)) if at not in last]
     if len(set(last)) != len(last):
         raise HloError(f"device groups {text!r} name an axis twice")

@@ -128,8 +128,8 @@ class Instruction:
 class Computation:
     """A named list of instructions; only their names are indexed until one is asked for."""
 
-    def __init__(self, module: "Module", *, name: str, first: int, last: int, is_entry: bool, thread: str):
-        self.module, self.name, self.is_entry, self.thread = module, name, is_entry, thread
+    def __init__(self, module: "Module", *, name: str, first: int, last: int, is_entry: bool):
+        self.module, self.name, self.is_entry = module, name, is_entry
         self.first, self.last = first, last
         self._parsed: dict[int, Instruction] = {}
 
@@ -195,4 +195,3 @@ class Computation:
 def short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 160 else text[:157] + "..."
-

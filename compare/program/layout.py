@@ -1,7 +1,7 @@
 """What a value is, once everything that only changes its layout is taken off.
 
-Layout-only: bitcast, copy, convert, reshape, transpose, slice, dynamic-slice, concatenate and pad of such, tuples, their
-asynchronous and custom-call copies, fusions of only these, loop and branch carries; not `gather`.
+Layout-only: bitcast, copy, convert, reshape, transpose, slice, dynamic-slice, concatenate and pad of such, tuples,
+their asynchronous and custom-call copies, fusions of only these, loop and branch carries; not `gather`.
 """
 
 import re
@@ -63,13 +63,19 @@ def sources(starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), up
             todo += fresh
         elif item.opcode == "constant" and not marks & _UPDATED:
             constants = True
-        elif item.opcode == "parameter" and not marks & _SPREAD and (not marks & _UPDATED or item.integer("") in caches):
+        elif _is_parameter(item, marks, caches):
             parameters.add(item.integer(""))
         else:
             made_by.add(item)
-    return Sources(
-        frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, frozenset(one for one, _ in seen)
-    )
+    passed = frozenset(value for value, _ in seen)
+    return Sources(frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, passed)
+
+
+def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool:
+    """An ENTRY parameter that was not broadcast, nor updated unless it is a cache."""
+    if item.opcode != "parameter" or not item.computation.is_entry or marks & _SPREAD:
+        return False
+    return not marks & _UPDATED or item.integer("") in caches
 
 
 def _before(value: Value) -> list[Value] | None:

@@ -22,7 +22,8 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 
 def is_wire(item: Instruction) -> bool:
     """Whether a send or receive moves data between devices: not one to the host."""
-    return "_xla_megascale_transfer_type" in item.text or _PAIRS in item.text or "is_host_transfer=true" not in item.text
+    marks = ("_xla_megascale_transfer_type", _PAIRS)
+    return any(mark in item.text for mark in marks) or "is_host_transfer=true" not in item.text
 
 
 def kind_of(item: Instruction) -> str:

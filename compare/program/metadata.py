@@ -23,10 +23,8 @@ _FIELD = re.compile(r"(\w+)=(\d+)")
 
 def scope_in(op_name: str) -> str | None:
     """The last word of the closed list in an `op_name`, as a whole part of the path, also inside brackets."""
-    found = None
-    for found in _SCOPE.finditer(op_name):
-        pass
-    return found[1] if found else None
+    found = _SCOPE.findall(op_name)
+    return found[-1] if found else None
 
 
 class Sources:
@@ -63,7 +61,7 @@ class Sources:
         if self._tables is None:
             self._tables = _read_tables(self._module)
         frames, places, files = (self._tables.get(name, {}) for name in ("StackFrames", "FileLocations", "FileNames"))
-        # XLA prints the parent's number plus one, so that a frame which names itself has no parent; 0 is the plain spelling.
+        # XLA prints the parent's number plus one: a frame that names itself ends in 1 - 1.  With a 0 it is plain.
         shift = 0 if any("parent_frame_id=0" in text for text in frames.values()) else 1
         seen: set[int] = set()
         while frame in frames and frame not in seen:

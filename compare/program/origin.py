@@ -1,4 +1,4 @@
-"""Where a value comes from, through whatever only hands it on: tuples, copies, fusions, calls, loops that leave it alone."""
+"""Where a value comes from, through what only hands it on: tuples, copies, fusions, calls, unchanged carries."""
 
 from dataclasses import dataclass
 

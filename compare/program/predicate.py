@@ -5,7 +5,7 @@ bitcast, copy, slice and dynamic-slice instructions, in fusions too, and through
 A value has dims (devices, one per enclosing loop, the array's own); a dim of 1 says that nothing varies along it.
 """
 
-from typing import cast
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from compare.program import arithmetic
 from compare.program.arithmetic import BINARY, UNARY, NotUnderstood, Value
 from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of
 from compare.program.instruction import Instruction
-from compare.program.loops import Trips
+from compare.program.loops import NeedsCarried, Trips
 from compare.program.origin import Node, origin
+from compare.program.shapes import Array, element
 
 _DEEPEST = 400
 """Longer chains than this are not predicates."""
@@ -30,6 +31,13 @@ class Evaluator:
         self.trips = Trips(self)
         self._known: dict[tuple[Frame, Instruction, tuple[int, ...]], Value | None] = {}
         self._depth = 0
+        self._step: tuple[Instruction, Mapping[tuple[int, ...], int]] | None = None
+
+    def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int]) -> "Evaluator":
+        """The same, in one iteration of `loop`, which carries these numbers; any other raises `NeedsCarried`."""
+        found = Evaluator(slices=self.slices, replicas=self.replicas, partitions=self.partitions)
+        found._step = (loop, carried)
+        return found
 
     @property
     def num_devices(self) -> int:
@@ -62,7 +70,7 @@ class Evaluator:
         except NotUnderstood:
             return None
         flat = value.reshape(-1)
-        return int(cast(int, flat[0])) if flat.size and (flat == flat[0]).all() else None
+        return int(flat[0]) if flat.size and (flat == flat[0]).all() else None
 
     def _evaluate(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         opcode, operands = item.opcode, item.operands
@@ -94,7 +102,8 @@ class Evaluator:
         if opcode == "iota":
             return arithmetic.iota(item, lead)
         if opcode in ("partition-id", "replica-id") or 'custom_call_target="SliceId"' in item.text:
-            return self._place(opcode).astype(arithmetic.DTYPES[arithmetic.array_of(item).dtype]).reshape((-1,) + (1,) * (lead - 1))
+            place: Value = self._place(opcode).astype(arithmetic.DTYPES[arithmetic.array_of(item).dtype])
+            return place.reshape((-1,) + (1,) * (lead - 1))
         given = [self.value(frame, operand) for operand in item.operands]
         if opcode in BINARY:
             return BINARY[opcode](given[0], given[1])
@@ -117,6 +126,8 @@ class Evaluator:
             return arithmetic.convert(item, given[0])
         if opcode == "bitcast":
             return arithmetic.bitcast(item, given[0], lead)
+        if opcode == "bitcast-convert":
+            return arithmetic.bitcast_convert(item, given[0])
         if opcode == "reshape":
             return given[0].reshape(given[0].shape[:lead] + arithmetic.array_of(item).dims)
         if opcode == "broadcast":
@@ -156,9 +167,12 @@ class Evaluator:
     def _carried(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         """An element that a loop carries, in every iteration: the same, counted up, or a value of the one before."""
         call, outer = frame.call, frame.outer
-        assert call is not None and outer is not None
+        assert call is not None
+        assert outer is not None
         if not path:
             raise NotUnderstood
+        if self._step and self._step[0] is call:
+            return self._given(frame, item, path, self._step[1])
         first = self.value(outer, call.operands[0], path)
         body = outer.inside(call, body_of(call))
         after = origin(Node(body, body.computation.root, path))
@@ -176,6 +190,17 @@ class Evaluator:
             return (first + turned * step).astype(first.dtype)
         later = self.value(body, body.computation.root, path)
         return _after(first, later, frame.depth, trips)
+
+    def _given(
+        self, frame: Frame, item: Instruction, path: tuple[int, ...], carried: Mapping[tuple[int, ...], int]
+    ) -> Value:
+        """An element that the loop carries in the iteration that is being run."""
+        shape = element(item.shape, path)
+        if not isinstance(shape, Array) or shape.dims or shape.dtype not in arithmetic.DTYPES:
+            raise NotUnderstood
+        if path not in carried:
+            raise NeedsCarried(path)
+        return np.full((1,) * (1 + frame.depth), carried[path], arithmetic.DTYPES[shape.dtype])
 
     def _after_loop(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         """What a loop leaves behind: an element that it never changes, or its counter."""

@@ -78,5 +78,7 @@ class Collective:
         return {column: getattr(self, column) for column in PUBLIC}
 
 
-PUBLIC = ("name", "kind", "axes", "network", "form", "scope", "origin", "dtype", "groups", "executions", "executions_are",
-          "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line")  # fmt: skip
+PUBLIC = (
+    "name", "kind", "axes", "network", "form", "scope", "origin", "dtype", "groups", "executions", "executions_are",
+    "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line",
+)  # fmt: skip

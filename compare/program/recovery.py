@@ -6,22 +6,15 @@ from compare.program.instruction import Instruction
 from compare.program.metadata import Sources
 from compare.program.steps import Value, made_of, used_by
 
-_Step = Callable[[Value], Iterable[tuple[Instruction, Value]]]
+_Step = Callable[[Value], Iterable[Value]]
 
 
-def _back(value: Value) -> Iterable[tuple[Instruction, Value]]:
-    return ((before[1], before) for before in made_of(value))
-
-
-def nearest(
-    value: Value, made_from: Iterable[Value], sources: Sources, *, wanted: frozenset[str]
-) -> str | None:
+def nearest(value: Value, made_from: Iterable[Value], sources: Sources, *, wanted: frozenset[str]) -> str | None:
     """The nearest scope before `value`, which is made from `made_from`, or else after it.
 
     Scopes that are `wanted` go before all others, however far.
     """
-    producers = [(one[1], one) for one in made_from]
-    before = _search(producers, _back, sources, wanted)
+    before = _search(list(made_from), made_of, sources, wanted)
     if before.wanted:
         return before.wanted
     after = _search(list(used_by(value)), used_by, sources, wanted)
@@ -38,13 +31,13 @@ class _Found:
         self.wanted: str | None = None
 
 
-def _search(level: list[tuple[Instruction, Value]], step: _Step, sources: Sources, wanted: frozenset[str]) -> _Found:
+def _search(level: list[Value], step: _Step, sources: Sources, wanted: frozenset[str]) -> _Found:
     """Level by level; on one level in text order."""
     found = _Found()
-    wanted = wanted & sources.present if wanted else wanted
-    seen = {value for _, value in level}
+    wanted = wanted & sources.present
+    seen = set(level)
     while level:
-        for item in sorted({item for item, _ in level}, key=lambda item: item.index):
+        for item in sorted({item for value in level for item in _tells(value)}, key=lambda item: item.index):
             scope = sources.scope(item)
             if scope is None:
                 continue
@@ -52,11 +45,18 @@ def _search(level: list[tuple[Instruction, Value]], step: _Step, sources: Source
             if not wanted or scope in wanted:
                 found.wanted = scope
                 return found
-        following: list[tuple[Instruction, Value]] = []
-        for _, value in level:
-            for item, one in step(value):
-                if one not in seen:
-                    seen.add(one)
-                    following.append((item, one))
-        level = following
+        following = dict.fromkeys(one for value in level for one in step(value) if one not in seen)
+        seen.update(following)
+        level = list(following)
     return found
+
+
+def _tells(value: Value) -> Iterable[Instruction]:
+    """The instruction whose scope counts for a value.
+
+    A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.
+    """
+    _, item, path = value
+    if item.opcode == "fusion" and (path or item.called[0].root.opcode in ("tuple", "parameter")):
+        return ()
+    return (item,)

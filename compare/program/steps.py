@@ -95,57 +95,57 @@ def made_of(value: Value) -> list[Value]:
     return found
 
 
-def used_by(value: Value) -> Iterator[tuple[Instruction, Value]]:
-    """The instructions that use a value, each with the value in which it lives on there."""
+def used_by(value: Value) -> Iterator[Value]:
+    """The values that are made of this one, each where it is used."""
     frame, item, path = value
     for user in item.computation.users[item]:
         if user.opcode == "get-tuple-element":
             index = user.integer("index")
             if not path or path[0] == index:
-                yield user, (frame, user, path[1:])
+                yield frame, user, path[1:]
         elif user.opcode == "tuple":
-            for at, operand in enumerate(user.operands):
-                if operand is item:
-                    yield user, (frame, user, (at, *path))
-        elif user.opcode in ("while", "conditional") or user.called:
-            yield from _into(value, user)
+            yield from ((frame, user, (at, *path)) for at, operand in enumerate(user.operands) if operand is item)
+        elif user.opcode == "while":
+            yield from _into_loop(frame, user, path)
+            yield frame, user, path
+        elif user.opcode == "conditional":
+            yield from _into_branches(frame, item, user, path)
+        elif user.opcode in ONE_CALL and user.called:
+            yield from _into_call(frame, item, user, path)
         else:
-            yield user, (frame, user, path if user.opcode in ASIDE else ())
+            yield frame, user, path if user.opcode in ASIDE else ()
     if item is item.computation.root:
-        yield from _out(value)
+        yield from _out(frame, path)
 
 
-def _into(value: Value, user: Instruction) -> Iterator[tuple[Instruction, Value]]:
-    frame, item, path = value
-    if user.opcode == "while":
-        for computation in (condition_of(user), body_of(user)):
-            yield user, (frame.inside(user, computation), computation.parameters[0], path)
-        yield user, (frame, user, path)
-        return
-    if user.opcode == "conditional":
-        for number, branch in enumerate(branches_of(user)):
-            if branch_operand(user, number) is item:
-                yield user, (frame.inside(user, branch), branch.parameters[0], path)
-        if user.operands[0] is item:
-            yield user, (frame, user, ())
-        return
-    if user.opcode not in ONE_CALL:
-        yield user, (frame, user, ())
-        return
-    computation = user.called[0]
-    for number, operand in enumerate(user.operands):
+def _into_loop(frame: Frame, loop: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+    for computation in (condition_of(loop), body_of(loop)):
+        yield frame.inside(loop, computation), computation.parameters[0], path
+
+
+def _into_branches(frame: Frame, item: Instruction, choice: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+    if choice.operands[0] is item:
+        yield frame, choice, ()
+    for number, branch in enumerate(branches_of(choice)):
+        if branch_operand(choice, number) is item:
+            yield frame.inside(choice, branch), branch.parameters[0], path
+
+
+def _into_call(frame: Frame, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+    computation = call.called[0]
+    for number, operand in enumerate(call.operands):
         if operand is item and number in computation.parameters:
-            yield user, (frame.inside(user, computation), computation.parameters[number], path)
+            yield frame.inside(call, computation), computation.parameters[number], path
 
 
-def _out(value: Value) -> Iterator[tuple[Instruction, Value]]:
-    frame, _, path = value
+def _out(frame: Frame, path: tuple[int, ...]) -> Iterator[Value]:
+    """The root of a computation is what its call makes; in a loop's body also what the next iteration begins with."""
     call, outer = frame.call, frame.outer
     if call is None or outer is None:
         return
     if call.opcode == "while":
-        for computation in (condition_of(call), body_of(call)):
-            yield call, (outer.inside(call, computation), computation.parameters[0], path)
-        yield call, (outer, call, path)
+        if frame.in_body:
+            yield from _into_loop(outer, call, path)
+            yield outer, call, path
     else:
-        yield call, (outer, call, (1, *path) if call.opcode.endswith("-start") else path)
+        yield outer, call, (1, *path) if call.opcode.endswith("-start") else path

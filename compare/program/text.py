@@ -14,7 +14,6 @@ from compare.program.errors import HloError
 from compare.program.instruction import Computation, Instruction, short
 
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
-_THREAD = re.compile(r'execution_thread="([^"]*)"')
 _ALIAS = re.compile(r"\}:\s*\((\d+)")
 _MLIR = re.compile(r"\s*(?:#loc\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
 
@@ -48,15 +47,14 @@ class Module:
                 elif line.startswith("HloModule "):
                     raise HloError(f"line {self.number(at)}: a second module; split the file")
             elif line.startswith("}"):
-                thread = _THREAD.search(line)
-                found[opened[2]] = Computation(
-                    self, name=opened[2], first=first, last=at, is_entry=bool(opened[1]), thread=thread[1] if thread else ""
-                )
+                name = opened[2]
+                found[name] = Computation(self, name=name, first=first, last=at, is_entry=bool(opened[1]))
                 opened = None
             elif " = " not in line and line.strip() and not line.lstrip().startswith("//"):
                 wrapped = True
         if opened is not None:
-            raise HloError(f"the text is cut: computation {opened[2]!r} begins on line {self.number(first - 1)} and has no end")
+            begins = self.number(first - 1)
+            raise HloError(f"the text is cut: computation {opened[2]!r} begins on line {begins} and has no end")
         if wrapped:
             self._unwrap()
             return self._find_computations()
@@ -78,10 +76,8 @@ class Module:
 
     def _find_entry(self) -> Computation:
         entries = [item for item in self.computations.values() if item.is_entry]
-        if not entries and len(self.computations) == 1:
-            entries = list(self.computations.values())
         if len(entries) != 1:
-            raise HloError(f"{len(entries)} ENTRY computations, where HLO text has one; is the text cut?")
+            raise HloError(f"the text has {len(entries) or 'no'} ENTRY computations, where HLO has one; is it cut?")
         return entries[0]
 
     def number(self, at: int) -> int:

@@ -1,4 +1,4 @@
-"""Where the collectives stand, and how often each device runs them: from ENTRY down through loops, branches and calls."""
+"""Where the collectives stand, and how often each device runs them: from ENTRY down through loops and branches."""
 
 import math
 import re
@@ -53,7 +53,7 @@ class _Times:
 
 
 def sites(module: Module, values: Evaluator) -> list[Site]:
-    """Every collective instruction of the text, in the order in which the schedule reaches it; then those never reached."""
+    """Every collective instruction, in the order in which the schedule reaches it; then those that it never does."""
     lines = lines_of(module)
     visits: dict[Instruction, list[tuple[Frame, _Times]]] = {}
     wanted = _leading_to(module, lines)
@@ -115,8 +115,8 @@ def _visit(
         if item.opcode == "while":
             yield from _loop(frame, times, item, wanted, values)
         elif item.opcode == "conditional":
-            for inner, taken in _branches(frame, times, item, values):
-                yield from _visit(inner, taken, wanted, values)
+            for branch, taken in _branches(frame, times, item, values):
+                yield from _visit(branch, taken, wanted, values)
         elif item.called and (item.opcode in ONE_CALL or item.opcode.endswith("-start")):
             inner = [computation for computation in item.called if computation in wanted]
             for computation in inner:
@@ -155,10 +155,8 @@ def _loop(
     yield from _visit(frame.inside(loop, body_of(loop)), body, wanted, values)
 
 
-def _branches(
-    frame: Frame, times: _Times, choice: Instruction, values: Evaluator
-) -> Iterator[tuple[Frame, _Times]]:
-    """Each branch, with the devices and iterations that take it; with all of them where the predicate is not understood."""
+def _branches(frame: Frame, times: _Times, choice: Instruction, values: Evaluator) -> Iterator[tuple[Frame, _Times]]:
+    """Each branch, with the devices and iterations that take it: with all where the predicate is not understood."""
     try:
         taken = values.branch(frame, choice)
         size = math.prod(np.broadcast_shapes(taken.shape, times.mask.shape))
