@@ -1,0 +1,164 @@
+"""The figures of a report, as PNG and SVG: the same bytes from the same report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from compare.views.programs import Program, num_devices, programs
+from compare.views.traffic import Matrix, Traffic, traffic
+from compare.views.units import axes_text, bytes_text
+
+Report = Mapping[str, Any]
+
+VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
+"""Told apart by people who see no red or green, and in grey."""
+
+COLOURS = "viridis_r"
+"""Of a traffic matrix: the darker, the more."""
+
+DPI = 150
+
+_STYLE = {
+    "svg.hashsalt": "wirediff", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 9,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titleweight": "bold",
+}  # fmt: skip
+
+_WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
+"""Inches: of a figure of bars, above and below a panel of bars, of a matrix."""
+
+_INK = "#20242b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One figure: its file name without suffix, what it shows in words, and its two forms."""
+
+    name: str
+    caption: str
+    png: bytes
+    svg: bytes
+
+
+def pictures(report: Report) -> list[Picture]:
+    """Bytes by verdict, then the traffic of each arm's default program in each phase."""
+    found = [verdicts(report)]
+    for phase in report["phases"]:
+        judged = [one for one in programs(report) if one.phase == phase and one.default and one.judged]
+        slices = report["mesh"]["slices"]
+        tables = [traffic(one.rows, num_devices=num_devices(report), slices=slices) for one in judged]
+        top = max((float(table.total.max()) for table in tables), default=0.0)
+        found += [
+            matrices(one, table, top=top, num_devices=num_devices(report))
+            for one, table in zip(judged, tables, strict=True)
+            if table.by_axes
+        ]
+    return found
+
+
+def save(found: Sequence[Picture], folder: Path) -> None:
+    """Write each as PNG and SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in found:
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
+        (folder / f"{picture.name}.svg").write_bytes(picture.svg)
+
+
+def verdicts(report: Report) -> Picture:
+    """Bytes a step by verdict, one bar for each program, against what the plan needs."""
+    phases = report["phases"]
+    heights = [0.36 * len(found["headline"]) for found in phases.values()]
+    tall = sum(heights) + _GAP * len(heights) + 0.35
+    names = [_name(line) for found in phases.values() for line in found["headline"]]
+    left = 0.4 + 0.075 * max(map(len, names), default=0)
+    with mpl.rc_context(_STYLE):
+        # Places are given in inches: measuring every text to find them costs seconds.
+        figure = Figure(figsize=(_WIDE, tall))
+        top = tall
+        for (phase, found), height in zip(phases.items(), heights, strict=True):
+            top -= _GAP + height
+            panel = figure.add_axes((left / _WIDE, (top + 0.35) / tall, (_WIDE - left - 0.2) / _WIDE, height / tall))
+            _bars(panel, phase, found)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
+        caption = "Compiled, not measured: bytes on the wire in one step, mean over devices, by verdict"
+        return _picture("verdicts", caption, figure)
+
+
+def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
+    lines = found["headline"]
+    rows = np.arange(len(lines))
+    left = np.zeros(len(lines))
+    for verdict, colour in VERDICTS.items():
+        widths = np.array([line[verdict] or 0 for line in lines], dtype=float)
+        panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
+        left += widths
+    panel.axvline(found["inherent_total"], color=_INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
+    for row, (line, end) in enumerate(zip(lines, left, strict=True)):
+        told = bytes_text(line["wire_bytes"]) if line["wire_bytes"] is not None else str(line["status"])
+        panel.annotate(f"  {told}", (end, row), va="center", fontsize=8, parse_math=False)
+    panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
+    panel.invert_yaxis()
+    panel.set_xlim(0, max(float(left.max(initial=0)), found["inherent_total"], 1) * 1.14)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+    panel.set_title(f"{phase}: bytes a step", loc="left")
+
+
+def _name(line: Mapping[str, Any]) -> str:
+    return f"{line['title']}  {line['cell']}"
+
+
+def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
+    """Device × device, one panel for each axes string and one for the total, all on one scale."""
+    panels = table.panels
+    wide, tall = _PANEL * len(panels) + 1.6, _PANEL + 0.4
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(wide, tall))
+        square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
+        cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
+        norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
+        for cell, (axes, matrix) in zip(cells, panels.items(), strict=True):
+            _matrix(cell, matrix, norm=norm)
+            what = "total" if axes not in table.by_axes else axes_text(axes)
+            cell.set_title(f"{what}: {bytes_text(matrix.sum() / num_devices)}", loc="left", parse_math=False)
+        cells[0].set_ylabel("from device")
+        place = figure.add_axes(((wide - 0.95) / wide, 0.5 / tall, 0.12 / wide, square[1]))
+        bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=place)
+        bar.ax.minorticks_off()
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+        caption = (
+            f"{program.title}, {program.phase}: logical bytes from device to device in one compiled step "
+            f"(a collective's bytes spread evenly over the other members of its group; panels say the mean a device)"
+        )
+        return _picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
+
+
+def _matrix(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
+    """White where nothing moves; few ticks, so that 256 devices fit."""
+    size = len(matrix)
+    cell.imshow(np.ma.masked_equal(matrix, 0), cmap=COLOURS, norm=norm, interpolation="nearest")
+    ticks = np.arange(0, size, max(1, size // 8))
+    cell.set_xticks(ticks, ticks)
+    cell.set_yticks(ticks, ticks)
+    cell.set_xlabel("to device")
+    for side in ("top", "right"):
+        cell.spines[side].set_visible(True)
+
+
+def _picture(name: str, caption: str, figure: Figure) -> Picture:
+    png, svg = BytesIO(), BytesIO()
+    figure.set_dpi(DPI)
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+    figure.set_dpi(72)
+    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+    return Picture(name=name, caption=caption, png=png.getvalue(), svg=svg.getvalue())

@@ -1,0 +1,100 @@
+"""What a phase's programs differ in, as readers take it in: arms beside each other, the small ones counted apart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compare.views.units import bytes_text
+
+Phase = Mapping[str, Any]
+Entry = Mapping[str, Any]
+
+SMALL = 0.005
+"""Of what the phase's programs move beyond the plan: a finding below this part is counted, not told."""
+
+MOST = 8
+"""Findings that are told one by one; the rest is one line."""
+
+CELLS: Mapping[str, str] = {
+    "tpu": "the program as it is by default",
+    "tpu+gspmd": "the same program under the GSPMD partitioner",
+    "tpu+einsum": "the same model with attention written as einsum",
+}
+"""What a cell is, as it stands in a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One scope, axes, kind, verdict and cause: what each arm moves there that the plan does not ask for."""
+
+    entries: tuple[Entry, ...]
+    """One of each arm that has it, the largest first."""
+
+    @property
+    def first(self) -> Entry:
+        return self.entries[0]
+
+    @property
+    def excess_bytes(self) -> int:
+        """Bytes a step of the largest arm beyond the next one's: nothing where all arms have the same."""
+        return max(0, int(self.first["excess_bytes"]))
+
+    @property
+    def by_arm(self) -> dict[str, int]:
+        return {entry["arm"]: entry["bytes"] for entry in self.entries}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """A phase's findings: `told` one by one, `alike` in every arm, and the `small` rest."""
+
+    told: tuple[Finding, ...]
+    alike: tuple[Finding, ...]
+    """The same bytes in every arm: common, whoever asked for them."""
+    small: tuple[Finding, ...]
+
+
+def findings(phase: Phase) -> Findings:
+    """Every difference of a phase is in exactly one of the three parts, the largest first."""
+    merged: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in phase["differences"]:
+        key = tuple(entry[name] for name in ("scope", "axes", "kind", "verdict", "cause"))
+        merged.setdefault(key, []).append(entry)
+    found = [Finding(entries=tuple(sorted(rows, key=lambda row: -row["bytes"]))) for rows in merged.values()]
+    apart = [one for one in found if one.excess_bytes]
+    apart.sort(key=lambda one: (-one.excess_bytes, -one.first["bytes"]))
+    alike = sorted((one for one in found if not one.excess_bytes), key=lambda one: -one.first["bytes"])
+    least = SMALL * max((sum_of(entry["arm"], found) for one in found for entry in one.entries), default=0)
+    told = tuple(one for one in apart if one.excess_bytes >= least)[:MOST]
+    small = tuple(one for one in apart if one not in told)
+    return Findings(told=told, alike=tuple(alike), small=small)
+
+
+def sum_of(arm: str, found: Sequence[Finding]) -> int:
+    """Bytes a step of one arm in these findings."""
+    return sum(one.by_arm.get(arm, 0) for one in found)
+
+
+def each_arm(finding: Finding, *, titles: Mapping[str, str]) -> str:
+    """`TorchXLA 805 MB, JAX 0 B`."""
+    amounts = {arm: finding.by_arm.get(arm, 0) for arm in (*finding.by_arm, *finding.first["others"])}
+    return ", ".join(f"{titles.get(arm, arm)} {bytes_text(amount)}" for arm, amount in amounts.items())
+
+
+def same_place(entry: Entry, phase: Phase) -> int:
+    """Bytes of all causes of this arm, scope, axes and verdict: what an entry's `controls` are compared with."""
+    like = ("arm", "scope", "axes", "verdict")
+    return sum(other["bytes"] for other in phase["differences"] if all(other[name] == entry[name] for name in like))
+
+
+def control_text(entry: Entry, phase: Phase) -> str:
+    """Which control cell removes it: `gone in tpu+einsum: the same model with attention written as einsum`."""
+    there = same_place(entry, phase)
+    told = []
+    for cell, left in sorted(entry["controls"].items(), key=lambda found: found[1]):
+        if left < there:
+            what = "gone" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
+            told.append(f"{what} in {cell} ({CELLS.get(cell, 'another cell')})")
+    if not entry["controls"]:
+        return ""
+    return "; ".join(told) or f"still there in {', '.join(entry['controls'])}"

@@ -1,0 +1,128 @@
+"""`report.html`: one file that needs nothing else, not even a script.
+
+Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the page through Jinja's escaping only.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from compare.views import units
+from compare.views.figures import Picture
+from compare.views.findings import CELLS, Finding, control_text, each_arm, findings
+from compare.views.glossary import GLOSSARY
+from compare.views.programs import Program, compared, programs, titles
+from compare.views.story import Move, moves, story
+from compare.views.torus import torus
+
+Report = Mapping[str, Any]
+
+HLO_LINES, HLO_CHARACTERS = 2, 1500
+"""Of a group of alike instructions, how many lines are shown, and how much of each."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def page(report: Report, *, pictures: Sequence[Picture] = ()) -> str:
+    """The whole page as HTML."""
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        report=report,
+        case=report["case"],
+        style=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # our own file, no program's text
+        phases=[_phase(report, phase) for phase in report["phases"]],
+        torus=torus(report["mesh"]),
+        programs=list(programs(report)),
+        titles=titles(report),
+        cells=CELLS,
+        pictures=[(one.name, one.caption, _inlined(one)) for one in pictures],
+        glossary=GLOSSARY,
+    )
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {
+        "bytes": units.bytes_text, "exact": units.exact_text, "axes": units.axes_text, "seconds": units.seconds_text,
+        "times": units.times_text, "kept": units.kept, "pretty": lambda value: json.dumps(value, indent=1),
+    }  # fmt: skip
+    made.globals |= {"ratio": units.ratio_text, "percent": units.percent_text}
+    return made
+
+
+def _inlined(picture: Picture) -> str:
+    return "data:image/svg+xml;base64," + b64encode(picture.svg).decode("ascii")
+
+
+def _phase(report: Report, phase: str) -> dict[str, Any]:
+    """What the page says of one phase."""
+    found = report["phases"][phase]
+    apart = findings(found)
+    shown = compared(report, phase)
+    widest = max([line["wire_bytes"] or 0 for line in found["headline"]] + [found["inherent_total"], 1])
+    return {
+        "name": phase,
+        "found": found,
+        "widest": widest,
+        "told": [_finding(one, report, phase, shown) for one in apart.told],
+        "small": [_finding(one, report, phase, shown) for one in apart.small],
+        "alike": [_finding(one, report, phase, shown) for one in apart.alike],
+        "story": story(report, phase),
+        "served": [
+            (asked, [(program, program.entry["served"][number]) for program in programs(report)
+                     if program.phase == phase and program.judged])
+            for number, asked in enumerate(found["inherent"])
+        ],
+    }  # fmt: skip
+
+
+def _finding(one: Finding, report: Report, phase: str, shown: Sequence[Program]) -> dict[str, Any]:
+    """A difference and its evidence: contract rows, and for each arm the HLO."""
+    found = report["phases"][phase]
+    return {
+        "entry": one.first,
+        "excess": one.excess_bytes,
+        "arms": each_arm(one, titles=titles(report)),
+        "control": control_text(one.first, found),
+        "asked": [found["inherent"][number] for number in one.first["serves"]],
+        "near": _near(one.first, found["inherent"]),
+        "evidence": [proof for entry in one.entries for proof in _evidence(entry, shown)],
+    }
+
+
+def _near(entry: Mapping[str, Any], contract: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Contract rows of the same scope, which an induced collective might be taken for."""
+    return [row for row in contract if row["scope"] == entry["scope"]]
+
+
+def _evidence(entry: Mapping[str, Any], shown: Sequence[Program]) -> Iterator[dict[str, Any]]:
+    """For one arm's part of a difference its moves, with a few lines of HLO each."""
+    program = next((one for one in shown if one.arm == entry["arm"]), None)
+    if program is None:
+        return
+    names = set(entry["names"])
+    for move in moves(row for row in program.rows if row["name"] in names):
+        yield {
+            "program": program,
+            "move": move,
+            "bytes": sum(row["causes"].get(entry["cause"], 0) for row in move.rows),
+            "hlo": [_cut(row["hlo"]) for row in move.rows[:HLO_LINES]],
+            "sources": _sources(move),
+        }
+
+
+def _cut(line: str) -> str:
+    text = line.strip()
+    return text if len(text) <= HLO_CHARACTERS else text[:HLO_CHARACTERS] + " …"
+
+
+def _sources(move: Move) -> list[str]:
+    return list(dict.fromkeys(row["source_line"] for row in move.rows if row["source_line"]))

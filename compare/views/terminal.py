@@ -1,0 +1,42 @@
+"""Lines for a terminal: at most 100 columns, readable without colour, nothing obeyed that a program wrote."""
+
+import textwrap
+from typing import IO
+
+from rich.console import Console
+from rich.text import Text
+
+from compare.views.units import KEPT, kept
+
+WIDTH = 100
+
+STYLES = {"inherent": "cyan", "inflated": "yellow", "induced": "red"}
+
+_NARROWEST = 60
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Where views print: standard output, or a file; rich itself heeds `NO_COLOR` and pipes."""
+    made = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    made.width = WIDTH
+    return made
+
+
+def text_width(out: Console) -> int:
+    """Columns for prose: those of the terminal, up to 100."""
+    return max(_NARROWEST, min(WIDTH, out.size.width if out.is_terminal else WIDTH))
+
+
+def plain(words: object) -> str:
+    """One line of what a program wrote, with no control character that a terminal would obey."""
+    line = " ".join(str(words).split())
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+
+
+def wrapped(words: str, *, width: int = WIDTH, indent: str = "", style: str = "") -> Text:
+    """Prose over several lines; a number and its unit stay together."""
+    lines = textwrap.wrap(
+        kept(plain(words)), width=width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip
+    return Text("\n".join(lines).replace(KEPT, " "), style=style, no_wrap=True, overflow="ignore")

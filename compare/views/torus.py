@@ -1,0 +1,164 @@
+"""Where the chips are and which of them talk: the mesh laid on the torus, as numbers that a template draws."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PITCH, CHIP, MARGIN = 60, 40, 26
+"""Units of the drawing: from chip to chip, a chip's side, around a plane."""
+
+GOLDEN = 137.508
+"""Degrees from one group's hue to the next: neighbours never look alike."""
+
+_ACROSS = 4
+"""Planes beside each other, before a new line of them begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """One chip; of several cores each has its part of the box."""
+
+    x: float
+    y: float
+    width: float
+    device: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A link between neighbours, or from the edge around to the other end."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Devices that talk over one axis: their hue, and the way from the first to the last."""
+
+    hue: float
+    path: str
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Torus:
+    """The drawing: `axes` are its overlays, one shown at a time."""
+
+    width: float
+    height: float
+    chips: tuple[Chip, ...]
+    links: tuple[Line, ...]
+    wraps: tuple[Line, ...]
+    planes: tuple[tuple[float, float, str], ...]
+    """x, y and name of each plane, where there are several."""
+    axes: Mapping[str, tuple[Group, ...]]
+    hues: Mapping[str, tuple[float, ...]]
+    """Axis -> hue of device 0, 1, …"""
+
+
+def torus(mesh: Mapping[str, Any]) -> Torus:
+    """Lay out a report's mesh: x downwards, y across, each z (and each slice) a plane of its own."""
+    places = [device["place"] for device in mesh["devices"]]
+    sides, cores = list(mesh["sides"]), max((place["core"] for place in places), default=0) + 1
+    planes = _planes(mesh["slices"], sides)
+    found = [_chip(device, planes, cores) for device in mesh["devices"]]
+    middle = [(chip.x + chip.width / 2, chip.y + CHIP / 2) for chip in found]
+    groups = {
+        axis: tuple(_group(number, rows, middle) for number, rows in enumerate(lists))
+        for axis, lists in mesh["groups"].items()
+    }
+    many = len(planes) > 1
+    left, top = max(x for x, _, _ in planes.values()), max(y for _, y, _ in planes.values())
+    return Torus(
+        width=left + _wide(sides), height=top + _tall(sides, many),
+        chips=tuple(found),
+        links=tuple(line for at in planes.values() for line in _links(at, sides)),
+        wraps=tuple(line for at in planes.values() for line in _wraps(at, sides, mesh["wraps"])),
+        planes=tuple(planes.values()) if many else (),
+        axes=groups,
+        hues={axis: _hues(rows, len(found)) for axis, rows in groups.items()},
+    )  # fmt: skip
+
+
+def _planes(slices: int, sides: Sequence[int]) -> dict[tuple[int, int], tuple[float, float, str]]:
+    """(slice, z) -> the upper left corner of its plane, and its name."""
+    found = {}
+    many = slices * sides[2] > 1
+    for at in range(slices):
+        for z in range(sides[2]):
+            number = at * sides[2] + z
+            name = ", ".join([f"slice {at}"] * (slices > 1) + [f"z = {z}"] * (sides[2] > 1))
+            x, y = number % _ACROSS * _wide(sides), number // _ACROSS * _tall(sides, many)
+            found[at, z] = (float(x), float(y) + (MARGIN if many else 0), name)
+    return found
+
+
+def _wide(sides: Sequence[int]) -> float:
+    return 2 * MARGIN + (sides[1] - 1) * PITCH + CHIP
+
+
+def _tall(sides: Sequence[int], many: bool) -> float:
+    return (3 if many else 2) * MARGIN + (sides[0] - 1) * PITCH + CHIP
+
+
+def _corner(plane: tuple[float, float, str], x: int, y: int) -> tuple[float, float]:
+    return plane[0] + MARGIN + y * PITCH, plane[1] + MARGIN + x * PITCH
+
+
+def _chip(device: Mapping[str, Any], planes: Mapping[tuple[int, int], tuple[float, float, str]], cores: int) -> Chip:
+    place = device["place"]
+    left, top = _corner(planes[place["slice_index"], place["z"]], place["x"], place["y"])
+    width = CHIP / cores
+    on_mesh = " ".join(f"{axis}{at}" for axis, at in device["coordinates"].items())
+    where = f"x {place['x']}, y {place['y']}, z {place['z']}"
+    return Chip(x=left + place["core"] * width, y=top, width=width, device=device["id"],
+                title=f"device {device['id']}: {on_mesh}; chip at {where}")  # fmt: skip
+
+
+def _links(plane: tuple[float, float, str], sides: Sequence[int]) -> list[Line]:
+    lines = []
+    for x in range(sides[0]):
+        for y in range(sides[1]):
+            left, top = _corner(plane, x, y)
+            if y + 1 < sides[1]:
+                lines.append(Line(x1=left + CHIP, y1=top + CHIP / 2, x2=left + PITCH, y2=top + CHIP / 2))
+            if x + 1 < sides[0]:
+                lines.append(Line(x1=left + CHIP / 2, y1=top + CHIP, x2=left + CHIP / 2, y2=top + PITCH))
+    return lines
+
+
+def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequence[bool]) -> list[Line]:
+    """Short ends that say: from here around to the other side."""
+    reach = MARGIN * 0.6
+    lines = []
+    if wraps[0]:
+        for y in range(sides[1]):
+            left, top = _corner(plane, 0, y)
+            low = top + (sides[0] - 1) * PITCH + CHIP
+            lines += [Line(x1=left + CHIP / 2, y1=top - reach, x2=left + CHIP / 2, y2=top),
+                      Line(x1=left + CHIP / 2, y1=low, x2=left + CHIP / 2, y2=low + reach)]  # fmt: skip
+    if len(wraps) > 1 and wraps[1]:
+        for x in range(sides[0]):
+            left, top = _corner(plane, x, 0)
+            right = left + (sides[1] - 1) * PITCH + CHIP
+            lines += [Line(x1=left - reach, y1=top + CHIP / 2, x2=left, y2=top + CHIP / 2),
+                      Line(x1=right, y1=top + CHIP / 2, x2=right + reach, y2=top + CHIP / 2)]  # fmt: skip
+    return lines
+
+
+def _group(number: int, devices: Sequence[int], middle: Sequence[tuple[float, float]]) -> Group:
+    points = [middle[device] for device in devices]
+    path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+    return Group(hue=round(number * GOLDEN % 360, 1), path=path, devices=tuple(devices))
+
+
+def _hues(groups: Sequence[Group], num_devices: int) -> tuple[float, ...]:
+    found = [0.0] * num_devices
+    for group in groups:
+        for device in group.devices:
+            found[device] = group.hue
+    return tuple(found)

@@ -1,0 +1,81 @@
+"""Numbers as readers see them: three digits and a unit.  MB means 10^6."""
+
+import re
+from collections.abc import Sequence
+
+UNKNOWN = "–"
+
+KEPT = "\N{NO-BREAK SPACE}"
+_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?B\b|s\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_THOUSAND = 1000
+
+
+def bytes_text(count: int | float | None) -> str:
+    """`49.2 kB`; a dash where the number is unknown."""
+    if count is None:
+        return UNKNOWN
+    sign, value, unit = "−" if count < 0 else "", abs(count), 0
+    # 999.6 has four digits when it is rounded to whole ones: it belongs to the next unit.
+    while value >= _THOUSAND - 0.5 and unit < len(_UNITS) - 1:
+        value /= _THOUSAND
+        unit += 1
+    return f"{sign}{_digits(value) if unit else f'{value:.0f}'} {_UNITS[unit]}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits: `1.61`, `49.2`, `823`."""
+    whole = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{whole}f}"
+
+
+def exact_text(count: int | None) -> str:
+    """`1,610,612,736 B`, for those who check."""
+    return UNKNOWN if count is None else f"{count:,} B"
+
+
+def ratio_text(ratio: float | None, qualifier: str = "") -> str:
+    """`1.28 ×`, `at least 1.28 ×`."""
+    if ratio is None:
+        return UNKNOWN
+    number = f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
+    return f"{qualifier} {number} ×".strip()
+
+
+def times_text(executions: int | None, executions_are: str = "exact") -> str:
+    """`80 ×`, `at most 80 ×`; a question mark where a loop's count could not be read."""
+    if executions is None:
+        return "? ×"
+    return f"{'at most ' if executions_are == 'upper-bound' else ''}{executions:,} ×"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """`6.5 s`."""
+    return UNKNOWN if seconds is None else f"{seconds:.1f} s"
+
+
+def axes_text(axes: str) -> str:
+    """`over pp and tp`; `?` where the groups fit no axes."""
+    names = axes.split(",")
+    return "over unknown axes" if axes in ("", "?") else "over " + " and ".join(names)
+
+
+def percent_text(part: float, whole: float) -> str:
+    """`28 %`, `< 0.1 %`; empty where there is no whole."""
+    if not whole or part < 0:
+        return ""
+    share = 100 * part / whole
+    if part and share < 0.1:
+        return "< 0.1 %"
+    return f"{share:.1f} %" if share < 9.95 else f"{share:.0f} %"
+
+
+def listing(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def kept(words: str) -> str:
+    """Prose in which no line ends between a number and its unit."""
+    return _NUMBER.sub(KEPT, words)
