@@ -1,0 +1,28 @@
+"""JAX's own way to a TPU: `python on_topology.py CASE.json OUT.hlo` lowers for the chips themselves and compiles."""
+
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import AxisType, Mesh
+
+from jax_impl.layout import Layout
+from jax_impl.step import OUTPUT_DIMS, Step
+from meshes.assignment import chips
+from meshes.case import Case
+
+
+def main(case: Case) -> str:
+    jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
+    there = topologies.get_topology_desc(platform="tpu", topology_name=case.topology.slice_name).devices
+    at = {(0, *device.coords, device.core_on_chip): device for device in there}
+    devices = np.array([at[place] for place in chips(case.plan)]).reshape(*case.mesh.axes.values())
+    layout = Layout(case, Mesh(devices, tuple(case.mesh.axes), axis_types=(AxisType.Auto,) * devices.ndim))
+    step = Step.of(layout)
+    return layout.jit(step.run, output_dims=OUTPUT_DIMS).lower(*step.arguments).compile().as_text()
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(main(Case.from_json(Path(sys.argv[1]).read_text())))

@@ -1,0 +1,31 @@
+"""The shapes that signatures name, checked while every form of the step is traced."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("beartype", reason="beartype is not installed")
+
+TRACE = """
+from itertools import product
+from jaxtyping import install_import_hook
+with install_import_hook("jax_impl", "beartype.beartype"):
+    from jax_impl.layout import Layout
+    from jax_impl.step import OUTPUT_DIMS, Step
+from meshes.case import CHOICES, Case
+for mesh, phase, attention, loop in product(("tp8", "dp2pp2tp2"), *(CHOICES[w] for w in ("phases", "attention", "loop"))):
+    case = Case.read(mesh, model_name="tiny", phases=(phase,), attention=attention, loop=loop)
+    step = Step.of(Layout.abstract(case))
+    step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+"""  # noqa: E501
+
+
+def test_every_array_has_the_shape_that_its_annotation_names() -> None:
+    """In a process of its own: the import hook must come before the twin's import."""
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", TRACE], env=environment, cwd=Path(__file__).parents[2],
+                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
