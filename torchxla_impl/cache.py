@@ -13,6 +13,7 @@ CACHE_DIMS = "_ stages batch _ kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
 
 Piece = Float[Tensor, "stages batch seq kv_heads head_dim"]
+Keys = Float[Tensor, "stages batch length kv_heads head_dim"]
 
 
 class Cache(NamedTuple):
@@ -45,32 +46,29 @@ def write(
 def _write(
     old: Tensor, new: Tensor, entry: Tensor, position: Tensor, active: Tensor, layout: Layout
 ) -> Float[Tensor, "entries stages batch length width"]:
-    piece = new.flatten(3)
-    at = entry.reshape(1)
+    piece, at, where = new.flatten(3), entry.reshape(1).long(), position.reshape(1).long()
     length = old.index_select(0, at).squeeze(0)
-    stages, _, seq, _ = piece.shape
-    if seq > 1:
-        # A prompt starts at position 0: rows at a traced position would become a loop over them.
-        put = lambda piece: length.slice_scatter(piece, 2, 0, seq)
-        kept = length[:, :, :seq]
-    else:
-        put = lambda piece: length.index_copy(2, position.reshape(1).long(), piece)
-        kept = length.index_select(2, position.reshape(1))
-    if stages > 1:
+    # A prompt begins at position 0, and is written as a slice: rows at a traced position become a loop over them.
+    prompt = layout.case.phase == "prefill"
+    if piece.shape[0] > 1:
+        kept = length[:, :, : piece.shape[2]] if prompt else length.index_select(2, where)
         piece = torch.where(active[:, None, None, None], piece, kept)
-    changed = layout.place(put(piece)[None], CACHE_DIMS)
-    return layout.place(old.index_copy(0, at.long(), changed), CACHE_DIMS)
+    length = length.slice_scatter(piece, 2, 0, piece.shape[2]) if prompt else length.index_copy(2, where, piece)
+    return layout.place(old.index_copy(0, at, layout.place(length[None], CACHE_DIMS)), CACHE_DIMS)
 
 
-def read(cache: Cache, *, entry: Int[Tensor, ""], layout: Layout) -> tuple[Piece, Piece]:
-    """The keys and values of one layer and microbatch, all positions.  No collective."""
-    k, v = (_read(kept, entry, layout) for kept in cache)
-    return k, v
+def read(
+    cache: Cache, k: Piece, v: Piece, *, entry: Int[Tensor, ""], position: Int[Tensor, ""], layout: Layout
+) -> tuple[Keys, Keys]:
+    """The keys and values of one layer and microbatch: the cache's, with `k` and `v` at `position`.  No collective.
+
+    Read before they are written: reading a cache just written has the TPU's compiler copy all of it in every layer.
+    """
+    keys, values = (_read(old, new, entry, position, layout) for old, new in zip(cache, (k, v), strict=True))
+    return keys, values
 
 
-def _read(kept: Tensor, entry: Tensor, layout: Layout) -> Piece:
-    model = layout.case.model
-    piece = kept.index_select(0, entry.reshape(1)).squeeze(0)
-    return layout.place(
-        piece.unflatten(-1, (model.kv_heads, model.head_dim)), "stages batch _ kv_heads head_dim"
-    )
+def _read(old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout) -> Keys:
+    length = old.index_select(0, entry.reshape(1).long()).squeeze(0)
+    length = length.index_copy(2, position.reshape(1).long(), new.flatten(3))
+    return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch _ kv_heads head_dim")

@@ -27,14 +27,12 @@ def generate(case: Case, folder: Path) -> None:
 
     prefill, decode = (Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode"))
     weights, cache = load(prefill, folder / "weights.npz")
-    for each in (prefill, decode):
-        each.load(weights)
     chosen, scored = [], []
     tokens = torch.from_numpy(np.load(folder / "prompt.npy").astype(np.int32))
     for at, step in enumerate([prefill] + [decode] * DECODE_STEPS):
         place = step.layout.shard
         position = () if at == 0 else (place(torch.tensor(case.seq + at - 1, dtype=torch.int32), ""),)
-        ids, logits, cache = step.watch(cache, place(tokens, "batch _"), *position)
+        ids, logits, cache = step.watch(weights, cache, place(tokens, "batch _"), *position)
         torch_xla.sync()
         chosen.append(ids.cpu().numpy())
         # [slots, stages, batch, vocab], of which the last stage's is the answer; microbatches were dealt out.

@@ -3,18 +3,17 @@
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 import torch_xla.debug.profiler as xp
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from meshes.rope import inverse_frequencies
-from torchxla_impl.cache import Cache, read, write
+from torchxla_impl.cache import Cache, Keys, read, write
 from torchxla_impl.layout import Layout
 
 Stream = Float[Tensor, "stages batch seq embed"]
 Heads = Float[Tensor, "stages batch seq heads head_dim"]
-Keys = Float[Tensor, "stages batch length kv_heads head_dim"]
 
 
 class Turn(NamedTuple):
@@ -124,13 +123,12 @@ class Attention(nn.Module):
             q = place(q, "stages batch seq heads head_dim")
             k, v = (place(each, "stages batch seq kv_heads head_dim") for each in (k, v))
         with xp.Trace("layer.attention.core"):
-            cache = write(
-                cache, k, v, entry=entry, position=turn.position, active=turn.active, layout=self.layout
-            )
+            keys, values = k, v
             if self.layout.case.phase == "decode":
-                k, v = read(cache, entry=entry, layout=self.layout)
+                keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=self.layout)
+            cache = write(cache, k, v, entry=entry, position=turn.position, active=turn.active, layout=self.layout)
             attend = ATTENTION[self.layout.case.attention, self.layout.case.phase]
-            mixed = place(attend(q, k, v, position=turn.position), "stages batch seq heads head_dim")
+            mixed = place(attend(q, keys, values, position=turn.position), "stages batch seq heads head_dim")
         with xp.Trace("layer.attention.out"):
             out = torch.einsum("zbshk,zhkd->zbsd", mixed, self.o)
             return place(out, "stages batch seq embed"), cache

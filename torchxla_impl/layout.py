@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 import torch_xla
 import torch_xla.debug.profiler as xp
 import torch_xla.distributed.spmd as xs

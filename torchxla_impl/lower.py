@@ -43,18 +43,30 @@ def lower(case: Case, out: Path) -> None:
     from torchxla_impl.start import start
 
     start(num_devices=case.mesh.num_devices)
-    from torchxla_impl import about
+    from torchxla_impl import about, scan, stablehlo
+    from torchxla_impl.cache import Cache
     from torchxla_impl.layout import Layout
     from torchxla_impl.step import Step
 
     stages.begin("trace")
     step = Step.of(Layout.on_devices(case))
-    tensors = step.placeholders()
-    ids, cache = step(tensors)
+    tensors = [step.layout.placeholder(each.shape, each.dtype) for each in step.arguments]
+    given = dict(zip((each.name for each in step.arguments), tensors, strict=True))
+    weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
+    cache = Cache(given["cache.k"], given["cache.v"])
+    with scan.remembered() as bodies:
+        ids, cache = step.run(weights, cache, *(given[each.name] for each in step.arguments if each.role == "input"))
     stages.begin("lower")
-    graph = about.lowering([ids, *cache])
-    given, made = about.parameters(step, graph, tensors), about.outputs(step, [ids, *cache])
-    program = about.bytecode(step, graph, given=given, made=made)
+    graph = stablehlo.lowering([ids, *cache])
+    parameters = about.parameters(step, [graph.tensor_parameter_id(each) for each in tensors])
+    outputs = about.outputs(step, [ids, *cache])
+    program = stablehlo.bytecode(
+        graph,
+        bodies=bodies,
+        names=[each["name"] for each in parameters],
+        shardings=[step.layout.sharding(each["dims"]) for each in parameters],
+        overwritten={each["name"]: each["index"] for each in outputs if each["name"] in given},
+    )
     stages.begin("write")
     (out / "program.mlirbc").write_bytes(program)
     found: dict[str, Any] = {
@@ -66,8 +78,8 @@ def lower(case: Case, out: Path) -> None:
         "attention": case.attention,
         "style": case.style,
         "compile_options": about.compile_options(num_devices=case.mesh.num_devices),
-        "parameters": given,
-        "outputs": made,
+        "parameters": parameters,
+        "outputs": outputs,
         "seconds": stages.seconds(),
     }
     rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())

@@ -1,17 +1,17 @@
 """The decoder: embedding, layers in stages, head."""
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 import torch_xla.debug.profiler as xp
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils import _pytree as tree
-from torch_xla.experimental.scan import _scan_impl_pytree
 
 from torchxla_impl.cache import Cache
 from torchxla_impl.layers import Layer, Norm, Stream, Turn
 from torchxla_impl.layout import Layout
+from torchxla_impl.scan import scan
 
 
 class Embedding(nn.Module):
@@ -24,7 +24,9 @@ class Embedding(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots batch seq embed"]:
         with xp.Trace("embed"):
-            return self.layout.place(F.embedding(tokens, self.table), "slots batch seq embed")
+            # The ids are flattened for the lookup: `batch` comes first, or its shards would be torn and gathered.
+            found = F.embedding(tokens.transpose(0, 1), self.table).transpose(0, 1)
+            return self.layout.place(found, "slots batch seq embed")
 
 
 class Head(nn.Module):
@@ -80,13 +82,9 @@ class Decoder(nn.Module):
 
 
 def loop(run, carry, along, *, form: str):  # type: ignore[no-untyped-def]
-    """`torch_xla`'s scan of `run`, or the same steps written one after the other (`form` of a `Case`).
-
-    The scan is the forward half of `torch_xla.experimental.scan`: its public half, AOTAutograd, decomposes einsum and
-    takes no integer carries.
-    """
+    """`torch_xla`'s scan of `run`, or the same steps written one after the other (`form` of a `Case`)."""
     if form == "scan":
-        return _scan_impl_pytree(run, carry, along)
+        return scan(run, carry, along)
     made = []
     for at in range(tree.tree_leaves(along)[0].shape[0]):
         carry, one = run(carry, tree.tree_map(lambda each, at=at: each[at], along))
