@@ -87,15 +87,20 @@ class Layout:
             raise LayoutError(f"{dims!r} names {len(dims.split())} dims; the array has {x.ndim}")
         return jax.lax.with_sharding_constraint(x, self.sharding(dims))
 
-    def shift(self, state: Shaped[Array, "stages batch seq embed"]) -> Shaped[Array, "stages batch seq embed"]:
-        """Each stage's state to the next stage: one collective-permute over `pp`; the first stage receives zeros.
+    def shift(
+        self, state: Shaped[Array, "stages batch seq embed"], taken: Shaped[Array, "batch seq embed"]
+    ) -> Shaped[Array, "stages batch seq embed"]:
+        """Each stage's state to the next stage, `taken` to the first: one collective-permute over `pp`.
 
         Written as a pad, which sends nothing from the last stage; a roll wraps around.
         """
         if self.case.mesh.pp == 1:
-            return state
+            return self.place(taken[None], "stages batch seq embed")
         with jax.named_scope("pipeline.shift"):
             moved = jax.lax.pad(state, jnp.zeros((), state.dtype), [(1, -1, 0)] + [(0, 0, 0)] * (state.ndim - 1))
+            first = jnp.arange(state.shape[0]) == 0
+            # Shardy's pad and permute forget their scope; a reader finds it again on this select.
+            moved = jnp.where(first[:, None, None, None], taken, self.place(moved, "stages batch seq embed"))
             return self.place(moved, "stages batch seq embed")
 
     def sample(self, logits: Float[Array, "slots stages batch vocab"]) -> Int[Array, "slots stages batch"]:

@@ -24,13 +24,12 @@ def run_pipeline(
     layout = model.layout
     stages, slots = layout.case.mesh.pp, layout.case.microbatches
     ticks = np.arange(slots + stages - 1)
-    first = (jnp.arange(stages) == 0)[:, None, None, None]
     held = ticks[:, None] - np.arange(stages)
 
     def tick(carry: tuple[Stream, Cache], at: tuple[Array, Array, Array]) -> tuple[tuple[Stream, Cache], Array]:
         state, cache = carry
         microbatch, slot, active = at
-        state = layout.place(jnp.where(first, embedded[microbatch], layout.shift(state)), "stages batch seq embed")
+        state = layout.shift(state, embedded[microbatch])
         state, cache = model.run_layers(state, cache, turn=Turn(position, slot, active))
         state = layout.place(state, "stages batch seq embed")
         return (state, cache), layout.place(state[:, :, -1], "stages batch embed")

@@ -43,7 +43,13 @@ def test_too_few_devices_are_said() -> None:
 def test_a_shift_moves_each_stage_to_the_next_and_nothing_wraps() -> None:
     layout = Layout.on_devices(Case.read("pp4tp2", model_name="tiny"))
     state = jnp.arange(4.0).reshape(4, 1, 1, 1) + 1
-    assert jax.jit(layout.shift)(state).ravel().tolist() == [0.0, 1.0, 2.0, 3.0]
+    taken = jnp.full((1, 1, 1), 9.0)
+    assert jax.jit(layout.shift)(state, taken).ravel().tolist() == [9.0, 1.0, 2.0, 3.0]
+
+
+def test_a_single_stage_takes_what_comes() -> None:
+    layout = Layout.on_devices(Case.read("tp8", model_name="tiny"))
+    assert layout.shift(jnp.zeros((1, 1, 1, 1)), jnp.full((1, 1, 1), 9.0)).tolist() == [[[[9.0]]]]
 
 
 def test_the_last_stage_chooses() -> None:
