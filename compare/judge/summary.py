@@ -7,6 +7,7 @@ from typing import Any
 from compare.judge.contract import ContractRow
 from compare.judge.differences import differences
 from compare.judge.frameworks import Cell, Split, compared, splits
+from compare.judge.headline import headline, verdict_sentence
 from compare.judge.inherent import inherent
 from compare.judge.program import inherent_row, row, totals
 from compare.judge.verdict import judge
@@ -41,13 +42,17 @@ class CellResult:
 def summarize(case: Case, results: Sequence[CellResult], *, titles: Mapping[str, str]) -> dict[str, Any]:
     """Read and judge every program of a run.  `titles` are the names of the arms, in the order of the report."""
     phases = {phase: _phase(case.at(phases=(phase,)), results, list(titles)) for phase in case.phases}
-    return {
+    for phase in phases.values():
+        phase["headline"] = headline(phase, titles=titles)
+    report: dict[str, Any] = {
         "schema": SCHEMA,
+        "sentence": "",
         "case": case.to_dict(),
         "mesh": mesh_picture(case),
         "arms": {arm: _arm(arm, title, results) for arm, title in titles.items()},
         "phases": phases,
     }
+    return {**report, "sentence": verdict_sentence(report)}
 
 
 def plan(case: Case) -> dict[str, Any]:

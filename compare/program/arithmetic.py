@@ -31,7 +31,7 @@ DTYPES = {
 }  # fmt: skip
 
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
-_COMPARE: dict[str, Callable[..., Value]] = {
+_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
 }  # fmt: skip
 
@@ -79,7 +79,7 @@ def _shift(left: bool) -> Callable[[Value, Value], Value]:
 def _shift_arithmetic(value: Value, by: Value) -> Value:
     bits = value.dtype.itemsize * 8
     signed = value.view(f"i{value.dtype.itemsize}")
-    moved = np.right_shift(signed, np.minimum(by.astype(np.uint64), bits - 1).astype(signed.dtype))
+    moved: Value = np.right_shift(signed, np.minimum(by.astype(np.uint64), bits - 1).astype(signed.dtype))
     return moved.view(value.dtype)
 
 

@@ -1,4 +1,8 @@
-"""How often a loop runs: its condition compares a counter with a constant, its start and its step are constants."""
+"""How often a loop runs: its condition compares a counter with a constant, its start and its step are constants.
+
+A condition of another form is run, step by step, on the numbers that it depends on, where the text alone decides
+them: the TPU compiler splits a 64-bit counter, as PyTorch/XLA's scan has it, into two halves with a carry.
+"""
 
 import re
 from typing import TYPE_CHECKING
@@ -14,11 +18,26 @@ _KNOWN = re.compile(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)"?')
 _TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
+MOST_STEPS = 1 << 14
+MOST_CARRIED = 8
+"""Bounds of a loop that is run step by step: beyond them its count is unknown."""
+
+
+class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it never leaves this file's users)
+    """The loop's element at `path` decides how it goes on."""
+
+    def __init__(self, path: tuple[int, ...]):
+        super().__init__(path)
+        self.path = path
+
+
 class Trips:
     """Trip counts, each found once for each activation of a loop."""
 
     def __init__(self, values: "Evaluator"):
         self._values = values
+        self.notes: dict[tuple[Frame, Instruction], str] = {}
+        """What made a count unbelievable."""
         self._counts: dict[tuple[Frame, Instruction], int | None] = {}
 
     def count(self, frame: Frame, loop: Instruction) -> int | None:
@@ -33,7 +52,7 @@ class Trips:
         condition = frame.inside(loop, condition_of(loop))
         test = origin(Node(condition, condition.computation.root))
         if test.item.opcode != "compare":
-            return None
+            return self._by_steps(frame, loop)
         left, right = (Node(test.frame, operand) for operand in test.item.operands)
         direction = test.item.attribute("direction")
         counter, bound = self._counter(left, condition), self._constant(right)
@@ -48,7 +67,38 @@ class Trips:
             return None
         count = iterations(start=start, step=step, bound=bound, direction=direction)
         known = _KNOWN.search(loop.attributes.get("backend_config", ""))
-        return None if known and int(known[1]) != count else count
+        if known and int(known[1]) != count:
+            self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
+            return None
+        return count
+
+    def _by_steps(self, frame: Frame, loop: Instruction) -> int | None:
+        """Run the loop on whole numbers, beginning with none and adding each that its condition turns out to need."""
+        starts: dict[tuple[int, ...], int] = {}
+        while len(starts) <= MOST_CARRIED:
+            try:
+                return self._run(frame, loop, starts)
+            except NeedsCarried as need:
+                start = self._values.number(frame, loop.operands[0], need.path)
+                if start is None:
+                    return None
+                starts[need.path] = start
+        return None
+
+    def _run(self, frame: Frame, loop: Instruction, starts: dict[tuple[int, ...], int]) -> int | None:
+        condition, body = frame.inside(loop, condition_of(loop)), frame.inside(loop, body_of(loop))
+        carried = starts
+        for count in range(MOST_STEPS):
+            values = self._values.at_step(loop, carried)
+            goes_on = values.number(condition, condition.computation.root)
+            if not goes_on:
+                return None if goes_on is None else count
+            after = {path: values.number(body, body.computation.root, path) for path in carried}
+            numbers = {path: number for path, number in after.items() if number is not None}
+            if len(numbers) < len(after) or numbers == carried:  # data, or a loop that never ends
+                return None
+            carried = numbers
+        return None
 
     def _counter(self, node: Node, condition: Frame) -> tuple[int, ...] | None:
         """The path of the loop's element that a value of its condition is, if the body changes it."""

@@ -17,7 +17,7 @@ from compare.program.loops import NeedsCarried, Trips
 from compare.program.origin import Node, origin
 from compare.program.shapes import Array, element
 
-_DEEPEST = 400
+_DEEPEST = 150
 """Longer chains than this are not predicates."""
 
 _SAME = {"copy", "copy-start", "copy-done", "opt-barrier", "optimization-barrier"}

@@ -8,12 +8,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from compare.work.arms import ARMS
 from compare.work.cache import file_digest, sweep
 from compare.work.error import WorkError
 from compare.work.jobs import PROCESS, Outcome
@@ -25,20 +26,20 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextmanager
-def writing(case: Case, *, parent: Path) -> Iterator[Path]:
-    """A folder to write this case's run into; left well, it takes its place as `<parent>/<case>`.
+def writing(place: Path) -> Iterator[Path]:
+    """A folder to write a run into; left well, it takes its place.
 
     Left by an error or an interrupt it is gone, and a run that was there before is untouched.  Raises `WorkError`
     when the place is another's, can't be written, or the disk is full: enter it before the work, to be told at once.
     """
     try:
-        place = place_of(case, parent=parent).resolve()
+        place = place.resolve()
         _refuse_another_s(place)
         beside = place.with_name(f".{place.name}.{uuid4().hex[:8]}.part")
         beside.mkdir(parents=True)
         sweep(place.parent, f".{place.name}.*.part")
     except OSError as error:
-        raise WorkError(f"cannot write to {parent}: {error.strerror or error}") from error
+        raise WorkError(f"cannot write to {place.parent}: {error.strerror or error}") from error
     try:
         yield beside
         _put(beside, place)
@@ -48,9 +49,9 @@ def writing(case: Case, *, parent: Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def place_of(case: Case, *, parent: Path) -> Path:
-    """Where the run folder of a case is."""
-    return parent / case.name
+def place_of(case: Case, *, parent: Path, arms: Collection[str]) -> Path:
+    """Where the run folder of a case is; a run of some arms leaves that of all of them alone."""
+    return parent / "-".join([case.name, *([] if set(arms) == set(ARMS) else arms)])
 
 
 def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
@@ -64,6 +65,13 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
                 shutil.copyfile(source / name, cell / name)
         rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in about(outcome).items())
         (cell / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def copy(run: Path, folder: Path) -> None:
+    """The case and the cells of a run folder, without what is drawn from them."""
+    shutil.copyfile(run / CASE, folder / CASE)
+    for source in sorted(run.glob("*/*/*/about.json")):
+        shutil.copytree(source.parent, folder / source.parent.relative_to(run))
 
 
 def about(outcome: Outcome) -> dict[str, Any]:

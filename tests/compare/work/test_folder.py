@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[3]
 
 
 def write(case: Case, parent: Path, text: str = "first") -> Path:
-    with folder.writing(case, parent=parent) as into:
+    with folder.writing(folder.place_of(case, parent=parent, arms=folder.ARMS)) as into:
         folder.fill(into, case=case, outcomes=[])
         (into / "report.html").write_text(text)
-    return folder.place_of(case, parent=parent)
+    return folder.place_of(case, parent=parent, arms=folder.ARMS)
 
 
 def visible(parent: Path) -> list[str]:
@@ -36,7 +36,7 @@ def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, 
     pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
     monkeypatch.setenv("TOY_DOES", "decode+gspmd=fail")
     outcomes = jobs.run(case, arms=[toy], cache=Cache(tmp_path / "cache"), tell=lambda event: None)
-    with folder.writing(case, parent=tmp_path / "runs") as into:
+    with folder.writing(folder.place_of(case, parent=tmp_path / "runs", arms=folder.ARMS)) as into:
         folder.fill(into, case=case, outcomes=outcomes)
     place = tmp_path / "runs" / case.name
     assert Case.from_json((place / "case.json").read_text()) == case
@@ -79,7 +79,7 @@ def test_a_run_that_fails_leaves_the_one_before_and_nothing_else(case, tmp_path)
     place = write(case, tmp_path)
 
     def interrupted() -> None:
-        with folder.writing(case, parent=tmp_path) as into:
+        with folder.writing(folder.place_of(case, parent=tmp_path, arms=folder.ARMS)) as into:
             (into / "report.html").write_text("half")
             raise KeyboardInterrupt
 
@@ -97,7 +97,7 @@ LOOP = """
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     for number in range({times}):
-        with folder.writing(case, parent=Path({parent!r})) as into:
+        with folder.writing(folder.place_of(case, parent=Path({parent!r}), arms=folder.ARMS)) as into:
             folder.fill(into, case=case, outcomes=[])
             (into / "a").write_text(str(number) * 100_000)
             (into / "b").write_text(str(number) * 100_000)
@@ -125,7 +125,7 @@ def is_whole(place: Path) -> bool:
 def test_there_is_a_whole_run_folder_at_every_moment(case, tmp_path):
     """Two runs write the same case at once; a third is killed again and again."""
     write(case, tmp_path)
-    place = folder.place_of(case, parent=tmp_path)
+    place = folder.place_of(case, parent=tmp_path, arms=folder.ARMS)
     loop(tmp_path, times=1).wait()
     both = [loop(tmp_path, times=60) for _ in range(2)]
     looks = 0
@@ -143,7 +143,7 @@ def test_there_is_a_whole_run_folder_at_every_moment(case, tmp_path):
 
 
 def test_a_folder_of_another_s_is_refused_and_untouched(case, tmp_path):
-    place = folder.place_of(case, parent=tmp_path)
+    place = folder.place_of(case, parent=tmp_path, arms=folder.ARMS)
     place.mkdir()
     assert write(case, tmp_path) == place  # an empty one may be taken
     (place / "case.json").unlink()
@@ -156,7 +156,7 @@ def test_a_folder_of_another_s_is_refused_and_untouched(case, tmp_path):
 
 
 def test_a_file_where_the_run_folder_should_be_is_refused(case, tmp_path):
-    folder.place_of(case, parent=tmp_path).write_text("mine")
+    folder.place_of(case, parent=tmp_path, arms=folder.ARMS).write_text("mine")
     with pytest.raises(WorkError, match="is no folder; choose another with --out"):
         write(case, tmp_path)
 
@@ -180,7 +180,7 @@ FULL = """
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:
-        with folder.writing(case, parent=Path({parent!r})) as into:
+        with folder.writing(folder.place_of(case, parent=Path({parent!r}), arms=folder.ARMS)) as into:
             (into / "case.json").write_text("x" * 5000)
     except folder.WorkError as error:
         print(error)
@@ -198,7 +198,7 @@ def test_a_disk_that_refuses_more_is_one_line_and_the_run_before_stays(case, tmp
 
 def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_path):
     outcome = Outcome(arm="jax", phase="decode", cell="tpu", status="not-installed", error="get it with pip")
-    with folder.writing(case, parent=tmp_path) as into:
+    with folder.writing(folder.place_of(case, parent=tmp_path, arms=folder.ARMS)) as into:
         folder.fill(into, case=case, outcomes=[outcome])
     found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
     assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)

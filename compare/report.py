@@ -1,0 +1,37 @@
+"""`python -m compare.report RUN`: read, judge and draw a run folder again, with no framework installed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.work import folder
+from compare.work.options import Parser, guarded, print_json
+from compare.work.reading import read_run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: every program of the run was judged; 1: some failed, when it was made or now."""
+    parser = Parser(
+        prog="python -m compare.report",
+        description="Read, judge and draw a run folder again, with no framework installed.",
+        epilog="example: python -m compare.report runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write there, and leave the run folder as it is")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
+    asked = parser.parse_args(argv)
+    place = asked.out or asked.run
+    run = read_run(asked.run)
+    with folder.writing(place) as beside:
+        folder.copy(asked.run, beside)
+        from compare.views.draw import draw, show
+
+        report = draw(run.report(), beside)
+    if asked.json:
+        print_json(report)
+    else:
+        show(report, place)
+    return 0 if run.whole else 1
+
+
+if __name__ == "__main__":
+    guarded(main)

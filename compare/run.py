@@ -1,0 +1,49 @@
+"""`python -m compare.run --mesh tp4pp2`: compile both arms for one mesh, and say which bytes nobody needed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from compare.work import cache, folder, jobs, progress
+from compare.work.arms import ARMS, arm
+from compare.work.options import case_parser, guarded, listing, print_json, read_case
+from compare.work.reading import read_run
+from meshes.memory import check_fits
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Lower, compile, read, judge, draw.  0: all of it; 1: something failed, the rest is reported."""
+    parser = case_parser(
+        "compare.run", "Which bytes does the plan need, and which did each framework add?", example="--mesh tp4pp2"
+    )
+    parser.add_argument("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
+    parser.add_argument("--timeout", metavar="S", type=float, default=jobs.TIMEOUT_S, help="seconds a process may take")
+    parser.add_argument("--no-cache", action="store_true", help="make everything anew, and keep nothing")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
+    asked = parser.parse_args(argv)
+    if "list" in asked:
+        print(listing(asked.list))
+        return 0
+    case = read_case(asked)
+    check_fits(case)
+    arms = {name: arm(name) for name in asked.arm.split(",")}
+    place = folder.place_of(case, parent=asked.out, arms=arms)
+    with folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
+        with progress.shown(Console(stderr=True)) as tell:
+            outcomes = jobs.run(case, arms=list(arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout)
+        folder.fill(beside, case=case, outcomes=outcomes)
+        from compare.views.draw import draw, show  # the drawing libraries take a second, which the workers had
+
+        run = read_run(beside)
+        report = draw(run.report(), beside)
+    if asked.json:
+        print_json(report)
+    else:
+        show(report, place)
+    return 0 if run.whole else 1
+
+
+if __name__ == "__main__":
+    guarded(main)
