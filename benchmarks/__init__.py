@@ -1,0 +1,1 @@
+"""Figures that the README states: ratios from one run, never timed tests."""

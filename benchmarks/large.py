@@ -1,0 +1,28 @@
+"""`python -m benchmarks.large`: Llama-3.1-70B on 32 chips, and a 4-layer model on 256, both arms, from nothing.
+
+Prints wall time and the largest sum of resident memory over all processes of the run.
+"""
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.measuring import measure, python
+
+RUNS = {
+    "Llama-3.1-70B on tp8pp4, v5p:2x4x4": ("--mesh", "tp8pp4@v5p:2x4x4", "--model", "llama-3.1-70b"),
+    "Llama-3.1-70B on tp8pp4, v5e:4x8": ("--mesh", "tp8pp4", "--model", "llama-3.1-70b"),
+    "tiny (4 layers) on dp32tp8, v5e:16x16": ("--mesh", "dp32tp8", "--model", "tiny", "--batch", "32"),
+    "tiny (4 layers) on dp16pp2tp8, v5e:16x16": ("--mesh", "dp16pp2tp8", "--model", "tiny", "--batch", "64"),
+}
+
+
+def main() -> None:
+    for title, words in RUNS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            out = str(Path(scratch) / "runs")
+            found = measure(python("compare.run", *words, "--no-cache", "--out", out))
+        print(f"{title}: {found.seconds:.0f} s, {found.peak_bytes / 2**30:.1f} GiB at the most")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What the benchmarks share: wall time and memory of a command and all the processes that it starts."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One command: its wall time, and the largest sum of resident memory over all its processes."""
+
+    seconds: float
+    peak_bytes: int
+
+
+def measure(command: Sequence[str], *, environment: dict[str, str] | None = None) -> Measured:
+    """Run a command to its end.  Raises `CalledProcessError` when it fails."""
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        command, env=os.environ | (environment or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    peak = 0
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: said.extend(process.stderr or ()))
+    reader.start()
+    while process.poll() is None:
+        peak = max(peak, _resident(process.pid))
+        time.sleep(POLL_S)
+    reader.join()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, list(command), stderr="".join(said[-20:]))
+    return Measured(time.monotonic() - begun, peak)
+
+
+def two_at_a_time(works: Sequence[Callable[[], object]]) -> float:
+    """Seconds that it takes to do all of these, two at a time, in this order."""
+    begun = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(work) for work in works]:
+            future.result()
+    return time.monotonic() - begun
+
+
+def python(*words: str) -> list[str]:
+    return [sys.executable, "-m", *words]
+
+
+def _resident(root: int) -> int:
+    """Bytes that a process and its descendants hold, from /proc."""
+    children: dict[int, list[int]] = {}
+    pages: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            pages[int(folder.name)] = int((folder / "statm").read_text().split()[1])
+        except (OSError, IndexError, ValueError):
+            continue  # it ended while we looked
+        children.setdefault(int(words[1]), []).append(int(folder.name))
+    waiting, total = [root], 0
+    while waiting:
+        process = waiting.pop()
+        total += pages.get(process, 0)
+        waiting += children.get(process, [])
+    return total * os.sysconf("SC_PAGE_SIZE")
