@@ -1,7 +1,7 @@
 """Where tensors live: the one file of this twin that touches PyTorch/XLA's sharding API."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ class Layout:
     mesh: xs.Mesh
 
     @classmethod
-    def on_devices(cls, case: Case) -> Self:
+    def on_devices(cls, case: Case) -> "Layout":
         """A mesh of this process's devices, logical ids 0, 1, … row-major over the axes."""
         sizes = case.mesh.axes
         there, needed = torch_xla.runtime.global_runtime_device_count(), case.mesh.num_devices
@@ -93,15 +93,19 @@ class Layout:
         xs.mark_sharding(x, self.mesh, self.spec(dims))
         return x
 
-    def shift(self, state: Float[Tensor, "stages batch seq embed"]) -> Float[Tensor, "stages batch seq embed"]:
-        """Each stage's state to the next stage: one collective-permute over `pp`; the first stage receives zeros.
+    def shift(
+        self, state: Float[Tensor, "stages batch seq embed"], taken: Float[Tensor, "batch seq embed"]
+    ) -> Float[Tensor, "stages batch seq embed"]:
+        """Each stage's state to the next stage, `taken` to the first: one collective-permute over `pp`.
 
         Written as a pad, which sends nothing from the last stage; `torch.roll` wraps around.
         """
         if self.case.mesh.pp == 1:
-            return state
+            return self.place(taken[None], "stages batch seq embed")
         with xp.Trace("pipeline.shift"):
             moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, -1))
+            first = torch.arange(state.shape[0], device=state.device) == 0
+            moved = torch.where(first[:, None, None, None], taken, self.place(moved, "stages batch seq embed"))
             return self.place(moved, "stages batch seq embed")
 
     def sample(self, logits: Float[Tensor, "slots stages batch vocab"]) -> Int[Tensor, "slots stages batch"]:

@@ -1,5 +1,8 @@
 """The decoder: embedding, layers in stages, head."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_xla.debug.profiler as xp
@@ -65,10 +68,12 @@ class Decoder(nn.Module):
         case = self.layout.case
         stacked = dict(self.layers.named_parameters())
 
-        def run(carry: tuple[Stream, Cache], at: tuple[dict[str, Tensor], Tensor]) -> tuple[tuple[Stream, Cache], None]:
+        def run(
+            carry: tuple[Stream, Cache], at: tuple[dict[str, Tensor], Tensor]
+        ) -> tuple[tuple[Stream, Cache], tuple[()]]:
             weights, layer = at
             entry = layer * case.microbatches + turn.slot
-            return functional_call(self.layers, weights, carry, {"entry": entry, "turn": turn}), None
+            return functional_call(self.layers, weights, carry, {"entry": entry, "turn": turn}), ()
 
         layers = torch.arange(case.model.layers // case.mesh.pp, device=x.device)
         return loop(run, (x, cache), (stacked, layers), form=case.loop)[0]
@@ -81,7 +86,7 @@ class Decoder(nn.Module):
         return self.head(x)
 
 
-def loop(run, carry, along, *, form: str):  # type: ignore[no-untyped-def]
+def loop(run: Callable[[Any, Any], tuple[Any, Any]], carry: Any, along: Any, *, form: str) -> tuple[Any, Any]:
     """`torch_xla`'s scan of `run`, or the same steps written one after the other (`form` of a `Case`)."""
     if form == "scan":
         return scan(run, carry, along)

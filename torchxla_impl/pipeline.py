@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from torchxla_impl.cache import Cache
-from torchxla_impl.layers import Turn
+from torchxla_impl.layers import Stream, Turn
 from torchxla_impl.model import Decoder, loop
 
 
@@ -25,13 +25,12 @@ def run_pipeline(
     stages, slots = layout.case.mesh.pp, layout.case.microbatches
     ticks = torch.arange(slots + stages - 1, device=embedded.device)
     stage = torch.arange(stages, device=embedded.device)
-    first = (stage == 0)[:, None, None, None]
 
-    def tick(carry, at):  # type: ignore[no-untyped-def]
+    def tick(carry: tuple[Stream, Cache], at: tuple[Tensor, Tensor, Tensor]) -> tuple[tuple[Stream, Cache], Tensor]:
         state, cache = carry
         taken, slot, now = at
         held = now - stage
-        state = layout.place(torch.where(first, taken, layout.shift(state)), "stages batch seq embed")
+        state = layout.shift(state, taken)
         state, cache = model.run_layers(state, cache, turn=Turn(position, slot, (held >= 0) & (held < slots)))
         state = layout.place(state, "stages batch seq embed")
         return (state, cache), layout.place(state[:, :, -1], "stages batch embed")

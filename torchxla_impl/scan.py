@@ -38,7 +38,7 @@ def _remembered(run: Callable[..., Any]) -> Callable[..., Any]:
     def traced(carry: Any, at: Any) -> Any:
         made = run(carry, at)
         context = torch_xla._XLAC.lowering.LoweringContext("body")
-        context.build([each for each in tree.tree_leaves(made) if each is not None])
+        context.build(tree.tree_leaves(made))
         bodies = _bodies.get()
         assert bodies is not None
         bodies.append(context.hlo())

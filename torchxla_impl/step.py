@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -28,7 +27,7 @@ class Step:
     """Shapes with dims: weights (of the module), cache, tokens, and in `decode` the position."""
 
     @classmethod
-    def of(cls, layout: Layout) -> Self:
+    def of(cls, layout: Layout) -> "Step":
         """Made from shapes alone: no weight is allocated."""
         return cls(layout=layout, model=Decoder(layout), arguments=arguments(layout))
 
