@@ -1,0 +1,62 @@
+"""What the docs say of the code is what the code says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compare.judge.causes import INDUCED, INFLATED
+from meshes.dims import DIMS
+from meshes.scopes import SCOPES
+
+ROOT = Path(__file__).parent.parent
+
+
+def between(text, mark):
+    return re.search(rf"<!-- {mark}\b.*?-->\n(.*?)<!-- /{mark} -->", text, re.DOTALL)[1]
+
+
+def causes_table():
+    rows = [f"| `{row.name}` | {verdict} | {row.sentence} | {row.remedy} |"
+            for verdict, table in (("inflated", INFLATED), ("induced", INDUCED)) for row in table]  # fmt: skip
+    return "\n".join(["| cause | verdict | what it means | what usually removes it |", "|---|---|---|---|", *rows, ""])
+
+
+def test_the_causes_in_the_docs_are_those_of_the_code():
+    text = (ROOT / "docs/definitions.md").read_text(encoding="utf-8")
+    assert between(text, "causes") == causes_table()
+
+
+def test_the_words_in_the_docs_are_those_of_the_code():
+    text = (ROOT / "docs/definitions.md").read_text(encoding="utf-8")
+    for cause in (*INFLATED, *INDUCED):
+        assert f"`{cause.name}`" in text
+    assert len(SCOPES) == 15
+    assert set(DIMS) > {"batch", "vocab"}
+
+
+@pytest.mark.parametrize("door", ["run", "plan", "hlo", "report"])
+def test_every_door_has_help_with_an_example(door):
+    done = subprocess.run(
+        [sys.executable, "-m", f"compare.{door}", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert f"python -m compare.{door}" in done.stdout
+    assert "example:" in done.stdout
+    assert f"python -m compare.{door}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_no_file_names_a_path_of_a_machine_or_a_registry():
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True).stdout.split("\n")
+    words = re.compile(rb"/root/|/home/\w|/opt/wd|/tmp/tmp|pypi\.org|files\.pythonhosted|download\.pytorch|site-packages/\w+/")
+    own = Path(__file__).relative_to(ROOT)
+    for name in filter(None, listed):
+        path = ROOT / name
+        if path.is_file() and Path(name) != own:
+            data = path.read_bytes()
+            if path.suffix == ".gz":
+                import gzip
+
+                data = gzip.decompress(data)
+            assert not words.search(data), (name, words.search(data))
