@@ -1,7 +1,6 @@
 """The collectives of a program, one row each."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 from types import MappingProxyType
 
 from compare.program import devices, megascale
@@ -11,7 +10,7 @@ from compare.program.flow import Flow
 from compare.program.forms import first_parts, form_of, kind_of
 from compare.program.groups import Groups
 from compare.program.instruction import Instruction
-from compare.program.payload import carried, payload_bytes, round_half_up, sent_bytes
+from compare.program.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.program.predicate import Evaluator
 from compare.program.records import NOT_RECORDED, Collective, Operand
 from compare.program.shapes import Array
@@ -116,8 +115,8 @@ def _row(
     payload = [payload_bytes(item, array) for array in arrays]
     sent = sent_bytes(kind, wide, sum(payload), program.num_devices)
     known = site.executions_are != "unknown"
-    steps = (runs * out for runs, out in zip(site.device_executions, sent, strict=True)) if known else ()
-    step = sum(steps, Fraction(0)) if known else None
+    step = total_bytes(sent, site.device_executions) if known else None
+    once = total_bytes(sent, (1,) * program.num_devices)
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
     wanted = scopes_of.get(axes, frozenset())
     scope = flow.scope(site, wanted)
@@ -135,7 +134,7 @@ def _row(
         # How many tokens go where is data: the payload of a ragged exchange is the most that it can move.
         executions_are="upper-bound" if ragged else site.executions_are,
         payload_bytes=sum(payload),
-        wire_bytes=round_half_up(sum(sent, Fraction(0)) / program.num_devices),
+        wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
         source_line=flow.source_line(site),
         operands=_operands(site, arrays, payload, flow, scope=scope, wanted=wanted),

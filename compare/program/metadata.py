@@ -50,12 +50,11 @@ class Sources:
 
     def source_line(self, item: Instruction) -> str | None:
         """`file:line` of the innermost frame that is neither an installed package's nor a framework's."""
-        if found := _FRAME_ID.search(item.text):
-            return self._user_frame(int(found[1]))
         file, line = _FILE.search(item.text), _LINE.search(item.text)
         if file and line and not _INSTALLED.search(file[1]):
             return f"{file[1]}:{line[1]}"
-        return None
+        found = _FRAME_ID.search(item.text)
+        return self._user_frame(int(found[1])) if found else None
 
     def _user_frame(self, frame: int) -> str | None:
         if self._tables is None:

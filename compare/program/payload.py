@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import defaultdict
+from collections.abc import Iterable
 from fractions import Fraction
 
 from compare.program.groups import Groups
@@ -57,14 +57,26 @@ def payload_bytes(item: Instruction, array: Array) -> int:
 
 def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:
     """What each device sends in one execution.  A device in no group sends nothing, a pair to itself neither."""
-    sent: dict[int, Fraction] = defaultdict(Fraction)
+    sent = [Fraction(0)] * num_devices
+    if kind == "collective-permute":
+        for source, target in groups:
+            sent[source] += payload if source != target else 0
+        return tuple(sent)
+    of_size = {size: _SENT[kind](size) * payload for size in {len(group) for group in groups}}
     for group in groups:
-        if kind == "collective-permute":
-            sent[group[0]] += payload if group[0] != group[1] else 0
-        else:
-            for device in group:
-                sent[device] += _SENT[kind](len(group)) * payload
-    return tuple(sent[device] for device in range(num_devices))
+        for device in group:
+            sent[device] = of_size[len(group)]
+    return tuple(sent)
+
+
+def total_bytes(sent: tuple[Fraction, ...], executions: Iterable[int]) -> Fraction:
+    """Over all devices, executions times bytes; equal terms are added up as whole numbers first."""
+    times: dict[int, int] = {}
+    values: dict[int, Fraction] = {}
+    for value, runs in zip(sent, executions, strict=True):
+        times[id(value)] = times.get(id(value), 0) + runs
+        values[id(value)] = value
+    return sum((values[key] * runs for key, runs in times.items()), Fraction(0))
 
 
 def round_half_up(value: Fraction) -> int:

@@ -33,6 +33,8 @@ class Loop:
 
     name: str
     trip_count: int | None
+    note: str = ""
+    """Why the count is not believed, where the text gives two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ An unrolled model is 3 MB of text of which the walks visit a part, so nothing is
 """
 
 import re
-import textwrap
 from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
@@ -13,9 +12,9 @@ from compare.program.attributes import CALL, names, read_attributes, split_top
 from compare.program.errors import HloError
 from compare.program.instruction import Computation, Instruction, short
 
-_COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
+_COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
 _ALIAS = re.compile(r"\}:\s*\((\d+)")
-_MLIR = re.compile(r"\s*(?:#loc\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
+_MLIR = re.compile(r"\s*(?:#loc\d*\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
 
 
 class Module:
@@ -25,10 +24,10 @@ class Module:
         self.text = text
         self.lines = text.split("\n")
         self._numbers: list[int] | None = None
-        self._start = next((at for at, line in enumerate(self.lines) if line.startswith("HloModule ")), -1)
+        self._start = next((at for at, line in enumerate(self.lines) if line.lstrip().startswith("HloModule ")), -1)
         if self._start < 0:
             raise HloError(_what_else(text))
-        header = self.lines[self._start][len("HloModule ") :]
+        header = self.lines[self._start].lstrip()[len("HloModule ") :]
         self.name = header.partition(",")[0].strip()
         self.header = read_attributes(header, len(header.partition(",")[0]))
         self.computations = self._find_computations()
@@ -38,15 +37,16 @@ class Module:
         """Where each computation begins and ends.  One that is not closed says that the text is cut."""
         found: dict[str, Computation] = {}
         opened: re.Match[str] | None = None
+        close = "}"
         first, wrapped = 0, False
         for at in range(self._start + 1, len(self.lines)):
             line = self.lines[at]
             if opened is None:
                 if line.endswith("{") and (opened := _COMPUTATION.match(line)):
-                    first = at + 1
-                elif line.startswith("HloModule "):
+                    first, close = at + 1, line[: len(line) - len(line.lstrip())] + "}"
+                elif line.lstrip().startswith("HloModule "):
                     raise HloError(f"line {self.number(at)}: a second module; split the file")
-            elif line.startswith("}"):
+            elif line.startswith(close):
                 name = opened[2]
                 found[name] = Computation(self, name=name, first=first, last=at, is_entry=bool(opened[1]))
                 opened = None
@@ -56,20 +56,20 @@ class Module:
             begins = self.number(first - 1)
             raise HloError(f"the text is cut: computation {opened[2]!r} begins on line {begins} and has no end")
         if wrapped:
-            self._unwrap()
+            self._unwrap({computation.last for computation in found.values()})
             return self._find_computations()
         return found
 
-    def _unwrap(self) -> None:
+    def _unwrap(self, ends: set[int]) -> None:
         """Put instructions that were broken over several lines on one, and remember the lines they came from."""
         lines: list[str] = []
         numbers: list[int] = []
         inside = False
         for at, line in enumerate(self.lines):
-            if inside and not line.startswith("}") and " = " not in line and line.strip():
+            if inside and at not in ends and " = " not in line and line.strip():
                 lines[-1] += " " + line.strip()
                 continue
-            inside = (inside and not line.startswith("}")) or bool(_COMPUTATION.match(line))
+            inside = (inside and at not in ends) or bool(_COMPUTATION.match(line))
             lines.append(line)
             numbers.append(at + 1)
         self.lines, self._numbers, self.text = lines, numbers, "\n".join(lines)
@@ -161,9 +161,6 @@ def read(text: str) -> Module:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    first = re.search(r"^([ \t]*)HloModule ", text, re.M)
-    if first and first[1]:
-        text = textwrap.dedent(text)
     return Module(text)
 
 

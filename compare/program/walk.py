@@ -17,7 +17,8 @@ from compare.program.text import Module
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
          "collective-broadcast")  # fmt: skip
-_OPCODE = re.compile(rf" (?:(?:{'|'.join(KINDS)})(?:-start)?|send|recv)\(")
+_OPCODE = re.compile(r" ((?:all|ragged|collective|reduce-scatter)[a-z\-]*|send|recv)\(")
+"""Every opcode that could be a collective's: one that is not known must not be passed over."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,18 @@ def _site(item: Instruction, ways: list[tuple[Frame, _Times]], num_devices: int)
 
 def lines_of(module: Module) -> list[int]:
     """The lines whose opcode is a collective's, or a send's or receive's; one in quotes only looks like it."""
-    found: list[int] = []
+    found: dict[int, None] = {}
     for match in _OPCODE.finditer(module.text):
+        if match[1].endswith(("-done", "-update")):
+            continue
         at = module.line_at(match.start())
         owner = module.owner(at)
-        if owner is not None and f" {owner.at(at).opcode}(" == match[0]:
-            found.append(at)
-    return list(dict.fromkeys(found))
+        if owner is None or owner.at(at).opcode != match[1]:
+            continue
+        if not _is_collective(owner.at(at)):
+            raise owner.at(at).error(f"unknown kind of collective {match[1]!r}; known are {', '.join(KINDS)}")
+        found[at] = None
+    return list(found)
 
 
 def _leading_to(module: Module, lines: list[int]) -> dict[Computation, list[int]]:
@@ -142,14 +148,15 @@ def _loop(
     trips = values.trips.count(frame, loop)
     are = "unknown" if trips is None else times.are
     tests = 1 if trips is None else trips + 1
-    around = Loop(name=loop.name, trip_count=None if trips is None else tests)
+    note = values.trips.notes.get((frame, loop), "")
+    around = Loop(name=loop.name, trip_count=None if trips is None else tests, note=note)
     testing = replace(times, factor=times.factor * tests, loops=(*times.loops, around), are=are)
     yield from _visit(frame.inside(loop, condition_of(loop)), testing, wanted, values)
     body = replace(
         times,
         mask=times.mask[..., np.newaxis],
         extents=(*times.extents, 1 if trips is None else trips),
-        loops=(*times.loops, Loop(name=loop.name, trip_count=trips)),
+        loops=(*times.loops, Loop(name=loop.name, trip_count=trips, note=note)),
         are=are,
     )
     yield from _visit(frame.inside(loop, body_of(loop)), body, wanted, values)

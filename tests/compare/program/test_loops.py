@@ -1,0 +1,131 @@
+"""Trip counts, against the loop run by hand."""
+
+import pytest
+
+from compare.program.frames import Frame
+from compare.program.loops import iterations
+from compare.program.predicate import Evaluator
+from compare.program.text import read
+
+CONDITIONS = {
+    "LT": lambda counter, bound: counter < bound,
+    "LE": lambda counter, bound: counter <= bound,
+    "GT": lambda counter, bound: counter > bound,
+    "GE": lambda counter, bound: counter >= bound,
+    "NE": lambda counter, bound: counter != bound,
+    "EQ": lambda counter, bound: counter == bound,
+}
+
+
+@pytest.mark.parametrize("direction", CONDITIONS)
+@pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
+def test_the_count_is_that_of_the_loop_run(direction, step):
+    for start in range(-4, 5):
+        for bound in range(-4, 5):
+            counter, count = start, 0
+            while CONDITIONS[direction](counter, bound) and count < 50:
+                counter, count = counter + step, count + 1
+            expected = None if count == 50 else count
+            assert iterations(start=start, step=step, bound=bound, direction=direction) == expected
+
+
+def test_a_counter_that_stands_still_never_ends_a_loop():
+    assert iterations(start=0, step=0, bound=3, direction="LT") is None
+    assert iterations(start=3, step=0, bound=3, direction="LT") == 0
+
+
+def program(*, start="constant(0)", step="add(i, one)", test="compare(c, bound), direction=LT", more="", config=""):
+    return f"""HloModule m, num_partitions=8
+add {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT sum = s32[] add(a, b)
+}}
+less {{
+  l = s32[] parameter(0)
+  r = s32[] parameter(1)
+  ROOT lt = pred[] compare(l, r), direction=LT
+}}
+body {{
+  carry = (s32[], s32[], s32[]) parameter(0)
+  g = s32[] get-tuple-element(carry), index=0
+  i = s32[] copy(g)
+  one = s32[] constant(1)
+  two = s32[] constant(2)
+  kept = s32[] get-tuple-element(carry), index=1
+  data = s32[] get-tuple-element(carry), index=2
+  next = s32[] {step}
+  ROOT out = (s32[], s32[], s32[]) tuple(next, kept, data)
+}}
+condition {{
+  carry.1 = (s32[], s32[], s32[]) parameter(0)
+  c = s32[] get-tuple-element(carry.1), index=0
+  k = s32[] get-tuple-element(carry.1), index=1
+  d = s32[] get-tuple-element(carry.1), index=2
+  bound = s32[] constant(6)
+  {more}
+  ROOT test = pred[] {test}
+}}
+ENTRY main {{
+  data.1 = s32[] parameter(0)
+  start = s32[] {start}
+  four = s32[] constant(4)
+  pass = s32[] copy(four)
+  first = (s32[], s32[], s32[]) tuple(start, pass, data.1)
+  ROOT loop = (s32[], s32[], s32[]) while(first), condition=condition, body=body{config}
+}}
+"""
+
+
+def count(**changes):
+    module = read(program(**changes))
+    values = Evaluator(slices=1, replicas=1, partitions=8)
+    return values.trips.count(Frame(module.entry), module.entry.root)
+
+
+@pytest.mark.parametrize(
+    ("changes", "trips"),
+    [
+        ({}, 6),
+        ({"start": "constant(2)"}, 4),
+        ({"start": "constant(9)"}, 0),
+        ({"step": "add(two, i)"}, 3),
+        ({"step": "subtract(i, one)", "start": "constant(9)", "test": "compare(c, bound), direction=GT"}, 3),
+        ({"test": "compare(bound, c), direction=GE"}, 7),  # 6 >= c, for c = 0 … 6
+        ({"test": "compare(c, bound), direction=NE"}, 6),
+        ({"test": "compare(c, k), direction=LT"}, 4),  # the bound is carried and never changed
+        ({"step": "call(i, one), to_apply=add"}, 6),
+        ({"step": "fusion(i, two), kind=kLoop, calls=add"}, 3),
+        ({"test": "fusion(c, bound), kind=kLoop, calls=less"}, 6),
+        ({"more": "w = s64[] convert(c)\n  b = s64[] constant(5)", "test": "compare(w, b), direction=LT"}, 5),
+        ({"config": ', backend_config={"known_trip_count":{"n":"6"}}'}, 6),
+    ],
+)
+def test_a_counter_with_a_constant_start_step_and_bound_is_counted(changes, trips):
+    assert count(**changes) == trips
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"start": "copy(data.1)"},  # an argument
+        {"test": "compare(c, d), direction=LT"},  # until the data says so
+        {"step": "multiply(i, two)"},
+        {"step": "add(i, data)"},
+        {"step": "add(i, i)"},
+        {"test": "compare(c, bound), direction=GT", "start": "constant(7)"},  # upwards, away from its bound
+        {"more": "t = pred[] compare(c, bound), direction=LT\n  u = pred[] compare(d, bound), direction=LT",
+         "test": "and(t, u)"},
+        {"start": "partition-id()"},  # another count on each device
+    ],
+)  # fmt: skip
+def test_anything_else_is_unknown(changes):
+    assert count(**changes) is None
+
+
+def test_a_count_that_the_compiler_contradicts_is_not_believed():
+    module = read(program(config=', backend_config={"known_trip_count":{"n":"5"}}'))
+    values = Evaluator(slices=1, replicas=1, partitions=8)
+    frame = Frame(module.entry)
+    assert values.trips.count(frame, module.entry.root) is None
+    assert values.trips.notes[frame, module.entry.root] == ("backend_config says 5 trips, condition and body say 6")
