@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compare.views.programs import Program
 from compare.views.units import bytes_text
 
 Phase = Mapping[str, Any]
@@ -70,6 +71,12 @@ def findings(phase: Phase) -> Findings:
     return Findings(told=told, alike=tuple(alike), small=small)
 
 
+def heading(report: Mapping[str, Any], phase: str) -> str:
+    """What a phase's findings are: differences, where there is something to differ from."""
+    arms = report["phases"][phase]["compared_cells"]
+    return "Differences, the largest first" if len(arms) > 1 else "Beyond the plan, the largest first"
+
+
 def sum_of(arm: str, found: Sequence[Finding]) -> int:
     """Bytes a step of one arm in these findings."""
     return sum(one.by_arm.get(arm, 0) for one in found)
@@ -85,6 +92,23 @@ def same_place(entry: Entry, phase: Phase) -> int:
     """Bytes of all causes of this arm, scope, axes and verdict: what an entry's `controls` are compared with."""
     like = ("arm", "scope", "axes", "verdict")
     return sum(other["bytes"] for other in phase["differences"] if all(other[name] == entry[name] for name in like))
+
+
+def gone_in(entry: Entry) -> list[str]:
+    """The control cells in which nothing of it is left."""
+    return [cell for cell, left in entry["controls"].items() if not left]
+
+
+def aside(program: Program) -> str:
+    """What a program that is not compared moves beyond the plan, by cause."""
+    causes: dict[str, int] = {}
+    for row in program.rows:
+        for cause, amount in row["causes"].items():
+            causes[cause] = causes.get(cause, 0) + amount
+    told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in sorted(causes.items(), key=lambda c: -c[1]))
+    extra = bytes_text(sum(causes.values()))
+    name = f"{program.title} {program.cell} (partitioner {program.entry['partitioner']})"
+    return f"{name}, not compared here: {extra} beyond the plan" + (f" ({told})" if told else "")
 
 
 def control_text(entry: Entry, phase: Phase) -> str:

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from compare.views import units
 from compare.views.figures import Picture
-from compare.views.findings import CELLS, Finding, control_text, each_arm, findings
+from compare.views.findings import CELLS, Finding, aside, control_text, each_arm, findings, gone_in, heading
 from compare.views.glossary import GLOSSARY
-from compare.views.programs import Program, compared, programs, titles
+from compare.views.programs import Program, compared, left_aside, programs, titles
 from compare.views.story import Move, moves, story
 from compare.views.torus import torus
 
@@ -75,6 +75,8 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "told": [_finding(one, report, phase, shown) for one in apart.told],
         "small": [_finding(one, report, phase, shown) for one in apart.small],
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
+        "heading": heading(report, phase),
+        "aside": [aside(one) for one in left_aside(report, phase)],
         "story": story(report, phase),
         "served": [
             (asked, [(program, program.entry["served"][number]) for program in programs(report)
@@ -92,6 +94,7 @@ def _finding(one: Finding, report: Report, phase: str, shown: Sequence[Program])
         "excess": one.excess_bytes,
         "arms": each_arm(one, titles=titles(report)),
         "control": control_text(one.first, found),
+        "gone_in": gone_in(one.first),
         "asked": [found["inherent"][number] for number in one.first["serves"]],
         "near": _near(one.first, found["inherent"]),
         "evidence": [proof for entry in one.entries for proof in _evidence(entry, shown)],

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.findings import Finding, control_text, each_arm, findings
-from compare.views.programs import num_devices, programs, titles
+from compare.views.findings import Finding, aside, control_text, each_arm, findings, heading
+from compare.views.programs import left_aside, num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
 from compare.views.units import axes_text, bytes_text, listing, ratio_text
 
@@ -34,7 +34,7 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
         out.print()
         out.print(_phase_line(report, phase, found, width=width))
         out.print(_headline(found))
-        out.print(*_notes(report, phase, width), *_differences(report, found, width=width), sep="\n")
+        out.print(*_notes(report, phase, width), *_differences(report, phase, width=width), sep="\n")
     out.print()
 
 
@@ -74,8 +74,8 @@ def _phase_line(report: Report, phase: str, found: Phase, *, width: int) -> Text
 def _headline(found: Phase) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
     table.add_column("program")  # may wrap: numbers never do
-    for name, heading in _COLUMNS:
-        table.add_column(Text(heading, style=STYLES.get(name, "")), justify="right", no_wrap=True, vertical="bottom")
+    for name, words in _COLUMNS:
+        table.add_column(Text(words, style=STYLES.get(name, "")), justify="right", no_wrap=True, vertical="bottom")
     table.add_column("emitted /\ninherent", justify="right", no_wrap=True)
     for line in found["headline"]:
         label = Text.assemble((plain(line["title"]), "bold"), " ", plain(line["cell"]))
@@ -135,19 +135,22 @@ def _less(report: Report, phase: str, width: int) -> Iterator[Text]:
             yield wrapped(f"{program.title} {program.cell} does not move, of what the plan needs: {told}", width=width)
 
 
-def _differences(report: Report, phase: Phase, *, width: int) -> Iterator[Text]:
-    found = findings(phase)
+def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
+    """The findings of the compared programs, then what is left aside."""
+    found = findings(report["phases"][phase])
     names = titles(report)
     if found.told:
-        yield Text("\nDifferences, the largest first (bytes a step)", style="bold")
+        yield Text(f"\n{heading(report, phase)} (bytes a step)", style="bold")
     for number, one in enumerate(found.told, start=1):
-        yield from _finding(number, one, phase, names=names, width=width)
+        yield from _finding(number, one, report["phases"][phase], names=names, width=width)
     if found.small:
         total = bytes_text(sum(one.excess_bytes for one in found.small))
         amount = len(found.small)
         yield wrapped(f"and {amount} smaller difference{'s' * (amount > 1)}: {total} together", width=width)
     if found.alike:
         yield wrapped(_alike(found.alike, names), width=width)
+    for program in left_aside(report, phase):
+        yield wrapped(aside(program), width=width)
 
 
 def _finding(number: int, one: Finding, phase: Phase, *, names: Mapping[str, str], width: int) -> Iterator[Text]:

@@ -1,0 +1,167 @@
+"""The page in a real browser: headless Chromium, skipped where there is none."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare.views.figures import pictures
+from compare.views.page import page
+from tests.compare.views.reports import made_mesh, made_report
+from tests.compare.views.test_page import HOSTILE
+
+selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install -e '.[test]'")
+BROWSERS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+BROWSER = next((found for found in BROWSERS if found), None)
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver: apt-get install chromium-driver"),
+]
+
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests: its start is what costs."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for flag in (*QUIET, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with both phases, all figures, and a program that means harm."""
+    report = made_report(phases=("prefill", "decode"))
+    for entry in report["phases"]["decode"]["differences"]:
+        entry |= {"scope": HOSTILE, "source_line": HOSTILE}
+    for cell in report["phases"]["decode"]["arms"].values():
+        for row in cell["collectives"]:
+            row |= {"scope": HOSTILE, "hlo": HOSTILE * 50}
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page(report, pictures=pictures(report)), encoding="utf-8")
+    return path
+
+
+def _open(browser: Any, path: Path, *, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    browser.get(path.as_uri())
+
+
+def test_it_opens_without_a_complaint_or_a_request(browser: Any, place: Path) -> None:
+    browser.get_log("browser")
+    browser.get_log("performance")
+    _open(browser, place, width=1400)
+    events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
+    assert [url for url in asked if url.startswith("file")] == [place.as_uri()]
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [360, 400, 768, 1400])
+def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> None:
+    _open(browser, place, width=width)
+    browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_a_difference_opens_from_the_keyboard(browser: Any, place: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    _open(browser, place, width=1400)
+    finding = browser.find_element(By.CSS_SELECTOR, "#why-prefill details.finding")
+    evidence = finding.find_element(By.CSS_SELECTOR, "pre")
+    assert not evidence.is_displayed()
+    finding.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert evidence.is_displayed()
+    assert "all-gather.11" in evidence.text
+
+
+def test_the_axis_switch_shows_one_axis_at_a_time(browser: Any, place: Path) -> None:
+    from selenium.webdriver.common.by import By
+
+    _open(browser, place, width=1400)
+
+    def shown() -> list[str]:
+        figures = browser.find_elements(By.CSS_SELECTOR, ".torus figure")
+        return [one.find_element(By.CSS_SELECTOR, "figcaption b").text for one in figures if one.is_displayed()]
+
+    assert shown() == ["tp"]
+    browser.find_element(By.CSS_SELECTOR, "label[for=axis-1]").click()
+    assert shown() == ["pp"]
+
+
+def test_a_hostile_program_is_text_and_nothing_else(browser: Any, place: Path) -> None:
+    from selenium.webdriver.common.by import By
+
+    _open(browser, place, width=1400)
+    assert browser.find_elements(By.TAG_NAME, "script") == []
+    assert browser.find_elements(By.CSS_SELECTOR, "img[src=x]") == []
+    assert HOSTILE in browser.find_element(By.CSS_SELECTOR, "#why-decode .finding code").text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: str) -> None:
+    """WCAG AA: at least 4.5 to 1 for text of this size, against what is painted behind it."""
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    _open(browser, place, width=1400)
+    found = browser.execute_script(_COLOURS)
+    assert len(found) > 10
+    for words, ink, paper in found:
+        assert _contrast(_rgb(ink), _rgb(paper)) >= 4.5, (words, ink, paper)
+
+
+def test_256_devices_are_drawn(browser: Any, tmp_path: Path) -> None:
+    report = made_report()
+    report["mesh"] = made_mesh("dp16tp16")
+    path = tmp_path / "report.html"
+    path.write_text(page(report), encoding="utf-8")
+    _open(browser, path, width=400)
+    assert browser.execute_script("return document.querySelectorAll('.torus figure.axis-2 rect').length") == 256
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+
+
+_COLOURS = """
+const behind = one => { while (one) { const c = getComputedStyle(one).backgroundColor;
+  if (c !== 'rgba(0, 0, 0, 0)') return c; one = one.parentElement } return 'rgb(255, 255, 255)' };
+return [...document.querySelectorAll('h1, p, td, th, dt, dd, summary, .why, .tag, .how, .cause, a, label, .group')]
+  .filter(one => one.textContent.trim() && one.getClientRects().length)
+  .map(one => [one.textContent.slice(0, 40), getComputedStyle(one).color, behind(one)])
+"""
+
+
+def _rgb(colour: str) -> list[float]:
+    return [float(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+
+
+def _contrast(one: list[float], other: list[float]) -> float:
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(rgb: list[float]) -> float:
+    parts = [part / 255 for part in rgb]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

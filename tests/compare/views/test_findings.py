@@ -1,0 +1,54 @@
+"""Differences: arms beside each other, nothing dropped."""
+
+from typing import Any
+
+from compare.views.findings import control_text, each_arm, findings, gone_in, heading
+
+Report = dict[str, Any]
+
+
+def test_every_difference_is_in_exactly_one_part(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    found = findings(phase)
+    entries = [entry for part in (found.told, found.alike, found.small) for one in part for entry in one.entries]
+    assert sorted(map(id, entries)) == sorted(map(id, phase["differences"]))
+
+
+def test_the_largest_difference_comes_first_and_small_ones_apart(report: Report) -> None:
+    found = findings(report["phases"]["prefill"])
+    assert [(one.first["arm"], one.first["cause"], one.excess_bytes) for one in found.told] == [
+        ("torchxla", "activation-gather", 1_509_949_440)
+    ]
+    assert [(one.first["scope"], one.excess_bytes) for one in found.small] == [("pipeline.collect", 32)]
+
+
+def test_what_every_arm_has_is_no_difference(report: Report) -> None:
+    alike = findings(report["phases"]["prefill"]).alike
+    assert sum(one.first["bytes"] for one in alike) == 931_135_592 - 32
+    assert all(one.by_arm["jax"] == one.by_arm["torchxla"] for one in alike)
+
+
+def test_the_smaller_arm_stands_behind_the_larger(report: Report) -> None:
+    first = findings(report["phases"]["prefill"]).told[0]
+    assert each_arm(first, titles={"jax": "JAX", "torchxla": "TorchXLA"}) == "TorchXLA 1.51 GB, JAX 0 B"
+
+
+def test_a_control_cell_that_removes_it_is_named(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    entry = findings(phase).told[0].first
+    assert gone_in(entry) == ["tpu+einsum"]
+    assert control_text(entry, phase) == "gone in tpu+einsum (the same model with attention written as einsum)"
+
+
+def test_a_control_cell_that_changes_nothing_is_named_too(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    entry = findings(phase).told[0].first
+    assert control_text({**entry, "controls": {"tpu+einsum": entry["bytes"]}}, phase) == "still there in tpu+einsum"
+    half = control_text({**entry, "controls": {"tpu+einsum": 10**9}}, phase)
+    assert half.startswith("1.51 GB → 1.00 GB in tpu+einsum")
+    assert control_text({**entry, "controls": {}}, phase) == ""
+
+
+def test_one_arm_alone_has_findings_and_no_differences(report: Report, failed_report: Report) -> None:
+    assert heading(report, "prefill").startswith("Differences")
+    assert heading(failed_report, "prefill").startswith("Beyond the plan")

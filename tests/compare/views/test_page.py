@@ -1,0 +1,105 @@
+"""The page: one file, nothing from a program unescaped, small whatever the program."""
+
+import copy
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from compare.views.figures import pictures
+from compare.views.page import page
+
+Report = dict[str, Any]
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+def test_the_page_begins_with_the_sentence_and_has_every_part(report: Report) -> None:
+    html = page(report, pictures=pictures(report))
+    text = " ".join(re.sub(r"<[^>]*>", " ", html.partition("<body>")[2]).replace("\N{NO-BREAK SPACE}", " ").split())
+    assert report["sentence"] in text
+    for part in ("why-prefill", "story-prefill", "mesh", "figures", "plan", "honesty", "glossary"):
+        assert f'id="{part}"' in html
+        assert f'href="#{part}"' in html
+
+
+def test_nothing_is_fetched_and_no_script_runs(report: Report) -> None:
+    html = page(report, pictures=pictures(report))
+    assert "<script" not in html
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", html)
+    assert "url(" not in html
+    assert "default-src 'none'" in html
+
+
+def test_everything_that_a_program_wrote_is_escaped(report: Report) -> None:
+    html = page(_hostile(report), pictures=pictures(report))
+    assert "<script" not in html
+    assert "<img src=x" not in html
+    assert "&lt;script&gt;" in html
+
+
+def _hostile(value: Any) -> Any:
+    """The same report with every word of a program replaced; what the templates look words up by stays."""
+    kept = {"arm", "status", "verdict", "network", "executions_are", "cell", "phases"}
+    if isinstance(value, dict):
+        return {name: found if name in kept and isinstance(found, str) else _hostile(found)
+                for name, found in value.items()}  # fmt: skip
+    if isinstance(value, list):
+        return [_hostile(found) for found in value]
+    return value + HOSTILE if isinstance(value, str) and value not in ("tpu", "tpu+gspmd", "tpu+einsum") else value
+
+
+def test_a_difference_carries_its_evidence(report: Report) -> None:
+    html = page(report)
+    found = html[html.index('<details class="finding induced">') :]
+    found = found[: found.index("</details>")]
+    for word in ("240 ×", "torchxla_impl/layers.py:88", "gone in", "%all-gather.11 = bf16", "asks for nothing here"):
+        assert word in found
+
+
+def test_a_difference_that_serves_the_plan_shows_the_contract_row(report: Report) -> None:
+    html = page(report)
+    alike = html[html.index("alike in every arm") :]
+    assert "(L/pp)·m = (32/2)·4 times t·D·b" in alike[: alike.index("</section>")]
+
+
+def test_an_unrolled_program_stays_small(report: Report) -> None:
+    unrolled = copy.deepcopy(report)
+    phase = unrolled["phases"]["prefill"]
+    for arm in phase["arms"].values():
+        for cell in (arm, *arm["controls"].values()):
+            rows = [
+                {**row, "name": f"{row['name']}.{copy_number}", "executions": 1, "loops": []}
+                for row in cell["collectives"]
+                for copy_number in range(160)
+            ]
+            cell["collectives"] = rows
+    for entry in phase["differences"]:
+        entry["names"] = [f"{name}.{at}" for name in entry["names"] for at in range(160)]
+    assert len(phase["arms"]["torchxla"]["collectives"]) > 1000
+    assert len(page(unrolled)) < 1.3 * len(page(report))
+    assert "160 instructions" in page(unrolled)
+
+
+def test_a_long_line_of_hlo_is_cut(report: Report) -> None:
+    for row in report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]:
+        row["hlo"] = "x" * 100_000
+    assert "x" * 1600 not in page(report)
+
+
+def test_a_failed_arm_has_its_reason_on_the_page(failed_report: Report) -> None:
+    html = page(failed_report)
+    assert html.count("torch, torch_xla not installed") >= 2
+    assert "Beyond the plan, the largest first" in html
+
+
+@pytest.mark.parametrize("phases", [("prefill",), ("decode",), ("prefill", "decode")])
+def test_ids_are_unique_and_headings_do_not_skip(report: Report, phases: tuple[str, ...]) -> None:
+    report["phases"] = {phase: report["phases"]["prefill"] for phase in phases}
+    html = page(report)
+    ids = re.findall(r' id="([^"]*)"', html)
+    assert len(ids) == len(set(ids))
+    levels = [int(level) for level in re.findall(r"<h(\d)", html)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))

@@ -1,0 +1,123 @@
+"""The report in a terminal: 100 columns, whole numbers, no obedience."""
+
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare.judge.summary import plan
+from compare.views.terminal import console, plain
+from compare.views.text import print_page, print_plan, print_report
+from meshes.case import Case
+
+Report = dict[str, Any]
+
+
+def printed(report: Report) -> list[str]:
+    out = StringIO()
+    print_report(report, out=console(out))
+    return out.getvalue().splitlines()
+
+
+def test_the_sentence_comes_first_and_nothing_is_wider_than_100_columns(report: Report) -> None:
+    lines = printed(report)
+    assert " ".join(lines[:2]) == report["sentence"]
+    assert max(map(len, lines)) <= 100
+
+
+def test_the_headline_has_a_line_for_each_program(report: Report) -> None:
+    lines = printed(report)
+    (line,) = [line for line in lines if line.startswith("TorchXLA tpu ")]
+    told = ["TorchXLA tpu", "3.31 GB", "931 MB", "1.51 GB", "931 MB", "1.51 GB", "0 B", "1.74 ×"]
+    assert re.split(r"\s{2,}", line) == told
+
+
+def test_a_long_qualifier_and_a_long_cell_cut_no_number(report: Report) -> None:
+    for line in report["phases"]["prefill"]["headline"]:
+        line |= {"qualifier": "at least", "ratio": 1312.4, "cell": "tpu+explicit+einsum"}
+    text = "\n".join(printed(report))
+    assert text.count("at least 1,312 ×") == 4
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_difference_says_where_how_often_why_and_what_removes_it(report: Report) -> None:
+    text = " ".join(" ".join(printed(report)).split())
+    assert "1 1.51 GB TorchXLA: all-gather over tp in layer.attention.core, 240 ×" in text
+    assert "induced, activation-gather: a split activation is made whole along an axis that the plan keeps" in text
+    assert "torchxla_impl/layers.py:88; TorchXLA 1.51 GB, JAX 0 B; gone in tpu+einsum" in text
+
+
+def test_small_and_common_differences_are_counted_not_dropped(report: Report) -> None:
+    text = "\n".join(printed(report))
+    assert "and 1 smaller difference: 32 B together" in text
+    assert "Alike in JAX and TorchXLA: 931 MB beyond the plan (bubble 839 MB, replicated 50.3 MB, wrap 41.9 MB)" in text
+
+
+def test_a_default_program_that_is_not_compared_is_told_too(report: Report) -> None:
+    text = " ".join(" ".join(printed(report)).split())
+    assert "JAX tpu (partitioner shardy), not compared here: 931 MB beyond the plan (bubble" in text
+
+
+def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
+    text = " ".join(" ".join(printed(failed_report)).split())
+    assert "TorchXLA tpu: not installed: torch, torch_xla not installed; get it with pip install" in text
+    assert "Beyond the plan, the largest first" in text
+
+
+def test_a_program_that_could_not_be_counted_says_so(report: Report) -> None:
+    totals = report["phases"]["prefill"]["arms"]["jax"]["totals"]
+    totals |= {"unknown_rows": 2, "upper_bound_rows": 1}
+    text = " ".join(" ".join(printed(report)).split())
+    assert "JAX tpu: of 8 collectives 2 stand in loops that could not be counted, and are in no sum, 1 are" in text
+
+
+def test_what_of_the_plan_a_program_does_not_move_is_told(report: Report) -> None:
+    row = report["phases"]["prefill"]["arms"]["jax"]["served"][3]
+    row |= {"served_bytes": 0, "unserved_bytes": row["step_wire_bytes"]}
+    text = " ".join(" ".join(printed(report)).split())
+    assert (
+        "does not move, of what the plan needs: collective-permute over pp in pipeline.shift, 33.6 MB of 33.6 MB"
+        in text
+    )
+
+
+def test_no_line_ends_inside_a_number(report: Report) -> None:
+    report["sentence"] = "it moves 1.7 × what the plan needs, which is 3.31 GB, and 84 % of it is one thing " * 5
+    for line in printed(report)[:6]:
+        assert not line.rstrip().endswith(("1.7", "3.31", "84"))
+
+
+def test_escape_sequences_and_markup_of_a_program_are_not_obeyed(report: Report) -> None:
+    hostile = "\x1b[2Jscope[red]\r\nnext\x07"
+    assert plain(hostile) == "\N{REPLACEMENT CHARACTER}[2Jscope[red] next\N{REPLACEMENT CHARACTER}"
+    for entry in report["phases"]["prefill"]["differences"]:
+        entry |= {"scope": hostile, "source_line": hostile, "sentence": hostile}
+    report["sentence"] = hostile
+    text = "\n".join(printed(report))
+    assert "\x1b" not in text and "\x07" not in text and "scope[red]" in text  # noqa: PT018
+
+
+def test_the_plan_has_each_row_with_its_formula() -> None:
+    out = StringIO()
+    print_plan(plan(Case.read("tp4pp2")), out=console(out))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "prefill: 3.31 GB a step, mean over devices" in lines
+    row = next(line for line in lines if "layer.mlp.down" in line)
+    assert row.split() == ["layer.mlp.down", "all-reduce", "over", "tp", "64", "16.8", "MB", "25.2", "MB", "1.61", "GB"]
+    assert "(L/pp)·m = (32/2)·4 times t·D·b = 2048·4096·2" in out.getvalue()
+
+
+def test_a_plan_that_needs_nothing_says_so() -> None:
+    out = StringIO()
+    print_plan(plan(Case.read("dp4", model_name="tiny")), out=console(out))
+    assert out.getvalue().count("Nothing: this mesh splits nothing") == 2
+
+
+def test_the_last_line_is_the_page_s_path_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    place = Path("/runs") / ("long" * 60) / "report.html"
+    print_page(place)
+    assert capsys.readouterr().out == f"{place}\n"

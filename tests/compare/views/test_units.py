@@ -1,0 +1,49 @@
+"""Numbers as readers see them."""
+
+import pytest
+
+from compare.views.units import axes_text, bytes_text, kept, listing, percent_text, ratio_text, times_text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "–"), (0, "0 B"), (72, "72 B"), (999, "999 B"), (1000, "1.00 kB"), (49_152, "49.2 kB"),
+        (999_499, "999 kB"), (999_500, "1.00 MB"), (9_996_000, "10.0 MB"), (99_960_000, "100 MB"),
+        (1_610_612_736, "1.61 GB"), (3_305_111_640, "3.31 GB"), (-41_943_040, "−41.9 MB"), (5 * 10**18, "5000 PB"),
+    ],
+)  # fmt: skip
+def test_bytes_have_three_digits_and_a_decimal_unit(count: int | None, text: str) -> None:
+    assert bytes_text(count) == text
+
+
+def test_a_ratio_says_what_it_leaves_out() -> None:
+    assert ratio_text(1.2817) == "1.28 ×"
+    assert ratio_text(1.2817, "at least") == "at least 1.28 ×"
+    assert ratio_text(1312.4) == "1,312 ×"
+    assert ratio_text(None) == "–"
+
+
+def test_executions_say_when_they_are_a_bound_or_unknown() -> None:
+    assert times_text(2560) == "2,560 ×"
+    assert times_text(64, "upper-bound") == "at most 64 ×"
+    assert times_text(None, "unknown") == "? ×"
+
+
+def test_words_are_joined_as_people_join_them() -> None:
+    assert axes_text("pp,tp") == "over pp and tp"
+    assert axes_text("?") == "over unknown axes"
+    assert listing(["JAX"]) == "JAX"
+    assert listing(["a", "b", "c"]) == "a, b and c"
+    assert listing([]) == ""
+
+
+def test_parts_of_a_whole_are_percent() -> None:
+    assert [percent_text(part, 1000) for part in (0, 0.5, 28, 280)] == ["0.0 %", "< 0.1 %", "2.8 %", "28 %"]
+    assert percent_text(1, 0) == ""
+
+
+def test_no_line_may_end_between_a_number_and_its_unit() -> None:
+    assert kept("it moves 1.7 × what 41.9 MB are, 84 % of it") == (
+        "it moves 1.7\N{NO-BREAK SPACE}× what 41.9\N{NO-BREAK SPACE}MB are, 84\N{NO-BREAK SPACE}% of it"
+    )
