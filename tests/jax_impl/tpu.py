@@ -1,0 +1,50 @@
+"""Compiling one case of the JAX twin for its chips, as a run does: lowered and compiled in processes of their own."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from meshes.assignment import chips
+from meshes.case import Case
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = os.environ | {
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "PYTHONPATH": str(ROOT),
+}
+
+needs_libtpu = pytest.mark.skipif(find_spec("libtpu") is None, reason="libtpu is not installed")
+
+
+def run(*command: str) -> None:
+    """Python with these arguments; the test fails with what it said."""
+    done = subprocess.run([sys.executable, *command], env=ENVIRONMENT, capture_output=True, text=True, timeout=300,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def compiled(case: Case, out: Path) -> str:
+    """The HLO: lowered for an abstract mesh, compiled for the chips."""
+    (out / "case.json").write_text(case.to_json())
+    run("-m", "jax_impl.lower", str(out / "case.json"), str(out))
+    request = {
+        "program": str(out / "program.mlirbc"),
+        "topology": case.topology.slice_name,
+        "num_slices": case.topology.slices,
+        "places": chips(case.plan),
+        "compile_options": json.loads((out / "about.json").read_text())["compile_options"],
+        "strip": [f"{ROOT}/"],
+    }
+    (out / "request.json").write_text(json.dumps(request))
+    run("-m", "compare.program.aot", str(out / "request.json"), str(out))
+    return gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode()
