@@ -6,6 +6,7 @@ met, and the last line on stderr says why.
 """
 
 import json
+import re
 import sys
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -46,6 +47,7 @@ def lower(case: Case, out: Path) -> None:
     from jax_impl.step import OUTPUT_DIMS, Step
 
     jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", machine_folders(jax.__file__))
     stages.begin("trace")
     step = Step.of(Layout.abstract(case))
     traced = step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
@@ -70,22 +72,33 @@ def lower(case: Case, out: Path) -> None:
     (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
 
 
+def machine_folders(package: str) -> str:
+    """What to take off source paths: the same program has the same bytes on every machine."""
+    folders = (Path(__file__).parents[1], Path(package).parents[1])
+    return "|".join(f"^{re.escape(str(folder))}/" for folder in folders)
+
+
 def main(argv: list[str]) -> int:
     if len(argv) != 2:
         print("usage: python -m jax_impl.lower CASE.json OUTDIR", file=sys.stderr)
         return 2
     try:
         case = Case.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-        lower(case.at(phases=(case.phase,)), Path(argv[1]))
+        case = case.at(phases=(case.phase,))
     except MeshError as error:
         print(error, file=sys.stderr)
         return 2
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"cannot read the case {argv[0]}: {error}", file=sys.stderr)
+        return 2
+    try:
+        lower(case, Path(argv[1]))
     except ImportError as error:
         print(f"JAX can't be imported: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"cannot read {argv[0]} or write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
-        return 2
+        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
+        return 1
     return 0
 
 

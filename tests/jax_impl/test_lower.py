@@ -65,6 +65,9 @@ def test_the_same_case_gives_the_same_program(tmp_path: Path) -> None:
         assert lower(case, tmp_path / name).returncode == 0
         programs.append((tmp_path / name / "program.mlirbc").read_bytes())
     assert programs[0] == programs[1]
+    assert b"jax_impl/layers.py" in programs[0]
+    assert str(ROOT).encode() not in programs[0]
+    assert b"site-packages" not in programs[0]
 
 
 def test_gspmd_is_asked_for_by_the_case(tmp_path: Path) -> None:
@@ -84,6 +87,13 @@ def test_70b_is_lowered_from_shapes_alone(phase: str, tmp_path: Path) -> None:
     assert int(done.stderr.splitlines()[-1]) < 1024
 
 
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text(Case.read("tp8", model_name="tiny", phases=("decode",)).to_json())
+    done = run(["-m", "jax_impl.lower", str(tmp_path / "case.json"), str(tmp_path / "none")])
+    assert done.returncode == 1
+    assert done.stderr == f"cannot write to {tmp_path / 'none'}: No such file or directory\n"
+
+
 def test_a_case_of_two_phases_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "case.json").write_text(Case.read("tp8", model_name="tiny").to_json())
     done = run(["-m", "jax_impl.lower", str(tmp_path / "case.json"), str(tmp_path)])
@@ -96,4 +106,4 @@ def test_what_is_no_case_is_refused_in_one_line(tmp_path: Path) -> None:
     for command in ([str(tmp_path / "case.json"), str(tmp_path)], [str(tmp_path / "none.json"), str(tmp_path)], []):
         done = run(["-m", "jax_impl.lower", *command])
         assert done.returncode == 2
-        assert len(done.stderr.splitlines()) == 1
+        assert len(done.stderr.splitlines()) == 1, done.stderr
