@@ -99,16 +99,18 @@ def gone_in(entry: Entry) -> list[str]:
     return [cell for cell, left in entry["controls"].items() if not left]
 
 
-def aside(program: Program) -> str:
-    """What a program that is not compared moves beyond the plan, by cause."""
+def aside(program: Program, *, instead: str) -> str:
+    """What a default program moves beyond the plan, by cause, where another cell is compared `instead`."""
     causes: dict[str, int] = {}
     for row in program.rows:
         for cause, amount in row["causes"].items():
             causes[cause] = causes.get(cause, 0) + amount
     told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in sorted(causes.items(), key=lambda c: -c[1]))
-    extra = bytes_text(sum(causes.values()))
-    name = f"{program.title} {program.cell} (partitioner {program.entry['partitioner']})"
-    return f"{name}, not compared here: {extra} beyond the plan" + (f" ({told})" if told else "")
+    extra = bytes_text(sum(causes.values())) + " beyond the plan" + (f" ({told})" if told else "")
+    return (
+        f"{program.title} {program.cell}, under {program.entry['partitioner']}, moves {extra}; "
+        f"compared is {instead}, under the partitioner of the others"
+    )
 
 
 def control_text(entry: Entry, phase: Phase) -> str:

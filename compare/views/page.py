@@ -5,7 +5,7 @@ Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the 
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,16 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     made.filters |= {
-        "bytes": units.bytes_text, "exact": units.exact_text, "axes": units.axes_text, "seconds": units.seconds_text,
-        "times": units.times_text, "kept": units.kept, "pretty": lambda value: json.dumps(value, indent=1),
+        "bytes": _kept(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
+        "times": _kept(units.times_text), "kept": units.kept, "pretty": lambda value: json.dumps(value, indent=1),
     }  # fmt: skip
-    made.globals |= {"ratio": units.ratio_text, "percent": units.percent_text}
+    made.globals |= {"ratio": _kept(units.ratio_text)}
     return made
+
+
+def _kept(text: Callable[..., str]) -> Callable[..., str]:
+    """The same words, with no line ending inside them."""
+    return lambda *values: text(*values).replace(" ", units.KEPT)
 
 
 def _inlined(picture: Picture) -> str:
@@ -76,7 +81,7 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "small": [_finding(one, report, phase, shown) for one in apart.small],
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
         "heading": heading(report, phase),
-        "aside": [aside(one) for one in left_aside(report, phase)],
+        "aside": [aside(one, instead=found["compared_cells"][one.arm]) for one in left_aside(report, phase)],
         "story": story(report, phase),
         "served": [
             (asked, [(program, program.entry["served"][number]) for program in programs(report)

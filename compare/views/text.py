@@ -150,7 +150,7 @@ def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
     if found.alike:
         yield wrapped(_alike(found.alike, names), width=width)
     for program in left_aside(report, phase):
-        yield wrapped(aside(program), width=width)
+        yield wrapped(aside(program, instead=report["phases"][phase]["compared_cells"][program.arm]), width=width)
 
 
 def _finding(number: int, one: Finding, phase: Phase, *, names: Mapping[str, str], width: int) -> Iterator[Text]:

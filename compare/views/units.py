@@ -50,25 +50,10 @@ def times_text(executions: int | None, executions_are: str = "exact") -> str:
     return f"{'at most ' if executions_are == 'upper-bound' else ''}{executions:,} ×"
 
 
-def seconds_text(seconds: float | None) -> str:
-    """`6.5 s`."""
-    return UNKNOWN if seconds is None else f"{seconds:.1f} s"
-
-
 def axes_text(axes: str) -> str:
     """`over pp and tp`; `?` where the groups fit no axes."""
     names = axes.split(",")
     return "over unknown axes" if axes in ("", "?") else "over " + " and ".join(names)
-
-
-def percent_text(part: float, whole: float) -> str:
-    """`28 %`, `< 0.1 %`; empty where there is no whole."""
-    if not whole or part < 0:
-        return ""
-    share = 100 * part / whole
-    if part and share < 0.1:
-        return "< 0.1 %"
-    return f"{share:.1f} %" if share < 9.95 else f"{share:.0f} %"
 
 
 def listing(words: Sequence[str]) -> str:

@@ -51,7 +51,7 @@ def _hostile(value: Any) -> Any:
 
 
 def test_a_difference_carries_its_evidence(report: Report) -> None:
-    html = page(report)
+    html = page(report).replace("\N{NO-BREAK SPACE}", " ")
     found = html[html.index('<details class="finding induced">') :]
     found = found[: found.index("</details>")]
     for word in ("240 ×", "torchxla_impl/layers.py:88", "gone in", "%all-gather.11 = bf16", "asks for nothing here"):

@@ -58,7 +58,7 @@ def test_small_and_common_differences_are_counted_not_dropped(report: Report) ->
 
 def test_a_default_program_that_is_not_compared_is_told_too(report: Report) -> None:
     text = " ".join(" ".join(printed(report)).split())
-    assert "JAX tpu (partitioner shardy), not compared here: 931 MB beyond the plan (bubble" in text
+    assert "JAX tpu, under shardy, moves 931 MB beyond the plan (bubble 839 MB" in text
 
 
 def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:

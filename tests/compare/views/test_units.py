@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.views.units import axes_text, bytes_text, kept, listing, percent_text, ratio_text, times_text
+from compare.views.units import axes_text, bytes_text, kept, listing, ratio_text, times_text
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,6 @@ def test_words_are_joined_as_people_join_them() -> None:
     assert listing(["JAX"]) == "JAX"
     assert listing(["a", "b", "c"]) == "a, b and c"
     assert listing([]) == ""
-
-
-def test_parts_of_a_whole_are_percent() -> None:
-    assert [percent_text(part, 1000) for part in (0, 0.5, 28, 280)] == ["0.0 %", "< 0.1 %", "2.8 %", "28 %"]
-    assert percent_text(1, 0) == ""
 
 
 def test_no_line_may_end_between_a_number_and_its_unit() -> None:
