@@ -18,7 +18,7 @@ MESHES = ("tp8", "dp2tp4", "tp4pp2", "dp2pp2tp2")
 PHASES = ("prefill", "decode")
 
 
-def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, **words: str) -> Step:
+def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, **words: str | int) -> Step:
     case = Case.read(mesh, model_name=model, phases=(phase,), **words)
     return Step.of(Layout.on_devices(case) if devices else Layout.abstract(case))
 
@@ -56,6 +56,16 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str) ->
     for kept in cache:
         assert kept.sharding.is_equivalent_to(layout.sharding(CACHE_DIMS), 5)
     assert all(kept.is_deleted() for kept in old)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("mesh", MESHES)
+def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: str, phase: str) -> None:
+    made = step(mesh, phase, devices=True, seq=16)
+    arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
+    traced = made.layout.jit(made.run, output_dims=OUTPUT_DIMS).trace(*arrays)
+    real = traced.lower(lowering_platforms=("tpu",)).as_text()
+    assert real == lowered(step(mesh, phase, seq=16)).as_text()
 
 
 @pytest.mark.parametrize("phase", PHASES)
