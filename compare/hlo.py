@@ -64,7 +64,8 @@ def total_line(rows: Sequence[Collective]) -> str:
     total = bytes_text(sum(row.step_wire_bytes or 0 for row in rows))
     never = sum(not row.loops and row.executions == 0 for row in rows)
     more = f"; {unknown} in loops whose count can't be read" * bool(unknown) + f"; {never} never run" * bool(never)
-    return f"{len(rows)} collectives move {words}{total} a step, mean over devices{more}."
+    count = "1 collective moves" if len(rows) == 1 else f"{len(rows)} collectives move"
+    return f"{count} {words}{total} a step, mean over devices{more}."
 
 
 if __name__ == "__main__":

@@ -116,6 +116,8 @@ class Module:
         for found in CALL.finditer(self.text):
             at = self.line_at(found.start())
             for name in names(found[1]):
+                if name not in self.computations:
+                    raise self.at(at).error(f"the computation {name!r} is not in the text; is it cut?")
                 calls.setdefault(name, []).append(at)
         return calls
 

@@ -98,6 +98,7 @@ def lines_of(module: Module) -> list[int]:
 
 def _leading_to(module: Module, lines: list[int]) -> dict[Computation, list[int]]:
     """For each computation on the way to a collective, its lines to visit."""
+    calls = module.calls  # Read even where there is no collective: a computation that is missing could have one.
     wanted: dict[Computation, set[int]] = {}
     todo = []
     for at in lines:
@@ -106,7 +107,7 @@ def _leading_to(module: Module, lines: list[int]) -> dict[Computation, list[int]
             todo.append(owner)
         wanted.setdefault(owner, set()).add(at)
     while todo:
-        for caller in todo.pop().callers:
+        for caller in map(module.at, calls.get(todo.pop().name, ())):
             if caller.computation not in wanted:
                 todo.append(caller.computation)
             wanted.setdefault(caller.computation, set()).add(caller.index)

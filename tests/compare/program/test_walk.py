@@ -176,3 +176,8 @@ def test_a_collective_inside_a_reduction_cannot_be_placed():
     text += "ENTRY main {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] map(p), dimensions={0}, to_apply=odd\n}\n"
     with pytest.raises(HloError, match=r"line 13: .*map"):
         found(text)
+
+
+def test_a_missing_computation_could_have_had_a_collective():
+    with pytest.raises(HloError, match=r"^line 9: the computation 'gone' is not in the text"):
+        found("ENTRY main {\n  p = f32[8] parameter(0)\n  ROOT r = f32[8] call(p), to_apply=gone\n}\n")

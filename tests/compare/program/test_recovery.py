@@ -1,0 +1,118 @@
+"""A lost scope, found again: producers before consumers, near before far, what the contract names before the rest."""
+
+from compare.program.collectives import collectives
+from compare.program.text import read
+
+ADD = "add {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\n"
+REDUCE = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add"
+LOST = f"lost = f32[8]{{0}} all-reduce(d), {REDUCE}"
+
+
+def named(scope):
+    return f', metadata={{op_name="jit(f)/{scope}/neg"}}'
+
+
+def scope(*lines, computations="", wanted=(), name="lost"):
+    body = "\n  ".join(("w = f32[8]{0} parameter(0)", *lines[:-1], "ROOT " + lines[-1]))
+    module = read(f"HloModule m, num_partitions=4\n{ADD}{computations}ENTRY main {{\n  {body}\n}}\n")
+    rows = collectives(module, {"tp": 4}, scopes_of={"tp": frozenset(wanted)} if wanted else {})
+    return next(row.scope for row in rows if row.name == name)
+
+
+def test_the_producers_come_first_even_when_a_consumer_is_nearer():
+    far = "a = f32[8]{0} negate(w)" + named("embed")
+    assert (
+        scope(
+            far, "b = f32[8]{0} negate(a)", "d = f32[8]{0} negate(b)", LOST, "r = f32[8] negate(lost)" + named("head")
+        )
+        == "embed"
+    )
+
+
+def test_without_a_producer_it_is_the_nearest_consumer():
+    lines = ("d = f32[8]{0} copy(w)", LOST, "u = f32[8] negate(lost)", "v = f32[8] negate(u)" + named("norm"))
+    assert scope(*lines, "r = f32[8] negate(v)" + named("head")) == "norm"
+
+
+def test_among_equals_the_first_in_the_text():
+    one, other = "a = f32[8]{0} negate(w)" + named("norm"), "b = f32[8]{0} negate(w)" + named("embed")
+    assert scope(one, other, "d = f32[8]{0} add(b, a)", LOST) == "norm"
+    assert scope(other, one, "d = f32[8]{0} add(a, b)", LOST) == "embed"
+
+
+def test_nothing_anywhere_is_a_question_mark():
+    assert scope("d = f32[8]{0} copy(w)", LOST) == "?"
+
+
+def test_its_own_scope_is_never_given_up():
+    lines = ("d = f32[8]{0} negate(w)" + named("norm"), LOST + named("sample"))
+    assert scope(*lines) == "sample"
+    assert scope(*lines, wanted=["norm"]) == "sample"
+
+
+def test_a_scope_that_the_contract_names_goes_before_a_nearer_one():
+    lines = ("a = f32[8]{0} negate(w)" + named("pipeline.shift"), "d = f32[8]{0} negate(a)" + named("norm"), LOST)
+    assert scope(*lines) == "norm"
+    assert scope(*lines, wanted=["pipeline.shift", "pipeline.collect"]) == "pipeline.shift"
+    assert (
+        scope(*lines, "r = f32[8] negate(lost)" + named("pipeline.collect"), wanted=["pipeline.collect"])
+        == "pipeline.collect"
+    )
+    assert scope(*lines, wanted=["head"]) == "norm"  # it is nowhere: then the nearest
+
+
+def test_what_wraps_a_collective_tells_before_what_feeds_it():
+    fused = f"fused {{\n  d = f32[8]{{0}} parameter(0)\n  ROOT {LOST}\n}}\n"
+    lines = ("d0 = f32[8]{0} negate(w)" + named("norm"),)
+    wrapped = "f = f32[8]{0} fusion(d0), kind=kCustom, calls=fused"
+    assert scope(*lines, wrapped + named("layer.mlp.down"), computations=fused) == "layer.mlp.down"
+    assert scope(*lines, wrapped, computations=fused) == "norm"
+
+
+def test_fusions_are_looked_into():
+    inside = "made {\n  q = f32[8]{0} parameter(0)\n  n = f32[8]{0} negate(q)" + named("layer.mlp.up")
+    inside += "\n  m = f32[8]{0} negate(q)" + named("norm") + "\n  ROOT t = (f32[8], f32[8]) tuple(n, m)\n}\n"
+    outside = "f = (f32[8], f32[8]) fusion(w), kind=kLoop, calls=made" + named("layer.mlp.up")
+    for index, expected in ((0, "layer.mlp.up"), (1, "norm")):
+        element = f"d = f32[8]{{0}} get-tuple-element(f), index={index}"
+        assert scope(outside, element, LOST, computations=inside) == expected
+
+
+def test_a_fusion_that_only_hands_a_value_on_does_not_use_it():
+    carries = (
+        "carries {\n  q = f32[8]{0} parameter(0)\n  z = f32[8]{0} parameter(1)\n  n = f32[8]{0} negate(z)"
+        + named("head")
+    )
+    carries += "\n  ROOT t = (f32[8], f32[8]) tuple(q, n)\n}\n"
+    lines = (
+        "d = f32[8]{0} copy(w)",
+        LOST,
+        "f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries" + named("head"),
+        "e = f32[8]{0} get-tuple-element(f), index=0",
+        "r = f32[8]{0} negate(e)" + named("layer.mlp.down"),
+    )
+    assert scope(*lines, computations=carries) == "layer.mlp.down"
+
+
+def test_loop_carries_are_gone_through():
+    text = f"""body {{
+  c = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  d = f32[8]{{0}} get-tuple-element(c), index=1
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  {LOST}
+  ROOT out = (s32[], f32[8]) tuple(n, lost)
+}}
+condition {{
+  e = (s32[], f32[8]) parameter(0)
+  j = s32[] get-tuple-element(e), index=0
+  end = s32[] constant(3)
+  ROOT go = pred[] compare(j, end), direction=LT
+}}
+"""
+    lines = ("z = s32[] constant(0)", "h = f32[8]{0} negate(w)" + named("embed"), "first = (s32[], f32[8]) tuple(z, h)")
+    assert (
+        scope(*lines, "loop = (s32[], f32[8]) while(first), condition=condition, body=body", computations=text)
+        == "embed"
+    )

@@ -1,0 +1,104 @@
+"""`python -m compare.hlo`: anybody's HLO text in, rows out, or one line that says why not."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+
+from compare.hlo import main
+
+TEXT = """HloModule m, num_partitions=8
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY main {
+  p = f32[100]{0} parameter(0)
+  ROOT r = f32[100]{0} all-reduce(p), channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}, use_global_device_ids=true, to_apply=add, metadata={op_name="jit(f)/layer.mlp.down/psum" source_file="m.py" source_line=3}
+}
+"""  # noqa: E501
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "program.hlo"
+    path.write_text(TEXT)
+    return path
+
+
+def test_json_is_a_list_of_rows(file, capsys):
+    assert main([str(file), "--axes", "data=2,tensor=4", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == {
+        "name": "r", "kind": "all-reduce", "axes": "tensor", "network": "ici", "form": "sync",
+        "scope": "layer.mlp.down", "origin": "not recorded", "dtype": "f32",
+        "groups": [[0, 1, 2, 3], [4, 5, 6, 7]], "executions": 1, "executions_are": "exact",
+        "payload_bytes": 400, "wire_bytes": 600, "step_wire_bytes": 600, "source_line": "m.py:3",
+    }  # fmt: skip
+
+
+def test_a_gzipped_file_and_a_mesh_name_do_as_well(tmp_path, capsys):
+    path = tmp_path / "program.hlo.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert main([str(path), "--mesh", "tp4dp2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["axes"] == "tp"
+
+
+def test_without_axes_the_axes_are_unknown(file, capsys):
+    main([str(file), "--json"])
+    assert json.loads(capsys.readouterr().out)[0]["axes"] == "?"
+
+
+def test_without_json_it_is_a_table_of_at_most_100_columns(file, capsys):
+    main([str(file), "--axes", "data=2,tensor=4"])
+    printed = capsys.readouterr().out
+    assert "layer.mlp.down" in printed
+    assert "all-reduce @ tensor" in printed
+    assert "600 B" in printed
+    assert "m.py:3" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+    assert printed.rstrip().endswith("1 collective moves 600 B a step, mean over devices.")
+
+
+def run(*words):
+    return subprocess.run([sys.executable, "-m", "compare.hlo", *map(str, words)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        (None, (), "No such file"),
+        (b"", (), "empty"),
+        (TEXT[:-3].encode(), (), "cut"),
+        (TEXT.partition("ENTRY")[0].encode(), (), "cut"),
+        (gzip.compress(TEXT.encode())[:60], (), "cut"),
+        (b"\x7fELF\x00\x01\xff\xfe", (), "binary"),
+        (b"ML\xefR\x01", (), "StableHLO"),
+        (b"module @jit_f {\n}\n", (), "StableHLO"),
+        (b"import this\n", (), "not HLO text"),
+        (TEXT.encode(), ("--axes", "tensor=6"), "6 devices"),
+        (TEXT.encode(), ("--axes", "tensor"), "data=2,tensor=4"),
+        (TEXT.encode(), ("--mesh", "qq8"), "qq"),
+        (TEXT.encode(), ("--mesh", "tp8", "--axes", "a=8"), "not allowed"),
+        (TEXT.replace("{{0,1,2,3},{4,5,6,7}}", "all of them").encode(), (), "line 11"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, content, options, said):
+    path = tmp_path / "program.hlo"
+    if content is not None:
+        path.write_bytes(content)
+    done = run(path, *options)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_is_no_file(tmp_path):
+    done = run(tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
