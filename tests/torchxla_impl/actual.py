@@ -1,0 +1,66 @@
+"""Where the bytes of real tensors are: `python actual.py CASE.json` places them, runs the step, prints JSON.
+
+For each weight and cache that goes in, and each cache that comes out: whether every device holds exactly the slice
+that its place on the mesh and the tensor's dims name (`right`), and the shape of a shard.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshes.case import Case
+from meshes.weights import weights
+from torchxla_impl.start import start
+
+
+def slices(case: Case, shape: tuple[int, ...], axes: tuple[str | None, ...], device: int) -> tuple[slice, ...]:
+    """By hand: the part number is the device's coordinate on the axis that splits the dim."""
+    where = case.mesh.coordinates[device]
+    parts = [(where[axis], size // case.mesh.axes[axis]) if axis else (0, size)
+             for axis, size in zip(axes, shape, strict=True)]  # fmt: skip
+    return tuple(slice(part * size, (part + 1) * size) for part, size in parts)
+
+
+def found(case: Case, whole: Any, tensor: Any, axes: tuple[str | None, ...]) -> dict[str, Any]:
+    import torch_xla
+
+    (shards,) = torch_xla._XLAC._get_local_shards([tensor])
+    held = {int(device.rpartition(":")[2]): shard.numpy() for shard, device in shards}
+    right = [np.array_equal(held[at], whole[slices(case, whole.shape, axes, at)]) for at in range(len(held))]
+    return {"devices": len(held), "right": all(right), "shard": list(held[0].shape)}
+
+
+def main(case: Case) -> dict[str, Any]:
+    start(num_devices=case.mesh.num_devices)
+    import torch
+    import torch_xla
+
+    from torchxla_impl.cache import Cache
+    from torchxla_impl.layout import Layout
+    from torchxla_impl.step import Step
+
+    step = Step.of(Layout.on_devices(case))
+    made = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}
+    random = np.random.default_rng(0)
+    given, told = {}, {}
+    for each in step.arguments:
+        whole = random.integers(0, 100, each.shape).astype(np.int32 if each.dtype == torch.int32 else np.float32)
+        given[each.name] = step.layout.shard(torch.from_numpy(whole), each.dims)
+        if each.role != "input":
+            told[each.name] = found(case, whole, given[each.name], step.layout.spec(each.dims))
+    taken = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
+    inputs = (given[each.name] for each in step.arguments if each.role == "input")
+    ids, cache = step.run(taken, Cache(given["cache.k"], given["cache.v"]), *inputs)
+    torch_xla.sync()
+    (dims,) = {each.dims for each in step.arguments if each.role == "cache"}
+    for name, tensor in (("cache.k out", cache.k), ("cache.v out", cache.v)):
+        told[name] = found(case, tensor.cpu().numpy(), tensor, step.layout.spec(dims))
+    table = {each.name: [list(each.shape), str(step.layout.dtype)] for each in weights(case)}
+    return {"tensors": told, "ids": ids.cpu().tolist(), "module": made, "table": table}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Case.from_json(Path(sys.argv[1]).read_text()))))

@@ -1,0 +1,36 @@
+"""The program of tensors with data: `python marked.py CASE.json OUTDIR`.
+
+Weights, cache and inputs are on eight CPU devices, each placed with `mark_sharding`; the step is traced on them, not
+run, and asked for through the runtime's own door.  Writes OUTDIR/program.mlirbc.
+"""
+
+import sys
+from pathlib import Path
+
+from meshes.case import Case
+from torchxla_impl.start import start
+
+
+def main(case: Case, out: Path) -> None:
+    start(num_devices=case.mesh.num_devices)
+    import torch
+    import torch_xla
+    from jaxlib import _jax
+
+    from torchxla_impl.cache import Cache
+    from torchxla_impl.layout import Layout
+    from torchxla_impl.step import Step
+
+    step = Step.of(Layout.on_devices(case))
+    given = {
+        each.name: step.layout.shard(torch.zeros(each.shape, dtype=each.dtype), each.dims) for each in step.arguments
+    }
+    weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
+    inputs = (given[each.name] for each in step.arguments if each.role == "input")
+    ids, cache = step.run(weights, Cache(given["cache.k"], given["cache.v"]), *inputs)
+    hlo = torch_xla._XLAC._get_xla_tensors_hlo_proto([ids, *cache])
+    (out / "program.mlirbc").write_bytes(_jax.mlir.hlo_to_stablehlo(hlo))
+
+
+if __name__ == "__main__":
+    main(Case.from_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

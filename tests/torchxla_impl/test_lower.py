@@ -1,0 +1,86 @@
+"""The worker: what it writes and says, how it refuses, and that shapes are enough for 70B."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from meshes.case import Case
+from tests.torchxla_impl.workers import ROOT, lower, run
+
+MEASURED = """
+import resource, sys
+from torchxla_impl.lower import main
+status = main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+sys.exit(status)
+"""
+"""The worker, which says at the end how many MiB it held at most."""
+
+
+@pytest.mark.slow
+def test_it_writes_a_program_and_says_what_it_is(tmp_path: Path) -> None:
+    done = lower(Case.read("dp2pp2tp2", model_name="tiny", phases=("decode",)), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["stage"] for line in done.stdout.splitlines()] == ["import", "trace", "lower", "write"]
+    assert (tmp_path / "program.mlirbc").read_bytes()[:2] == b"ML"
+    about = json.loads((tmp_path / "about.json").read_text())
+    assert (about["arm"], about["phase"], about["partitioner"]) == ("torchxla", "decode", "gspmd")
+    named = {row["name"]: row for row in about["parameters"]}
+    assert [row["index"] for row in about["parameters"]] == list(range(16))
+    row = named["layers.attention.k"]
+    assert (row["role"], row["dims"], row["dtype"]) == ("weight", "layers stages embed kv_heads head_dim", "bf16")
+    assert (row["shape"], row["axes"]) == ([2, 2, 128, 8, 16], [None, "pp", None, "tp", None])
+    # 2 layers a stage · 4 slots, 2 stages, 8/4 sequences, 1025 positions rounded up, 8 heads of 16
+    assert named["cache.v"]["shape"] == [8, 2, 2, 1152, 128]
+    assert named["cache.v"]["axes"] == [None, "pp", "dp", None, "tp"]
+    assert (named["position"]["role"], named["position"]["dtype"]) == ("input", "s32")
+    assert [row["name"] for row in about["outputs"]] == ["ids", "cache.k", "cache.v"]
+    options = about["compile_options"]
+    assert (options["num_replicas"], options["num_partitions"]) == (1, 8)
+    # torch_xla's runtime marks parameters, and lets GSPMD choose for outputs.
+    assert options["allow_spmd_sharding_propagation_to_parameters"] == [False]
+    assert options["allow_spmd_sharding_propagation_to_output"] == [True]
+
+
+@pytest.mark.slow
+def test_the_same_case_gives_the_same_program_and_no_path_of_the_machine(tmp_path: Path) -> None:
+    case = Case.read("tp4pp2", model_name="tiny", phases=("prefill",))
+    programs = []
+    for name in ("one", "two"):
+        assert lower(case, tmp_path / name).returncode == 0
+        programs.append((tmp_path / name / "program.mlirbc").read_bytes())
+    assert programs[0] == programs[1]
+    assert b"torchxla_impl/layers.py" in programs[0]
+    assert str(ROOT).encode() not in programs[0]
+    assert b"site-packages" not in programs[0]
+
+
+@pytest.mark.slow
+def test_a_single_device_is_a_mesh(tmp_path: Path) -> None:
+    done = lower(Case.read("tp1", model_name="tiny", phases=("decode",)), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_70b_is_lowered_from_shapes_alone(tmp_path: Path) -> None:
+    """141 GB of weights; the worker holds less than 1.5 GiB."""
+    case = Case.read("tp8pp4-v5p.toml", model_name="llama-3.1-70b", phases=("prefill",))
+    (tmp_path / "case.json").write_text(case.to_json())
+    done = run(["-c", MEASURED, str(tmp_path / "case.json"), str(tmp_path)])
+    assert done.returncode == 0, done.stderr
+    assert int(done.stderr.splitlines()[-1]) < 1536
+
+
+def test_a_case_of_two_phases_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = lower(Case.read("tp8", model_name="tiny"), tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "this case has the phases prefill, decode; a program is of one phase\n"
+
+
+def test_what_is_no_case_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text("{")
+    for command in ([str(tmp_path / "case.json"), str(tmp_path)], [str(tmp_path / "none.json"), str(tmp_path)], []):
+        done = run(["-m", "torchxla_impl.lower", *command])
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
