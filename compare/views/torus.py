@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 PITCH, CHIP, MARGIN = 60, 40, 26
@@ -9,6 +10,9 @@ PITCH, CHIP, MARGIN = 60, 40, 26
 
 GOLDEN = 137.508
 """Degrees from one group's hue to the next: neighbours never look alike."""
+
+_BEND = 52
+"""How far an arc's handle stands off the straight line."""
 
 _ACROSS = 4
 """Planes beside each other, before a new line of them begins."""
@@ -37,10 +41,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Devices that talk over one axis: their hue, and the way from the first to the last."""
+    """Devices that talk over one axis: their hue, and the way from the first to the last, as two SVG paths."""
 
     hue: float
-    path: str
+    steps: str
+    """From neighbour to neighbour, as drawn."""
+    arcs: str
+    """Between members that stand apart in the drawing: on other planes, or with chips between them."""
     devices: tuple[int, ...]
 
 
@@ -151,9 +158,16 @@ def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequenc
 
 
 def _group(number: int, devices: Sequence[int], middle: Sequence[tuple[float, float]]) -> Group:
-    points = [middle[device] for device in devices]
-    path = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
-    return Group(hue=round(number * GOLDEN % 360, 1), path=path, devices=tuple(devices))
+    steps, arcs = [], []
+    for (x1, y1), (x2, y2) in pairwise(middle[device] for device in devices):
+        if abs(x1 - x2) + abs(y1 - y2) <= PITCH:
+            steps.append(f"M{x1:g} {y1:g}L{x2:g} {y2:g}")
+        else:
+            # Around what stands between them: an arc over a row, beside a column.
+            bend = (x1 + x2) / 2 + (_BEND if y1 != y2 else 0), (y1 + y2) / 2 - (_BEND if x1 != x2 else 0)
+            arcs.append(f"M{x1:g} {y1:g}Q{bend[0]:g} {bend[1]:g} {x2:g} {y2:g}")
+    hue = round(number * GOLDEN % 360, 1)
+    return Group(hue=hue, steps="".join(steps), arcs="".join(arcs), devices=tuple(devices))
 
 
 def _hues(groups: Sequence[Group], num_devices: int) -> tuple[float, ...]:

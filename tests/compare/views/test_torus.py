@@ -15,6 +15,12 @@ def test_the_groups_of_tp4_run_along_neighbouring_chips() -> None:
     assert [group.devices for group in found.axes["pp"]] == [(0, 4), (1, 5), (2, 6), (3, 7)]
 
 
+def test_members_that_are_no_neighbours_in_the_drawing_are_joined_by_arcs() -> None:
+    found = torus(made_mesh("tp4pp8@v5p:2x4x4"))
+    assert all(group.arcs and not group.steps for group in found.axes["tp"])  # along z, from plane to plane
+    assert all(group.steps.count("M") == 7 and not group.arcs for group in found.axes["pp"])  # a snake on a plane
+
+
 def test_devices_of_a_group_share_a_hue_and_groups_do_not() -> None:
     found = torus(made_mesh("tp4pp2"))
     assert len(set(found.hues["tp"][:4])) == 1
