@@ -38,7 +38,10 @@ def rope(x: Heads, *, position: Int[Array, ""], model: Model) -> Heads:
 
 
 def causal_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""]) -> Heads:
-    """JAX's own attention over the positions up to each query's, which begin at 0.  No collective."""
+    """JAX's own attention over the positions up to each query's, which begin at 0.  No collective.
+
+    Its implementation is left to JAX, as its documentation does: `xla` on a TPU, einsums over the heads of a group.
+    """
     return jax.vmap(partial(jax.nn.dot_product_attention, is_causal=True))(q, k, v)
 
 

@@ -22,6 +22,7 @@ class Embedding(nnx.Module):
 
     @jax.named_scope("embed")
     def __call__(self, tokens: Int[Array, "slots batch seq"]) -> Float[Array, "slots batch seq embed"]:
+        # Ids are below `vocab`; the default mode would fill the rows of others with NaN.
         return self.layout.place(jnp.take(self.table[...], tokens, axis=0, mode="clip"), "slots batch seq embed")
 
 
@@ -40,6 +41,7 @@ class Head(nnx.Module):
 def scores(
     x: Float[Array, "slots stages batch embed"], table: Float[Array, "embed vocab"], *, layout: Layout
 ) -> Float[Array, "slots stages batch vocab"]:
+    """The product with the head's table, each shard for its part of the vocabulary."""
     return layout.place(jnp.einsum("mzbd,dv->mzbv", x, table), "slots stages batch vocab")
 
 
