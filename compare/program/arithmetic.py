@@ -30,6 +30,7 @@ DTYPES = {
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
 }  # fmt: skip
 
+_COMMENT = re.compile(r"/\*.*?\*/")
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 _COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
@@ -46,7 +47,7 @@ def array_of(item: Instruction) -> Array:
 
 def constant(item: Instruction, lead: int) -> Value:
     """A literal; a long one that the text elides (`{...}`) is not understood."""
-    shape, text = array_of(item), item.arguments
+    shape, text = array_of(item), _COMMENT.sub("", item.arguments)
     if "..." in text:
         raise NotUnderstood
     words = re.findall(r"true|false|-?\d+", text)

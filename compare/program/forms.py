@@ -71,9 +71,19 @@ def _only_sliced(item: Instruction) -> bool:
 
 def starts_chain(item: Instruction) -> bool:
     """Whether it stands beside the `AsyncCollectiveStart` of an async collective fusion."""
-    if item.opcode.endswith("-start") or chain_of(item) is None:
-        return False
-    return any('custom_call_target="AsyncCollectiveStart"' in user.text for user in item.computation.users[item])
+    return chain_of(item) is not None and _feeds(item, "AsyncCollectiveStart")
+
+
+def _feeds(item: Instruction, target: str) -> bool:
+    """Whether a custom call takes its result, at most moved."""
+    todo, users = [item], item.computation.users
+    while todo:
+        for user in users[todo.pop()]:
+            if f'custom_call_target="{target}"' in user.text:
+                return True
+            if user.opcode in _MOVES:
+                todo.append(user)
+    return False
 
 
 def chain_of(item: Instruction) -> str | None:
@@ -89,25 +99,17 @@ def first_parts(sites: list[Site]) -> dict[Instruction, Instruction]:
     Numbers of chains may be used again: the start is the last before it in the schedule, or, where a loop carries
     the collective over to its next iteration, the next after it.
     """
-    starts: dict[str, Instruction] = {}
-    ahead: dict[str, Instruction] = {}
     members = [(site.item, chain) for site in sites if (chain := chain_of(site.item)) is not None]
-    for item, chain in reversed(members):
-        if starts_chain(item):
-            ahead[chain] = item
+    begins = {item for item, _ in members if starts_chain(item)}
+    ahead = {chain: item for item, chain in reversed(members) if item in begins}
     parts: dict[Instruction, Instruction] = {}
+    starts: dict[str, Instruction] = {}
     for item, chain in members:
-        if starts_chain(item):
+        if item in begins:
             starts[chain] = item
-        elif _is_part(item):
-            start = starts.get(chain) or ahead.get(chain)
-            if start is None:
-                raise item.error("this part of an async collective has no start in the text")
-            parts[item] = start
+        elif start := starts.get(chain) or ahead.get(chain):
+            if any(caller.opcode == "fusion" for caller in item.computation.callers):
+                parts[item] = start
+        elif "async_collective_fusion_config" in item.text or _feeds(item, "AsyncCollectiveDone"):
+            raise item.error("this part of an async collective has no start in the text")
     return parts
-
-
-def _is_part(item: Instruction) -> bool:
-    return "async_collective_fusion_config" in item.text or any(
-        'custom_call_target="AsyncCollectiveDone"' in user.text for user in item.computation.users[item]
-    )
