@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.views.programs import Program
+from compare.views.programs import Program, compared, programs
 from compare.views.units import bytes_text
 
 Phase = Mapping[str, Any]
@@ -99,18 +99,34 @@ def gone_in(entry: Entry) -> list[str]:
     return [cell for cell, left in entry["controls"].items() if not left]
 
 
-def aside(program: Program, *, instead: str) -> str:
-    """What a default program moves beyond the plan, by cause, where another cell is compared `instead`."""
+def asides(report: Mapping[str, Any], phase: str) -> list[str]:
+    """A sentence for each default program that is not the compared one of its arm, and moves something else."""
+    shown = {one.arm: one for one in compared(report, phase)}
+    told = []
+    for one in programs(report):
+        instead = shown.get(one.arm)
+        if one.phase != phase or not one.default or not one.judged or instead is None:
+            continue
+        if _causes(one) != _causes(instead):
+            told.append(
+                f"{one.title} {one.cell}, under {one.entry['partitioner']}, moves {_beyond(_causes(one))}; "
+                f"compared is {instead.cell}, under the partitioner of the others"
+            )
+    return told
+
+
+def _causes(program: Program) -> dict[str, int]:
+    """Cause -> bytes a step of a whole program, the largest first."""
     causes: dict[str, int] = {}
     for row in program.rows:
         for cause, amount in row["causes"].items():
             causes[cause] = causes.get(cause, 0) + amount
-    told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in sorted(causes.items(), key=lambda c: -c[1]))
-    extra = bytes_text(sum(causes.values())) + " beyond the plan" + (f" ({told})" if told else "")
-    return (
-        f"{program.title} {program.cell}, under {program.entry['partitioner']}, moves {extra}; "
-        f"compared is {instead}, under the partitioner of the others"
-    )
+    return dict(sorted(causes.items(), key=lambda found: -found[1]))
+
+
+def _beyond(causes: Mapping[str, int]) -> str:
+    told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in causes.items())
+    return f"{bytes_text(sum(causes.values()))} beyond the plan" + (f" ({told})" if told else "")
 
 
 def control_text(entry: Entry, phase: Phase) -> str:

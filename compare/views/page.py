@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from compare.views import units
 from compare.views.figures import Picture
-from compare.views.findings import CELLS, Finding, aside, control_text, each_arm, findings, gone_in, heading
+from compare.views.findings import CELLS, Finding, asides, control_text, each_arm, findings, gone_in, heading
 from compare.views.glossary import GLOSSARY
-from compare.views.programs import Program, compared, left_aside, programs, titles
+from compare.views.programs import Program, compared, programs, titles
 from compare.views.story import Move, moves, story
 from compare.views.torus import torus
 
@@ -81,7 +81,7 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "small": [_finding(one, report, phase, shown) for one in apart.small],
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
         "heading": heading(report, phase),
-        "aside": [aside(one, instead=found["compared_cells"][one.arm]) for one in left_aside(report, phase)],
+        "asides": asides(report, phase),
         "story": story(report, phase),
         "served": [
             (asked, [(program, program.entry["served"][number]) for program in programs(report)

@@ -43,15 +43,6 @@ def compared(report: Report, phase: str) -> list[Program]:
     return [one for one in programs(report) if one.phase == phase and one.judged and cells.get(one.arm) == one.cell]
 
 
-def left_aside(report: Report, phase: str) -> list[Program]:
-    """Default programs of a phase that another cell of their arm stands in for, under the others' partitioner."""
-    cells = report["phases"][phase]["compared_cells"]
-    return [
-        one for one in programs(report)
-        if one.phase == phase and one.judged and one.default and cells.get(one.arm, one.cell) != one.cell
-    ]  # fmt: skip
-
-
 def titles(report: Report) -> dict[str, str]:
     """Arm -> the name that readers know it by."""
     return {arm: entry["title"] for arm, entry in report["arms"].items()}

@@ -163,8 +163,11 @@ def _label(station: Station, case: Mapping[str, Any]) -> str:
     every = [move for rows in station.moves.values() for move in rows]
     largest = max(every, key=lambda move: move.sum_of("step_wire_bytes"), default=None)
     loops = list(largest.first.get("loops", ())) if largest else []
-    if not loops and station.scope.startswith("layer."):
-        return "In every layer, written out" if largest else "In every layer"
+    if largest and not loops and len(largest.rows) > 1:
+        written_out = {"layer": "In every layer, written out", "pipeline": "In every tick, written out"}
+        return written_out.get(station.scope.partition(".")[0], "Several times, written out")
+    if not largest and station.scope.startswith("layer."):
+        return "In every layer"
     names = _loop_names(loops, case)
     return f"In each of {listing(names[::-1])}".replace(" and ", ", in each of ") if names else "Once a step"
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.findings import Finding, aside, control_text, each_arm, findings, heading
-from compare.views.programs import left_aside, num_devices, programs, titles
+from compare.views.findings import Finding, asides, control_text, each_arm, findings, heading
+from compare.views.programs import num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
 from compare.views.units import axes_text, bytes_text, listing, ratio_text
 
@@ -149,8 +149,8 @@ def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
         yield wrapped(f"and {amount} smaller difference{'s' * (amount > 1)}: {total} together", width=width)
     if found.alike:
         yield wrapped(_alike(found.alike, names), width=width)
-    for program in left_aside(report, phase):
-        yield wrapped(aside(program, instead=report["phases"][phase]["compared_cells"][program.arm]), width=width)
+    for line in asides(report, phase):
+        yield wrapped(line, width=width)
 
 
 def _finding(number: int, one: Finding, phase: Phase, *, names: Mapping[str, str], width: int) -> Iterator[Text]:

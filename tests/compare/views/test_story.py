@@ -40,6 +40,17 @@ def test_what_the_plan_asks_and_nothing_moves_is_told(report: Report) -> None:
     assert all(station.asked for chapter in told.chapters for station in chapter.stations)
 
 
+def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:
+    for arm in report["phases"]["prefill"]["arms"].values():
+        for cell in (arm, *arm["controls"].values()):
+            cell["collectives"] = [
+                {**one, "executions": 1, "loops": []} for one in cell["collectives"] for _ in range(one["executions"])
+            ]
+    assert [chapter.label for chapter in story(report, "prefill").chapters] == [
+        "Several times, written out", "In every layer, written out", "In every tick, written out", "Once a step",
+    ]  # fmt: skip
+
+
 def test_rows_that_differ_in_nothing_but_their_names_are_one() -> None:
     rows = [
         row(f"all-reduce.{at}", "all-reduce", "tp", "layer.mlp.down", payload_bytes=8, step_wire_bytes=12,

@@ -56,9 +56,12 @@ def test_small_and_common_differences_are_counted_not_dropped(report: Report) ->
     assert "Alike in JAX and TorchXLA: 931 MB beyond the plan (bubble 839 MB, replicated 50.3 MB, wrap 41.9 MB)" in text
 
 
-def test_a_default_program_that_is_not_compared_is_told_too(report: Report) -> None:
+def test_a_default_program_that_is_not_compared_is_told_where_it_moves_something_else(report: Report) -> None:
+    assert "under shardy" not in "\n".join(printed(report))
+    report["phases"]["prefill"]["arms"]["jax"]["collectives"][-1]["causes"] = {"layout-change": 32}
     text = " ".join(" ".join(printed(report)).split())
     assert "JAX tpu, under shardy, moves 931 MB beyond the plan (bubble 839 MB" in text
+    assert "layout-change 32 B); compared is tpu+gspmd" in text
 
 
 def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
