@@ -6,13 +6,12 @@ from functools import cached_property
 
 from compare.program import megascale
 from compare.program.forms import kind_of
-from compare.program.frames import Frame, body_of, condition_of
+from compare.program.frames import Frame
 from compare.program.instruction import Instruction
 from compare.program.layout import sources
 from compare.program.metadata import Sources
-from compare.program.origin import Node, origin
 from compare.program.recovery import nearest
-from compare.program.shapes import Array
+from compare.program.steering import Steering
 from compare.program.steps import Value, made_of
 from compare.program.text import Module
 from compare.program.walk import Site
@@ -38,6 +37,7 @@ class Flow:
         self._module, self._parts, self._caches = module, parts, caches
         self._metadata = Sources(module)
         self._entry = Frame(module.entry)
+        self._steering = Steering(self._row_of)
         self._from_parameters: dict[Value, bool] = {}
 
     def frames(self, site: Site) -> tuple[Frame, ...]:
@@ -56,7 +56,7 @@ class Flow:
                 return scope
         frame = self.frames(site)[0]
         made_from = [(frame, operand, ()) for operand in site.item.operands]
-        return nearest((frame, site.item, ()), made_from, self._metadata, wanted=wanted) or "?"
+        return nearest((frame, site.item, ()), made_from, self._metadata, back=self._made_of, wanted=wanted) or "?"
 
     def _wrapped(self, site: Site) -> Iterator[Instruction]:
         """The collective, then the fusions and calls around it, up to a loop or branch."""
@@ -72,8 +72,10 @@ class Flow:
         found = sources(starts, caches=self._caches)
         if scope is None:
             result: Value = (starts[0][0], site.item, (number,))
-            scope = nearest(result, starts[:1], self._metadata, wanted=wanted) or "?"
-        return Carried(scope, found.parameters, found.constant, self._steers(site, found.passed))
+            scope = nearest(result, starts[:1], self._metadata, back=self._made_of, wanted=wanted) or "?"
+        return Carried(
+            scope, found.parameters, found.constant, self._steering.steers(site.item, self.frames(site), found.passed)
+        )
 
     def from_parameters(self, site: Site) -> bool:
         """Whether any dataflow at all leads from an ENTRY parameter to it."""
@@ -132,66 +134,6 @@ class Flow:
         starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         makers = self._rows(sources(starts, updates=False).made_by)
         return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
-
-    def _steers(self, site: Site, passed: frozenset[Value]) -> bool:
-        """Whether an operand is the counter of a loop's condition, or becomes it in a loop around it."""
-        for frame, item, path in passed:
-            loop, outer = frame.call, frame.outer
-            if item.opcode != "parameter" or loop is None or outer is None or loop.opcode != "while":
-                continue
-            if path in self._steering(outer, loop):
-                return True
-        bodies = [frame for one in self.frames(site) for frame in one.chain if frame.in_body]
-        return any(site.item in self._becoming(body) for body in bodies)
-
-    def _becoming(self, body: Frame) -> frozenset[Instruction]:
-        """What makes the next value of the elements that a loop's condition reads."""
-        loop, outer = body.call, body.outer
-        assert loop is not None
-        assert outer is not None
-        key = (outer, loop)
-        if key not in self._makers:
-            starts: list[Value] = [(body, body.computation.root, path) for path in self._steering(outer, loop)]
-            self._makers[key] = self._rows(sources(starts, updates=False).made_by)
-        return self._makers[key]
-
-    @cached_property
-    def _makers(self) -> dict[tuple[Frame, Instruction], frozenset[Instruction]]:
-        return {}
-
-    @cached_property
-    def _elements(self) -> dict[tuple[Frame, Instruction], frozenset[tuple[int, ...]]]:
-        return {}
-
-    def _steering(self, frame: Frame, loop: Instruction) -> frozenset[tuple[int, ...]]:
-        """The integers and predicates that a loop's condition reads and its body changes."""
-        key = (frame, loop)
-        if key not in self._elements:
-            condition = frame.inside(loop, condition_of(loop))
-            body = frame.inside(loop, body_of(loop))
-            todo: list[Value] = [(condition, condition.computation.root, ())]
-            seen, found = set(todo), set()
-            while todo:
-                value = todo.pop()
-                inner, item, path = value
-                if inner is condition and item.opcode == "parameter":
-                    found.add(path)
-                    continue
-                fresh = [one for one in made_of(value) if one not in seen]
-                seen.update(fresh)
-                todo += fresh
-            self._elements[key] = frozenset(path for path in found if self._changes(body, path))
-        return self._elements[key]
-
-    def _changes(self, body: Frame, path: tuple[int, ...]) -> bool:
-        shape = body.computation.root.shape
-        if len(path) != 1 or isinstance(shape, Array):
-            return False
-        part = shape[path[0]]
-        if not isinstance(part, Array) or part.dims or part.dtype[0] not in "sup":
-            return False
-        after = origin(Node(body, body.computation.root, path))
-        return not (after.frame is body and after.item.opcode == "parameter" and after.path == path)
 
 
 def _scatters(item: Instruction) -> bool:

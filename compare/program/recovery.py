@@ -4,17 +4,19 @@ from collections.abc import Callable, Iterable
 
 from compare.program.instruction import Instruction
 from compare.program.metadata import Sources
-from compare.program.steps import Value, made_of, used_by
+from compare.program.steps import Value, used_by
 
 _Step = Callable[[Value], Iterable[Value]]
 
 
-def nearest(value: Value, made_from: Iterable[Value], sources: Sources, *, wanted: frozenset[str]) -> str | None:
+def nearest(
+    value: Value, made_from: Iterable[Value], sources: Sources, *, back: _Step, wanted: frozenset[str]
+) -> str | None:
     """The nearest scope before `value`, which is made from `made_from`, or else after it.
 
-    Scopes that are `wanted` go before all others, however far.
+    Scopes that are `wanted` go before all others, however far.  `back` is a step to what a value is made of.
     """
-    before = _search(list(made_from), made_of, sources, wanted)
+    before = _search(list(made_from), back, sources, wanted)
     if before.wanted:
         return before.wanted
     after = _search(list(used_by(value)), used_by, sources, wanted)
