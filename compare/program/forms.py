@@ -10,7 +10,7 @@ from compare.program.instruction import Instruction
 from compare.program.megascale import is_megascale
 from compare.program.walk import Site
 
-_MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|\w*(?:einsum|matmul|linear|bmm|addmm|__mm))(?:\.\d+)?$")
+_MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|\w*(?:einsum|matmul|linear|bmm|addmm|__mm))(?:\.\d+)?(?:\[.*)?$")
 """The last part of an `op_name`: JAX's `dot_general`, torch_xla's `aten__einsum`, `aten__mm` and so on."""
 _MOVES = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tuple-element"}
 
