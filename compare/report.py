@@ -1,5 +1,6 @@
 """`python -m compare.report RUN`: read, judge and draw a run folder again, with no framework installed."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         report = draw(run.report(), beside)
     if asked.json:
         print_json(report)
+        print(place / "report.html", file=sys.stderr)
     else:
         show(report, place)
     return 0 if run.whole else 1

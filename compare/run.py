@@ -1,5 +1,6 @@
 """`python -m compare.run --mesh tp4pp2`: compile both arms for one mesh, and say which bytes nobody needed."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         report = draw(run.report(), beside)
     if asked.json:
         print_json(report)
+        print(place / "report.html", file=sys.stderr)
     else:
         show(report, place)
     return 0 if run.whole else 1

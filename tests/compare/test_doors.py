@@ -1,0 +1,123 @@
+"""The command lines: what they promise, and one line for a wrong request."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def door(name, *words, cwd=ROOT, environment=None):
+    return subprocess.run(
+        [sys.executable, "-m", f"compare.{name}", *map(str, words)],
+        capture_output=True, text=True, cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"} | (environment or {}),
+    )  # fmt: skip
+
+
+def test_the_plan_is_the_published_check_table():
+    plan = json.loads(door("plan", "--mesh", "tp4pp2", "--json").stdout)
+    assert [plan["phases"][phase]["total"] for phase in ("prefill", "decode")] == [3_305_111_640, 3_227_736]
+    row = plan["phases"]["prefill"]["inherent"][0]
+    assert list(row) == ["scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes",
+                         "served_bytes", "unserved_bytes", "formula", "source"]  # fmt: skip
+    assert (row["scope"], row["kind"], row["axes"], row["served_bytes"]) == ("layer.attention.out", "all-reduce", "tp", None)
+
+
+def test_the_order_of_axes_does_not_matter():
+    assert door("plan", "--mesh", "pp2tp4", "--json").stdout == door("plan", "--mesh", "tp4pp2", "--json").stdout
+
+
+def test_the_plan_in_words_fits_100_columns():
+    done = door("plan", "--mesh", "tp4pp2")
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert "layer.attention.out" in done.stdout
+
+
+WRONG = [
+    ((), "no mesh was named; write --mesh tp4pp2"),
+    (("--mesh", "tp3x"), "cannot read mesh 'tp3x'"),
+    (("--mesh", "xp4"), "names xp; the axes are"),
+    (("--mesh", "tp8", "--model", "gpt-2"), "unknown model 'gpt-2'; known are"),
+    (("--mesh", "tp8@v9:2x4"), "unknown TPU generation 'v9'; known are"),
+    (("--mesh", "tp8@v5e:3x3"), "v5e has no slice '3x3'"),
+    (("--mesh", "tp16"), "tp16 does not divide kv_heads=8 of llama-3.1-8b; tp sizes that fit: 1, 2, 4, 8"),
+    (("--mesh", "pp3@v5e:1x1"), "mesh pp3 has 3 devices, but v5e:1x1 has 1"),
+    (("--mesh", "tp8", "--microbatches", "2"), "with pp=1 it is 1"),
+    (("--mesh", "tp8", "--phase", "training"), "choose from prefill, decode"),
+    (("--mesh", "tp8", "--batch", "many"), "--batch: invalid int value: 'many'"),
+    (("--mesh", "tp8", "--loop", "rolled"), "invalid choice: 'rolled'"),
+    (("--mesh", "nowhere.toml"), "cannot read mesh file 'nowhere.toml'"),
+    (("--mess", "tp8"), "unrecognized arguments: --mess tp8"),
+]
+
+
+@pytest.mark.parametrize("name", ["plan", "run"])
+@pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
+def test_a_wrong_request_is_one_line_and_status_2(name, words, says):
+    done = door(name, *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_model_that_does_not_fit_names_bytes_and_the_smallest_mesh(tmp_path):
+    done = door("run", "--mesh", "tp8", "--model", "llama-3.1-70b", "--out", tmp_path / "runs")
+    assert done.returncode == 2
+    assert "needs 18.0 GB on each device, but a v5e:2x4 device has 17.2 GB" in done.stderr
+    assert "the smallest mesh that fits is pp2tp8@v5e:4x4" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_arm_that_does_not_exist_is_refused():
+    done = door("run", "--mesh", "tp8", "--arm", "mlx")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unknown arm 'mlx'; choose from jax, torchxla" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["models", "meshes", "topologies"])
+def test_what_there_is_can_be_listed(what):
+    done = door("run", "--list", what)
+    assert done.returncode == 0
+    assert {"models": "llama-3.1-70b", "meshes": "tp4pp2.toml", "topologies": "v5p"}[what] in done.stdout
+
+
+@pytest.mark.parametrize("made", ["file", "read-only", "another's"])
+def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path, made):
+    out = tmp_path / "out"
+    if made == "file":
+        out.write_text("mine")
+    elif made == "read-only":
+        if os.geteuid() == 0:
+            out = Path("/proc/nowhere")  # root writes anywhere else
+        else:
+            out.mkdir(mode=0o500)
+    else:
+        place = out / "tiny-tp8-v5e-2x4-b8-s1024-m1-decode"
+        place.mkdir(parents=True)
+        (place / "thesis.txt").write_text("mine")
+    done = door("run", "--mesh", "tp8", "--model", "tiny", "--phase", "decode", "--out", out)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert str(out) in done.stderr
+
+
+def test_a_run_that_is_none_is_refused(tmp_path):
+    for place in (tmp_path / "nothing", tmp_path):
+        done = door("report", place)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "is not a run folder: case.json" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["plan", "hlo", "report"])
+def test_light_doors_import_no_framework(name):
+    code = (f"import compare.{name}, sys; "
+            "print(sorted({'jax', 'jaxlib', 'flax', 'torch', 'torch_xla', 'transformers'} & set(sys.modules)))")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"

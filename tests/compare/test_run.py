@@ -1,0 +1,190 @@
+"""The whole job on a tiny model: both arms lowered, compiled for the TPU, read, judged and drawn."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import pytest
+
+from compare.judge.inherent import inherent
+from meshes.case import Case
+
+ROOT = Path(__file__).parents[2]
+TINY = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")
+ARMS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
+
+pytestmark = pytest.mark.slow
+
+
+def run(*words, cache, out, python=(sys.executable,), path=()):
+    environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), *map(str, path)]), "WIREDIFF_CACHE": str(cache)}
+    return subprocess.run(
+        [*python, "-m", "compare.run", *words, "--out", str(out)],
+        capture_output=True, text=True, cwd=out.parent, env=os.environ | environment,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def done(scratch):
+    return run(*TINY, cache=scratch / "cache", out=scratch / "runs")
+
+
+@pytest.fixture(scope="module")
+def folder(done):
+    assert done.returncode == 0, done.stderr
+    page = Path(done.stdout.splitlines()[-1])
+    assert page.name == "report.html"
+    return page.parent
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+def programs(report):
+    for phase, found in report["phases"].items():
+        for arm, default in found["arms"].items():
+            for cell in (default, *default["controls"].values()):
+                yield phase, arm, cell
+
+
+def test_the_run_folder_holds_all_that_was_promised(folder):
+    assert {path.name for path in folder.iterdir()} == {
+        "case.json", "report.json", "report.html", "figures", "tables", *ARMS,
+    }  # fmt: skip
+    for arm, control in ARMS.items():
+        for phase in ("prefill", "decode"):
+            for cell in ("tpu", control):
+                held = {path.name for path in (folder / arm / phase / cell).iterdir()}
+                assert held >= {"program.mlirbc", "optimized.hlo.gz", "about.json"}
+
+
+def test_the_report_follows_its_schema(report):
+    schema = json.loads((ROOT / "compare/views/report.schema.json").read_text())
+    jsonschema.validate(report, schema)
+
+
+def test_bytes_are_conserved_in_every_program(report):
+    for phase, arm, cell in programs(report):
+        for row in cell["collectives"]:
+            assert row["inherent_bytes"] + row["inflated_bytes"] + row["induced_bytes"] == row["step_wire_bytes"]
+            assert sum(row["causes"].values()) == row["inflated_bytes"] + row["induced_bytes"]
+        totals = cell["totals"]
+        assert totals["wire_bytes"] == sum(row["step_wire_bytes"] for row in cell["collectives"])
+        assert totals["inherent"] == sum(row["served_bytes"] for row in cell["served"]), (phase, arm)
+        assert totals["unknown_rows"] == totals["upper_bound_rows"] == 0
+
+
+def test_the_contract_in_the_report_is_the_contract(report):
+    case = Case.from_json(json.dumps(report["case"]))
+    for phase, found in report["phases"].items():
+        rows = inherent(case.at(phases=(phase,)))
+        assert [row["step_wire_bytes"] for row in found["inherent"]] == [row.step_wire_bytes for row in rows]
+
+
+def test_extra_bytes_add_up_from_common_framework_and_partitioner(report):
+    for _, _, cell in programs(report):
+        totals = cell["totals"]
+        if totals["common"] is not None:
+            extra = totals["common"] + totals["framework_induced"] + totals["partitioner_induced"]
+            assert extra == totals["inflated"] + totals["induced"]
+
+
+def test_a_pinned_jax_program_adds_nothing_but_bubble_and_replicas(report):
+    for found in report["phases"].values():
+        jax = found["arms"]["jax"]
+        assert jax["totals"]["induced"] == jax["totals"]["unserved"] == 0
+        assert {cause for row in jax["collectives"] for cause in row["causes"]} <= {"bubble", "replicated"}
+
+
+def test_what_torchxla_adds_is_its_attention_call_and_einsum_adds_nothing(report):
+    for found in report["phases"].values():
+        torch = found["arms"]["torchxla"]
+        scopes = {row["scope"] for row in torch["collectives"] if row["induced_bytes"]}
+        assert scopes == {"layer.attention.core"}
+        assert torch["controls"]["tpu+einsum"]["totals"]["induced"] == 0
+        assert "other" not in {cause for row in torch["collectives"] for cause in row["causes"]}
+
+
+def test_both_arms_put_the_same_coordinate_on_the_same_chip(folder):
+    abouts = [json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/about.json"))]
+    assert len(abouts) == 8
+    assert len({json.dumps(about["mesh_chips"]) for about in abouts}) == 1
+
+
+def test_every_program_was_compiled_by_the_same_compiler(folder):
+    abouts = [json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/about.json"))]
+    assert len({about["versions"]["libtpu"] for about in abouts}) == 1
+    assert {about["partitioner"] for about in abouts} == {"shardy", "gspmd"}
+
+
+def test_the_tables_answer_sql(folder, report):
+    sql = f"select arm, sum(induced_bytes) from '{folder}/tables/collectives.parquet' where cell = 'tpu' group by arm"
+    found = dict(duckdb.sql(sql).fetchall())
+    asked = {arm: sum(report["phases"][phase]["arms"][arm]["totals"]["induced"] for phase in report["phases"])
+             for arm in ARMS}  # fmt: skip
+    assert found == asked
+
+
+def test_the_words_fit_100_columns_and_end_in_the_page(done, folder):
+    assert max(len(line) for line in done.stdout.splitlines()[:-1]) <= 100
+    assert done.stdout.startswith("TorchXLA moves")
+
+
+def test_a_warm_run_starts_no_worker(scratch, folder):
+    again = run(*TINY, cache=scratch / "cache", out=scratch / "runs")
+    assert again.returncode == 0
+    told = {line.split()[4] for line in again.stderr.splitlines()}
+    assert told == {"cached"}
+
+
+def bare_site(place, *, without):
+    """A folder of all installed packages but those that match."""
+    place.mkdir()
+    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not re.match(without, entry.name) and entry.suffix != ".pth":
+            (place / entry.name).symlink_to(entry)
+    return place
+
+
+def test_a_run_is_drawn_again_with_no_framework_installed(scratch, folder, report):
+    site = bare_site(scratch / "light", without=r"(jax|flax|torch|libtpu|transformers|orbax|tensor|xprof)")
+    out = scratch / "again"
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "compare.report", str(folder), "--out", str(out)],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads((out / "report.json").read_text()) == report
+    assert (out / "report.html").read_text() == (folder / "report.html").read_text()
+
+
+def test_an_arm_that_is_not_installed_costs_only_itself(scratch, folder):
+    site = bare_site(scratch / "no-torch", without=r"(torch|functorch)")
+    words = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")
+    done = run(*words, cache=scratch / "cache2", out=scratch / "half", python=(sys.executable, "-S"), path=(site,))
+    assert done.returncode == 1, done.stderr
+    found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
+    assert found["arms"]["jax"]["status"] == "ok"
+    assert found["arms"]["torchxla"]["status"] == "not-installed"
+    assert "pip install -e '.[torchxla]'" in done.stdout.replace("\n", " ")
+
+
+def test_programs_that_take_too_long_are_reported_and_nothing_hangs(scratch):
+    done = run(*TINY, "--phase", "decode", "--timeout", "0.3", cache=scratch / "cache3", out=scratch / "late")
+    assert done.returncode == 1
+    found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
+    assert {arm["status"] for arm in found["arms"].values()} == {"timeout"}
+    assert "Traceback" not in done.stderr
