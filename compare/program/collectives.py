@@ -49,9 +49,9 @@ def collectives(
 
 def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
     """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
-    items = [module.at(at) for at in lines_of(module)]
+    items = [] if axes else [module.at(at) for at in lines_of(module)]
     in_program = module.num_devices
-    largest = 0 if in_program or axes else max((_largest(item) for item in items), default=0)
+    largest = 0 if in_program else max((devices.largest_id(item) for item in items), default=0)
     mesh = Mesh.of(axes, in_program=in_program, largest_id=largest)
     if in_program is None:
         return Program(1, mesh.num_devices), mesh
@@ -60,16 +60,6 @@ def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
         slices = max((megascale.slices_named(item) for item in items), default=1)
         mesh = Mesh.of(axes, in_program=in_program * slices, largest_id=0)
     return Program(module.replica_count, module.num_partitions, slices), mesh
-
-
-def _largest(item: Instruction) -> int:
-    if item.opcode in ("send", "recv"):
-        return 0
-    everyone = Program(1, 1 << 40)
-    kind = item.opcode.removesuffix("-start")
-    if kind != "collective-permute" and item.attributes.get("replica_groups", "{}") == "{}":
-        return 0
-    return max((device for group in devices.groups_of(item, kind, everyone) for device in group), default=0)
 
 
 def _is_row(item: Instruction) -> bool:

@@ -46,6 +46,12 @@ def groups_of(item: Instruction, kind: str, program: Program) -> Groups:
     return _spread((tuple(range(ids)),), item, kind, program)
 
 
+def largest_id(item: Instruction) -> int:
+    """The largest id that its groups or pairs name; 0 where it has none."""
+    keys = [key for key in ("replica_groups", "source_target_pairs") if key in item.attributes]
+    return max((one for key in keys for row in _read(item, key) for one in row), default=0)
+
+
 def _read(item: Instruction, key: str) -> Groups:
     text = item.attribute(key)
     if text.startswith("mesh") and "device_ids" in item.attributes and "device_ids" not in text:

@@ -81,6 +81,14 @@ def test_devices_may_be_counted_by_the_header_the_axes_or_the_ids(header):
     assert len(plain.device_bytes) == 8
 
 
+def test_a_program_of_unsaid_size_is_as_large_as_its_largest_id():
+    (one,) = rows(REDUCE.replace("[2,4]<=[8], use_global_device_ids=true", "{{0}}"), axes={}, header="")
+    assert (one.wire_bytes, len(one.device_bytes)) == (0, 1)
+    shift = "r = f32[2] collective-permute(q), source_target_pairs={{0,5}}"
+    (shift,) = rows("q = f32[2] constant({1, 2})", shift, axes={}, header="")
+    assert len(shift.device_bytes) == 6
+
+
 def test_groups_outside_the_mesh_are_refused():
     with pytest.raises(HloError, match=r"^line 9: .*device 7.*4 devices"):
         rows(REDUCE, header="", axes={"tensor": 4})
