@@ -92,14 +92,15 @@ class Layout:
     ) -> Shaped[Array, "stages batch seq embed"]:
         """Each stage's state to the next stage, `taken` to the first: one collective-permute over `pp`.
 
-        Written as a pad, which sends nothing from the last stage; a roll wraps around.
+        Written as a pad and a slice, which send nothing from the last stage; a roll wraps around.  (One pad that
+        adds and removes would do the same, but XLA splits it and forgets whose it was.)
         """
-        if self.case.mesh.pp == 1:
+        stages = self.case.mesh.pp
+        if stages == 1:
             return self.place(taken[None], "stages batch seq embed")
         with jax.named_scope("pipeline.shift"):
-            moved = jax.lax.pad(state, jnp.zeros((), state.dtype), [(1, -1, 0)] + [(0, 0, 0)] * (state.ndim - 1))
-            first = jnp.arange(state.shape[0]) == 0
-            # Shardy's pad and permute forget their scope; a reader finds it again on this select.
+            moved = jnp.pad(state, [(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]
+            first = jnp.arange(stages) == 0
             moved = jnp.where(first[:, None, None, None], taken, self.place(moved, "stages batch seq embed"))
             return self.place(moved, "stages batch seq embed")
 
