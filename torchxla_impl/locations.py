@@ -26,6 +26,9 @@ def put_right(module: ir.Module, bodies: Sequence[ir.Module], *, names: Sequence
     for function in module.body.operations:
         for operation in operations(function):
             operation.location = _shortened(operation.location, known)
+            if operation.name == "func.call":
+                # XLA hands the lines of a call to all that it calls and that has lost its own: no line says more.
+                operation.location = ir.Location.unknown()
         for block in blocks(function):
             for argument in block.arguments:
                 argument.set_location(ir.Location.unknown())

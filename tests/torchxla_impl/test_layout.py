@@ -1,0 +1,68 @@
+"""The layout: names of dims in, shardings out; what it cannot place it refuses."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.torchxla_impl.workers import script
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """All of it from one process: PyTorch/XLA takes seconds to start."""
+    found: dict[str, Any] = json.loads(script("verbs.py"))
+    return found
+
+
+def test_dims_name_their_axes(told: dict[str, Any]) -> None:
+    assert told["specs"] == {
+        "batch": ["dp"],
+        "stages batch seq embed": ["pp", "dp", None, None],
+        "vocab embed": ["tp", None],
+        "": [],
+    }
+
+
+def test_shardings_are_written_as_xla_writes_them(told: dict[str, Any]) -> None:
+    """Device ids are row-major over dp, pp, tp, two of each: 4·dp + 2·pp + tp."""
+    assert told["sharding"] == {
+        "embed": "{replicated}",
+        "vocab embed": "{devices=[2,1,4]0,2,4,6,1,3,5,7 last_tile_dim_replicate}",
+        "stages batch seq ffn": "{devices=[2,2,1,2]0,1,4,5,2,3,6,7}",
+    }
+
+
+def test_more_than_five_dims_are_refused(told: dict[str, Any]) -> None:
+    assert told["rank"].endswith("names 6 dims; a tensor is sharded over at most 5")
+
+
+def test_dims_that_are_not_the_tensors_are_refused(told: dict[str, Any]) -> None:
+    assert told["dims"] == "'batch seq' names 2 dims; the tensor has 3"
+
+
+def test_another_number_of_devices_is_said(told: dict[str, Any]) -> None:
+    assert told["devices"] == "mesh dp16 needs 16 devices; here are 8"
+
+
+def test_a_shift_moves_each_stage_to_the_next_and_nothing_wraps(told: dict[str, Any]) -> None:
+    assert told["shift"] == [9.0, 1.0, 2.0, 3.0]
+
+
+def test_a_single_stage_takes_what_comes(told: dict[str, Any]) -> None:
+    assert told["shift of one"] == [9.0]
+
+
+def test_the_last_stage_chooses(told: dict[str, Any]) -> None:
+    assert told["collect"] == [[9, 10, 11], [21, 22, 23]]
+
+
+def test_the_best_score_wins_and_of_equals_the_first(told: dict[str, Any]) -> None:
+    assert told["sample"] == [1, 0]
+
+
+def test_microbatches_are_dealt_out_and_taken_back(told: dict[str, Any]) -> None:
+    assert told["dealt"] == [[0, 2, 4], [1, 3, 5]]
+    assert told["taken back"] == [0, 1, 2, 3, 4, 5]
