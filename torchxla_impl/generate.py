@@ -5,6 +5,7 @@ OUTDIR/logits.npy, f32 [9, batch, vocab], and OUTDIR/tokens.npy, s32 [9, batch]:
 steps, each of which reads the token before.  The case's phases are not looked at.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,4 +77,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    # All is written; taking torch_xla down again would cost more than a second.
+    os._exit(status)
