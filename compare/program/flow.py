@@ -10,7 +10,7 @@ from compare.program.frames import Frame
 from compare.program.instruction import Instruction
 from compare.program.layout import sources
 from compare.program.metadata import Sources
-from compare.program.recovery import nearest
+from compare.program.recovery import Recovery
 from compare.program.steering import Steering
 from compare.program.steps import Value, made_of
 from compare.program.text import Module
@@ -37,6 +37,7 @@ class Flow:
         self._module, self._parts, self._caches = module, parts, caches
         self._metadata = Sources(module)
         self._entry = Frame(module.entry)
+        self._recovery = Recovery(self._metadata, back=self._made_of)
         self._steering = Steering(self._row_of)
         self._from_parameters: dict[Value, bool] = {}
 
@@ -56,7 +57,7 @@ class Flow:
                 return scope
         frame = self.frames(site)[0]
         made_from = [(frame, operand, ()) for operand in site.item.operands]
-        return nearest((frame, site.item, ()), made_from, self._metadata, back=self._made_of, wanted=wanted) or "?"
+        return self._recovery.nearest((frame, site.item, ()), made_from, wanted=wanted) or "?"
 
     def _wrapped(self, site: Site) -> Iterator[Instruction]:
         """The collective, then the fusions and calls around it, up to a loop or branch."""
@@ -72,7 +73,7 @@ class Flow:
         found = sources(starts, caches=self._caches)
         if scope is None:
             result: Value = (starts[0][0], site.item, (number,))
-            scope = nearest(result, starts[:1], self._metadata, back=self._made_of, wanted=wanted) or "?"
+            scope = self._recovery.nearest(result, starts[:1], wanted=wanted) or "?"
         return Carried(
             scope, found.parameters, found.constant, self._steering.steers(site.item, self.frames(site), found.passed)
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
 _OPCODE = re.compile(r"(?<=\s)([a-z][a-z0-9_\-]*)\(")
 _SIGIL = re.compile(r"%([\w.\-]+)")
-_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
 
 
@@ -96,7 +96,7 @@ class Instruction:
     def op_name(self) -> str:
         """The framework's path of the operation, or nothing."""
         if self._op_name is None:
-            found = _OP_NAME.search(self.text, self._open)
+            found = OP_NAME.search(self.text, self._open)
             self._op_name = found[1] if found else ""
         return self._op_name
 

@@ -3,7 +3,7 @@
 import re
 from functools import cached_property
 
-from compare.program.instruction import Instruction
+from compare.program.instruction import OP_NAME, Instruction
 from compare.program.text import Module
 from meshes.scopes import SCOPES
 
@@ -38,8 +38,9 @@ class Sources:
 
     @cached_property
     def present(self) -> frozenset[str]:
-        """The words of the list that the text can have at all."""
-        return frozenset(scope for scope in SCOPES if scope in self._module.text)
+        """The words of the list that any `op_name` of the text has."""
+        names = set(OP_NAME.findall(self._module.text)) - self._arguments
+        return frozenset(scope for name in names if (scope := scope_in(name)))
 
     def scope(self, item: Instruction) -> str | None:
         """Its own scope.  The bare name of an argument, which a parameter and its copies bear, is no scope."""

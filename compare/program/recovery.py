@@ -9,56 +9,71 @@ from compare.program.steps import Value, used_by
 _Step = Callable[[Value], Iterable[Value]]
 
 
-def nearest(
-    value: Value, made_from: Iterable[Value], sources: Sources, *, back: _Step, wanted: frozenset[str]
-) -> str | None:
-    """The nearest scope before `value`, which is made from `made_from`, or else after it.
+class Recovery:
+    """Finds scopes again, in one module.
 
-    Scopes that are `wanted` go before all others, however far.  `back` is a step to what a value is made of.
+    Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
+
+    back: a step to what a value is made of.
     """
-    before = _search(list(made_from), back, sources, wanted)
-    if before.wanted:
-        return before.wanted
-    after = _search(list(used_by(value)), used_by, sources, wanted)
-    return after.wanted or before.any or after.any
 
+    def __init__(self, sources: Sources, *, back: _Step):
+        self._sources = sources
+        self._back = _remembered(back)
+        self._on = _remembered(used_by)
+        self._barren: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
 
-class _Found:
-    """The first scope of the wanted ones, and the first of all."""
+    def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:
+        """The nearest scope before `value`, which is made from `made_from`, or else after it.
 
-    __slots__ = ("any", "wanted")
-
-    def __init__(self) -> None:
-        self.any: str | None = None
-        self.wanted: str | None = None
-
-
-def _search(level: list[Value], step: _Step, sources: Sources, wanted: frozenset[str]) -> _Found:
-    """Level by level; on one level in text order."""
-    found = _Found()
-    wanted = wanted & sources.present
-    seen = set(level)
-    while level:
-        for item in sorted({item for value in level for item in _tells(value)}, key=lambda item: item.index):
-            scope = sources.scope(item)
-            if scope is None:
+        Scopes that are `wanted` go before all others, however far.
+        """
+        made_from, present = list(made_from), self._sources.present
+        for asked in (wanted & present, present):
+            if not asked:
                 continue
-            found.any = found.any or scope
-            if not wanted or scope in wanted:
-                found.wanted = scope
+            found = self._search(made_from, self._back, asked) or self._search(self._on(value), self._on, asked)
+            if found:
                 return found
-        following = dict.fromkeys(one for value in level for one in step(value) if one not in seen)
-        seen.update(following)
-        level = list(following)
-    return found
+        return None
+
+    def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
+        """Level by level; on one level in text order."""
+        barren = self._barren.setdefault((step, asked), set())
+        level = [value for value in begin if value not in barren]
+        seen = set(level)
+        while level:
+            tell = {item for value in level if (item := _tells(value)) and self._sources.scope(item) in asked}
+            if tell:
+                return self._sources.scope(min(tell, key=lambda item: item.index))
+            following: list[Value] = []
+            for value in level:
+                for one in step(value):
+                    if one not in seen and one not in barren:
+                        seen.add(one)
+                        following.append(one)
+            level = following
+        barren |= seen
+        return None
 
 
-def _tells(value: Value) -> Iterable[Instruction]:
+def _remembered(step: _Step) -> _Step:
+    known: dict[Value, tuple[Value, ...]] = {}
+
+    def remembered(value: Value) -> tuple[Value, ...]:
+        if value not in known:
+            known[value] = tuple(step(value))
+        return known[value]
+
+    return remembered
+
+
+def _tells(value: Value) -> Instruction | None:
     """The instruction whose scope counts for a value.
 
     A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.
     """
     _, item, path = value
     if item.opcode == "fusion" and (path or item.called[0].root.opcode in ("tuple", "parameter")):
-        return ()
-    return (item,)
+        return None
+    return item
