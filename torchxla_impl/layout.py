@@ -98,13 +98,14 @@ class Layout:
     ) -> Float[Tensor, "stages batch seq embed"]:
         """Each stage's state to the next stage, `taken` to the first: one collective-permute over `pp`.
 
-        Written as a pad, which sends nothing from the last stage; `torch.roll` wraps around.
+        Written as a pad and a slice, which send nothing from the last stage; `torch.roll` wraps around.
         """
-        if self.case.mesh.pp == 1:
+        stages = self.case.mesh.pp
+        if stages == 1:
             return self.place(taken[None], "stages batch seq embed")
         with xp.Trace("pipeline.shift"):
-            moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, -1))
-            first = torch.arange(state.shape[0], device=state.device) == 0
+            moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages]
+            first = torch.arange(stages, device=state.device) == 0
             moved = torch.where(first[:, None, None, None], taken, self.place(moved, "stages batch seq embed"))
             return self.place(moved, "stages batch seq embed")
 

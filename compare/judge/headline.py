@@ -95,7 +95,7 @@ def _compared(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _ratios(report: Report, arm: str, *, cell: str | None = None, noun: str = "") -> str:
     """`1.9 × in prefill and 177 × in decode`, of the compared programs or of one cell; `noun` behind the first."""
-    told = []
+    told: list[str] = []
     for phase, entry in report["phases"].items():
         lines = entry["headline"] if cell else _compared(entry)
         line = next((one for one in lines if one["arm"] == arm and cell in (None, one["cell"])), None)

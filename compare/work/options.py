@@ -78,7 +78,7 @@ def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | N
         status = door(argv)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, and that is no error of ours
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         status = 0
     except (ValueError, OSError) as error:
         print(f"error: {_line(error)}", file=sys.stderr)

@@ -25,7 +25,12 @@ def test_the_plan_is_the_published_check_table():
     row = plan["phases"]["prefill"]["inherent"][0]
     assert list(row) == ["scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes",
                          "served_bytes", "unserved_bytes", "formula", "source"]  # fmt: skip
-    assert (row["scope"], row["kind"], row["axes"], row["served_bytes"]) == ("layer.attention.out", "all-reduce", "tp", None)
+    assert (row["scope"], row["kind"], row["axes"], row["served_bytes"]) == (
+        "layer.attention.out",
+        "all-reduce",
+        "tp",
+        None,
+    )
 
 
 def test_the_order_of_axes_does_not_matter():
@@ -117,7 +122,7 @@ def test_a_run_that_is_none_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["plan", "hlo", "report"])
 def test_light_doors_import_no_framework(name):
-    code = (f"import compare.{name}, sys; "
-            "print(sorted({'jax', 'jaxlib', 'flax', 'torch', 'torch_xla', 'transformers'} & set(sys.modules)))")  # fmt: skip
+    heavy = "{'jax', 'jaxlib', 'flax', 'torch', 'torch_xla', 'transformers'}"
+    code = f"import compare.{name}, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
