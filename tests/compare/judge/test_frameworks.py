@@ -1,0 +1,108 @@
+"""What is common and what is one framework's, worked out by hand; and the sentence that tells it."""
+
+from compare.judge.differences import differences
+from compare.judge.frameworks import Cell, Split, common_bytes, compared, splits
+from compare.judge.headline import headline, verdict_sentence
+
+
+def row(scope, *, inflated=0, induced=0, axes="tp", kind="all-gather", cause="bubble", executions=1, line=None):
+    causes = {cause: inflated + induced} if inflated + induced else {}
+    return {
+        "scope": scope, "axes": axes, "kind": kind, "inflated_bytes": inflated, "induced_bytes": induced,
+        "causes": causes, "executions": executions, "source_line": line, "name": f"{kind}.{scope}", "serves": [],
+    }  # fmt: skip
+
+
+SHARDY = [row("embed", inflated=10), row("pipeline.shift", axes="pp", inflated=7)]
+GSPMD = [row("embed", inflated=10), row("norm", induced=3, cause="activation-gather")]
+TORCH = [row("embed", inflated=6), row("norm", induced=5, cause="activation-gather"),
+         row("layer.attention.core", induced=100, cause="activation-gather", executions=6)]  # fmt: skip
+ARMS = {
+    "jax": [Cell("tpu", "shardy", SHARDY), Cell("tpu+gspmd", "gspmd", GSPMD)],
+    "torchxla": [Cell("tpu", "gspmd", TORCH), Cell("tpu+einsum", "gspmd", [])],
+}
+
+
+def test_arms_are_compared_under_the_same_partitioner():
+    assert {arm: cell.name for arm, cell in compared(ARMS).items()} == {"jax": "tpu+gspmd", "torchxla": "tpu"}
+
+
+def test_what_every_arm_adds_at_a_place_is_common():
+    assert common_bytes(compared(ARMS)) == {("embed", "tp"): 6, ("norm", "tp"): 3}
+
+
+def test_the_extra_bytes_of_an_arm_split_into_common_framework_and_partitioner():
+    assert splits(ARMS) == {
+        # 13 under GSPMD, of them 9 common; its own partitioner's program has 17: 4 more
+        "jax": Split(cell="tpu+gspmd", common=9, framework_induced=4, partitioner_induced=4),
+        "torchxla": Split(cell="tpu", common=9, framework_induced=102, partitioner_induced=0),
+    }
+
+
+def test_defaults_that_agree_on_the_partitioner_are_compared_themselves():
+    arms = {"jax": [Cell("tpu", "gspmd", [])], "torchxla": [Cell("tpu", "gspmd", TORCH)]}
+    assert {arm: cell.name for arm, cell in compared(arms).items()} == {"jax": "tpu", "torchxla": "tpu"}
+
+
+def test_one_arm_or_no_partitioner_in_common_is_no_comparison():
+    assert splits({"jax": ARMS["jax"]}) == {}
+    assert splits({"jax": [Cell("tpu", "shardy", SHARDY)], "torchxla": [Cell("tpu", "gspmd", TORCH)]}) == {}
+    assert splits({"jax": ARMS["jax"], "torchxla": []}) == {}
+
+
+def test_differences_come_by_excess_and_say_what_a_control_leaves():
+    found = differences({"jax": GSPMD, "torchxla": TORCH}, controls={"torchxla": {"tpu+einsum": TORCH[:2]}})
+    assert [(entry["arm"], entry["scope"], entry["bytes"], entry["excess_bytes"]) for entry in found] == [
+        ("torchxla", "layer.attention.core", 100, 100),
+        ("jax", "embed", 10, 4),
+        ("torchxla", "norm", 5, 2),
+        ("jax", "norm", 3, -2),
+        ("torchxla", "embed", 6, -4),
+    ]
+    assert found[0]["controls"] == {"tpu+einsum": 0}
+    assert found[2]["controls"] == {"tpu+einsum": 5}
+    assert found[0]["others"] == {"jax": 0}
+
+
+def cell(name, rows, *, partitioner, wire, unknown=0, upper=0):
+    totals = {"wire_bytes": wire, "inherent": 100, "inflated": 0, "induced": 0, "common": 9, "framework_induced": 0,
+              "missing": 0, "unknown_rows": unknown, "upper_bound_rows": upper}  # fmt: skip
+    return {"cell": name, "partitioner": partitioner, "status": "ok", "error": None, "totals": totals,
+            "collectives": rows, "controls": {}}  # fmt: skip
+
+
+def report(*, wire=210, framework=110, unknown=0, upper=0):
+    torch = cell("tpu", TORCH, partitioner="gspmd", wire=wire, unknown=unknown, upper=upper)
+    torch["totals"]["framework_induced"] = framework
+    torch["controls"] = {"tpu+einsum": cell("tpu+einsum", [], partitioner="gspmd", wire=110)}
+    phase = {
+        "inherent_total": 100,
+        "compared_cells": {"jax": "tpu", "torchxla": "tpu"},
+        "arms": {"jax": cell("tpu", GSPMD, partitioner="gspmd", wire=113), "torchxla": torch},
+        "differences": differences({"jax": GSPMD, "torchxla": TORCH}, controls={"torchxla": {"tpu+einsum": []}}),
+    }
+    titles = {"jax": "JAX", "torchxla": "TorchXLA"}
+    phase["headline"] = headline(phase, titles=titles)
+    return {
+        "case": {"mesh": {"axes": {"pp": 1}}, "model": {"layers": 2}, "microbatches": 1},
+        "arms": {arm: {"title": title, "error": None, "status": "ok"} for arm, title in titles.items()},
+        "phases": {"decode": phase},
+    }
+
+
+def test_the_sentence_tells_ratio_place_and_what_removes_it():
+    assert verdict_sentence(report()) == (
+        "TorchXLA moves 2.1 × what the plan needs in decode (JAX: 1.1 × in decode); 100 % of the excess is one thing: "
+        "its attention call gathers 3 tensors over tp in every layer; written as einsum it moves 1.1 × in decode."
+    )
+
+
+def test_rows_that_cannot_be_counted_qualify_the_sentence():
+    assert "TorchXLA moves at least 2.1 ×" in verdict_sentence(report(unknown=1))
+    assert "TorchXLA moves at most 2.1 ×" in verdict_sentence(report(upper=1))
+
+
+def test_arms_that_agree_are_told_so():
+    assert verdict_sentence(report(framework=0, wire=113)).startswith(
+        "No framework adds bytes that the other does not: of what the plan needs, JAX 1.1 × in decode, TorchXLA 1.1 ×"
+    )
