@@ -40,7 +40,8 @@ def causal_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""]) -
     """PyTorch's own attention over the positions up to each query's, which begin at 0.
 
     The call of Hugging Face transformers' Llama (5.x, `integrations/sdpa_attention.py`: no mask, `enable_gqa`).  It
-    becomes a `bmm` that merges batch and heads: an all-gather over `tp` of q, k and v.
+    becomes a `bmm` that merges batch and heads: an all-gather over `tp` of q, k and v each, where a device has more
+    than one sequence.
     """
     q, k, v = (each.transpose(2, 3) for each in (q, k, v))
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(2, 3)
@@ -50,7 +51,7 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""]) -
     """PyTorch's own attention over the part of a cache that is filled.
 
     The call of Hugging Face transformers' Llama (as above: with a mask and one query, the heads of a group take the
-    place of the queries).
+    place of the queries).  As above, too: an all-gather over `tp` of q, and of all keys and values in the cache.
     """
     mask = up_to(position, q=q, k=k)
     q, k, v = (each.transpose(2, 3) for each in (q, k, v))
