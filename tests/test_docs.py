@@ -1,6 +1,7 @@
 """What the docs say of the code is what the code says."""
 
 import gzip
+import os
 import re
 import subprocess
 import sys
@@ -61,3 +62,28 @@ def test_no_file_names_a_path_of_a_machine_or_a_registry():
             if path.suffix == ".gz":
                 data = gzip.decompress(data)
             assert not words.search(data), (name, words.search(data))
+
+
+def test_the_example_in_the_readme_is_what_the_command_prints(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(tmp_path / "run")],
+        capture_output=True, text=True, cwd=ROOT, check=True, env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
+    )  # fmt: skip
+    printed = done.stdout.rpartition("\n\n")[0]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert between(readme, "example") == f"```\n{printed}\n```\n"
+
+
+def test_the_example_run_is_drawn_as_this_version_draws_it(tmp_path):
+    out = tmp_path / "run"
+    subprocess.run([sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(out)], cwd=ROOT, check=True,
+                   capture_output=True)  # fmt: skip
+    for name in ("report.json", "case.json"):
+        assert (out / name).read_bytes() == (ROOT / "docs/example-run" / name).read_bytes(), f"redraw {name}"
+    page, shipped = ((folder / "report.html").read_text() for folder in (out, ROOT / "docs/example-run"))
+    assert without_figures(page) == without_figures(shipped), "redraw report.html"
+
+
+def without_figures(page):
+    """The page without its pictures, whose bytes depend on fonts and versions."""
+    return re.sub(r'src="data:image/[^"]*"', "", page)

@@ -45,10 +45,14 @@ class Flow:
         """Its activations; what nothing calls is looked at alone."""
         return site.frames or (Frame(site.item.computation),)
 
-    def source_line(self, site: Site) -> str | None:
-        """Its own, or that of the fusions and calls that only wrap it."""
+    def source_line(self, site: Site, *, scope: str) -> str | None:
+        """Its own, or that of the fusions and calls that only wrap it, or the nearest one of the same scope."""
         lines = (self._metadata.source_line(item) for item in self._wrapped(site))
-        return next((line for line in lines if line is not None), None)
+        if line := next((line for line in lines if line is not None), None):
+            return line
+        frame = self.frames(site)[0]
+        made_from = [(frame, operand, ()) for operand in site.item.operands]
+        return self._recovery.line((frame, site.item, ()), made_from, scope=scope)
 
     def scope(self, site: Site, wanted: frozenset[str]) -> str:
         """Its own, or that of what wraps it, or the nearest one."""

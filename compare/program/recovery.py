@@ -9,6 +9,10 @@ from compare.program.steps import Value, used_by
 _Step = Callable[[Value], Iterable[Value]]
 
 
+NEAR = 100
+"""How many values are looked at for a line of source: further away it is another call's."""
+
+
 class Recovery:
     """Finds scopes again, in one module.
 
@@ -35,6 +39,24 @@ class Recovery:
             found = self._search(made_from, self._back, asked) or self._search(self._on(value), self._on, asked)
             if found:
                 return found
+        return None
+
+    def line(self, value: Value, made_from: Iterable[Value], *, scope: str) -> str | None:
+        """The line of source of the nearest instruction of the same scope: the compiler merges some away.
+
+        Producers before consumers, and none that is further than `NEAR` values.
+        """
+        return self._line(made_from, self._back, scope) or self._line(self._on(value), self._on, scope)
+
+    def _line(self, begin: Iterable[Value], step: _Step, scope: str) -> str | None:
+        level = list(begin)
+        seen = set(level)
+        while level and len(seen) < NEAR:
+            for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
+                if self._sources.scope(item) == scope and (line := self._sources.source_line(item)):
+                    return line
+            level = [one for value in level for one in step(value) if one not in seen]
+            seen.update(level)
         return None
 
     def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
