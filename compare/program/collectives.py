@@ -30,7 +30,7 @@ def collectives(
     """The rows, in the order in which ENTRY's schedule reaches each start; what nothing calls comes last, never run.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
-    scopes_of: for an axes string the scopes that the contract has a row for, of which a lost scope must be one.
+    scopes_of: for an axes string the scopes that the contract has a row for, of which a permute's lost scope is one.
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
     HloError: names the first line that can't be placed.
     """
@@ -108,7 +108,7 @@ def _row(
     step = total_bytes(sent, site.device_executions) if known else None
     once = total_bytes(sent, (1,) * program.num_devices)
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
-    wanted = scopes_of.get(axes, frozenset())
+    wanted = scopes_of.get(axes, frozenset()) if kind == "collective-permute" else frozenset()
     scope = flow.scope(site, wanted)
     return Collective(
         name=item.name,

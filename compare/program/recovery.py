@@ -30,7 +30,7 @@ class Recovery:
     def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:
         """The nearest scope before `value`, which is made from `made_from`, or else after it.
 
-        Scopes that are `wanted` go before all others, however far.
+        Scopes that are `wanted` go before all others, however far: the contract's, for a permute.
         """
         made_from, present = list(made_from), self._sources.present
         for asked in (wanted & present, present):

@@ -1,4 +1,4 @@
-"""A lost scope, found again: producers before consumers, near before far, what the contract names before the rest."""
+"""A lost scope, found again: producers before consumers, near before far; of permutes, first what the contract names."""
 
 from compare.program.collectives import collectives
 from compare.program.text import read
@@ -12,11 +12,14 @@ def named(scope):
     return f', metadata={{op_name="jit(f)/{scope}/neg"}}'
 
 
-def scope(*lines, computations="", wanted=(), name="lost"):
+def rows(*lines, computations="", wanted=()):
     body = "\n  ".join(("w = f32[8]{0} parameter(0)", *lines[:-1], "ROOT " + lines[-1]))
     module = read(f"HloModule m, num_partitions=4\n{ADD}{computations}ENTRY main {{\n  {body}\n}}\n")
-    rows = collectives(module, {"tp": 4}, scopes_of={"tp": frozenset(wanted)} if wanted else {})
-    return next(row.scope for row in rows if row.name == name)
+    return collectives(module, {"tp": 4}, scopes_of={"tp": frozenset(wanted)} if wanted else {})
+
+
+def scope(*lines, name="lost", **more):
+    return next(row.scope for row in rows(*lines, **more) if row.name == name)
 
 
 def test_the_producers_come_first_even_when_a_consumer_is_nearer():
@@ -50,8 +53,9 @@ def test_its_own_scope_is_never_given_up():
     assert scope(*lines, wanted=["norm"]) == "sample"
 
 
-def test_a_scope_that_the_contract_names_goes_before_a_nearer_one():
-    lines = ("a = f32[8]{0} negate(w)" + named("pipeline.shift"), "d = f32[8]{0} negate(a)" + named("norm"), LOST)
+def test_of_a_permute_a_scope_that_the_contract_names_goes_before_a_nearer_one():
+    permute = "lost = f32[8]{0} collective-permute(d), channel_id=1, source_target_pairs={{0,1},{1,2},{2,3}}"
+    lines = ("a = f32[8]{0} negate(w)" + named("pipeline.shift"), "d = f32[8]{0} negate(a)" + named("norm"), permute)
     assert scope(*lines) == "norm"
     assert scope(*lines, wanted=["pipeline.shift", "pipeline.collect"]) == "pipeline.shift"
     assert (
@@ -59,6 +63,24 @@ def test_a_scope_that_the_contract_names_goes_before_a_nearer_one():
         == "pipeline.collect"
     )
     assert scope(*lines, wanted=["head"]) == "norm"  # it is nowhere: then the nearest
+
+
+def test_any_other_kind_is_not_pulled_to_the_scopes_of_the_contract():
+    lines = ("a = f32[8]{0} negate(w)" + named("layer.mlp.down"), "d = f32[8]{0} negate(a)" + named("norm"))
+    gather = "lost = f32[32]{0} all-gather(d), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
+    for lost in (LOST, gather):
+        assert scope(*lines, lost, wanted=["layer.mlp.down"]) == "norm"
+
+
+def test_an_operand_of_a_combined_gather_is_not_pulled_to_them_either():
+    lines = (
+        "a = f32[8]{0} negate(w)" + named("layer.mlp.down"),
+        "d = f32[8]{0} negate(a)" + named("layer.attention.core"),
+        "e = f32[8]{0} negate(d)",
+        "lost = (f32[32]{0}, f32[32]{0}) all-gather(d, e), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}",
+    )
+    (row,) = rows(*lines, wanted=["layer.mlp.down"])
+    assert [operand.scope for operand in row.operands] == ["layer.attention.core"] * 2
 
 
 def test_what_wraps_a_collective_tells_before_what_feeds_it():
