@@ -7,7 +7,7 @@ from compare.program.instruction import OP_NAME, Instruction
 from compare.program.text import Module
 from meshes.scopes import SCOPES
 
-_SCOPE = re.compile(rf"(?:^|[/(])({'|'.join(map(re.escape, SCOPES))})(?:\.\d+)?(?=$|[/)])")
+_SCOPE = re.compile(rf"(?:^|[/(;])({'|'.join(map(re.escape, SCOPES))})(?:\.\d+)?(?=$|[/);])")
 _FRAME_ID = re.compile(r"stack_frame_id=(\d+)")
 _FILE = re.compile(r'source_file="((?:[^"\\]|\\.)*)"')
 _LINE = re.compile(r"source_line=(\d+)")
@@ -22,7 +22,10 @@ _FIELD = re.compile(r"(\w+)=(\d+)")
 
 
 def scope_in(op_name: str) -> str | None:
-    """The last word of the closed list in an `op_name`, as a whole part of the path, also inside brackets."""
+    """The last word of the closed list in an `op_name`, as a whole part of a path, also inside brackets.
+
+    Where XLA merges instructions it joins their paths with `;`.
+    """
     found = _SCOPE.findall(op_name)
     return found[-1] if found else None
 

@@ -16,6 +16,9 @@ from compare.program.text import read
         ("layer_0.1/layer.mlp.down.2/aten__einsum", "layer.mlp.down"),  # torch_xla numbers its scopes
         ("layer.moe.route.17", "layer.moe.route"),
         ("jit(f)/head/dot_general", "head"),
+        ("layer.attention.core.27/aten__view;layer.attention.out.28/aten__einsum", "layer.attention.out"),
+        ("aten__view;layer.attention.out.28/aten__einsum", "layer.attention.out"),
+        ("layer.mlp.up.2;aten__view", "layer.mlp.up"),
         ("jit(f)/overhead/add", None),
         ("jit(f)/norm_3/add", None),
         ("jit(f)/layer.mlp/add", None),

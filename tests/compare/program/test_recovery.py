@@ -1,4 +1,4 @@
-"""A lost scope, found again: producers before consumers, near before far; of permutes, first what the contract names."""
+"""A lost scope, found again: producers before consumers, near before far; for permutes the contract has a say."""
 
 from compare.program.collectives import collectives
 from compare.program.text import read
