@@ -37,7 +37,7 @@ class Flow:
         self._module, self._parts, self._caches = module, parts, caches
         self._metadata = Sources(module)
         self._entry = Frame(module.entry)
-        self._recovery = Recovery(self._metadata, back=self._made_of)
+        self._recovery = Recovery(self._metadata, back=self._made_of, is_own=self._is_own)
         self._steering = Steering(self._row_of)
         self._from_parameters: dict[Value, bool] = {}
 
@@ -108,6 +108,10 @@ class Flow:
                     todo.append(before)
         known.update(dict.fromkeys(came_from, False))
         return False
+
+    def _is_own(self, value: Value) -> bool:
+        """Whether it depends on an argument of the program; in what nothing calls, whatever it depends on."""
+        return not value[0].chain[0].computation.is_entry or self._reached(value)
 
     def _made_of(self, value: Value) -> list[Value]:
         """A receive makes of its send's operand what arrives."""

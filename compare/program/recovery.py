@@ -19,10 +19,13 @@ class Recovery:
     Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
 
     back: a step to what a value is made of.
+    is_own: whether a value depends on an argument of the program.  What does not (the device's number, zeros, iotas)
+    is shared by the whole program, and tells nothing of who asked.
     """
 
-    def __init__(self, sources: Sources, *, back: _Step):
+    def __init__(self, sources: Sources, *, back: _Step, is_own: Callable[[Value], bool]):
         self._sources = sources
+        self._is_own = is_own
         self._back = _remembered(back)
         self._on = _remembered(used_by)
         self._barren: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
@@ -65,9 +68,10 @@ class Recovery:
         level = [value for value in begin if value not in barren]
         seen = set(level)
         while level:
-            tell = {item for value in level if (item := _tells(value)) and self._sources.scope(item) in asked}
-            if tell:
-                return self._sources.scope(min(tell, key=lambda item: item.index))
+            tell = [value for value in level if (item := _tells(value)) and self._sources.scope(item) in asked]
+            for value in sorted(tell, key=lambda value: value[1].index):
+                if step is self._on or self._is_own(value):
+                    return self._sources.scope(value[1])
             following: list[Value] = []
             for value in level:
                 for one in step(value):

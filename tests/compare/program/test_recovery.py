@@ -43,6 +43,49 @@ def test_among_equals_the_first_in_the_text():
     assert scope(other, one, "d = f32[8]{0} add(a, b)", LOST) == "embed"
 
 
+def test_what_depends_on_no_argument_is_shared_and_tells_nothing():
+    shared = (
+        "zeros = f32[8]{0} constant({0,0,0,0,0,0,0,0})" + named("embed"),
+        "place = u32[] partition-id()" + named("embed"),
+        "at = s32[] convert(place)" + named("norm"),
+        "one = f32[1]{0} slice(w), slice={[0:1]}",
+        "d = f32[8]{0} dynamic-update-slice(zeros, one, at)",
+        LOST,
+    )
+    assert scope(*shared, "r = f32[8]{0} negate(lost)" + named("sample")) == "sample"
+    assert scope(*shared) == "?"
+    mine = (*shared[:3], "one = f32[1]{0} slice(w), slice={[0:1]}" + named("head"), *shared[4:])
+    assert scope(*mine, "r = f32[8]{0} negate(lost)" + named("sample")) == "head"
+
+
+def test_a_loop_counter_tells_nothing_and_what_it_carries_of_an_argument_does():
+    carried = "c = (s32[], f32[8]) parameter(0)\n  i = s32[] get-tuple-element(c), index=0"
+    carried += "\n  h = f32[8]{0} get-tuple-element(c), index=1"
+    text = f"""body {{
+  {carried}
+  one = s32[] constant(1)
+  n = s32[] add(i, one){named("embed")}
+  m = f32[8]{{0}} negate(h){named("norm")}
+  ROOT out = (s32[], f32[8]) tuple(n, m)
+}}
+condition {{
+  {carried}
+  end = s32[] constant(3)
+  ROOT go = pred[] compare(i, end), direction=LT
+}}
+"""
+    lines = (
+        "z = s32[] constant(0)",
+        "first = (s32[], f32[8]) tuple(z, w)",
+        "loop = (s32[], f32[8]) while(first), condition=condition, body=body",
+        "k = s32[] get-tuple-element(loop), index=0",
+        "v = f32[8]{0} get-tuple-element(loop), index=1",
+        "d = f32[8]{0} dynamic-slice(v, k), dynamic_slice_sizes={8}",
+        LOST,
+    )
+    assert scope(*lines, computations=text) == "norm"
+
+
 def test_nothing_anywhere_is_a_question_mark():
     assert scope("d = f32[8]{0} copy(w)", LOST) == "?"
 
