@@ -55,8 +55,10 @@ def common_bytes(cells: Mapping[str, Cell]) -> dict[Key, int]:
 
 
 def splits(arms: Mapping[str, Sequence[Cell]]) -> dict[str, Split]:
-    """For each arm how its extra bytes split; empty where arms cannot be compared."""
+    """For each arm how its extra bytes split; empty where arms cannot be compared, or rows of one cannot be counted."""
     cells = compared(arms)
+    if any(row["executions"] is None for cell in cells.values() for row in cell.rows):
+        return {}
     common = sum(common_bytes(cells).values())
     found = {}
     for arm, cell in cells.items():

@@ -69,23 +69,23 @@ def _qualifier(totals: Mapping[str, Any]) -> str:
 
 def verdict_sentence(report: Report) -> str:
     """The finding in one sentence; which arm failed where nothing can be compared."""
-    worst = max(_candidates(report["phases"]), key=lambda found: found[0], default=None)
+    worst = max(_candidates(report["phases"]), default=None)
     if worst is None or worst[0] == 0:
         return _no_difference(report)
-    _, phase, arm = worst
+    arm = worst[1]
     titles = {name: entry["title"] for name, entry in report["arms"].items()}
     told = {name: _ratios(report, name) for name in titles if name != arm}
     others = "".join(f" ({titles[name]}: {text})" for name, text in told.items() if text)
     own = f"{titles[arm]} moves {_ratios(report, arm, noun=' what the plan needs')}"
-    return f"{own}{others}; {_main_reason(report, report['phases'][phase], arm)}."
+    return f"{own}{others}; {_main_reason(report, arm)}."
 
 
-def _candidates(phases: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
-    """(framework-induced bytes, phase, arm) of every compared program."""
-    for phase, entry in phases.items():
+def _candidates(phases: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """(framework-induced bytes, arm) of every compared program."""
+    for entry in phases.values():
         for line in _compared(entry):
             if line["framework_induced"] is not None:
-                yield line["framework_induced"], phase, line["arm"]
+                yield line["framework_induced"], line["arm"]
 
 
 def _compared(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -104,6 +104,7 @@ def _ratios(report: Report, arm: str, *, cell: str | None = None, noun: str = ""
         line = next((one for one in lines if one["arm"] == arm and cell in (None, one["cell"])), None)
         if line and line["wire_bytes"] is not None:
             told[phase] = _times(line)
+            noun = noun if line["ratio"] is not None else ""
     if len(told) > 1 and len(set(told.values())) == 1:
         return f"{next(iter(told.values()))}{noun} in both"
     return " and ".join(f"{times}{'' if at else noun} in {phase}" for at, (phase, times) in enumerate(told.items()))
@@ -112,17 +113,26 @@ def _ratios(report: Report, arm: str, *, cell: str | None = None, noun: str = ""
 def _times(line: Mapping[str, Any]) -> str:
     qualifier = f"{line['qualifier']} " if line["qualifier"] else ""
     if line["ratio"] is None:
-        return f"{qualifier}{line['wire_bytes'] / 1e6:.3g} MB"
-    return f"{qualifier}{line['ratio']:.{1 if line['ratio'] < 99.5 else 0}f} ×"
+        return f"{qualifier}{line['wire_bytes'] / 1e6:.3g} MB where the plan needs nothing"
+    return f"{qualifier}{_three_digits(line['ratio'])} ×"
 
 
-def _main_reason(report: Report, entry: Mapping[str, Any], arm: str) -> str:
-    """The one thing behind most of the excess: what one control removes, else the largest place and cause."""
-    own_groups = [group for group in entry["differences"] if group["arm"] == arm and group["excess_bytes"] > 0]
-    excess = _sum(own_groups)
-    cell, gone = max(_removed(own_groups).items(), key=lambda found: _sum(found[1]), default=(None, []))
-    groups = gone if _sum(gone) > excess / 2 else _same_place(own_groups)
-    reason = f"{100 * _sum(groups) / excess:.0f} % of the excess is one thing: {_what(groups, report['case'])}"
+def _three_digits(ratio: float) -> str:
+    """As the tables have it: `1.95`, `12.4`, `177`."""
+    return f"{ratio:.{2 if ratio < 9.995 else 1 if ratio < 99.95 else 0}f}"
+
+
+def _main_reason(report: Report, arm: str) -> str:
+    """The one thing behind most of what an arm moves beyond the plan, over all phases.
+
+    What one control removes, if that is most of it; else the largest place.
+    """
+    own = [group for entry in report["phases"].values() for group in entry["differences"] if group["arm"] == arm]
+    beyond = sum(group["bytes"] for group in own)
+    own = [group for group in own if group["excess_bytes"] > 0]
+    cell, gone = max(_removed(own).items(), key=lambda found: _sum(found[1]), default=(None, []))
+    groups = gone if _sum(gone) > _sum(own) / 2 else _same_place(own)
+    reason = f"{100 * _sum(groups) / beyond:.0f} % of the excess is one thing: {_what(groups, report)}"
     if groups is gone and cell and (left := _ratios(report, arm, cell=cell)):
         reason += f"; {_CONTROLS.get(cell, cell)} it moves {left}"
     return reason
@@ -149,15 +159,20 @@ def _sum(groups: Sequence[Mapping[str, Any]]) -> int:
     return sum(group["excess_bytes"] for group in groups)
 
 
-def _what(groups: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> str:
+def _what(groups: Sequence[Mapping[str, Any]], report: Report) -> str:
     """`its attention call gathers 3 tensors over tp in every layer`."""
     largest = max(groups, key=lambda group: group["excess_bytes"])
-    like = [g for g in groups if g["scope"] == largest["scope"] and g["kind"] == largest["kind"]]
     place = _PLACES.get(largest["scope"], "a part of no known scope")
+    verb = _VERBS.get(largest["kind"], "moves")
     if not largest["scope"].startswith("layer."):
-        return f"{place} {_VERBS.get(largest['kind'], 'moves')} data over {largest['axes']} ({largest['sentence']})"
-    things = _count(sum(g["executions"] for g in like), case)
-    return f"{place} {_VERBS.get(largest['kind'], 'moves')} {things} over {largest['axes']} in every layer"
+        return f"{place} {verb} data over {largest['axes']} ({largest['sentence']})"
+    counts = []
+    for entry in report["phases"].values():
+        like = [g for g in groups if g["scope"] == largest["scope"] and g["kind"] == largest["kind"]
+                and any(g is one for one in entry["differences"])]  # fmt: skip
+        counts += [sum(g["executions"] for g in like)] if like else []
+    things = {_count(executions, report["case"]) for executions in counts}
+    return f"{place} {verb} {things.pop() if len(things) == 1 else 'tensors'} over {largest['axes']} in every layer"
 
 
 def _count(executions: int, case: Mapping[str, Any]) -> str:
@@ -170,22 +185,36 @@ def _count(executions: int, case: Mapping[str, Any]) -> str:
 
 
 def _no_difference(report: Report) -> str:
-    phases = report["phases"].items()
-    lines = [(phase, line) for phase, entry in phases for line in _compared(entry) if line["ratio"] is not None]
-    if not lines:
+    """Nothing that one framework adds and the other does not; or no comparison, and why."""
+    titles = {arm: entry["title"] for arm, entry in report["arms"].items()}
+    told = {arm: text for arm in titles if (text := _ratios(report, arm, noun=" what the plan needs"))}
+    if not told:
         return _nothing_to_judge(report)
-    told = ", ".join(f"{line['title']} {_times(line)} in {phase}" for phase, line in lines)
-    compared = len({line["arm"] for _, line in lines}) > 1
-    start = "No framework adds bytes that the other does not" if compared else "One arm was judged"
-    return f"{start}: of what the plan needs, {told}."
+    moved = "; ".join(f"{titles[arm]} moves {text}" for arm, text in told.items())
+    failed = _failures(report)
+    if any(True for _ in _candidates(report["phases"])):
+        return f"No framework adds bytes that the other does not: {moved}.{failed}"
+    if len(titles) > 1:
+        return f"The frameworks could not be compared: {moved}.{failed or _uncounted(report)}"
+    return f"{moved}.{failed}"
+
+
+def _failures(report: Report) -> str:
+    """The programs that are missing, in a sentence of their own; nothing where all are there."""
+    lines = [(phase, line) for phase, entry in report["phases"].items() for line in entry["headline"]]
+    bad = [
+        f"{line['title']} {line['cell']} in {phase} ({line['status']})"
+        for phase, line in lines
+        if line["status"] != "ok"
+    ]
+    return f" Missing: {', '.join(bad)}." if bad else ""
+
+
+def _uncounted(report: Report) -> str:
+    rows = sum(1 for entry in report["phases"].values() for line in entry["headline"] if line["qualifier"])
+    return f" In {rows} programs rows cannot be counted." if rows else " No partitioner is common to them."
 
 
 def _nothing_to_judge(report: Report) -> str:
-    judged = [
-        line for entry in report["phases"].values() for line in entry["headline"] if line["wire_bytes"] is not None
-    ]
-    if judged:
-        extra = sum(line["wire_bytes"] for line in judged)
-        return f"The plan needs no communication on this mesh; the programs move {extra / 1e6:.3g} MB."
     failed = "; ".join(f"{arm['title']}: {arm['error'] or arm['status']}" for arm in report["arms"].values())
     return f"No program could be judged. {failed}"

@@ -27,7 +27,7 @@ class Totals:
     inflated: int
     induced: int
     missing: int
-    """Of contract rows that nothing serves."""
+    """Of contract rows that nothing serves; rows that a collective of unknown executions serves are in neither."""
     unserved: int
     """Of all contract rows, what nothing serves."""
     unknown_rows: int
@@ -40,7 +40,11 @@ class Totals:
 def totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
     """Sums of the rows' whole bytes."""
     known = [row for row in judgement.verdicts if row.inherent_bytes is not None]
-    rows = list(zip(contract, judgement.served_bytes, strict=True))
+    rows = [
+        (row, served)
+        for number, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
+        if number not in judgement.uncounted
+    ]
     return Totals(
         wire_bytes=sum(row.collective.step_wire_bytes or 0 for row in known),
         inherent=sum(row.inherent_bytes or 0 for row in known),
@@ -75,6 +79,14 @@ def inherent_row(row: ContractRow, *, served_bytes: int | None = None) -> dict[s
     fields = {name: getattr(row, name) for name in INHERENT_FIELDS[:7]}
     words = {name: getattr(row, name) for name in INHERENT_FIELDS[7:]}
     return {**fields, "served_bytes": served_bytes, "unserved_bytes": unserved, **words}
+
+
+def served_rows(judgement: Judgement, contract: Sequence[ContractRow]) -> list[dict[str, Any]]:
+    """The contract with what this program serves of it; unknown where one of its collectives can't be counted."""
+    return [
+        inherent_row(row, served_bytes=None if number in judgement.uncounted else served)
+        for number, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
+    ]
 
 
 def extras(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], int]:

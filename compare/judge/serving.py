@@ -8,15 +8,16 @@ from compare.judge.shares import CACHE, WEIGHT, Share, is_float, is_integer
 _EQUIVALENT = {
     "all-reduce": {"all-reduce", "reduce-scatter", "all-gather"},
     "reduce-scatter": {"reduce-scatter", "all-reduce"},
-    "all-gather": {"all-gather"},
+    "all-gather": {"all-gather", "all-reduce"},
     "collective-permute": {"collective-permute", "all-reduce", "all-gather"},
     "all-to-all": {"all-to-all", "ragged-all-to-all"},
     "collective-broadcast": {"collective-broadcast", "all-reduce", "all-gather"},
 }
 """Kind of the row -> kinds that do its work.
 
-An all-reduce is a reduce-scatter and an all-gather; a masked sum, or a gather, does what a permute or a
-broadcast does.  The permutes of a windowed einsum do what the gather or scatter did that they came from.
+An all-reduce is a reduce-scatter and an all-gather; a sum of parts that are zero elsewhere does what a gather
+does; a masked sum, or a gather, does what a permute or a broadcast does.  The permutes of a windowed einsum do
+what the gather or scatter did that they came from.
 """
 
 _WINDOWED = {"all-gather", "reduce-scatter", "all-reduce"}
@@ -56,7 +57,9 @@ def _does_the_work(share: Share, row: ContractRow) -> bool:
 def _carries(share: Share, row: ContractRow) -> bool:
     dtype = share.operand.dtype
     able = {FLOATS: is_float(dtype), INTEGERS: is_integer(dtype), BOTH: is_float(dtype) or is_integer(dtype)}
-    return able[row.carries]
+    # What is chosen among is no part of the choice: whole logits serve nothing, the winners of the shards do.
+    whole_logits = row.scope == "sample" and share.operand.payload_bytes > row.payload_bytes
+    return able[row.carries] and not whole_logits
 
 
 def _gathers_what_was_scattered(

@@ -49,7 +49,7 @@ class Share:
 
 
 def shares(collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]) -> Iterator[Share]:
-    """The shares of a collective whose executions are known, in the order of its operands.
+    """The shares of a collective, in the order of its operands; without bytes where its executions are unknown.
 
     `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; one that is not named
     counts as a weight, or as an input where integers are carried.
@@ -80,6 +80,8 @@ def _sent(collective: Collective) -> list[Fraction]:
 
 
 def _devices(collective: Collective) -> Sequence[tuple[int, Fraction]]:
+    if collective.executions is None:  # nothing is known of what it moves
+        return []
     return list(zip(collective.device_executions, collective.device_bytes, strict=True))
 
 

@@ -9,7 +9,7 @@ from compare.judge.differences import differences
 from compare.judge.frameworks import Cell, Split, compared, splits
 from compare.judge.headline import headline, verdict_sentence
 from compare.judge.inherent import inherent
-from compare.judge.program import inherent_row, row, totals
+from compare.judge.program import inherent_row, row, served_rows, totals
 from compare.judge.verdict import judge
 from compare.program.collectives import collectives
 from compare.program.text import read
@@ -140,18 +140,19 @@ def _cell(case: Case, result: CellResult, contract: Sequence[ContractRow]) -> di
         caches=frozenset(number for number, role in roles.items() if role == "cache"),
     )
     judgement = judge(found, contract, axes=case.mesh.split_axes, roles=roles)
-    served = [inherent_row(r, served_bytes=b) for r, b in zip(contract, judgement.served_bytes, strict=True)]
     return {
         **base,
         "collectives": [row(verdict) for verdict in judgement.verdicts],
-        "served": served,
+        "served": served_rows(judgement, contract),
         "totals": totals(judgement, contract).to_dict(),
     }
 
 
 def _judged(table: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
-    """The judged cells of an arm, the default first; none where the default failed."""
+    """The judged cells of an arm, the default first; none where the default failed: a control can't stand for it."""
     good = [Cell(name, entry["partitioner"], entry["collectives"]) for name, entry in table.items() if entry["totals"]]
+    if not any(cell.name == DEFAULT_CELL for cell in good):
+        return []
     return sorted(good, key=lambda cell: cell.name != DEFAULT_CELL)
 
 
@@ -172,9 +173,15 @@ def _inherent_rows(contract: Sequence[ContractRow], cells: Mapping[str, Mapping[
     """The contract, with what every judged arm's default program serves of it: the least of them."""
     good = [table[DEFAULT_CELL]["served"] for table in cells.values() if table.get(DEFAULT_CELL, {}).get("served")]
     return [
-        inherent_row(entry, served_bytes=min((rows[number]["served_bytes"] for rows in good), default=None))
+        inherent_row(entry, served_bytes=_least([rows[number]["served_bytes"] for rows in good]))
         for number, entry in enumerate(contract)
     ]
+
+
+def _least(served: Sequence[int | None]) -> int | None:
+    """The smallest; unknown where there is none, or any is unknown."""
+    known = [amount for amount in served if amount is not None]
+    return min(known) if known and len(known) == len(served) else None
 
 
 def _with_controls(table: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

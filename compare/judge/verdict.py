@@ -36,6 +36,8 @@ class Judgement:
 
     verdicts: tuple[Verdict, ...]
     served_bytes: tuple[int, ...]
+    uncounted: frozenset[int] = frozenset()
+    """Numbers of the rows that a collective of unknown executions serves: what they lack is unknown, too."""
 
 
 @dataclass(slots=True)
@@ -60,14 +62,18 @@ def judge(
     `axes` are the mesh's, outermost first, name -> size; `roles` says which parameters of the program are
     `weight`, `cache` or `input` (by number; one not named counts as a weight unless it holds integers).
     """
-    known = [row for row in collectives if row.executions is not None]
-    parts = [share for row in known for share in shares(row, sizes=axes, roles=roles or {})]
+    parts = [share for row in collectives for share in shares(row, sizes=axes, roles=roles or {})]
     rows = serving(parts, contract)
+    counted = [share.collective.executions is not None for share in parts]
+    uncounted = {row for row, known in zip(rows, counted, strict=True) if row is not None and not known}
     idle = _idle_parts(parts, rows, contract)
     left = [row.step_wire_bytes for row in contract]
-    accounts = {id(row): _Account() for row in known}
-    for number, (share, row) in enumerate(zip(parts, rows, strict=True)):
-        account = accounts[id(share.collective)]
+    accounts = {id(row): _Account() for row in collectives if row.executions is not None}
+    for number in _filling_order(parts, rows, contract):
+        share, row = parts[number], rows[number]
+        account = accounts.get(id(share.collective))
+        if account is None:
+            continue
         if row is None:
             _add(account.induced, induced_cause(share), share.whole)
         else:
@@ -75,7 +81,21 @@ def judge(
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - rest for row, rest in zip(contract, left, strict=True)),
+        uncounted=frozenset(uncounted),
     )
+
+
+def _filling_order(parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]) -> list[int]:
+    """Collectives of the row's own kind fill it first, then those that stand in for them; each in program order.
+
+    Else a stray gather that comes before the layer's own all-reduce would take its place.
+    """
+
+    def stands_in(number: int) -> bool:
+        row = rows[number]
+        return row is not None and parts[number].collective.kind != contract[row].kind
+
+    return sorted(range(len(parts)), key=stands_in)
 
 
 def _peel_and_fill(

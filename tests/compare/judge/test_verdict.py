@@ -6,6 +6,7 @@ import pytest
 
 from compare.judge.contract import INTEGERS, ContractRow
 from compare.judge.inherent import inherent
+from compare.judge.program import totals
 from compare.judge.verdict import judge
 from meshes.case import Case
 from meshes.spec import MeshSpec
@@ -210,11 +211,38 @@ def test_a_combined_collective_is_judged_operand_by_operand():
     assert split(verdict) == (32 * 112 * 2**20, {"weight-gather": 32 * 7 * 2**20 // 4})
 
 
-def test_unknown_executions_are_in_no_total():
+def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing():
     row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1024, executions_are="unknown")
     found = judged([row], case_rows())
     assert split(found.verdicts[0]) == (None, {})
     assert found.served_bytes == (0,) * 6
+    assert found.uncounted == {1}
+    assert totals(found, case_rows()).missing == 3_305_111_640 - 1_610_612_736
+
+
+def test_a_stray_gather_before_the_layer_s_own_all_reduce_does_not_take_its_place():
+    payload = 64 * 2**20
+    rows = [collective("tp8", "all-gather", "tp", "layer.mlp.down", payload, loops=(32,)),
+            collective("tp8", "all-reduce", "tp", "layer.mlp.down", payload, loops=(32,))]  # fmt: skip
+    found = judged(rows, case_rows("tp8"), mesh="tp8")
+    assert [split(v) for v in found.verdicts] == [(0, {"replicated": 32 * 56 * 2**20}), (32 * 112 * 2**20, {})]
+
+
+def test_whole_logits_serve_nothing_where_the_winners_would_do():
+    # 8 sequences · 128256 logits of bf16, gathered over 8 shards
+    row = collective("tp8", "all-gather", "tp", "sample", 8 * 128256 * 2)
+    verdict = judged([row], case_rows("tp8"), mesh="tp8").verdicts[0]
+    assert split(verdict) == (0, {"logits-gather": 8 * 128256 * 2 * 7 // 8})
+
+
+def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_gather_goes():
+    # One sequence: the compiler sums the shards' winners, 8 · 4 bytes of ids: 2 · 7/8 of them where a gather sends 7/8.
+    contract = case_rows("tp8", batch=1)
+    rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32"),
+            collective("tp8", "all-reduce", "tp", "sample", 16)]  # fmt: skip
+    found = judged(rows, contract, mesh="tp8")
+    assert sum(v.inherent_bytes for v in found.verdicts) == 42 == contract[-1].step_wire_bytes
+    assert sum(v.causes.get("replicated", 0) for v in found.verdicts) == 42
 
 
 def test_rows_written_by_hand_judge_any_program():
