@@ -1,10 +1,9 @@
 """Workers: each a process in a session of its own, whose death costs only itself.
 
-One thread, so that an interrupt reaches every child: the pool kills what it started when it is left, by whatever
-way; a child of a parent that was killed is killed by the kernel (Linux).
+The pool kills what it started when it is left, by whatever way; a child of a parent that was killed is killed by the
+kernel (Linux).
 """
 
-import ctypes
 import json
 import os
 import selectors
@@ -26,8 +25,16 @@ K = TypeVar("K")
 TICK_S = 0.1
 LONGEST_LINE = 64 * 1024
 STATUSES = {0: "ok", 2: "refused"}
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_GUARD = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it outlives exec
+if os.getppid() == int(sys.argv[1]):  # else the parent died before the call
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""What the kernel needs to be told by the child itself, before its program takes its place.
+
+A process of its own, not code after a fork: the parent may have threads, whose locks a forked copy holds for ever.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +64,16 @@ class _Worker:
 
     def __init__(self, command: Command):
         self.command, self.begun, self.stage = command, monotonic(), ""
-        self._unread, self._parent = b"", os.getpid()
+        self._unread = b""
         self.stdout, writing = os.pipe()
         os.set_blocking(self.stdout, False)
         with command.stderr.open("wb") as stderr, os.fdopen(writing, "wb") as stdout:
             self.process = subprocess.Popen(
-                command.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-                env=command.environment, start_new_session=True, preexec_fn=self._die_with_the_parent,
+                _guarded(command.argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                env=command.environment, start_new_session=True,
             )  # fmt: skip
         self.end = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
         """Readable once it has ended, where the system offers that; elsewhere its end is seen at the next tick."""
-
-    def _die_with_the_parent(self) -> None:
-        """In the child, before its program: one system call, safe here because the parent has one thread."""
-        if _LIBC:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != self._parent:  # it died before the call
-                os._exit(1)
 
     @property
     def seconds(self) -> float:
@@ -177,6 +177,13 @@ class Pool(Generic[K]):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
         worker.close()
+
+
+def _guarded(argv: Sequence[str]) -> Sequence[str]:
+    """The command, dying with this process where the system offers that."""
+    if sys.platform != "linux":
+        return argv
+    return [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *argv]
 
 
 def _stage(line: bytes) -> str:

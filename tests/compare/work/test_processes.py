@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -162,6 +163,29 @@ def test_one_worker_s_death_costs_only_itself(tmp_path):
         while len(pool):
             done |= pool.wait()
     assert {key: found.status for key, found in done.items()} == {"good": "ok", "bad": "crashed"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_parent_with_threads_starts_workers_and_forks_no_copy_of_itself(tmp_path):
+    """A fork's copy would hold the locks of threads that it has not; where JAX is loaded, JAX warns of it."""
+    forks, over = [], threading.Event()
+    waiting = threading.Thread(target=over.wait)
+    waiting.start()
+    os.register_at_fork(before=lambda: forks.append(1))
+    try:
+        assert ended(tmp_path, "pass").status == "ok"
+    finally:
+        over.set()
+        waiting.join()
+    assert not forks
+
+
+def test_workers_started_off_the_main_thread_end_well(tmp_path):
+    found = []
+    other = threading.Thread(target=lambda: found.append(ended(tmp_path, "import sys; sys.exit('why')").error))
+    other.start()
+    other.join(20)
+    assert found == ["why"]
 
 
 PARENT = """
