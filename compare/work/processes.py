@@ -56,7 +56,7 @@ class Ended:
     """One line; empty when it went well."""
     seconds: float
     peak_bytes: int
-    """The most memory it held, resident."""
+    """The most memory it held, resident; Linux counts in what its parent held when it was started."""
 
 
 class _Worker:
