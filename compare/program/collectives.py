@@ -126,7 +126,7 @@ def _row(
         payload_bytes=sum(payload),
         wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
-        source_line=flow.source_line(site, scope=scope),
+        source_line=flow.source_line(site, kind=kind, scope=scope),
         operands=_operands(site, arrays, payload, flow, scope=scope, wanted=wanted),
         loops=site.loops,
         device_executions=site.device_executions,

@@ -45,14 +45,18 @@ class Flow:
         """Its activations; what nothing calls is looked at alone."""
         return site.frames or (Frame(site.item.computation),)
 
-    def source_line(self, site: Site, *, scope: str) -> str | None:
-        """Its own, or that of the fusions and calls that only wrap it, or the nearest one of the same scope."""
+    def source_line(self, site: Site, *, kind: str, scope: str) -> str | None:
+        """Its own, or that of the fusions and calls that only wrap it, or the nearest one of the same scope.
+
+        What sums is asked for by whoever made the parts; what only moves data, by whoever uses it there.
+        """
         lines = (self._metadata.source_line(item) for item in self._wrapped(site))
         if line := next((line for line in lines if line is not None), None):
             return line
         frame = self.frames(site)[0]
         made_from = [(frame, operand, ()) for operand in site.item.operands]
-        return self._recovery.line((frame, site.item, ()), made_from, scope=scope)
+        moves = kind not in ("all-reduce", "reduce-scatter")
+        return self._recovery.line((frame, site.item, ()), made_from, scope=scope, consumers_first=moves)
 
     def scope(self, site: Site, wanted: frozenset[str]) -> str:
         """Its own, or that of what wraps it, or the nearest one."""

@@ -44,12 +44,15 @@ class Recovery:
                 return found
         return None
 
-    def line(self, value: Value, made_from: Iterable[Value], *, scope: str) -> str | None:
+    def line(self, value: Value, made_from: Iterable[Value], *, scope: str, consumers_first: bool) -> str | None:
         """The line of source of the nearest instruction of the same scope: the compiler merges some away.
 
-        Producers before consumers, and none that is further than `NEAR` values.
+        None that is further than `NEAR` values.
         """
-        return self._line(made_from, self._back, scope) or self._line(self._on(value), self._on, scope)
+        ways = [(made_from, self._back), (self._on(value), self._on)]
+        if consumers_first:
+            ways.reverse()
+        return next((line for begin, step in ways if (line := self._line(begin, step, scope))), None)
 
     def _line(self, begin: Iterable[Value], step: _Step, scope: str) -> str | None:
         level = list(begin)

@@ -181,3 +181,24 @@ condition {{
         scope(*lines, "loop = (s32[], f32[8]) while(first), condition=condition, body=body", computations=text)
         == "embed"
     )
+
+
+def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():
+    at = ', metadata={{op_name="jit(f)/norm/x" source_file="m.py" source_line={}}}'.format
+    groups = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true"
+    pairs = "channel_id=1, source_target_pairs={{0,1},{1,0}}"
+    kinds = {
+        f"f32[32]{{0}} all-gather(d), {groups}, dimensions={{0}}": "m.py:9",
+        f"f32[8]{{0}} all-to-all(d), {groups}, dimensions={{0}}": "m.py:9",
+        f"f32[8]{{0}} collective-permute(d), {pairs}": "m.py:9",
+        f"f32[8]{{0}} collective-broadcast(d), {groups}": "m.py:9",
+        f"f32[8]{{0}} all-reduce(d), {groups}, to_apply=add": "m.py:3",
+        f"f32[2]{{0}} reduce-scatter(d), {groups}, dimensions={{0}}, to_apply=add": "m.py:3",
+    }
+    for kind, line in kinds.items():
+        (row,) = rows(
+            "d = f32[8]{0} negate(w)" + at(3), f"lost = {kind}" + named("norm"), "r = f32[] neg(lost)" + at(9)
+        )
+        assert row.source_line == line, kind
+    (alone,) = rows("d = f32[8]{0} negate(w)" + at(3), f"lost = {next(iter(kinds))}" + named("norm"))
+    assert alone.source_line == "m.py:3"  # nobody uses it
