@@ -105,6 +105,10 @@ def _row(
     )  # fmt: skip
 
 
+def _at(n: _Numbers, which: str) -> str:
+    return f", on the {which} of {n.pp} stages" if n.pp > 1 else ""
+
+
 def _layers(n: _Numbers, *, scopes: list[str]) -> Iterator[ContractRow]:
     """Row-parallel matmuls leave partial sums: one all-reduce after each, in every layer."""
     for scope in scopes:
@@ -122,8 +126,8 @@ def _embed(n: _Numbers) -> ContractRow:
     return _row(
         n, scope="embed", kind="all-reduce", axis="tp",
         executions=1, payload=n.m * n.t * n.embed * n.b, devices=n.stage(0),
-        formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, 2(tp−1)/tp = 2·{n.tp - 1}/{n.tp} on the wire, "
-                f"on the first of {n.pp} stages",
+        formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, 2(tp−1)/tp = 2·{n.tp - 1}/{n.tp} on the wire"
+                f"{_at(n, 'first')}",
         source=VOCABULARY,
     )  # fmt: skip
 
@@ -143,8 +147,8 @@ def _sample(n: _Numbers) -> ContractRow:
     return _row(
         n, scope="sample", kind="all-gather", axis="tp",
         executions=1, payload=n.tp * n.batch * (n.b + 4), devices=n.stage(n.pp - 1), carries=BOTH,
-        formula=f"tp·B_local·(b+4) = {n.tp}·{n.batch}·({n.b}+4), (tp−1)/tp = {n.tp - 1}/{n.tp} on the wire, "
-                f"on the last of {n.pp} stages",
+        formula=f"tp·B_local·(b+4) = {n.tp}·{n.batch}·({n.b}+4), (tp−1)/tp = {n.tp - 1}/{n.tp} on the wire"
+                f"{_at(n, 'last')}",
         source=GREEDY,
     )  # fmt: skip
 
