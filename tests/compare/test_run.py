@@ -188,3 +188,16 @@ def test_programs_that_take_too_long_are_reported_and_nothing_hangs(scratch):
     found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
     assert {arm["status"] for arm in found["arms"].values()} == {"timeout"}
     assert "Traceback" not in done.stderr
+
+
+def test_on_two_slices_the_attention_s_gathers_are_still_the_attention_s(scratch):
+    # Programs of several slices come without names; the gathers must not be taken for the MLP's or the embedding's.
+    words = ("--mesh", "dp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "prefill", "--arm", "torchxla")
+    done = run(*words, cache=scratch / "cache4", out=scratch / "slices")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
+    torch = found["phases"]["prefill"]["arms"]["torchxla"]
+    scopes = {row["scope"] for row in torch["collectives"] if row["induced_bytes"]}
+    assert scopes <= {"layer.attention.core", "layer.attention.qkv"}
+    assert torch["totals"]["unserved"] == torch["totals"]["inflated"] == 0
+    assert torch["controls"]["tpu+einsum"]["totals"]["induced"] == 0
