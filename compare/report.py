@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compare.work import folder
 from compare.work.options import Parser, guarded, print_json
-from compare.work.reading import read_run
+from compare.work.reading import judged, read_run, whole
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,12 +27,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.views.draw import draw, show
 
         report = draw(run.report(), beside)
+        place, note = folder.settled(beside, place, judged=judged(report))
     if asked.json:
         print_json(report)
-        print(place / "report.html", file=sys.stderr)
+        print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place)
-    return 0 if run.whole else 1
+        show(report, place, note=note)
+    return 0 if whole(report) else 1
 
 
 if __name__ == "__main__":

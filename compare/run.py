@@ -9,7 +9,7 @@ from rich.console import Console
 from compare.work import cache, folder, jobs, progress
 from compare.work.arms import ARMS, arm
 from compare.work.options import case_parser, guarded, listing, print_json, read_case
-from compare.work.reading import read_run
+from compare.work.reading import judged, read_run, whole
 from meshes.memory import check_fits
 
 
@@ -37,14 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder.fill(beside, case=case, outcomes=outcomes)
         from compare.views.draw import draw, show  # the drawing libraries take a second, which the workers had
 
-        run = read_run(beside)
-        report = draw(run.report(), beside)
+        report = draw(read_run(beside).report(), beside)
+        place, note = folder.settled(beside, place, judged=judged(report))
     if asked.json:
         print_json(report)
-        print(place / "report.html", file=sys.stderr)
+        print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place)
-    return 0 if run.whole else 1
+        show(report, place, note=note)
+    return 0 if whole(report) else 1
 
 
 if __name__ == "__main__":

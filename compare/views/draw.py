@@ -1,13 +1,13 @@
 """Everything that is drawn of a report, into its run folder."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compare.views import figures, tables
 from compare.views.page import page
-from compare.views.text import print_page, print_report
+from compare.views.text import print_note, print_page, print_report
 
 PAGE = "report.html"
 
@@ -22,7 +22,8 @@ def draw(report: dict[str, Any], folder: Path) -> dict[str, Any]:
     return report
 
 
-def show(report: Mapping[str, Any], folder: Path) -> None:
-    """Print the report; the last line is the path of the page."""
+def show(report: Mapping[str, Any], folder: Path, *, note: Sequence[str] = ()) -> None:
+    """Print the report, and what else is to be said; the last line is the path of the page."""
     print_report(report)
+    print_note(note)
     print_page(folder / PAGE)

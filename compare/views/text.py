@@ -38,6 +38,13 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
     out.print()
 
 
+def print_note(lines: Sequence[str], *, out: Console | None = None) -> None:
+    """What is to be said of the run itself."""
+    out = out or console()
+    for line in lines:
+        out.print(wrapped(line, width=text_width(out), style="yellow"))
+
+
 def print_page(path: Path) -> None:
     """The last line of a run: where the page is, whole, so that it can be copied."""
     print(path)

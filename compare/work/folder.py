@@ -4,8 +4,10 @@ It can be mailed, committed, and read again with neither framework installed.
 """
 
 import ctypes
+import fcntl
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -22,15 +24,24 @@ from meshes.case import Case
 
 CASE = "case.json"
 """What a folder must hold to be taken for a run folder."""
+CELL_FILES = ("program.mlirbc", "optimized.hlo.gz", "about.json")
+_OWN = (
+    re.compile(r"(case\.json|report\.json|report\.html)"),
+    re.compile(r"figures/(verdicts|traffic-(prefill|decode)-[^/]+)\.(png|svg)"),
+    re.compile(r"tables/[^/]*\.parquet"),
+    re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|about\.json)"),
+)
+"""What is written here: anything else in a run folder is its owner's, and stays."""
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextmanager
 def writing(place: Path) -> Iterator[Path]:
-    """A folder to write a run into; left well, it takes its place.
+    """A folder to write a run into; left well, it takes its place, unless `settled` has put it elsewhere.
 
-    Left by an error or an interrupt it is gone, and a run that was there before is untouched.  Raises `WorkError`
-    when the place is another's, can't be written, or the disk is full: enter it before the work, to be told at once.
+    What others keep in a run folder that was there before is carried over.  Left by an error or an interrupt it is
+    gone, and a run that was there before is untouched.  Raises `WorkError` when the place is another's, can't be
+    written, or the disk is full: enter it before the work, to be told at once.
     """
     try:
         place = place.resolve()
@@ -42,7 +53,8 @@ def writing(place: Path) -> Iterator[Path]:
         raise WorkError(f"cannot write to {place.parent}: {error.strerror or error}") from error
     try:
         yield beside
-        _put(beside, place)
+        if beside.exists():
+            _put(beside, place)
     except OSError as error:
         raise WorkError(f"cannot write {place}: {error.strerror or error}") from error
     finally:
@@ -52,6 +64,25 @@ def writing(place: Path) -> Iterator[Path]:
 def place_of(case: Case, *, parent: Path, arms: Collection[str]) -> Path:
     """Where the run folder of a case is; a run of some arms leaves that of all of them alone."""
     return parent / "-".join([case.name, *([] if set(arms) == set(ARMS) else arms)])
+
+
+def settled(beside: Path, place: Path, *, judged: bool) -> tuple[Path, list[str]]:
+    """Where a run goes, and what to say of it: one that judged nothing leaves one that has programs where it is."""
+    if judged or not _holds_programs(place):
+        return place, []
+    before = place.resolve()
+    failed = before.with_name(f"{before.name}-failed")
+    _put(beside, failed)
+    return failed, [f"nothing was judged: the run before stays in {place}; this one is beside it"]
+
+
+def _holds_programs(place: Path) -> bool:
+    """Whether a run folder is there that has a compiled program."""
+    for found in place.glob("*/*/*/about.json"):
+        with suppress(OSError, ValueError):
+            if _read(found.parent, "about.json").get("status") == "ok" and (found.parent / CELL_FILES[1]).is_file():
+                return True
+    return False
 
 
 def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
@@ -71,7 +102,11 @@ def copy(run: Path, folder: Path) -> None:
     """The case and the cells of a run folder, without what is drawn from them."""
     shutil.copyfile(run / CASE, folder / CASE)
     for source in sorted(run.glob("*/*/*/about.json")):
-        shutil.copytree(source.parent, folder / source.parent.relative_to(run))
+        cell = folder / source.parent.relative_to(run)
+        cell.mkdir(parents=True)
+        for name in CELL_FILES:
+            if (source.parent / name).is_file():
+                shutil.copyfile(source.parent / name, cell / name)
 
 
 def about(outcome: Outcome) -> dict[str, Any]:
@@ -91,6 +126,7 @@ def about(outcome: Outcome) -> dict[str, Any]:
         "stderr": list(outcome.stderr[-40:]),
         "versions": lowered.pop("versions", {}) | compiled.pop("versions", {}),
         "program_digest": file_digest(outcome.program / "program.mlirbc") if outcome.program else None,
+        "hlo_digest": file_digest(outcome.compiled / "optimized.hlo.gz") if outcome.compiled else None,
         **{name: value for name, value in (lowered | compiled).items() if name not in {"arm", "phase"}},
         "seconds": {step: found for step, found in stages.items() if found},
         "process_s": {step: found.get("process_s") for step, found in processes.items()},
@@ -117,16 +153,55 @@ def _refuse_another_s(place: Path) -> None:
 
 def _put(beside: Path, place: Path) -> None:
     """Rename into place; what was there goes in one step, so that there is a whole run folder at every moment."""
-    _refuse_another_s(place)
+    with _alone_in(place.parent):
+        _refuse_another_s(place)
+        try:
+            beside.rename(place)
+            return
+        except OSError:
+            if not place.exists():
+                raise
+        _carry(place, beside)
+        _swap(beside, place)
+
+
+@contextmanager
+def _alone_in(parent: Path) -> Iterator[None]:
+    """One run at a time, so that what a run carries over is not taken away by another."""
+    opened = os.open(parent, os.O_RDONLY)
     try:
-        beside.rename(place)
-        return
-    except OSError:
-        if not place.exists():
-            raise
-    if not _exchange(beside, place):
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _carry(old: Path, new: Path) -> None:
+    """Whatever in a run folder was not written here is in the new one too: links to the same files, or copies."""
+    for at, folders, files in os.walk(old):
+        here = Path(at).relative_to(old)
+        links = [name for name in folders if (old / here / name).is_symlink()]
+        empty = not folders and not files and here.parts
+        for name in [*files, *links]:
+            path = here / name
+            if any(own.fullmatch(path.as_posix()) for own in _OWN) or os.path.lexists(new / path):
+                continue
+            (new / here).mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(old / path, new / path, follow_symlinks=False)
+            except (OSError, NotImplementedError):
+                shutil.copy2(old / path, new / path, follow_symlinks=False)
+        if empty:
+            (new / here).mkdir(parents=True, exist_ok=True)
+
+
+def _swap(beside: Path, place: Path) -> None:
+    aside = beside.with_name(beside.name.replace(".part", ".old.part"))
+    if _exchange(beside, place):
+        beside.rename(aside)
+    else:
         # No such system call here: for a moment there is none, never half of one.
-        aside = beside.with_name(beside.name.replace(".part", ".old.part"))
         place.rename(aside)
         try:
             beside.rename(place)
@@ -134,7 +209,7 @@ def _put(beside: Path, place: Path) -> None:
             with suppress(OSError):
                 aside.rename(place)
             raise
-        shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:

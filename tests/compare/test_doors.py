@@ -1,7 +1,9 @@
 """The command lines: what they promise, and one line for a wrong request."""
 
+import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +120,74 @@ def test_a_run_that_is_none_is_refused(tmp_path):
         done = door("report", place)
         assert (done.returncode, done.stdout) == (2, "")
         assert "is not a run folder: case.json" in done.stderr
+
+
+EXAMPLE = ROOT / "docs" / "example-run"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The run of the README with its decode programs only."""
+    place = tmp_path / "run"
+    for path in sorted(EXAMPLE.glob("*/decode/*/*")):
+        (place / path.relative_to(EXAMPLE)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place / path.relative_to(EXAMPLE))
+    case = json.loads((EXAMPLE / "case.json").read_text())
+    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"]}))
+    return place
+
+
+def pack(cell, text):
+    (cell / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def tell(cell, **fields):
+    about = json.loads((cell / "about.json").read_text())
+    (cell / "about.json").write_text(json.dumps(about | fields))
+
+
+DAMAGES = [
+    (lambda cell: pack(cell, "this is no HLO"), "optimized.hlo.gz cannot be understood: "),
+    (lambda cell: (cell / "optimized.hlo.gz").write_bytes(b"torn"), "optimized.hlo.gz cannot be read again: "),
+    (lambda cell: tell(cell, hlo_digest="0" * 64), "optimized.hlo.gz cannot be read again: it is not the file whose"),
+    (lambda cell: tell(cell, memory="x"), 'about.json cannot be read again: its memory is "x"'),
+    (lambda cell: tell(cell, parameters=[3]), "about.json cannot be read again: its parameters are not entries of"),
+    (lambda cell: (cell / "about.json").write_text("[]"), "about.json cannot be read again: it says no status"),
+]
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGES, ids=[says for _, says in DAMAGES])
+def test_a_damaged_program_costs_only_its_own_cell(run, damage, says):
+    damage(run / "torchxla/decode/tpu+einsum")
+    done = door("report", run, "--json")
+    assert done.returncode == 1, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    lines = {(line["arm"], line["cell"]): line for line in json.loads(done.stdout)["phases"]["decode"]["headline"]}
+    bad = lines.pop(("torchxla", "tpu+einsum"))
+    assert (bad["status"], bad["error"].startswith(f"torchxla/decode/tpu+einsum/{says}")) == ("damaged", True), bad
+    assert {line["status"] for line in lines.values()} == {"ok"}
+
+
+def test_a_redrawn_run_keeps_what_others_put_there(run):
+    (run / "notes.md").write_text("mine")
+    done = door("report", run)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, str(run / "report.html"))
+    assert (run / "notes.md").read_text() == "mine"
+    for path in sorted(EXAMPLE.glob("*/decode/*/*")):
+        assert (run / path.relative_to(EXAMPLE)).read_bytes() == path.read_bytes()
+
+
+def test_a_redrawn_run_of_which_nothing_is_left_leaves_the_one_before(run):
+    assert door("report", run).returncode == 0
+    page = (run / "report.html").read_text()
+    for path in run.glob("*/*/*/optimized.hlo.gz"):
+        path.write_bytes(b"torn")
+    done = door("report", run)
+    assert done.returncode == 1
+    *_, note, last = done.stdout.splitlines()
+    assert last == f"{run}-failed/report.html"
+    assert "this one is beside it" in note
+    assert (run / "report.html").read_text() == page
 
 
 @pytest.mark.parametrize("name", ["plan", "hlo", "report"])

@@ -48,6 +48,7 @@ def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, 
     assert good["compile_options"]["num_partitions"] == 8
     assert good["memory"]["argument_bytes"] == 2 * (256 * 256 + 256 * 512) // 8
     assert good["program_digest"] == file_digest(place / "toy/decode/tpu/program.mlirbc")
+    assert good["hlo_digest"] == file_digest(place / "toy/decode/tpu/optimized.hlo.gz")
     assert set(good["seconds"]) == set(good["process_s"]) == set(good["process_peak_bytes"]) == {"lower", "compile"}
     assert "all-reduce" in gzip.decompress((place / "toy/decode/tpu/optimized.hlo.gz").read_bytes()).decode()
 
@@ -61,11 +62,54 @@ def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, 
 
 def test_a_run_takes_the_place_of_the_one_before(case, tmp_path):
     place = write(case, tmp_path / "deep" / "runs")
-    (place / "old").write_text("")
     assert write(case, place.parent, "second") == place
     assert visible(place) == ["case.json", "report.html"]
     assert (place / "report.html").read_text() == "second"
     assert visible(place.parent) == [case.name]
+
+
+def test_what_others_keep_in_a_run_folder_survives_a_rerun_and_what_was_drawn_does_not(case, tmp_path):
+    place = write(case, tmp_path)
+    kept = ["notes.md", "figures/mine.png", "toy/decode/tpu/why.txt", "mine/deep/er/still/plot.py", "mine/report.json"]
+    drawn = ["report.json", "figures/verdicts.svg", "figures/traffic-decode-toy.png", "tables/collectives.parquet",
+             "toy/decode/gone/about.json"]  # fmt: skip
+    for name in [*kept, *drawn]:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(name)
+    (place / "empty").mkdir()
+    (place / "link").symlink_to("mine")
+    for _ in range(2):
+        write(case, tmp_path, "second")
+    assert [(place / name).read_text() for name in kept] == kept
+    assert [name for name in drawn if (place / name).exists()] == []
+    assert (place / "empty").is_dir()
+    assert (place / "link").is_symlink()
+    assert (place / "report.html").read_text() == "second"
+    assert visible(tmp_path) == [place.name]
+
+
+def cell(place: Path, status: str) -> None:
+    at = place / "toy" / "decode" / "tpu"
+    at.mkdir(parents=True)
+    (at / "about.json").write_text(json.dumps({"status": status}))
+    (at / "optimized.hlo.gz").write_bytes(b"")
+
+
+@pytest.mark.parametrize(("before", "judged", "stays"), [("ok", False, True), ("ok", True, False),
+                                                          ("failed", False, False)])  # fmt: skip
+def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_path, before, judged, stays):
+    place = write(case, tmp_path)
+    cell(place, before)
+    for _ in range(2):
+        with folder.writing(place) as into:
+            folder.fill(into, case=case, outcomes=[])
+            (into / "report.html").write_text("second")
+            at, note = folder.settled(into, place, judged=judged)
+    assert (place / "report.html").read_text() == ("first" if stays else "second")
+    assert at == (tmp_path / f"{case.name}-failed" if stays else place)
+    assert (at / "report.html").read_text() == "second"
+    assert len(note) == stays
+    assert visible(tmp_path) == sorted({place.name, at.name})
 
 
 def test_a_system_without_exchange_does_it_in_two_renames(case, tmp_path, monkeypatch):
