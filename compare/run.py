@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from compare.work import cache, folder, jobs, progress
-from compare.work.arms import ARMS, arm
-from compare.work.options import case_parser, guarded, listing, print_json, read_case
+from compare.work.arms import ARMS, arms_of
+from compare.work.options import case_parser, guarded, listing, print_json, read_case, seconds
 from compare.work.reading import judged, read_run, whole
 from meshes.memory import check_fits
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
     parser.add_argument("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
-    parser.add_argument("--timeout", metavar="S", type=float, default=jobs.TIMEOUT_S, help="seconds a process may take")
+    parser.add_argument("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
     parser.add_argument("--no-cache", action="store_true", help="make everything anew, and keep nothing")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     case = read_case(asked)
     check_fits(case)
-    arms = {name: arm(name) for name in asked.arm.split(",")}
+    arms = {one.name: one for one in arms_of(asked.arm)}
     place = folder.place_of(case, parent=asked.out, arms=arms)
     with folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
         with progress.shown(Console(stderr=True)) as tell:

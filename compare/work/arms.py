@@ -61,8 +61,8 @@ class Arm:
         if not absent:
             return ""
         return (
-            f"{', '.join(absent)} not installed; get it with pip install 'wirediff[{self.extra}]' "
-            f"(in a checkout: pip install -e '.[{self.extra}]')"
+            f"{', '.join(absent)} not installed; get it with pip install -e '.[{self.extra}]' "
+            f"(without a checkout: pip install 'wirediff[{self.extra}]')"
         )
 
 
@@ -97,6 +97,17 @@ def arm(name: str) -> Arm:
     if name not in ARMS:
         raise WorkError(f"unknown arm {name!r}; choose from {', '.join(ARMS)}")
     return ARMS[name]
+
+
+def arms_of(words: str) -> list[Arm]:
+    """The arms of `jax,torchxla`.  Raises `WorkError` for an unknown name, one named twice, or none."""
+    names = [name.strip() for name in words.split(",")]
+    if names == [""]:
+        raise WorkError(f"no arm was named; choose from {', '.join(ARMS)}")
+    for name in names:
+        if names.count(name) > 1:
+            raise WorkError(f"arm {name!r} is named twice in --arm {words}")
+    return [arm(name) for name in names]
 
 
 def versions_of(packages: tuple[str, ...]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Never
@@ -93,6 +94,17 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'output'}: {error.strerror}"
     return " ".join(str(error).split())
+
+
+def seconds(words: str) -> float:
+    """A time that can pass, for argparse."""
+    try:
+        found = float(words)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{words!r} is no number of seconds greater than 0")
+    return found
 
 
 def listing(what: str) -> str:

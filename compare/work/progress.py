@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from compare.work.jobs import Event
+from compare.work.jobs import NOT_INSTALLED, Event
 
 Cell = tuple[str, str, str]
 """Arm, phase, cell."""
@@ -37,8 +37,15 @@ class _Lines:
     def __init__(self, console: Console):
         self._console = console
         self._last: dict[Cell, tuple[str, str]] = {}
+        self._missing: set[str] = set()
 
     def hear(self, event: Event) -> None:
+        if event.stage == NOT_INSTALLED:
+            # Of the whole arm: once is enough.
+            if event.arm not in self._missing:
+                self._missing.add(event.arm)
+                self._console.print(Text(f"{event.arm:<9} {event.error}"), soft_wrap=True)
+            return
         cell, at = (event.arm, event.phase, event.cell), (event.step, event.stage)
         if self._last.get(cell) == at:
             return

@@ -88,6 +88,27 @@ def test_an_arm_that_does_not_exist_is_refused():
     assert "unknown arm 'mlx'; choose from jax, torchxla" in done.stderr
 
 
+WRONG_RUNS = [
+    (("--timeout", "0"), "argument --timeout: '0' is no number of seconds greater than 0"),
+    (("--timeout=-1",), "'-1' is no number of seconds"),
+    (("--timeout", "nan"), "'nan' is no number of seconds"),
+    (("--timeout", "inf"), "'inf' is no number of seconds"),
+    (("--timeout", "soon"), "'soon' is no number of seconds"),
+    (("--arm", "jax,jax"), "arm 'jax' is named twice in --arm jax,jax"),
+    (("--arm", ""), "no arm was named; choose from jax, torchxla"),
+    (("--arm", "jax,"), "unknown arm ''; choose from jax, torchxla"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG_RUNS, ids=[says for _, says in WRONG_RUNS])
+def test_a_run_that_cannot_be_meant_is_refused_in_one_line(tmp_path, words, says):
+    done = door("run", "--mesh", "tp8", *words, "--out", tmp_path / "runs")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("what", ["models", "meshes", "topologies"])
 def test_what_there_is_can_be_listed(what):
     done = door("run", "--list", what)

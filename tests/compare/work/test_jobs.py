@@ -140,8 +140,8 @@ def test_an_arm_that_is_not_installed_says_how_to_get_it_and_the_others_run(toy,
     outcomes = jobs.run(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), tell=told.append)
     assert [o.status for o in outcomes] == ["not-installed"] * 2 + ["ok"] * 2
     assert outcomes[0].error == (
-        "surely-not-there not installed; get it with pip install 'wirediff[absent]' "
-        "(in a checkout: pip install -e '.[absent]')"
+        "surely-not-there not installed; get it with pip install -e '.[absent]' "
+        "(without a checkout: pip install 'wirediff[absent]')"
     )
 
 

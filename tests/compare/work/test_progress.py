@@ -40,3 +40,11 @@ def test_on_a_terminal_one_row_for_each_cell_stays_in_place():
     for word in ("arm", "phase", "cell", "jax", "decode", "tpu", "import", "crashed"):
         assert word in text
     assert "\x1b[" in text
+
+
+def test_an_arm_that_is_not_installed_is_told_once():
+    console = Console(file=io.StringIO(), width=100, _environ={})
+    with shown(console) as tell:
+        for cell in ("tpu", "tpu+gspmd"):
+            tell(Event(arm="jax", phase="decode", cell=cell, step="", stage="not-installed", seconds=0, error="get it"))
+    assert console.file.getvalue() == "jax       get it\n"
