@@ -138,7 +138,7 @@ def bitcast_convert(item: Instruction, value: Value) -> Value:
 
 def bitcast(item: Instruction, value: Value, lead: int) -> Value:
     """The same elements in memory order, read under the new shape and layout."""
-    source, target = item.operands[0].shape, array_of(item)
+    source, target = item.operand(0).shape, array_of(item)
     if not isinstance(source, Array) or source.elements != target.elements:
         raise NotUnderstood
     if DTYPES.get(source.dtype) is not DTYPES[target.dtype]:

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from compare.program.errors import HloError
+from compare.program.errors import MOST_DEVICES, HloError
 from compare.program.groups import Groups
 
 
@@ -25,9 +25,11 @@ class Mesh:
 
         Where the text does not say how many devices it is for, the axes do, or else the ids in its groups.
         """
-        size = math.prod(axes.values())
+        size = math.prod(axes.values()) if axes else in_program or largest_id + 1
+        if size > MOST_DEVICES:
+            raise HloError(f"{_spell(axes) or 'the ids'} make {size} devices; {MOST_DEVICES} are the most")
         if not axes:
-            return cls({}, in_program or largest_id + 1)
+            return cls({}, size)
         if in_program is not None and size % in_program:
             raise HloError(
                 f"the axes {_spell(axes)} make {size} devices; the program is for {in_program}, "

@@ -77,7 +77,7 @@ class Flow:
 
     def operand(self, site: Site, number: int, *, scope: str | None, wanted: frozenset[str]) -> Carried:
         """Operand `number`; `scope` is given for the only one, which shares its row's."""
-        starts: list[Value] = [(frame, site.item.operands[number], ()) for frame in self.frames(site)]
+        starts: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
         found = sources(starts, caches=self._caches)
         if scope is None:
             result: Value = (starts[0][0], site.item, (number,))
@@ -121,7 +121,7 @@ class Flow:
         """A receive makes of its send's operand what arrives."""
         frame, item, _ = value
         if item.opcode == "recv" and item in self._parts:
-            return [(frame, self._parts[item].operands[0], ())]
+            return [(frame, self._parts[item].operand(0), ())]
         return made_of(value)
 
     @cached_property

@@ -58,7 +58,7 @@ def _only_sliced(item: Instruction) -> bool:
     while todo:
         now = todo.pop()
         for user in users[now]:
-            if user.opcode == "dynamic-slice" and user.operands[0] is now:
+            if user.opcode == "dynamic-slice" and user.operand(0) is now:
                 sliced = True
             elif user.opcode in _MOVES and user is not user.computation.root:
                 todo.append(user)

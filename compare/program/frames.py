@@ -53,7 +53,7 @@ def branches_of(choice: Instruction) -> list[Computation]:
 def branch_operand(choice: Instruction, branch: int) -> Instruction:
     """What a conditional hands to a branch."""
     first_is_true = "true_computation" in choice.attributes
-    return choice.operands[2 - branch if first_is_true else 1 + branch]
+    return choice.operand(2 - branch if first_is_true else 1 + branch)
 
 
 ONE_CALL = {"fusion", "call", "async-start", "call-start", "fusion-start", "custom-call"}

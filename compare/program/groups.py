@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.program.errors import HloError
+from compare.program.errors import MOST_DEVICES, HloError
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -36,6 +36,7 @@ def read_groups(text: str) -> Groups:
         shape, order, turn = _ints(found[1]), _ints(found[2]), found[3]
         if math.prod(shape) != math.prod(order) or len(shape) != 2:
             raise HloError(f"device groups {text!r} do not hold what they count")
+        _believable(order, text)
         return _checked(_rows(_iota(order, turn, text).reshape(shape)), text)
     if found := _MESH.fullmatch(text):
         return _checked(_mesh(found, text), text)
@@ -49,6 +50,11 @@ def read_pairs(text: str) -> Groups:
     if text.strip() != "{}" and not re.fullmatch(r"\{(?:\{\s*\d+\s*,\s*\d+\s*\}[\s,]*)+\}", text.strip()):
         raise HloError(f"unknown spelling of source-target pairs: {text!r}")
     return pairs
+
+
+def _believable(sizes: tuple[int, ...], text: str) -> None:
+    if not 0 < math.prod(sizes) <= MOST_DEVICES:
+        raise HloError(f"device groups {text!r} are of no believable number of devices")
 
 
 def _checked(rows: Groups, text: str) -> Groups:
@@ -83,6 +89,7 @@ def _mesh(found: re.Match[str], text: str) -> Groups:
     if not all(axes) or not all(refs):
         raise HloError(f"unknown spelling of device groups: {text!r}")
     sizes = {axis[1] or axis[2] or axis[3]: int(axis[4]) for axis in axes if axis}
+    _believable(tuple(sizes.values()), text)
     devices = _mesh_devices(found[2], tuple(sizes.values()), text)
     cuts: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
     wanted: list[tuple[str, int, int]] = []
@@ -128,6 +135,7 @@ def _mesh_devices(ids: str | None, sizes: tuple[int, ...], text: str) -> NDArray
     if ids is None:
         return np.arange(math.prod(sizes))
     if turned := _TURN.fullmatch(ids.strip()):
+        _believable(_ints(turned[1]), text)
         devices = _iota(_ints(turned[1]), turned[2], text).reshape(-1)
     elif re.fullmatch(r"[\d\s,]+", ids):
         devices = np.array(_ints(ids))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compare.program.attributes import CALL, close_of, names, read_attributes, split_top
 from compare.program.errors import HloError
-from compare.program.shapes import Shape, read_shape
+from compare.program.shapes import Array, Shape, read_shape
 
 if TYPE_CHECKING:
     from compare.program.text import Module
@@ -69,6 +69,12 @@ class Instruction:
             self._operands = tuple(self._find(name) for name in self._operand_names())
         return self._operands
 
+    def operand(self, number: int) -> "Instruction":
+        """An operand that must be there."""
+        if not 0 <= number < len(self.operands):
+            raise self.error(f"{self.opcode} without its operand {number}")
+        return self.operands[number]
+
     def _operand_names(self) -> list[str]:
         if self.opcode in _WITHOUT_OPERANDS:
             return []
@@ -81,7 +87,18 @@ class Instruction:
         found = self.computation.get(name)
         if found is None:
             raise self.error(f"the operand {name!r} is not in its computation")
+        if found.index >= self.index:
+            raise self.error(f"the operand {name!r} is made only after it")
         return found
+
+    def has(self, path: tuple[int, ...]) -> bool:
+        """Whether its shape has an element at `path`: a walk that follows no other must come to an end."""
+        shape = self.shape if path else ()
+        for index in path:
+            if isinstance(shape, Array) or index >= len(shape):
+                return False
+            shape = shape[index]
+        return True
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -176,6 +193,12 @@ class Computation:
         lines = self.module.lines
         found = (self.at(index) for name, index in self._index.items() if name and " parameter(" in lines[index])
         return {item.integer(""): item for item in found if item.opcode == "parameter"}
+
+    def parameter(self, number: int) -> Instruction:
+        """A parameter that must be there."""
+        if number not in self.parameters:
+            raise self.root.error(f"the computation {self.name!r} has no parameter {number}, which its caller hands in")
+        return self.parameters[number]
 
     @cached_property
     def users(self) -> dict[Instruction, list[Instruction]]:

@@ -54,9 +54,9 @@ def sources(starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), up
         frame, item, path = value
         before = _before(value)
         if before is None and item.opcode == "broadcast":
-            before, marks = [(frame, item.operands[0], ())], marks | _SPREAD
+            before, marks = [(frame, item.operand(0), ())], marks | _SPREAD
         elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
-            before, marks = [(frame, item.operands[path[0] if path else 0], ())], marks | _UPDATED
+            before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _UPDATED
         if before is not None:
             fresh = [(one, marks) for one in before if (one, marks) not in seen]
             seen.update(fresh)
@@ -84,7 +84,7 @@ def _before(value: Value) -> list[Value] | None:
     if found is not None:
         return found
     if item.opcode in _FIRST:
-        return [(frame, item.operands[0], ())]
+        return [(frame, item.operand(0), ())]
     if item.opcode == "concatenate":
         return [(frame, one, ()) for one in item.operands]
     if item.opcode == "custom-call" and (target := _TARGET.search(item.text)) and target[1] in _COPIES:

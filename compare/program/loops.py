@@ -53,7 +53,7 @@ class Trips:
         test = origin(Node(condition, condition.computation.root))
         if test.item.opcode != "compare":
             return self._by_steps(frame, loop)
-        left, right = (Node(test.frame, operand) for operand in test.item.operands)
+        left, right = (Node(test.frame, operand) for operand in (test.item.operand(0), test.item.operand(1)))
         direction = test.item.attribute("direction")
         counter, bound = self._counter(left, condition), self._constant(right)
         if counter is None or bound is None:
@@ -61,7 +61,7 @@ class Trips:
             direction = _TURNED.get(direction, direction)
         if counter is None or bound is None:
             return None
-        start = self._values.number(frame, loop.operands[0], counter)
+        start = self._values.number(frame, loop.operand(0), counter)
         step = self.step(frame.inside(loop, body_of(loop)), counter)
         if start is None or step is None:
             return None
@@ -79,7 +79,7 @@ class Trips:
             try:
                 return self._run(frame, loop, starts)
             except NeedsCarried as need:
-                start = self._values.number(frame, loop.operands[0], need.path)
+                start = self._values.number(frame, loop.operand(0), need.path)
                 if start is None:
                     return None
                 starts[need.path] = start
@@ -115,7 +115,7 @@ class Trips:
         after = origin(Node(body, body.computation.root, path))
         if after.item.opcode not in ("add", "subtract"):
             return None
-        left, right = (Node(after.frame, operand) for operand in after.item.operands)
+        left, right = (Node(after.frame, operand) for operand in (after.item.operand(0), after.item.operand(1)))
         if self.is_carry(origin(left), body, path):
             by = self._constant(right)
             return by if by is None or after.item.opcode == "add" else -by

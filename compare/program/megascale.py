@@ -7,6 +7,7 @@ import re
 
 from compare.program.attributes import read_map
 from compare.program.devices import Program
+from compare.program.errors import MOST_DEVICES
 from compare.program.groups import Groups, read_pairs
 from compare.program.instruction import Instruction
 
@@ -53,7 +54,7 @@ def groups_of(item: Instruction, program: Program) -> Groups:
         return program.everywhere(read_pairs(attributes[_PAIRS]))
     text = attributes.get("_xla_megascale_target", "")
     if found := _PRODUCT.fullmatch(text):
-        slices, places = _range(found[1]), _range(found[2])
+        slices, places = _range(found[1], item), _range(found[2], item)
         return tuple(tuple(_device(one, place, item, program) for one in slices) for place in places)
     rows = _LIST.findall(text)
     if not rows or "{" + ",".join("{" + row + "}" for row in rows) + "}" != text.replace(" ", ""):
@@ -66,12 +67,15 @@ def _attributes(item: Instruction) -> dict[str, str]:
     return read_map(item.attributes.get("frontend_attributes", "{}"))
 
 
-def _range(text: str) -> list[int]:
+def _range(text: str, item: Instruction) -> list[int]:
     """`0:3,7` is 0, 1, 2, 3, 7."""
     numbers: list[int] = []
     for part in text.split(","):
         low, _, high = part.strip().partition(":")
-        numbers += range(int(low), int(high or low) + 1)
+        first, last = int(low or 0), int(high or low or 0)
+        if last > MOST_DEVICES:
+            raise item.error(f"its target names place {last}, and {MOST_DEVICES} devices are the most")
+        numbers += range(first, last + 1)
     return numbers
 
 
@@ -91,5 +95,5 @@ def slices_named(item: Instruction) -> int:
         return 1
     text = _attributes(item).get("_xla_megascale_target", "")
     if found := _PRODUCT.fullmatch(text):
-        return max(_range(found[1]))
+        return max(_range(found[1], item))
     return max((int(number) // _SLICE_UNIT for number in re.findall(r"\d+", text)), default=1)

@@ -36,18 +36,20 @@ def origin(node: Node) -> Node:
 def _before(node: Node) -> Node | None:
     frame, item, path = node.frame, node.item, node.path
     opcode = item.opcode
+    if not item.has(path):
+        raise item.error(f"it has no element {path}, which is asked for")
     if opcode == "parameter":
         return _handed_in(node)
     if opcode == "get-tuple-element":
-        return Node(frame, item.operands[0], (item.integer("index"), *path))
+        return Node(frame, item.operand(0), (item.integer("index"), *path))
     if opcode == "tuple" and path:
-        return Node(frame, item.operands[path[0]], path[1:])
+        return Node(frame, item.operand(path[0]), path[1:])
     if opcode in _HANDS_ON:
-        return Node(frame, item.operands[0], path)
+        return Node(frame, item.operand(0), path)
     if opcode == "copy-start" and path:
-        return Node(frame, item.operands[0], path[1:])
+        return Node(frame, item.operand(0), path[1:])
     if opcode in ("convert", "bitcast", "reshape") and not path and _same_number(item):
-        return Node(frame, item.operands[0])
+        return Node(frame, item.operand(0))
     if opcode in ONE_CALL and item.called:
         computation = item.called[0]
         return Node(frame.inside(item, computation), computation.root, path)
@@ -58,7 +60,7 @@ def _before(node: Node) -> Node | None:
 
 def _same_number(item: Instruction) -> bool:
     """Whether a convert, bitcast or reshape of one integer leaves the number as it is."""
-    shapes = (item.shape, item.operands[0].shape)
+    shapes = (item.shape, item.operand(0).shape)
     if not all(isinstance(shape, Array) and shape.elements == 1 and shape.dtype[0] in "su" for shape in shapes):
         return False
     after, before = (shape for shape in shapes if isinstance(shape, Array))
@@ -73,7 +75,7 @@ def _handed_in(node: Node) -> Node | None:
         branch = branches_of(call).index(node.frame.computation)
         return Node(outer, branch_operand(call, branch), node.path)
     number = node.item.integer("")
-    return Node(outer, call.operands[number], node.path) if number < len(call.operands) else None
+    return Node(outer, call.operand(number), node.path) if number < len(call.operands) else None
 
 
 def _left_alone(node: Node) -> Node | None:
@@ -81,5 +83,5 @@ def _left_alone(node: Node) -> Node | None:
     body = node.frame.inside(node.item, body_of(node.item))
     after = origin(Node(body, body.computation.root, node.path))
     if after.frame is body and after.item.opcode == "parameter" and after.path == node.path:
-        return Node(node.frame, node.item.operands[0], node.path)
+        return Node(node.frame, node.item.operand(0), node.path)
     return None

@@ -26,7 +26,7 @@ def carried(item: Instruction, kind: str, receive: Instruction | None) -> list[A
     if kind == "all-gather":
         shapes = [_result(item if receive is None else receive)]
     elif item.opcode == "send" or kind == "ragged-all-to-all" or "slice_sizes" in item.attributes:
-        shapes = [item.operands[0].shape]  # The others are buffers for what comes in, offsets, sizes, a token.
+        shapes = [item.operand(0).shape]  # The others are buffers for what comes in, offsets, sizes, a token.
     else:
         shapes = [operand.shape for operand in item.operands]
     found = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]

@@ -11,6 +11,7 @@ import numpy as np
 
 from compare.program import arithmetic
 from compare.program.arithmetic import BINARY, UNARY, NotUnderstood, Value
+from compare.program.errors import HloError
 from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of
 from compare.program.instruction import Instruction
 from compare.program.loops import NeedsCarried, Trips
@@ -56,6 +57,10 @@ class Evaluator:
                     self._known[key] = self._evaluate(frame, item, path)
             except NotUnderstood:
                 pass
+            except (IndexError, KeyError, OverflowError) as error:
+                raise item.error("its operands and attributes do not fit each other") from error
+            except ValueError as error:  # numpy's, of arrays whose dims do not fit
+                raise error if isinstance(error, HloError) else item.error("its operands do not fit it") from error
             finally:
                 self._depth -= 1
         known = self._known[key]
@@ -73,15 +78,15 @@ class Evaluator:
         return int(flat[0]) if flat.size and (flat == flat[0]).all() else None
 
     def _evaluate(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
-        opcode, operands = item.opcode, item.operands
+        opcode = item.opcode
         if opcode == "parameter":
             return self._parameter(frame, item, path)
         if opcode == "get-tuple-element":
-            return self.value(frame, operands[0], (item.integer("index"), *path))
+            return self.value(frame, item.operand(0), (item.integer("index"), *path))
         if opcode == "tuple" and path:
-            return self.value(frame, operands[path[0]], path[1:])
+            return self.value(frame, item.operand(path[0]), path[1:])
         if opcode in _SAME:
-            return self.value(frame, operands[0], path[1:] if opcode == "copy-start" else path)
+            return self.value(frame, item.operand(0), path[1:] if opcode == "copy-start" else path)
         if opcode in ONE_CALL and item.called:
             computation = item.called[0]
             return self.value(frame.inside(item, computation), computation.root, path)
@@ -162,7 +167,7 @@ class Evaluator:
             return self.value(outer, branch_operand(call, branch), path)
         if call.opcode not in ONE_CALL or number >= len(call.operands):
             raise NotUnderstood
-        return self.value(outer, call.operands[number], path)
+        return self.value(outer, call.operand(number), path)
 
     def _carried(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         """An element that a loop carries, in every iteration: the same, counted up, or a value of the one before."""
@@ -173,7 +178,7 @@ class Evaluator:
             raise NotUnderstood
         if self._step and self._step[0] is call:
             return self._given(frame, item, path, self._step[1])
-        first = self.value(outer, call.operands[0], path)
+        first = self.value(outer, call.operand(0), path)
         body = outer.inside(call, body_of(call))
         after = origin(Node(body, body.computation.root, path))
         if self.trips.is_carry(after, body, path):
@@ -207,7 +212,7 @@ class Evaluator:
         if not path:
             raise NotUnderstood
         body = frame.inside(item, body_of(item))
-        first = self.value(frame, item.operands[0], path)
+        first = self.value(frame, item.operand(0), path)
         if self.trips.is_carry(origin(Node(body, body.computation.root, path)), body, path):
             return first
         trips, step = self.trips.count(frame, item), self.trips.step(body, path)
@@ -227,7 +232,9 @@ class Evaluator:
 
     def branch(self, frame: Frame, item: Instruction) -> Value:
         """The number of the branch that a conditional takes, for every device and iteration."""
-        chosen = self.value(frame, item.operands[0])
+        chosen = self.value(frame, item.operand(0))
+        if chosen.ndim > 1 + frame.depth:
+            raise item.error("it is chosen by an array, where one number was expected")
         last = len(branches_of(item)) - 1
         if chosen.dtype == np.bool_:
             return chosen.astype(np.int64)

@@ -103,6 +103,6 @@ def _tells(value: Value) -> Instruction | None:
     A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.
     """
     _, item, path = value
-    if item.opcode == "fusion" and (path or item.called[0].root.opcode in ("tuple", "parameter")):
+    if item.opcode == "fusion" and item.called and (path or item.called[0].root.opcode in ("tuple", "parameter")):
         return None
     return item

@@ -17,6 +17,7 @@ BITS = {
 }  # fmt: skip
 """Bits of one element; a predicate takes a byte."""
 
+MOST_NESTED = 50
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([\d,]*)[^}]*\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
 
@@ -52,12 +53,14 @@ def read_shape(text: str) -> Shape:
     return shape
 
 
-def _read(text: str, at: int) -> tuple[Shape, int]:
+def _read(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
+    if depth > MOST_NESTED:
+        raise HloError(f"the tuples of a shape are nested deeper than {MOST_NESTED}")
     if text.startswith("(", at):
         parts: list[Shape] = []
         at += 1
         while not text.startswith(")", at):
-            part, at = _read(text, at)
+            part, at = _read(text, at, depth + 1)
             parts.append(part)
             while text.startswith((",", " "), at):
                 at += 1

@@ -78,7 +78,7 @@ def _body(loop: _Loop) -> Frame:
 def _is_scalar(body: Frame, path: tuple[int, ...]) -> bool:
     """Whether an element of the carry is one integer or predicate."""
     shape = body.computation.root.shape
-    if len(path) != 1 or isinstance(shape, Array):
+    if len(path) != 1 or isinstance(shape, Array) or not body.computation.root.has(path):
         return False
     part = shape[path[0]]
     return isinstance(part, Array) and not part.dims and part.dtype[0] in "sup"

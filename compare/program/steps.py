@@ -19,15 +19,17 @@ def handed(value: Value) -> list[Value] | None:
     """The values that this one only hands on; None where its instruction makes something of its operands."""
     frame, item, path = value
     opcode = item.opcode
+    if not item.has(path):
+        raise item.error(f"it has no element {path}, which is asked for")
     if opcode == "get-tuple-element":
-        return [(frame, item.operands[0], (item.integer("index"), *path))]
+        return [(frame, item.operand(0), (item.integer("index"), *path))]
     if opcode == "parameter":
         return _handed_in(frame, item, path)
     if opcode == "tuple":
-        return [(frame, item.operands[path[0]], path[1:])] if path else [(frame, one, ()) for one in item.operands]
+        return [(frame, item.operand(path[0]), path[1:])] if path else [(frame, one, ()) for one in item.operands]
     if opcode == "while":
         body = body_of(item)
-        return [(frame, item.operands[0], path), (frame.inside(item, body), body.root, path)]
+        return [(frame, item.operand(0), path), (frame.inside(item, body), body.root, path)]
     if opcode == "conditional":
         return [(frame.inside(item, branch), branch.root, path) for branch in branches_of(item)]
     if opcode in ONE_CALL and item.called:
@@ -41,11 +43,11 @@ def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[V
         return None
     if call.opcode == "while":
         body = outer.inside(call, body_of(call))
-        return [(outer, call.operands[0], path), (body, body.computation.root, path)]
+        return [(outer, call.operand(0), path), (body, body.computation.root, path)]
     if call.opcode == "conditional":
         return [(outer, branch_operand(call, branches_of(call).index(frame.computation)), path)]
     number = item.integer("")
-    return [(outer, call.operands[number], path)] if number < len(call.operands) else []
+    return [(outer, call.operand(number), path)] if number < len(call.operands) else []
 
 
 def _out_of_call(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value]:
@@ -64,23 +66,23 @@ def _of_start(frame: Frame, item: Instruction, path: tuple[int, ...], result: Va
         return [result]
     if path[0] > 1:
         return []
-    return [(frame, item.operands[path[1]], path[2:])] if len(path) > 1 else [(frame, one, ()) for one in item.operands]
+    return [(frame, item.operand(path[1]), path[2:])] if len(path) > 1 else [(frame, one, ()) for one in item.operands]
 
 
 def _asynchronous(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
     opcode = item.opcode
     if opcode == "copy-done":
-        return [(frame, item.operands[0], (0, *path))]
+        return [(frame, item.operand(0), (0, *path))]
     if opcode == "copy-start":
-        return [(frame, item.operands[0], path[1:])]
+        return [(frame, item.operand(0), path[1:])]
     if opcode in ASIDE:
-        return [(frame, item.operands[0], path)]
+        return [(frame, item.operand(0), path)]
     if opcode in ("async-done", "call-done", "slice-done", "dynamic-slice-done", "fusion-done", "custom-call-done"):
-        return [(frame, item.operands[0], (1, *path))]
+        return [(frame, item.operand(0), (1, *path))]
     if opcode in ("slice-start", "dynamic-slice-start"):
-        return _of_start(frame, item, path, (frame, item.operands[0], ()))
+        return _of_start(frame, item, path, (frame, item.operand(0), ()))
     if opcode.endswith("-done"):
-        return [(frame, item.operands[0], ())]
+        return [(frame, item.operand(0), ())]
     return None
 
 
@@ -91,13 +93,15 @@ def made_of(value: Value) -> list[Value]:
     if found is None:
         return [(frame, one, ()) for one in item.operands]
     if item.opcode == "conditional":
-        found.append((frame, item.operands[0], ()))
+        found.append((frame, item.operand(0), ()))
     return found
 
 
 def used_by(value: Value) -> Iterator[Value]:
     """The values that are made of this one, each where it is used."""
     frame, item, path = value
+    if not item.has(path):
+        raise item.error(f"it has no element {path}, which is handed to it")
     for user in item.computation.users[item]:
         if user.opcode == "get-tuple-element":
             index = user.integer("index")
@@ -120,15 +124,15 @@ def used_by(value: Value) -> Iterator[Value]:
 
 def _into_loop(frame: Frame, loop: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
     for computation in (condition_of(loop), body_of(loop)):
-        yield frame.inside(loop, computation), computation.parameters[0], path
+        yield frame.inside(loop, computation), computation.parameter(0), path
 
 
 def _into_branches(frame: Frame, item: Instruction, choice: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
-    if choice.operands[0] is item:
+    if choice.operand(0) is item:
         yield frame, choice, ()
     for number, branch in enumerate(branches_of(choice)):
         if branch_operand(choice, number) is item:
-            yield frame.inside(choice, branch), branch.parameters[0], path
+            yield frame.inside(choice, branch), branch.parameter(0), path
 
 
 def _into_call(frame: Frame, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:

@@ -5,15 +5,17 @@ An unrolled model is 3 MB of text of which the walks visit a part, so nothing is
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from functools import cached_property
 from itertools import accumulate
 
 from compare.program.attributes import CALL, names, read_attributes, split_top
-from compare.program.errors import HloError
+from compare.program.errors import MOST_DEVICES, HloError
 from compare.program.instruction import Computation, Instruction, short
 
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
 _ALIAS = re.compile(r"\}:\s*\((\d+)")
+DEEPEST_CALL = 100
 _MLIR = re.compile(r"\s*(?:#loc\d*\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
 
 
@@ -121,6 +123,30 @@ class Module:
                 calls.setdefault(name, []).append(at)
         return calls
 
+    def check_calls(self) -> None:
+        """Raise `HloError` where a computation calls itself, or calls go deeper than any compiler's."""
+        called: dict[str, dict[str, int]] = {name: {} for name in self.computations}
+        for name, lines in self.calls.items():
+            for at in lines:
+                if owner := self.owner(at):
+                    called[owner.name].setdefault(name, at)
+        left = Counter(name for inner in called.values() for name in inner)
+        depth = {name: 0 for name in called if not left[name]}
+        ready = list(depth)
+        while ready:
+            caller = ready.pop()
+            for name, at in called[caller].items():
+                depth[name] = max(depth.get(name, 0), depth[caller] + 1)
+                if depth[name] > DEEPEST_CALL:
+                    raise self.at(at).error(f"calls go deeper than {DEEPEST_CALL} computations")
+                left[name] -= 1
+                if not left[name]:
+                    ready.append(name)
+        for caller, inner in called.items():
+            for name, at in inner.items():
+                if left[name] and left[caller]:
+                    raise self.at(at).error(f"the computation {name!r} leads back to itself")
+
     def computation(self, name: str, asked: Instruction) -> Computation:
         if name not in self.computations:
             raise asked.error(f"the computation {name!r} is not in the text")
@@ -132,6 +158,8 @@ class Module:
             return None
         if not text.isdigit() or int(text) < 1:
             raise HloError(f"line {self.number(self._start)}: cannot read {key}={text!r} as a number of devices")
+        if len(text) > 12 or int(text) > MOST_DEVICES:
+            raise HloError(f"line {self.number(self._start)}: {key}={short(text)} is no believable number of devices")
         return int(text)
 
     @property
@@ -147,6 +175,8 @@ class Module:
         """Replicas times partitions; None where the header gives neither."""
         if "replica_count" not in self.header and "num_partitions" not in self.header:
             return None
+        if self.replica_count * self.num_partitions > MOST_DEVICES:
+            raise HloError(f"line {self.number(self._start)}: replicas times partitions is no believable number")
         return self.replica_count * self.num_partitions
 
     @cached_property

@@ -17,6 +17,10 @@ from compare.program.text import Module
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
          "collective-broadcast")  # fmt: skip
+MOST_EXECUTIONS = 1 << 40
+"""No step runs anything more often than this: the loop's count is a misprint, and unknown."""
+
+MOST_VISITS = 1 << 17
 _OPCODE = re.compile(r" ((?:all|ragged|collective|reduce-scatter)[a-z\-]*|send|recv)\(")
 """Every opcode that could be a collective's: one that is not known must not be passed over."""
 
@@ -58,8 +62,11 @@ def sites(module: Module, values: Evaluator) -> list[Site]:
     lines = lines_of(module)
     visits: dict[Instruction, list[tuple[Frame, _Times]]] = {}
     wanted = _leading_to(module, lines)
+    module.check_calls()
     always = _Times(np.ones((1,), np.bool_))
-    for frame, times, item in _visit(Frame(module.entry), always, wanted, values):
+    for count, (frame, times, item) in enumerate(_visit(Frame(module.entry), always, wanted, values)):
+        if count > MOST_VISITS:
+            raise item.error(f"more than {MOST_VISITS} ways of calls lead to collectives; this is one of them")
         visits.setdefault(item, []).append((frame, times))
     found = [_site(item, ways, values.num_devices) for item, ways in visits.items()]
     left = [item for item in map(module.at, lines) if item not in visits]
@@ -147,6 +154,8 @@ def _loop(
 ) -> Iterator[tuple[Frame, _Times, Instruction]]:
     """The condition runs once more than the body."""
     trips = values.trips.count(frame, loop)
+    if trips is not None and times.factor * math.prod(times.extents) * (trips + 1) > MOST_EXECUTIONS:
+        trips = None
     are = "unknown" if trips is None else times.are
     tests = 1 if trips is None else trips + 1
     note = values.trips.notes.get((frame, loop), "")
