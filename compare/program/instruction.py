@@ -160,6 +160,8 @@ class Computation:
         lines = self.module.lines
         for at in range(self.first, self.last):
             if found := _HEAD.match(lines[at]):
+                if found[2] in index:
+                    raise HloError(f"line {self.module.number(at)}: a second instruction named {found[2]!r}")
                 index[found[2]] = at
                 if found[1]:
                     root = at

@@ -79,6 +79,7 @@ def test_the_program_itself_is_read():
         ("{{0,1},{2,3}}", "[1,99999999999]<=[99999999999]", "line 15: "),
         ("negate(p.1)", "negate(n.1)", "line 28: the operand 'n.1' is made only after it"),
         ("negate(p.1)", "call(p.1), to_apply=right", None),
+        ("v = f32[8]{0} get", "first = f32[8]{0} get", "line 42: a second instruction named 'first'"),
         ("n = s32[] add(i, one)", "n = s32[] add(i)", "line 14: "),
         ("constant(3)", "constant(999999999999)", "line 22: "),
         ("(s32[], f32[8]) tuple(z, w)", "(" * 2000 + "s32[], f32[8]" + ")" * 2000 + " tuple(z, w)", "deeper"),
