@@ -6,6 +6,7 @@ from compare.program.axes import read_axes
 from compare.program.collectives import collectives
 from compare.program.files import read_file
 from compare.program.records import Collective
+from compare.program.unpartitioned import check_partitioned
 from compare.views.terminal import console, plain
 from compare.views.units import bytes_text, times_text
 from compare.work.options import Parser, guarded, print_json
@@ -26,7 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     asked = parser.parse_args(argv)
     axes = read_mesh(asked.mesh).mesh.axes if asked.mesh else read_axes(asked.axes)
-    rows = collectives(read_file(asked.file), axes)
+    module = read_file(asked.file)
+    rows = collectives(module, axes)
+    if not rows:
+        check_partitioned(module)
     if asked.json:
         print_json([row.public() for row in rows])
     else:

@@ -44,7 +44,7 @@ def test_json_is_a_list_of_rows(file, capsys):
 
 def test_a_gzipped_file_and_a_mesh_name_do_as_well(tmp_path, capsys):
     path = tmp_path / "program.hlo.gz"
-    path.write_bytes(gzip.compress(TEXT.encode()))
+    path.write_bytes(gzip.compress(TEXT.encode(), mtime=0))
     assert main([str(path), "--mesh", "tp4dp2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["axes"] == "tp"
 
@@ -76,7 +76,7 @@ def run(*words):
         (b"", (), "empty"),
         (TEXT[:-3].encode(), (), "cut"),
         (TEXT.partition("ENTRY")[0].encode(), (), "cut"),
-        (gzip.compress(TEXT.encode())[:60], (), "cut"),
+        (gzip.compress(TEXT.encode(), mtime=0)[:60], (), "cut"),
         (b"\x7fELF\x00\x01\xff\xfe", (), "binary"),
         (b"ML\xefR\x01", (), "StableHLO"),
         (b"module @jit_f {\n}\n", (), "StableHLO"),
@@ -97,6 +97,44 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, content, options, said
     assert done.stdout == ""
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+BEFORE = """HloModule jit_f, entry_computation_layout={(f32[64,64]{1,0})->f32[64,64]{1,0}}
+
+ENTRY main.1 {
+  x.1 = f32[64,64]{1,0} parameter(0), sharding={replicated}
+  y.1 = f32[64,64]{1,0} parameter(1), sharding={devices=[2,4]<=[8]}, frontend_attributes={a="b"}
+  dot_general.1 = f32[64,64]{1,0} dot(x.1, y.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT sharding_constraint.1 = f32[64,64]{1,0} custom-call(dot_general.1), custom_call_target="Sharding", sharding={replicated}
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("header", ["", ", num_partitions=8"])
+def test_a_program_before_the_partitioner_is_refused_and_not_said_to_move_nothing(tmp_path, header):
+    path = tmp_path / "before.hlo"
+    path.write_text(BEFORE.replace("jit_f", "jit_f" + header, 1))
+    done = run(path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "before the partitioner (line 5" in done.stderr
+    assert "compile().as_text()" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("{devices=[2,4]<=[8]}", "{replicated}"),
+        ("{devices=[2,4]<=[8]}", "{maximal device=3}"),
+        ("{devices=[2,4]<=[8]}", "{{replicated}, {manual}}"),
+        ("{devices=[2,4]<=[8]}", "{devices=[1,1,8]<=[8] last_tile_dim_replicate}"),
+        ("HloModule jit_f", "HloModule jit_f, is_scheduled=true"),  # a compiled program's parameters keep theirs
+    ],
+)
+def test_a_program_that_splits_nothing_or_is_compiled_moves_nothing(tmp_path, capsys, was, now):
+    path = tmp_path / "program.hlo"
+    path.write_text(BEFORE.replace(was, now, 1))
+    assert main([str(path)]) == 0
+    assert "0 collectives" in capsys.readouterr().out
 
 
 def test_a_folder_is_no_file(tmp_path):

@@ -1,0 +1,35 @@
+"""HLO from before the partitioner: it has shardings, and no collective yet, which is easily read as "moves nothing"."""
+
+import re
+
+from compare.program.errors import HloError
+from compare.program.text import Module
+
+_SHARDING = re.compile(r", sharding=\{")
+_TILES = re.compile(r"devices=\[([\d,]+)\]|mesh\[")
+_WHOLE = re.compile(r"1(?:,1)*(?:,\d+)?$")
+"""Tiles of a sharding whose last dim repeats: nothing is split."""
+
+
+def check_partitioned(module: Module) -> None:
+    """Raise `HloError` where a module without collectives still has a tensor that is to be split."""
+    if module.header.get("is_scheduled") == "true":
+        return
+    for found in _SHARDING.finditer(module.text):
+        if _splits(module.text[found.end() : module.text.find("\n", found.end())]):
+            line = module.number(module.line_at(found.start()))
+            raise HloError(
+                f"this is the program before the partitioner (line {line} has a sharding, and there are no collectives "
+                "yet); give the compiled text: lowered.compile().as_text(), or the dump after optimizations"
+            )
+
+
+def _splits(text: str) -> bool:
+    """Whether a sharding, from its brace to the end of the line, splits a dim."""
+    depth, end = 1, 0
+    while depth and end < len(text):
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        end += 1
+    sharding = text[:end]
+    repeats = "last_tile" in sharding
+    return any(not (tiles[1] and repeats and _WHOLE.match(tiles[1])) for tiles in _TILES.finditer(sharding))
