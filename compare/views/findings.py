@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compare.views.programs import Program, compared, programs
-from compare.views.units import bytes_text
+from compare.views.units import UNKNOWN, bytes_text, listing
 
 Phase = Mapping[str, Any]
 Entry = Mapping[str, Any]
@@ -22,6 +22,13 @@ CELLS: Mapping[str, str] = {
     "tpu+einsum": "the same model with attention written as einsum",
 }
 """What a cell is, as it stands in a sentence."""
+
+NOT_COMPARED = (
+    f"{UNKNOWN}: not compared. Frameworks are compared by their default programs, and by those under one partitioner."
+)
+"""What a dash in a headline says."""
+
+PARTITIONERS: Mapping[str, str] = {"shardy": "Shardy", "gspmd": "GSPMD"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +84,11 @@ def heading(report: Mapping[str, Any], phase: str) -> str:
     return "Differences, the largest first" if len(arms) > 1 else "Beyond the plan, the largest first"
 
 
+def left_out(phase: Phase) -> bool:
+    """Whether a program is judged and not compared."""
+    return any(line["status"] == "ok" and line["common"] is None for line in phase["headline"])
+
+
 def sum_of(arm: str, found: Sequence[Finding]) -> int:
     """Bytes a step of one arm in these findings."""
     return sum(one.by_arm.get(arm, 0) for one in found)
@@ -130,13 +142,33 @@ def _beyond(causes: Mapping[str, int]) -> str:
 
 
 def control_text(entry: Entry, phase: Phase) -> str:
-    """Which control cell removes it: `gone in tpu+einsum: the same model with attention written as einsum`."""
+    """Which control cell removes it: `gone in tpu+einsum (the same model with attention written as einsum)`."""
     there = same_place(entry, phase)
-    told = []
+    told, stays = [], []
     for cell, left in sorted(entry["controls"].items(), key=lambda found: found[1]):
+        name = _cell_name(cell, phase["arms"][entry["arm"]])
         if left < there:
             what = "gone" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
-            told.append(f"{what} in {cell} ({CELLS.get(cell, 'another cell')})")
-    if not entry["controls"]:
-        return ""
-    return "; ".join(told) or f"still there in {', '.join(entry['controls'])}"
+            told.append(f"{what} in {name}")
+        else:
+            stays.append(name)
+    return "; ".join(told) or (f"also in {listing(stays)}" if stays else "")
+
+
+def _cell_name(cell: str, default: Mapping[str, Any]) -> str:
+    """A default program is no control: it is an arm's own, under its partitioner."""
+    if cell == default["cell"]:
+        partitioner = str(default["partitioner"])
+        return f"its {PARTITIONERS.get(partitioner, partitioner)} program ({cell})"
+    return f"{cell} ({CELLS.get(cell, 'another cell')})"
+
+
+def sources(entry: Entry, shown: Sequence[Program]) -> list[tuple[str, int]]:
+    """The distinct lines of source behind one arm's part of a difference and their bytes, the most first."""
+    names, found = set(entry["names"]), dict[str, int]()
+    for program in shown:
+        for row in program.rows if program.arm == entry["arm"] else ():
+            if row["name"] in names and row["source_line"]:
+                amount = row["causes"].get(entry["cause"], 0)
+                found[row["source_line"]] = found.get(row["source_line"], 0) + amount
+    return sorted(found.items(), key=lambda line: -line[1])

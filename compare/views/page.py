@@ -3,24 +3,39 @@
 Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the page through Jinja's escaping only.
 """
 
-import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from compare.views import units
+from compare.views.facts import facts
 from compare.views.figures import Picture
-from compare.views.findings import CELLS, Finding, asides, control_text, each_arm, findings, gone_in, heading
+from compare.views.findings import (
+    CELLS,
+    NOT_COMPARED,
+    Finding,
+    asides,
+    control_text,
+    each_arm,
+    findings,
+    gone_in,
+    heading,
+    left_out,
+    sources,
+)
 from compare.views.glossary import GLOSSARY
 from compare.views.programs import Program, compared, programs, titles
 from compare.views.story import Move, moves, story
 from compare.views.torus import torus
 
 Report = Mapping[str, Any]
+
+_BACKTICKS = re.compile(r"`([^`]+)`")
 
 HLO_LINES, HLO_CHARACTERS = 2, 1500
 """Of a group of alike instructions, how many lines are shown, and how much of each."""
@@ -52,7 +67,8 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "bytes": _kept(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
-        "times": _kept(units.times_text), "kept": units.kept, "pretty": lambda value: json.dumps(value, indent=1),
+        "times": _kept(units.times_text), "kept": units.kept, "coded": _coded, "counted": units.counted,
+        "facts": facts,
     }  # fmt: skip
     made.globals |= {"ratio": _kept(units.ratio_text)}
     return made
@@ -61,6 +77,11 @@ def _environment() -> Environment:
 def _kept(text: Callable[..., str]) -> Callable[..., str]:
     """The same words, with no line ending inside them."""
     return lambda *values: text(*values).replace(" ", units.KEPT)
+
+
+def _coded(words: str) -> Markup:
+    """Escaped, with what stands in backticks as code."""
+    return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(units.kept(words)))))
 
 
 def _inlined(picture: Picture) -> str:
@@ -76,7 +97,10 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
     return {
         "name": phase,
         "found": found,
+        "left_out": NOT_COMPARED if left_out(found) else "",
         "widest": widest,
+        "apart": widest / max(1, min([line["wire_bytes"] for line in found["headline"] if line["wire_bytes"]],
+                                     default=widest)),
         "told": [_finding(one, report, phase, shown) for one in apart.told],
         "small": [_finding(one, report, phase, shown) for one in apart.small],
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
@@ -100,6 +124,7 @@ def _finding(one: Finding, report: Report, phase: str, shown: Sequence[Program])
         "arms": each_arm(one, titles=titles(report)),
         "control": control_text(one.first, found),
         "gone_in": gone_in(one.first),
+        "sources": sources(one.first, shown),
         "asked": [found["inherent"][number] for number in one.first["serves"]],
         "near": _near(one.first, found["inherent"]),
         "evidence": [proof for entry in one.entries for proof in _evidence(entry, shown)],

@@ -1,4 +1,4 @@
-"""Lines for a terminal: at most 100 columns, readable without colour, nothing obeyed that a program wrote."""
+"""Lines for a terminal: 60 to 100 columns, readable without colour, nothing obeyed that a program wrote."""
 
 import textwrap
 from typing import IO
@@ -16,15 +16,15 @@ _NARROWEST = 60
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Where views print: standard output, or a file; rich itself heeds `NO_COLOR` and pipes."""
+    """Where views print: standard output, or a file, 100 columns wide; rich itself heeds `NO_COLOR` and pipes."""
     made = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    made.width = WIDTH
+    made.width = max(_NARROWEST, min(WIDTH, made.size.width)) if made.is_terminal else WIDTH
     return made
 
 
 def text_width(out: Console) -> int:
-    """Columns for prose: those of the terminal, up to 100."""
-    return max(_NARROWEST, min(WIDTH, out.size.width if out.is_terminal else WIDTH))
+    """Columns for prose."""
+    return max(_NARROWEST, min(WIDTH, out.width))
 
 
 def plain(words: object) -> str:
@@ -33,10 +33,10 @@ def plain(words: object) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
-def wrapped(words: str, *, width: int = WIDTH, indent: str = "", style: str = "") -> Text:
+def wrapped(words: str, *, width: int = WIDTH, indent: str = "", hang: str = "", style: str = "") -> Text:
     """Prose over several lines; a number and its unit stay together."""
     lines = textwrap.wrap(
-        kept(plain(words)), width=width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False,
-        break_long_words=False,
+        kept(plain(words)), width=width, initial_indent=indent, subsequent_indent=hang or indent,
+        break_on_hyphens=False, break_long_words=False,
     )  # fmt: skip
     return Text("\n".join(lines).replace(KEPT, " "), style=style, no_wrap=True, overflow="ignore")

@@ -6,13 +6,25 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.findings import Finding, asides, control_text, each_arm, findings, heading
-from compare.views.programs import num_devices, programs, titles
+from compare.views.findings import (
+    CELLS,
+    NOT_COMPARED,
+    Finding,
+    asides,
+    control_text,
+    each_arm,
+    findings,
+    heading,
+    left_out,
+    sources,
+)
+from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
-from compare.views.units import axes_text, bytes_text, listing, ratio_text
+from compare.views.units import axes_text, bytes_text, counted, listing, ratio_text
 
 Report = Mapping[str, Any]
 Phase = Mapping[str, Any]
@@ -23,6 +35,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 _INDENT = "   "
+_NOTHING = "Nothing: this mesh splits nothing that has to be put together again."
 
 
 def print_report(report: Report, *, out: Console | None = None) -> None:
@@ -33,8 +46,14 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
     for phase, found in report["phases"].items():
         out.print()
         out.print(_phase_line(report, phase, found, width=width))
-        out.print(_headline(found))
+        table = _headline(found)
+        if Measurement.get(out, out.options.update(max_width=10 * width), table).minimum > width:
+            out.print(*_narrow(found, width), sep="\n")
+        else:
+            out.print(table)
         out.print(*_notes(report, phase, width), *_differences(report, phase, width=width), sep="\n")
+        if phase == next(iter(report["phases"])):
+            out.print(*_cells(found, width), sep="\n")
     out.print()
 
 
@@ -59,21 +78,22 @@ def print_plan(plan: Report, *, out: Console | None = None) -> None:
         out.print()
         out.print(Text(f"{phase}: {bytes_text(found['total'])} a step, mean over devices", style="bold"))
         if not found["inherent"]:
-            out.print(wrapped("Nothing: this mesh splits nothing that has to be put together again.", indent=_INDENT))
+            out.print(wrapped(_NOTHING, width=text_width(out), indent=_INDENT))
         for line in _contract(found["inherent"], width=text_width(out)):
             out.print(line)
 
 
 def _case(case: Mapping[str, Any]) -> str:
     words = f"{case['model']['name']} on {case['mesh']['name']} ({case['topology']})"
-    return f"{words}, batch {case['batch']}, {case['seq']} tokens, {case['microbatches']} microbatches, {case['dtype']}"
+    parts = counted(case["microbatches"], "microbatch")
+    return f"{words}, batch {case['batch']}, {case['seq']} tokens, {parts}, {case['dtype']}"
 
 
 def _phase_line(report: Report, phase: str, found: Phase, *, width: int) -> Text:
     needs = bytes_text(found["inherent_total"])
-    devices = num_devices(report)
+    devices = counted(num_devices(report), "device")
     return wrapped(
-        f"{phase}: the plan needs {needs} a step; what the compiled programs move (mean over {devices} devices):",
+        f"{phase}: the plan needs {needs} a step; what the compiled programs move (mean over {devices}):",
         width=width, style="bold",
     )  # fmt: skip
 
@@ -91,24 +111,50 @@ def _headline(found: Phase) -> Table:
     return table
 
 
+def _narrow(found: Phase, width: int) -> Iterator[Text]:
+    """The same where a terminal has no room for a table."""
+    for line in found["headline"]:
+        numbers = ", ".join(f"{words} {bytes_text(line[column])}".replace("-\n", "-") for column, words in _COLUMNS)
+        ratio = ratio_text(line["ratio"], line["qualifier"])
+        yield wrapped(f"{line['title']} {line['cell']}: {ratio}; {numbers}", width=width, hang=_INDENT)
+
+
 def _style(column: str, amount: int | None) -> str:
     return STYLES.get(column, "") if amount else "dim"
 
 
 def _notes(report: Report, phase: str, width: int) -> Iterator[Text]:
     """What a reader must know of the table above."""
-    yield from _failures(report["phases"][phase], width)
+    if left_out(report["phases"][phase]) and phase == next(iter(report["phases"])):
+        yield wrapped(NOT_COMPARED, width=width, style="dim")
+    yield from _failures(report, phase, width)
     yield from _uncounted(report, phase, width)
     yield from _less(report, phase, width)
 
 
-def _failures(found: Phase, width: int) -> Iterator[Text]:
-    """A line for each program that there is none of, and why."""
-    for line in found["headline"]:
-        if line["status"] != "ok":
-            why = line["error"] or "no reason was given"
-            words = f"{line['title']} {line['cell']}: {line['status']}: {why}"
-            yield wrapped(words, width=width, style="red")
+def _failures(report: Report, phase: str, width: int) -> Iterator[Text]:
+    """A line for each reason that programs are not there; what all of an arm's have in common is told once."""
+    every = [(name, line) for name, found in report["phases"].items() for line in found["headline"]]
+    told: dict[tuple[str, str], list[str]] = {}
+    for line in report["phases"][phase]["headline"]:
+        if line["status"] == "ok":
+            continue
+        reason = f"{line['status']}: {line['error'] or 'no reason was given'}"
+        own = [(name, one) for name, one in every if one["arm"] == line["arm"]]
+        if all((one["status"], one["error"]) == (line["status"], line["error"]) for _, one in own):
+            if phase == own[0][0]:
+                told[line["title"], reason] = []
+        else:
+            told.setdefault((line["title"], reason), []).append(line["cell"])
+    for (title, reason), cells in told.items():
+        yield wrapped(f"{' '.join([title, ', '.join(cells)]).strip()}: {reason}", width=width, style="red")
+
+
+def _cells(found: Phase, width: int) -> Iterator[Text]:
+    """What each cell is, where there are controls."""
+    cells = list(dict.fromkeys(line["cell"] for line in found["headline"]))
+    for cell in cells if len(cells) > 1 else ():
+        yield wrapped(f"{cell}: {CELLS.get(cell, 'another cell')}", width=width, style="dim")
 
 
 def _uncounted(report: Report, phase: str, width: int) -> Iterator[Text]:
@@ -149,7 +195,7 @@ def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
     if found.told:
         yield Text(f"\n{heading(report, phase)} (bytes a step)", style="bold")
     for number, one in enumerate(found.told, start=1):
-        yield from _finding(number, one, report["phases"][phase], names=names, width=width)
+        yield from _finding(number, one, report, phase, width=width)
     if found.small:
         total = bytes_text(sum(one.excess_bytes for one in found.small))
         amount = len(found.small)
@@ -160,17 +206,18 @@ def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
         yield wrapped(line, width=width)
 
 
-def _finding(number: int, one: Finding, phase: Phase, *, names: Mapping[str, str], width: int) -> Iterator[Text]:
-    entry = one.first
+def _finding(number: int, one: Finding, report: Report, phase: str, *, width: int) -> Iterator[Text]:
+    entry, names = one.first, titles(report)
     place = f"{names.get(entry['arm'], entry['arm'])}: {entry['kind']} {axes_text(entry['axes'])} in {entry['scope']}"
-    yield Text.assemble(
-        f"{number:>2} ", (f"{bytes_text(one.excess_bytes):>8} ", f"bold {STYLES[entry['verdict']]}"),
-        f"{plain(place)}, {entry['executions']:,} ×", no_wrap=True, overflow="ellipsis",
-    )  # fmt: skip
     indent = " " * 12
+    words = wrapped(f"{place}, {entry['executions']:,} ×", width=width, indent=indent).plain[len(indent) :]
+    amount = (f"{bytes_text(one.excess_bytes):>8} ", f"bold {STYLES[entry['verdict']]}")
+    yield Text.assemble(f"{number:>2} ", amount, words, no_wrap=True, overflow="ignore")
     yield wrapped(f"{entry['verdict']}, {entry['cause']}: {entry['sentence']}", width=width, indent=indent)
-    where = entry["source_line"] or "no line of source is recorded"
-    control = control_text(entry, phase)
+    lines = sources(entry, compared(report, phase))
+    where = lines[0][0] if lines else "no line of source is recorded"
+    where += f" ({bytes_text(lines[0][1])}, and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    control = control_text(entry, report["phases"][phase])
     told = [where, *([each_arm(one, titles=names)] if entry["others"] else []), *([control] if control else [])]
     yield wrapped("; ".join(told), width=width, indent=indent, style="dim")
 
@@ -186,11 +233,18 @@ def _alike(found: Sequence[Finding], names: Mapping[str, str]) -> str:
 
 def _contract(rows: Sequence[Mapping[str, Any]], *, width: int) -> Iterator[Text]:
     heading = ("scope", "collective", "times", "payload", "wire", "a step")
-    yield Text(_columns(heading), style="dim")
+    wide = width >= len(_columns(heading))
+    if wide:
+        yield Text(_columns(heading), style="dim")
     for row in rows:
         collective = f"{row['kind']} {axes_text(row['axes'])}"
         amounts = [bytes_text(row[name]) for name in ("payload_bytes", "wire_bytes", "step_wire_bytes")]
-        yield Text(_columns((row["scope"], collective, f"{row['executions']:,}", *amounts)))
+        words = (row["scope"], collective, f"{row['executions']:,}", *amounts)
+        if wide:
+            yield Text(_columns(words))
+        else:
+            told = ", ".join(f"{name} {word}" for name, word in zip(heading[2:], words[2:], strict=True))
+            yield wrapped(f"{row['scope']}: {collective}; {told}", width=width, indent=_INDENT)
         yield wrapped(f"{row['formula']}; {row['source']}", width=width, indent=_INDENT + "  ", style="dim")
 
 

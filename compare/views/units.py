@@ -56,6 +56,11 @@ def axes_text(axes: str) -> str:
     return "over unknown axes" if axes in ("", "?") else "over " + " and ".join(names)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 device`, `8 devices`."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
 def listing(words: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -84,6 +84,14 @@ def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> Non
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+def test_a_narrow_page_shows_the_induced_column(browser: Any, place: Path) -> None:
+    _open(browser, place, width=400)
+    cells = "document.querySelectorAll('.headline td:nth-of-type(3)')"
+    right = browser.execute_script(f"return [...{cells}].map(cell => cell.getBoundingClientRect().right)")
+    assert len(right) == 8
+    assert max(right) <= 400
+
+
 def test_a_difference_opens_from_the_keyboard(browser: Any, place: Path) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from compare.views.findings import control_text, each_arm, findings, gone_in, heading
+from compare.views.findings import control_text, each_arm, findings, gone_in, heading, sources
+from compare.views.programs import compared
 
 Report = dict[str, Any]
 
@@ -43,10 +44,26 @@ def test_a_control_cell_that_removes_it_is_named(report: Report) -> None:
 def test_a_control_cell_that_changes_nothing_is_named_too(report: Report) -> None:
     phase = report["phases"]["prefill"]
     entry = findings(phase).told[0].first
-    assert control_text({**entry, "controls": {"tpu+einsum": entry["bytes"]}}, phase) == "still there in tpu+einsum"
+    text = control_text({**entry, "controls": {"tpu+einsum": entry["bytes"]}}, phase)
+    assert text == "also in tpu+einsum (the same model with attention written as einsum)"
     half = control_text({**entry, "controls": {"tpu+einsum": 10**9}}, phase)
     assert half.startswith("1.51 GB → 1.00 GB in tpu+einsum")
     assert control_text({**entry, "controls": {}}, phase) == ""
+
+
+def test_a_default_program_is_no_control_but_the_framework_s_own(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    entry = next(entry for entry in phase["differences"] if entry["arm"] == "jax")
+    assert control_text({**entry, "controls": {"tpu": 10**12}}, phase) == "also in its Shardy program (tpu)"
+    assert control_text({**entry, "controls": {"tpu": 0}}, phase) == "gone in its Shardy program (tpu)"
+
+
+def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) -> None:
+    entry = findings(report["phases"]["prefill"]).told[0].first
+    rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
+    rows[2]["source_line"] = "torchxla_impl/cache.py:73"
+    found = sources(entry, compared(report, "prefill"))
+    assert found == [("torchxla_impl/layers.py:88", 1_258_291_200), ("torchxla_impl/cache.py:73", 251_658_240)]
 
 
 def test_one_arm_alone_has_findings_and_no_differences(report: Report, failed_report: Report) -> None:

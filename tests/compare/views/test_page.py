@@ -103,3 +103,48 @@ def test_ids_are_unique_and_headings_do_not_skip(report: Report, phases: tuple[s
     levels = [int(level) for level in re.findall(r"<h(\d)", html)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_a_guess_of_a_time_is_not_shown_and_what_was_compiled_is_tables(report: Report) -> None:
+    report["phases"]["prefill"]["arms"]["jax"] |= {
+        "cost": {"flops": 1.4e13, "bytes_accessed": 2e9, "optimal_s": 0.123456, "loop_bodies": "counted once"},
+        "seconds": {"compile": {"import": 0.38}},
+    }
+    html = page(report).replace("\N{NO-BREAK SPACE}", " ")
+    assert "optimal s" not in html
+    assert "optimal_s" not in html
+    assert "0.123" not in html
+    made = html[html.index('id="honesty"') :]
+    for what, words in (("flops", "14,000,000,000,000"), ("bytes accessed", "2.00 GB"), ("loop bodies", "counted once"),
+                        ("compile import", "0.38 s"), ("temp bytes", "410 MB")):  # fmt: skip
+        assert f'<tr><th scope="row">{what}</th><td>{words}</td></tr>' in made
+    assert "<pre" not in made
+
+
+def test_words_in_backticks_are_code_and_still_escaped(report: Report) -> None:
+    for entry in report["phases"]["prefill"]["differences"]:
+        entry |= {"remedy": "call `jax.lax.pin(<x>)` there", "sentence": "as `y` is"}
+    html = page(report)
+    assert "call <code>jax.lax.pin(&lt;x&gt;)</code> there" in html
+    assert "as <code>y</code> is" in html
+    assert "`" not in html[html.index("<body>") :]
+
+
+def test_every_line_of_source_of_a_difference_is_shown_with_its_bytes(report: Report) -> None:
+    report["phases"]["prefill"]["arms"]["torchxla"]["collectives"][1]["source_line"] = "torchxla_impl/cache.py:73"
+    html = page(report).replace("\N{NO-BREAK SPACE}", " ")
+    lines = ("<p><code>torchxla_impl/cache.py:73</code> 1.01 GB</p>",
+             "<p><code>torchxla_impl/layers.py:88</code> 503 MB</p>")  # fmt: skip
+    assert "".join(lines) in html
+    assert "at <code>torchxla_impl/cache.py:73</code> and 1 more" in html
+
+
+def test_where_one_bar_dwarfs_the_others_the_page_says_so(report: Report) -> None:
+    assert "too short to see" not in page(report)
+    report["phases"]["prefill"]["headline"][2]["wire_bytes"] *= 100
+    assert "too short to see has its number beside it" in page(report)
+
+
+def test_one_device_is_no_devices(report: Report) -> None:
+    report["mesh"] |= {"devices": report["mesh"]["devices"][:1], "groups": {}}
+    assert "mean over 1 device)" in page(report)

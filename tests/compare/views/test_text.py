@@ -13,6 +13,7 @@ from compare.views.text import print_page, print_plan, print_report
 from meshes.case import Case
 
 Report = dict[str, Any]
+CASE = Case.read("tp4pp2")
 
 
 def printed(report: Report) -> list[str]:
@@ -66,8 +67,53 @@ def test_a_default_program_that_is_not_compared_is_told_where_it_moves_something
 
 def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
     text = " ".join(" ".join(printed(failed_report)).split())
-    assert "TorchXLA tpu: not installed: torch, torch_xla not installed; get it with pip install" in text
+    assert text.count("TorchXLA: not installed: torch, torch_xla not installed; get it with pip install") == 1
+    assert text.count("get it with pip install") == 1
     assert "Beyond the plan, the largest first" in text
+
+
+def test_a_reason_of_one_program_is_told_with_its_name(failed_report: Report) -> None:
+    line = failed_report["phases"]["prefill"]["headline"][3]
+    line |= {"status": "crashed", "error": "died of SIGABRT"}
+    text = " ".join(" ".join(printed(failed_report)).split())
+    assert "TorchXLA tpu: not installed: torch, torch_xla" in text
+    assert "TorchXLA tpu+einsum: crashed: died of SIGABRT" in text
+
+
+def test_what_the_cells_and_a_dash_mean_is_told_once(report: Report) -> None:
+    report["phases"]["decode"] = report["phases"]["prefill"]
+    lines = printed(report)
+    assert lines.count("tpu+gspmd: the same program under the GSPMD partitioner") == 1
+    assert len([line for line in lines if line.startswith("–: not compared.")]) == 1
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("columns", "width"), [(40, 60), (60, 60), (72, 72), (90, 90), (200, 100)])
+def test_a_terminal_s_own_width_is_kept_and_no_number_is_cut(
+    report: Report, monkeypatch: pytest.MonkeyPatch, columns: int, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for draw in (lambda out: print_report(report, out=out), lambda out: print_plan(plan(CASE), out=out)):
+        file = Terminal()
+        draw(console(file))
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "…" not in file.getvalue()
+        assert not [line for line in lines if line.endswith(" ×") and not re.search(r"\d ×$", line)]
+        assert any("3.31 GB" in line for line in lines)
+
+
+def test_a_difference_of_several_lines_tells_the_one_with_the_most_bytes_first(report: Report) -> None:
+    rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
+    rows[2]["source_line"] = rows[3]["source_line"] = "torchxla_impl/cache.py:73"
+    text = " ".join(" ".join(printed(report)).split())
+    assert "torchxla_impl/layers.py:88 (1.01 GB, and 1 more); TorchXLA 1.51 GB" in text
 
 
 def test_a_program_that_could_not_be_counted_says_so(report: Report) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.views.units import axes_text, bytes_text, kept, listing, ratio_text, times_text
+from compare.views.units import axes_text, bytes_text, counted, kept, listing, ratio_text, times_text
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,8 @@ def test_no_line_may_end_between_a_number_and_its_unit() -> None:
     assert kept("it moves 1.7 × what 41.9 MB are, 84 % of it") == (
         "it moves 1.7\N{NO-BREAK SPACE}× what 41.9\N{NO-BREAK SPACE}MB are, 84\N{NO-BREAK SPACE}% of it"
     )
+
+
+def test_one_is_not_many() -> None:
+    assert [counted(1, "microbatch"), counted(4, "microbatch")] == ["1 microbatch", "4 microbatches"]
+    assert [counted(1, "device"), counted(0, "device"), counted(8, "device")] == ["1 device", "0 devices", "8 devices"]
