@@ -7,9 +7,13 @@ them: the TPU compiler splits a 64-bit counter, as PyTorch/XLA's scan has it, in
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from compare.program.arithmetic import DTYPES
 from compare.program.frames import Frame, body_of, condition_of
 from compare.program.instruction import Instruction
 from compare.program.origin import Node, origin
+from compare.program.shapes import Array, element
 
 if TYPE_CHECKING:
     from compare.program.predicate import Evaluator
@@ -66,11 +70,23 @@ class Trips:
         if start is None or step is None:
             return None
         count = iterations(start=start, step=step, bound=bound, direction=direction)
+        if count is None or not self._fits(loop, counter, start + step * count):
+            # In the counter's own width it comes round again, if it ends at all; a wide one not within these steps.
+            near = not self._fits(loop, counter, start + step * MOST_STEPS)
+            count = self._by_steps(frame, loop) if near else None
         known = _KNOWN.search(loop.attributes.get("backend_config", ""))
-        if known and int(known[1]) != count:
+        if known and count is not None and int(known[1]) != count:
             self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
             return None
         return count
+
+    def _fits(self, loop: Instruction, counter: tuple[int, ...], number: int) -> bool:
+        """Whether the counter's integer type holds this number."""
+        shape = element(loop.shape, counter)
+        if not isinstance(shape, Array) or shape.dtype not in DTYPES or shape.dtype == "pred":
+            return False
+        limits = np.iinfo(DTYPES[shape.dtype])
+        return int(limits.min) <= number <= int(limits.max)
 
     def _by_steps(self, frame: Frame, loop: Instruction) -> int | None:
         """Run the loop on whole numbers, beginning with none and adding each that its condition turns out to need."""
@@ -88,6 +104,7 @@ class Trips:
     def _run(self, frame: Frame, loop: Instruction, starts: dict[tuple[int, ...], int]) -> int | None:
         condition, body = frame.inside(loop, condition_of(loop)), frame.inside(loop, body_of(loop))
         carried = starts
+        seen: set[tuple[int, ...]] = set()
         for count in range(MOST_STEPS):
             values = self._values.at_step(loop, carried)
             goes_on = values.number(condition, condition.computation.root)
@@ -95,8 +112,10 @@ class Trips:
                 return None if goes_on is None else count
             after = {path: values.number(body, body.computation.root, path) for path in carried}
             numbers = {path: number for path, number in after.items() if number is not None}
-            if len(numbers) < len(after) or numbers == carried:  # data, or a loop that never ends
+            state = tuple(numbers.values())
+            if len(numbers) < len(after) or state in seen:  # data, or a loop that never ends
                 return None
+            seen.add(state)
             carried = numbers
         return None
 

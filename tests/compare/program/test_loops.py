@@ -123,6 +123,45 @@ def test_anything_else_is_unknown(changes):
     assert count(**changes) is None
 
 
+def narrow(dtype, *, start, step, test):
+    """The program with a counter of another type, its numbers with it."""
+    text = program(start=f"constant({start})", step=step, test=test)
+    return text.replace("s32[]", f"{dtype}[]")
+
+
+def runs(dtype, start, by, holds):
+    """The loop run by hand, in the counter's own width."""
+    bits = int(dtype[1:])
+    low = -(1 << bits - 1) if dtype[0] == "s" else 0
+    counter, seen, count = start, set(), 0
+    while holds(counter):
+        if counter in seen:
+            return None
+        seen.add(counter)
+        counter, count = (counter + by - low) % (1 << bits) + low, count + 1
+    return count
+
+
+@pytest.mark.parametrize("direction", CONDITIONS)
+@pytest.mark.parametrize("dtype", ["s8", "u8"])
+@pytest.mark.parametrize(("start", "by", "bound"), [(0, 1, 127), (0, 100, 120), (3, -1, 0), (120, 7, 5), (5, 60, 100)])
+def test_a_counter_comes_round_in_its_own_width(direction, dtype, start, by, bound):
+    text = narrow(dtype, start=start, step="add(i, two)" if by > 0 else "subtract(i, two)",
+                  test=f"compare(c, bound), direction={direction}")  # fmt: skip
+    text = text.replace("constant(2)", f"constant({abs(by)})").replace("constant(6)", f"constant({bound})")
+    module = read(text)
+    found = Evaluator(slices=1, replicas=1, partitions=8).trips.count(Frame(module.entry), module.entry.root)
+    assert found == runs(dtype, start, by, lambda counter: CONDITIONS[direction](counter, bound))
+
+
+def test_the_last_number_may_be_the_largest_of_its_type():
+    full = narrow("u8", start=0, step="add(i, one)", test="compare(c, bound), direction=LE")
+    for bound, trips in ((254, 255), (255, None)):
+        module = read(full.replace("constant(6)", f"constant({bound})"))
+        found = Evaluator(slices=1, replicas=1, partitions=8).trips.count(Frame(module.entry), module.entry.root)
+        assert found == trips
+
+
 def test_a_count_that_the_compiler_contradicts_is_not_believed():
     module = read(program(config=', backend_config={"known_trip_count":{"n":"5"}}'))
     values = Evaluator(slices=1, replicas=1, partitions=8)
