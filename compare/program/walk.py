@@ -153,6 +153,8 @@ def _loop(
     frame: Frame, times: _Times, loop: Instruction, wanted: dict[Computation, list[int]], values: Evaluator
 ) -> Iterator[tuple[Frame, _Times, Instruction]]:
     """The condition runs once more than the body."""
+    if condition_of(loop) is body_of(loop):
+        raise loop.error("its condition is its body")
     trips = values.trips.count(frame, loop)
     if trips is not None and times.factor * math.prod(times.extents) * (trips + 1) > MOST_EXECUTIONS:
         trips = None

@@ -70,6 +70,7 @@ def test_the_program_itself_is_read():
         ("get-tuple-element(c), index=1", "get-tuple-element(c), index=7", "line 10: it has no element (7,)"),
         ("tuple(n, r)", "tuple(n)", "line 16: tuple without its operand 1"),
         ("compare(j, end)", "compare(j)", "line 23: "),
+        ("condition=condition, body=body", "condition=body, body=body", "line 41: its condition is its body"),
         ("while(first)", "while()", "line 41: while without its operand 0"),
         ("conditional(which, v, v)", "conditional(which, v)", "line 43: conditional without its operand 2"),
         ("  p.1 = f32[8]{0} parameter(0)\n", "  p.1 = f32[8]{0} constant({...})\n", "line 28: the computation 'left'"),
