@@ -10,9 +10,9 @@ from compare.program.frames import Frame
 from compare.program.instruction import Instruction
 from compare.program.layout import sources
 from compare.program.metadata import Sources
-from compare.program.recovery import Recovery
+from compare.program.recovery import Recovery, tells
 from compare.program.steering import Steering
-from compare.program.steps import Value, made_of
+from compare.program.steps import Value, handed, made_of
 from compare.program.text import Module
 from compare.program.walk import Site
 
@@ -60,12 +60,28 @@ class Flow:
 
     def scope(self, site: Site, wanted: frozenset[str]) -> str:
         """Its own, or that of what wraps it, or the nearest one."""
-        for item in self._wrapped(site):
-            if scope := self._metadata.scope(item):
-                return scope
+        if scope := self._own(site):
+            return scope
         frame = self.frames(site)[0]
         made_from = [(frame, operand, ()) for operand in site.item.operands]
         return self._recovery.nearest((frame, site.item, ()), made_from, wanted=wanted) or "?"
+
+    def _own(self, site: Site) -> str | None:
+        """The scope in its `op_name`, or in that of what wraps it."""
+        return next((scope for item in self._wrapped(site) if (scope := self._metadata.scope(item))), None)
+
+    def _producers(self, value: Value) -> str | None:
+        """The scope of what makes a value: of the first instruction that does more than hand it on."""
+        seen: set[Value] = set()
+        while value not in seen:
+            seen.add(value)
+            if (item := tells(value)) and (scope := self._metadata.scope(item)):
+                return scope
+            before = handed(value)
+            if before is None or len(before) != 1:
+                return None
+            (value,) = before
+        return None
 
     def _wrapped(self, site: Site) -> Iterator[Instruction]:
         """The collective, then the fusions and calls around it, up to a loop or branch."""
@@ -81,7 +97,8 @@ class Flow:
         found = sources(starts, caches=self._caches)
         if scope is None:
             result: Value = (starts[0][0], site.item, (number,))
-            scope = self._recovery.nearest(result, starts[:1], wanted=wanted) or "?"
+            scope = self._producers(starts[0]) or self._own(site)
+            scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or "?"
         return Carried(
             scope, found.parameters, found.constant, self._steering.steers(site.item, self.frames(site), found.passed)
         )

@@ -71,7 +71,7 @@ class Recovery:
         level = [value for value in begin if value not in barren]
         seen = set(level)
         while level:
-            tell = [value for value in level if (item := _tells(value)) and self._sources.scope(item) in asked]
+            tell = [value for value in level if (item := tells(value)) and self._sources.scope(item) in asked]
             for value in sorted(tell, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
@@ -97,7 +97,7 @@ def _remembered(step: _Step) -> _Step:
     return remembered
 
 
-def _tells(value: Value) -> Instruction | None:
+def tells(value: Value) -> Instruction | None:
     """The instruction whose scope counts for a value.
 
     A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.

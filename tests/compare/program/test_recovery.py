@@ -202,3 +202,19 @@ def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():
         assert row.source_line == line, kind
     (alone,) = rows("d = f32[8]{0} negate(w)" + at(3), f"lost = {next(iter(kinds))}" + named("norm"))
     assert alone.source_line == "m.py:3"  # nobody uses it
+
+
+def test_an_operand_bears_its_producers_scope_then_the_collectives_then_the_nearest():
+    gather = "lost = (f32[32]{0}, f32[32]{0}, f32[32]{0}) all-gather(d, e, g), channel_id=1, "
+    gather += "replica_groups={{0,1,2,3}}, dimensions={0}"
+    lines = (
+        "h = f32[8]{0} negate(w)" + named("layer.mlp.down"),
+        "d = f32[8]{0} negate(h)" + named("norm"),
+        "e = f32[8]{0} negate(h)",
+        "f = (f32[8]{0}, f32[8]{0}) tuple(d, e)",
+        "c = f32[8]{0} get-tuple-element(f), index=0",
+        "g = f32[8]{0} copy(c)",
+    )
+    for own, expected in ((named("sample"), "sample"), ("", "layer.mlp.down")):
+        (row,) = rows(*lines, gather + own)
+        assert [operand.scope for operand in row.operands] == ["norm", expected, "norm"]
