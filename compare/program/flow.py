@@ -97,8 +97,10 @@ class Flow:
         found = sources(starts, caches=self._caches)
         if scope is None:
             result: Value = (starts[0][0], site.item, (number,))
-            scope = self._producers(starts[0]) or self._own(site)
-            scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or "?"
+            scope = self._producers(starts[0])
+            if not scope and not found.parameters:  # an argument has no producer: its users tell whose it is
+                scope = self._own(site)
+            scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
         return Carried(
             scope, found.parameters, found.constant, self._steering.steers(site.item, self.frames(site), found.passed)
         )

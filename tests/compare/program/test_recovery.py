@@ -218,3 +218,21 @@ def test_an_operand_bears_its_producers_scope_then_the_collectives_then_the_near
     for own, expected in ((named("sample"), "sample"), ("", "layer.mlp.down")):
         (row,) = rows(*lines, gather + own)
         assert [operand.scope for operand in row.operands] == ["norm", expected, "norm"]
+
+
+def test_two_weights_gathered_at_once_are_each_their_users():
+    lines = (
+        "v = f32[8]{0} parameter(1)",
+        "u = f32[8]{0} copy(v)",
+        "g = (f32[32]{0}, f32[32]{0}) all-gather(w, u), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
+        + named("layer.attention.qkv"),
+        "a = f32[32]{0} get-tuple-element(g), index=0",
+        "b = f32[32]{0} get-tuple-element(g), index=1",
+        "x = f32[32]{0} negate(a)" + named("layer.attention.qkv"),
+        "y = f32[32]{0} negate(b)" + named("layer.mlp.up"),
+        "r = f32[32]{0} add(x, y)",
+    )
+    (row,) = rows(*lines)
+    assert [operand.scope for operand in row.operands] == ["layer.attention.qkv", "layer.mlp.up"]
+    (row,) = rows(*lines[:3])
+    assert [operand.scope for operand in row.operands] == ["layer.attention.qkv"] * 2
