@@ -8,6 +8,7 @@ from compare.program.frames import Frame
 from compare.program.groups import Groups
 from compare.program.instruction import Instruction
 from compare.program.megascale import is_megascale
+from compare.program.places import told_by_place
 from compare.program.walk import Site
 
 _MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|\w*(?:einsum|matmul|linear|bmm|addmm|__mm))(?:\.\d+)?(?:\[.*)?$")
@@ -53,12 +54,14 @@ def _keeps_a_part(item: Instruction) -> bool:
 
 
 def _only_sliced(item: Instruction) -> bool:
-    """Whether every use, through what moves no element away, is a dynamic-slice of it."""
+    """Whether every use, through what moves no element away, is a dynamic-slice of it at the device's own place."""
     users, todo, sliced = item.computation.users, [item], False
     while todo:
         now = todo.pop()
         for user in users[now]:
             if user.opcode == "dynamic-slice" and user.operand(0) is now:
+                if not any(map(told_by_place, user.operands[1:])):
+                    return False
                 sliced = True
             elif user.opcode in _MOVES and user is not user.computation.root:
                 todo.append(user)

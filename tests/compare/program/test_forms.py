@@ -67,6 +67,57 @@ def test_an_all_reduce_that_a_fusion_slices_is_a_reduce_scatter(name):
     assert row.wire_bytes == 24  # 3/4 x 32
 
 
+OTHERS = {
+    "data": ("at = s32[] bitcast(piece)", "at = s32[] parameter(1)"),
+    "a constant": ("at = s32[] bitcast(piece)", "at = s32[] constant(2)"),
+    "place and data": ("at = s32[] bitcast(piece)", "k = s32[] parameter(1)\n  at = s32[] add(k, piece)"),
+}
+
+
+@pytest.mark.parametrize("index", OTHERS)
+def test_sliced_by_anything_but_its_place_it_stays_an_all_reduce(index):
+    was, now = OTHERS[index]
+    fused = (FUSED % "f").replace(was, now)
+    lines = ("k.1 = s32[] parameter(1)", "r = f32[2] fusion(p, k.1), kind=kCustom, calls=f")
+    (row,) = rows(*lines, computations=fused)
+    assert (row.kind, row.form, row.wire_bytes) == ("all-reduce", "sync", 48)
+    named = fused.replace("f {", "all-reduce-scatter.3 {", 1)  # the compiler's own word for it
+    (row,) = rows(lines[0], lines[1].replace("calls=f", "calls=all-reduce-scatter.3"), computations=named)
+    assert row.kind == "reduce-scatter"
+
+
+def test_a_place_that_is_handed_in_is_a_place_and_a_loop_counter_is_none():
+    fused = (FUSED % "f").replace("place = u32[] partition-id()", "place = u32[] parameter(1)")
+    call = "r = f32[2] fusion(p, i), kind=kCustom, calls=f"
+    assert [row.kind for row in rows("i = u32[] partition-id()", call, computations=fused)] == ["reduce-scatter"]
+    loop = (
+        fused
+        + """body {
+  c = (u32[], f32[8], f32[2]) parameter(0)
+  i = u32[] get-tuple-element(c), index=0
+  p = f32[8]{0} get-tuple-element(c), index=1
+  one = u32[] constant(1)
+  n = u32[] add(i, one)
+  r = f32[2] fusion(p, i), kind=kCustom, calls=f
+  ROOT out = (u32[], f32[8], f32[2]) tuple(n, p, r)
+}
+condition {
+  e = (u32[], f32[8], f32[2]) parameter(0)
+  j = u32[] get-tuple-element(e), index=0
+  end = u32[] constant(4)
+  ROOT go = pred[] compare(j, end), direction=LT
+}
+"""
+    )
+    lines = (
+        "z = u32[] constant(0)",
+        "o = f32[2] constant({0, 0})",
+        "first = (u32[], f32[8], f32[2]) tuple(z, p, o)",
+        "w = (u32[], f32[8], f32[2]) while(first), condition=condition, body=body",
+    )
+    assert [row.kind for row in rows(*lines, computations=loop)] == ["all-reduce"]
+
+
 def test_an_all_reduce_that_is_also_used_whole_stays_one():
     whole = (FUSED % "f").replace("ROOT ds = f32[2]{0} dynamic-slice", "ds = f32[2]{0} dynamic-slice")
     whole = whole.replace("\n}\n", "\n  ROOT t = (f32[2], f32[8]) tuple(ds, ar)\n}\n")
