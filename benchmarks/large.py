@@ -10,7 +10,6 @@ from benchmarks.measuring import measure, python
 
 RUNS = {
     "Llama-3.1-70B on tp8pp4, v5p:2x4x4": ("--mesh", "tp8pp4@v5p:2x4x4", "--model", "llama-3.1-70b"),
-    "Llama-3.1-70B on tp8pp4, v5e:4x8": ("--mesh", "tp8pp4", "--model", "llama-3.1-70b"),
     "tiny (4 layers) on dp32tp8, v5e:16x16": ("--mesh", "dp32tp8", "--model", "tiny", "--batch", "32"),
     "tiny (4 layers) on dp16pp2tp8, v5e:16x16": ("--mesh", "dp16pp2tp8", "--model", "tiny", "--batch", "64"),
 }
