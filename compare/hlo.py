@@ -1,5 +1,6 @@
 """`python -m compare.hlo FILE --axes data=2,tensor=4`: the collectives of anybody's compiled HLO text."""
 
+import sys
 from collections.abc import Sequence
 
 from compare.program.axes import read_axes
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
         epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
-    parser.add_argument("file", metavar="FILE", help="HLO text, also gzipped")
+    parser.add_argument("file", metavar="FILE", help="HLO text, also gzipped; - reads it from standard input")
     mesh = parser.add_mutually_exclusive_group()
     mesh.add_argument("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
     mesh.add_argument("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
@@ -35,6 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_json([row.public() for row in rows])
     else:
         print_rows(rows)
+    if rows and not axes:
+        hint = (
+            "The axes read ? because no mesh is named: --axes data=2,tensor=4 (any names) or --mesh tp4dp2 names them."
+        )
+        print(hint, file=sys.stderr if asked.json else sys.stdout)
     return 0
 
 

@@ -1,6 +1,7 @@
 """HLO text in files, gzipped or not, and what else they turn out to hold."""
 
 import gzip
+import sys
 import zlib
 from pathlib import Path
 
@@ -12,12 +13,15 @@ _MLIR_BYTECODE = b"ML\xefR"
 
 
 def read_file(path: str | Path) -> Module:
-    """Read one file.  `OSError` where it can't be opened, `HloError` where it holds no HLO text; either names it."""
-    data = Path(path).read_bytes()
+    """Read one file, or `-`: standard input.
+
+    `OSError` where it can't be opened, `HloError` where it holds no HLO text; either names it.
+    """
+    data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     try:
         return read(_decode(data))
     except HloError as error:
-        raise HloError(f"{path}: {error}") from None
+        raise HloError(f"{'standard input' if str(path) == '-' else path}: {error}") from None
 
 
 def _decode(data: bytes) -> str:

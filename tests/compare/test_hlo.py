@@ -49,9 +49,32 @@ def test_a_gzipped_file_and_a_mesh_name_do_as_well(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)[0]["axes"] == "tp"
 
 
-def test_without_axes_the_axes_are_unknown(file, capsys):
+def test_without_axes_the_axes_are_unknown_and_a_hint_says_why(file, capsys):
     main([str(file), "--json"])
-    assert json.loads(capsys.readouterr().out)[0]["axes"] == "?"
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)[0]["axes"] == "?"
+    assert "--axes" in printed.err
+    assert len(printed.err.splitlines()) == 1
+    main([str(file)])
+    printed = capsys.readouterr()
+    assert "--axes" in printed.out.splitlines()[-1]
+    assert "--mesh" in printed.out.splitlines()[-1]
+    assert printed.err == ""
+
+
+def test_with_axes_there_is_no_hint(file, capsys):
+    main([str(file), "--axes", "a=8", "--json"])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("data", [TEXT.encode(), gzip.compress(TEXT.encode(), mtime=0)], ids=["text", "gzip"])
+def test_a_dash_reads_standard_input(data):
+    command = [sys.executable, "-m", "compare.hlo", "-", "--axes", "a=2,b=4", "--json"]
+    done = subprocess.run(command, input=data, capture_output=True, check=True)
+    assert [row["name"] for row in json.loads(done.stdout)] == ["r"]
+    bad = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert bad.returncode == 2
+    assert bad.stderr.startswith(b"error: standard input: ")
 
 
 def test_without_json_it_is_a_table_of_at_most_100_columns(file, capsys):
