@@ -37,10 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         print_rows(rows)
     if rows and not axes:
-        hint = (
-            "The axes read ? because no mesh is named: --axes data=2,tensor=4 (any names) or --mesh tp4dp2 names them."
-        )
-        print(hint, file=sys.stderr if asked.json else sys.stdout)
+        told = sys.stderr if asked.json else sys.stdout
+        print("The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them.", file=told)
     return 0
 
 
