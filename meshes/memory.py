@@ -47,7 +47,8 @@ def check_fits(case: Case) -> None:
 def does_not_fit(case: Case, *, needed: int, there: int) -> str:
     """One line: bytes needed, bytes there, the smallest mesh that fits."""
     smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0))
-    advice = f"the smallest mesh that fits is {smallest}" if smallest else "no single slice of this generation fits"
+    sure = "fits" if needed <= resident_bytes(case) else "should fit, with its activations split as evenly,"
+    advice = f"the smallest mesh that {sure} is {smallest}" if smallest else "no single slice of this generation fits"
     return (
         f"{case.model.name} on {case.mesh.name} needs {needed / 1e9:.1f} GB on each device, but a {case.topology.name} "
         f"device has {there / 1e9:.1f} GB; {advice}"
@@ -55,7 +56,11 @@ def does_not_fit(case: Case, *, needed: int, there: int) -> str:
 
 
 def smallest_fit(case: Case, *, spare: int = 0) -> str | None:
-    """The mesh of fewest devices, tensor parallelism first, on one slice of the same generation."""
+    """The mesh of fewest devices, tensor parallelism first, on one slice of the same generation.
+
+    `spare` bytes are needed beside weights and cache on a device of the case's own mesh; on another mesh they are
+    taken to be in proportion to the number of its devices.
+    """
     row = case.topology.generation
     for topology in _slices(row):
         fits = [mesh for mesh in _meshes(case, topology.num_devices) if _resident(case, mesh, topology, row, spare)]
@@ -81,10 +86,11 @@ def _meshes(case: Case, num_devices: int) -> list[MeshSpec]:
 
 
 def _resident(case: Case, mesh: MeshSpec, topology: Topology, row: Generation, spare: int) -> bool:
-    """Whether the case can be laid on this mesh, and fits with `spare` bytes beside it."""
+    """Whether the case can be laid on this mesh, and fits with its share of `spare` bytes beside it."""
     try:
         plan = Plan(mesh, topology, case.plan.order, case.plan.rules)
         moved = replace(case, plan=plan, microbatches=4 if mesh.pp > 1 and case.batch % (4 * mesh.dp) == 0 else 1)
     except MeshError:
         return False
-    return resident_bytes(moved) + spare <= row.hbm_bytes_per_device
+    beside = spare * case.mesh.num_devices // mesh.num_devices
+    return resident_bytes(moved) + beside <= row.hbm_bytes_per_device

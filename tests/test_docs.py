@@ -76,8 +76,8 @@ def test_the_example_in_the_readme_is_what_the_command_prints(tmp_path):
 
 def test_the_example_run_is_drawn_as_this_version_draws_it(tmp_path):
     out = tmp_path / "run"
-    subprocess.run([sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(out)], cwd=ROOT, check=True,
-                   capture_output=True)  # fmt: skip
+    command = [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     for name in ("report.json", "case.json"):
         assert (out / name).read_bytes() == (ROOT / "docs/example-run" / name).read_bytes(), f"redraw {name}"
     page, shipped = ((folder / "report.html").read_text() for folder in (out, ROOT / "docs/example-run"))

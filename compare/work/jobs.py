@@ -182,7 +182,8 @@ class _Run:
     def _finish(self, task: _Task, ended: Ended) -> None:
         out, step = self.begun[task], task.step
         if ended.status != "ok":
-            self._fail(task, ended.status, ended.error, seconds=ended.seconds)
+            error = steps.explained(ended.error, case=task.job.case)
+            self._fail(task, ended.status, error, seconds=ended.seconds)
         elif absent := [name for name in step.results if not (out / name).is_file()]:
             error = f"{step.module} ended well, but wrote no {' and no '.join(absent)}"
             self._fail(task, "failed", error, seconds=ended.seconds)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from compare.work.cache import file_digest, key, sources_digest
 from compare.work.error import WorkError
 from meshes.assignment import chips
 from meshes.case import Case
+from meshes.memory import does_not_fit
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = 1
@@ -37,6 +39,9 @@ PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
 
 NOT_LOWERED = ("name", "topology", "order")
 """Words of a case that lowering does not see: programs use logical device ids."""
+
+_TOO_LARGE = re.compile(r"one device needs ([\d,]+) bytes .*has ([\d,]+) bytes")
+"""How `compare.program.aot` tells that a program is larger than a chip's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +107,15 @@ def environment() -> dict[str, str]:
     """Of every worker: the user's, made quiet, with this project importable from anywhere."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return os.environ | QUIET | {"PYTHONPATH": path}
+
+
+def explained(error: str, *, case: Case) -> str:
+    """A worker's one line; where a program is larger than the memory, with the smallest mesh that should fit."""
+    found = _TOO_LARGE.search(error)
+    if not found:
+        return error
+    needed, there = (int(figure.replace(",", "")) for figure in found.groups())
+    return does_not_fit(case, needed=needed, there=there)
 
 
 def source_prefixes(arm: Arm) -> list[str]:

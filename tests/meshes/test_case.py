@@ -4,7 +4,7 @@ import pytest
 
 from meshes.case import Case
 from meshes.errors import MeshError
-from meshes.memory import cache_bytes, check_fits, weight_bytes
+from meshes.memory import cache_bytes, check_fits, does_not_fit, weight_bytes
 from meshes.models import MODELS
 
 
@@ -75,6 +75,14 @@ def test_a_model_too_large_for_the_chips_names_the_smallest_mesh_that_fits():
     ):
         check_fits(Case.read("tp8", model_name="llama-3.1-70b"))
     check_fits(Case.read("pp2tp8@v5e:4x4", model_name="llama-3.1-70b"))
+
+
+def test_what_a_program_needs_beside_its_weights_is_split_over_the_devices_of_another_mesh():
+    case = Case.read("tp4@v5e:2x2", phases=("prefill",))
+    stay = weight_bytes(case) + cache_bytes(case)  # 4.0 + 0.3 GB of 17.2
+    line = does_not_fit(case, needed=stay + 40 * 10**9, there=17_179_869_184)
+    # 40 GB on each of 4 devices: 20 on each of 8 do not fit, 10 on each of 16 do; tp8 is the widest for 8 KV heads.
+    assert line.endswith("the smallest mesh that should fit, with its activations split as evenly, is pp2tp8@v5e:4x4")
 
 
 def test_text_that_is_no_case_is_refused():
