@@ -66,6 +66,40 @@ TABLES = {
         "sample": ("all-gather@tp", 1, 48, 12, 12),
         "pipeline.collect": ("collective-permute@pp", 1, 16, 8, 8),
     },
+    # one microbatch of all 8192 tokens: 64 MiB, 8 layers a stage
+    ("pp4tp2", 1, "prefill"): {
+        "layer.attention.out": ("all-reduce@tp", 8, 64 * MIB, 64 * MIB, 512 * MIB),
+        "layer.mlp.down": ("all-reduce@tp", 8, 64 * MIB, 64 * MIB, 512 * MIB),
+        "embed": ("all-reduce@tp", 1, 64 * MIB, 16 * MIB, 16 * MIB),
+        "pipeline.shift": ("collective-permute@pp", 1, 64 * MIB, 48 * MIB, 48 * MIB),
+        "sample": ("all-gather@tp", 1, 96, 12, 12),
+        "pipeline.collect": ("collective-permute@pp", 1, 32, 8, 8),
+    },
+    # t = 8/2 = 4 tokens: 4·4096·2 = 32768
+    ("pp4tp2", 2, "decode"): {
+        "layer.attention.out": ("all-reduce@tp", 16, 32_768, 32_768, 524_288),
+        "layer.mlp.down": ("all-reduce@tp", 16, 32_768, 32_768, 524_288),
+        "embed": ("all-reduce@tp", 1, 65_536, 16_384, 16_384),
+        "pipeline.shift": ("collective-permute@pp", 2, 32_768, 24_576, 49_152),
+        "sample": ("all-gather@tp", 1, 96, 12, 12),
+        "pipeline.collect": ("collective-permute@pp", 1, 32, 8, 8),
+    },
+    # t = 4 tokens of one replica: 32768, 3/2 on the wire
+    ("dp2tp4", 1, "decode"): {
+        "layer.attention.out": ("all-reduce@tp", 32, 32_768, 49_152, 1_572_864),
+        "layer.mlp.down": ("all-reduce@tp", 32, 32_768, 49_152, 1_572_864),
+        "embed": ("all-reduce@tp", 1, 32_768, 49_152, 49_152),
+        "sample": ("all-gather@tp", 1, 96, 72, 72),
+    },
+    # t = 8/(2·4) = 1 token: 8192
+    ("dp2pp2tp2", 4, "decode"): {
+        "layer.attention.out": ("all-reduce@tp", 64, 8_192, 8_192, 524_288),
+        "layer.mlp.down": ("all-reduce@tp", 64, 8_192, 8_192, 524_288),
+        "embed": ("all-reduce@tp", 1, 32_768, 16_384, 16_384),
+        "pipeline.shift": ("collective-permute@pp", 4, 8_192, 4_096, 16_384),
+        "sample": ("all-gather@tp", 1, 48, 12, 12),
+        "pipeline.collect": ("collective-permute@pp", 1, 16, 8, 8),
+    },
     # one microbatch: everything at once, the same bytes a step
     ("dp2pp2tp2", 1, "prefill"): {
         "layer.attention.out": ("all-reduce@tp", 16, 32 * MIB, 32 * MIB, 512 * MIB),
