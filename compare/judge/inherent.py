@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from compare.judge.contract import BOTH, INTEGERS, ContractRow, half_up, wire_factor
+from compare.judge.contract import BOTH, FLOATS, INTEGERS, ContractRow, half_up, wire_factor
 from meshes.case import Case
 
 MEGATRON = "Megatron-LM, arXiv:1909.08053 §3"
@@ -88,20 +88,17 @@ def _row(
     executions: int,
     payload: int,
     devices: frozenset[int],
-    **more: object,
+    formula: str,
+    source: str,
+    carries: str = FLOATS,
 ) -> ContractRow:
-    size = getattr(n, axis)
-    wire = payload * wire_factor(kind, size) * Fraction(len(devices), n.num_devices)
-    fields: dict[str, object] = {
-        "float_bytes": n.b,
-        "devices": None if len(devices) == n.num_devices else devices,
-        "ticks": n.m + n.pp - 1,
-        "idle_ticks": n.pp - 1,
-        **more,
-    }
+    """A row whose payload these devices send; its wire bytes are the mean over all of them and the others."""
+    wire = payload * wire_factor(kind, getattr(n, axis)) * Fraction(len(devices), n.num_devices)
     return ContractRow(
         scope=scope, kind=kind, axes=axis, executions=executions, payload_bytes=payload,
-        wire_bytes=half_up(wire), step_wire_bytes=half_up(wire * executions), **fields,  # type: ignore[arg-type]
+        wire_bytes=half_up(wire), step_wire_bytes=half_up(wire * executions), formula=formula, source=source,
+        carries=carries, float_bytes=n.b, devices=None if len(devices) == n.num_devices else devices,
+        ticks=n.m + n.pp - 1, idle_ticks=n.pp - 1,
     )  # fmt: skip
 
 
