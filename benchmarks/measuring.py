@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 POLL_S = 0.1
 
@@ -54,21 +56,13 @@ def python(*words: str) -> list[str]:
 
 
 def _resident(root: int) -> int:
-    """Bytes that a process and its descendants hold, from /proc."""
-    children: dict[int, list[int]] = {}
-    pages: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            words = (folder / "stat").read_text().rpartition(")")[2].split()
-            pages[int(folder.name)] = int((folder / "statm").read_text().split()[1])
-        except (OSError, IndexError, ValueError):
-            continue  # it ended while we looked
-        children.setdefault(int(words[1]), []).append(int(folder.name))
-    waiting, total = [root], 0
-    while waiting:
-        process = waiting.pop()
-        total += pages.get(process, 0)
-        waiting += children.get(process, [])
-    return total * os.sysconf("SC_PAGE_SIZE")
+    """Bytes that a process and its descendants hold."""
+    total = 0
+    try:
+        found = psutil.Process(root)
+        for process in (found, *found.children(recursive=True)):
+            with suppress(psutil.Error):  # it ended while we looked
+                total += process.memory_info().rss
+    except psutil.Error:
+        pass
+    return total

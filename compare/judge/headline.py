@@ -32,6 +32,7 @@ _VERBS = {
 }
 
 _CONTROLS = {
+    "tpu": "under its own partitioner",
     "tpu+einsum": "written as einsum",
     "tpu+gspmd": "under the GSPMD partitioner",
 }
@@ -77,7 +78,7 @@ def verdict_sentence(report: Report) -> str:
     told = {name: _ratios(report, name) for name in titles if name != arm}
     others = "".join(f" ({titles[name]}: {text})" for name, text in told.items() if text)
     own = f"{titles[arm]} moves {_ratios(report, arm, noun=' what the plan needs')}"
-    return f"{own}{others}; {_main_reason(report, arm)}."
+    return f"{own}{others}; {_main_reason(report, arm)}.{_failures(report)}"
 
 
 def _candidates(phases: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
@@ -103,11 +104,17 @@ def _ratios(report: Report, arm: str, *, cell: str | None = None, noun: str = ""
         lines = entry["headline"] if cell else _compared(entry)
         line = next((one for one in lines if one["arm"] == arm and cell in (None, one["cell"])), None)
         if line and line["wire_bytes"] is not None:
-            told[phase] = _times(line)
+            told[phase] = _times(line) + (_stands_for(line, entry) if cell is None else "")
             noun = noun if line["ratio"] is not None else ""
     if len(told) > 1 and len(set(told.values())) == 1:
         return f"{next(iter(told.values()))}{noun} in both"
     return " and ".join(f"{times}{'' if at else noun} in {phase}" for at, (phase, times) in enumerate(told.items()))
+
+
+def _stands_for(line: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """The cell's name, where it was compared in place of an arm's default program and moves something else."""
+    default = next(one for one in entry["headline"] if one["arm"] == line["arm"])
+    return f" ({line['cell']})" if default["wire_bytes"] != line["wire_bytes"] else ""
 
 
 def _times(line: Mapping[str, Any]) -> str:

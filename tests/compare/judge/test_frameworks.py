@@ -103,6 +103,23 @@ def test_rows_that_cannot_be_counted_qualify_the_sentence():
     assert "TorchXLA moves at most 2.10 ×" in verdict_sentence(report(upper=1))
 
 
+def test_a_finding_does_not_hide_a_program_that_failed():
+    found = report()
+    phase = found["phases"]["decode"]
+    phase["headline"].append({**phase["headline"][-1], "status": "crashed", "wire_bytes": None, "cell": "tpu+more"})
+    assert verdict_sentence(found).endswith("1.10 × in decode. Missing: TorchXLA tpu+more in decode (crashed).")
+
+
+def test_a_cell_that_stands_for_another_default_program_is_named():
+    found = report()
+    phase = found["phases"]["decode"]
+    jax = phase["arms"]["jax"]
+    jax["controls"] = {"tpu+gspmd": cell("tpu+gspmd", GSPMD, partitioner="gspmd", wire=120)}
+    phase["compared_cells"]["jax"] = "tpu+gspmd"
+    phase["headline"] = headline(phase, titles={"jax": "JAX", "torchxla": "TorchXLA"})
+    assert "(JAX: 1.20 × (tpu+gspmd) in decode)" in verdict_sentence(found)
+
+
 def test_arms_that_agree_are_told_so():
     assert verdict_sentence(report(framework=0, wire=113)) == (
         "No framework adds bytes that the other does not: JAX moves 1.13 × what the plan needs in decode; "
