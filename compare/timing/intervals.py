@@ -1,0 +1,72 @@
+"""Unions of intervals, as functions of time: how much of any window they cover.
+
+An interval is [start, end) in ns; arrays of starts and of ends stand for many.  Everything is linear after one sort.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Disjoint intervals in order."""
+
+    starts: Times
+    ends: Times
+
+    @classmethod
+    def of(cls, starts: Times, ends: Times) -> Self:
+        """The union of any intervals; empty ones vanish."""
+        there = ends > starts
+        order = np.argsort(starts[there], kind="stable")
+        starts, ends = starts[there][order], ends[there][order]
+        if not starts.size:
+            return cls(np.empty(0), np.empty(0))
+        reached = np.maximum.accumulate(ends)
+        # One begins where nothing before it is still running.
+        begins = np.concatenate(([True], starts[1:] > reached[:-1]))
+        return cls(starts[begins], reached[np.concatenate((np.flatnonzero(begins)[1:] - 1, [starts.size - 1]))])
+
+    def __or__(self, other: "Union") -> "Union":
+        return Union.of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
+
+    @property
+    def total(self) -> float:
+        return float((self.ends - self.starts).sum())
+
+    def before(self, times: Times) -> Times:
+        """How much of it lies before each time."""
+        if not self.starts.size:
+            return np.zeros(np.shape(times))
+        done = np.concatenate(([0.0], np.cumsum(self.ends - self.starts)))
+        at = np.searchsorted(self.starts, times, side="right")
+        last = np.maximum(at - 1, 0)
+        inside = np.clip(np.minimum(times, self.ends[last]) - self.starts[last], 0, None)
+        return np.where(at > 0, done[last] + inside, 0.0)
+
+    def inside(self, starts: Times, ends: Times) -> Times:
+        """How much of each window it covers."""
+        return np.maximum(self.before(ends) - self.before(starts), 0.0)
+
+
+def shared_alone(starts: Times, ends: Times, busy: Union) -> Times:
+    """Of each interval, the time in which `busy` is not, divided evenly among the intervals that run just then.
+
+    The parts add up to the length of (the union of the intervals) minus `busy`.
+    """
+    if not starts.size:
+        return np.empty(0)
+    edges = np.unique(np.concatenate((starts, ends)))
+    running = np.zeros(edges.size, dtype=np.int64)
+    np.add.at(running, np.searchsorted(edges, starts), 1)
+    np.add.at(running, np.searchsorted(edges, ends), -1)
+    running = np.cumsum(running)[:-1]
+    free = (edges[1:] - edges[:-1]) - busy.inside(edges[:-1], edges[1:])
+    each = np.divide(free, running, out=np.zeros_like(free), where=running > 0)
+    sums = np.concatenate(([0.0], np.cumsum(each)))
+    return sums[np.searchsorted(edges, ends)] - sums[np.searchsorted(edges, starts)]

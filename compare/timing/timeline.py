@@ -1,0 +1,112 @@
+"""The timeline: what each device did when, from a profile or from the model, in one form for all that comes after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.intervals import Union, shared_alone
+
+COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
+"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: it belongs to a communication that has
+an event of its own (the start and the done of an asynchronous one, its copy on another core).  Only `compute` and
+`communication` are ever summed."""
+
+GIVEN = {
+    "device": "int32",
+    "line": "category",
+    "name": "category",
+    "hlo_op": "category",
+    "role": "category",
+    "collective": "category",
+    "scope": "category",
+    "kind": "category",
+    "axes": "category",
+    "payload_bytes": "float64",
+    "start_ns": "float64",
+    "duration_ns": "float64",
+    "wait_ns": "float64",
+}
+"""What a reader or the model fills in.
+
+device: logical id, -1 unknown.  line: where the profile shows it.  name: as the profile has it.  hlo_op: the
+instruction.  collective: the row of the collectives table that it executes ("" for none).  scope, kind, axes: that
+row's ("" for what is no communication, "?" where unknown).  payload_bytes: of this execution on this device, NaN
+unknown.  start_ns: from the timeline's own zero.  duration_ns: of an asynchronous communication, start to done.
+wait_ns: the part of it in which the device waits for others, NaN where the profile does not show it.
+"""
+
+FOUND = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
+"""What is derived from those.
+
+step: the step in which it starts, -1 outside all.  hidden_ns: of a communication, the part in which the same device
+computes; exposed_ns: the rest.  alone_ns: the exposed part, where several communications are exposed at once divided
+evenly among them, so that the sum is the exposed time of the device.  0 for what is no communication.
+"""
+
+STEPS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Events and steps of one program on its devices."""
+
+    source: str
+    """`measured` or `modelled`."""
+    label: str
+    """What every figure of it says: on what it was measured, or for what modelled."""
+    events: pd.DataFrame
+    """Columns of GIVEN and FOUND, by device and start."""
+    steps: pd.DataFrame
+    """Columns of STEPS: when each device began and ended each."""
+    stands_for: Mapping[int, tuple[int, ...]]
+    """The devices that each shown one stands for, itself among them: the model shows alike devices once."""
+    unjoined_events: int = 0
+    """Communications that could not be traced to an instruction."""
+    notes: tuple[str, ...] = field(default=())
+    """What was not there, assumed or left out, one line each."""
+
+    @property
+    def num_devices(self) -> int:
+        return sum(map(len, self.stands_for.values()))
+
+    @property
+    def num_steps(self) -> int:
+        return int(self.steps["step"].nunique())
+
+
+def settled(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """The events with their steps, hidden and exposed times.  `given` has the columns of GIVEN; steps those of STEPS."""
+    events = given.sort_values(["device", "start_ns", "duration_ns"], ascending=[True, True, False], ignore_index=True)
+    starts, ends = _spans(events)
+    found = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
+    step = np.full(len(events), -1, dtype=np.int32)
+    devices = events["device"].to_numpy()
+    talks, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+    marks = {device: rows.sort_values("start_ns") for device, rows in steps.groupby("device")}
+    edges = np.flatnonzero(np.diff(devices)) + 1
+    for rows in np.split(np.arange(len(events)), edges) if len(events) else []:
+        device = int(devices[rows[0]])
+        busy = Union.of(starts[rows][computes[rows]], ends[rows][computes[rows]])
+        own = rows[talks[rows]]
+        found["hidden_ns"][own] = busy.inside(starts[own], ends[own])
+        found["exposed_ns"][own] = ends[own] - starts[own] - found["hidden_ns"][own]
+        found["alone_ns"][own] = shared_alone(starts[own], ends[own], busy)
+        if device in marks:
+            step[rows] = _steps_of(starts[rows], marks[device])
+    return events.assign(step=step, **found)
+
+
+def _spans(events: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    starts = events["start_ns"].to_numpy(np.float64)
+    return starts, starts + events["duration_ns"].to_numpy(np.float64)
+
+
+def _steps_of(starts: np.ndarray, marks: pd.DataFrame) -> np.ndarray:
+    """The number of the step in which each time lies, -1 for none."""
+    begins = marks["start_ns"].to_numpy(np.float64)
+    ends = begins + marks["duration_ns"].to_numpy(np.float64)
+    at = np.searchsorted(begins, starts, side="right") - 1
+    inside = (at >= 0) & (starts < ends[np.maximum(at, 0)])
+    return np.where(inside, marks["step"].to_numpy(np.int32)[np.maximum(at, 0)], -1).astype(np.int32)
