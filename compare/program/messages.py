@@ -1,0 +1,60 @@
+"""Classes of protobuf messages from a compact table of their fields, built at run time: no generated code, no protoc.
+
+A message's line holds `name=number:type` for a field that stands once and `name=number*type` for a list.  A type is one
+of SCALARS or another message of the table.  Enums are read as int32, and a map is a list of entries with `key=1` and
+`value=2`: that is how they stand on the wire.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_Field = descriptor_pb2.FieldDescriptorProto
+SCALARS = {
+    "bool": _Field.TYPE_BOOL,
+    "int32": _Field.TYPE_INT32,
+    "int64": _Field.TYPE_INT64,
+    "uint64": _Field.TYPE_UINT64,
+    "float": _Field.TYPE_FLOAT,
+    "double": _Field.TYPE_DOUBLE,
+    "string": _Field.TYPE_STRING,
+    "bytes": _Field.TYPE_BYTES,
+}
+_NO_ONEOFS: Mapping[str, Mapping[str, str]] = {}
+_FIELD = re.compile(r"(\w+)=(\d+)([*:])(\w+)")
+
+
+def classes(
+    package: str, messages: Mapping[str, str], *, oneofs: Mapping[str, Mapping[str, str]] = _NO_ONEOFS
+) -> dict[str, Any]:
+    """The class of each message, by its name in `messages`.
+
+    oneofs: for a message, the name of a oneof by each field that is in it.  Fields that the table does not have are
+    skipped when bytes are parsed.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto2")
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        within = oneofs.get(name, {})
+        choices = list(dict.fromkeys(within.values()))
+        for choice in choices:
+            message.oneof_decl.add(name=choice)
+        for field in _FIELD.findall(fields):
+            made = _add(message, *field, package=package)
+            if made.name in within:
+                made.oneof_index = choices.index(within[made.name])
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}
+
+
+def _add(message: Any, name: str, number: str, count: str, kind: str, *, package: str) -> Any:
+    label = _Field.LABEL_REPEATED if count == "*" else _Field.LABEL_OPTIONAL
+    field = message.field.add(name=name, number=int(number), label=label)
+    if kind in SCALARS:
+        field.type = SCALARS[kind]
+    else:
+        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{package}.{kind}"
+    return field
