@@ -1,41 +1,129 @@
-"""The profile format of XLA, `xplane.pb`, as protobuf messages: no profiler package is needed to read it.
+"""The profile format of XLA, `xplane.pb`: read with protobuf alone, no profiler package.
 
-Field names and numbers are those of tsl/profiler/protobuf/xplane.proto; protobuf keeps what it does not know.
+Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xplane.proto`; what a newer format adds is
+skipped.  Where one message holds very many others they are left as bytes here, and read as columns in `space`.
 """
 
+import gzip
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+import numpy as np
+from google.protobuf.message import DecodeError
 
-_Field = descriptor_pb2.FieldDescriptorProto
-_TYPES = {
-    "int64": _Field.TYPE_INT64,
-    "uint64": _Field.TYPE_UINT64,
-    "double": _Field.TYPE_DOUBLE,
-    "string": _Field.TYPE_STRING,
-    "bytes": _Field.TYPE_BYTES,
-}
+from compare.program.messages import classes
+from compare.timing.errors import TimingError
+from compare.timing.salvage import salvaged
+from compare.timing.space import Line, Metadata, Plane, Space, Value, earliest
+from compare.timing.stats import Stats
+from compare.timing.wire import Messages
 
-_MESSAGES = {
-    "XSpace": "planes=1*XPlane errors=2*string warnings=3*string hostnames=4*string",
-    "XPlane": (
-        "id=1:int64 name=2:string lines=3*XLine event_metadata=4*EventMetadataEntry "
-        "stat_metadata=5*StatMetadataEntry stats=6*XStat"
-    ),
-    # A map on the wire is a list of these; as a list it keeps a key that stands twice.
-    "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
-    "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
-    "XLine": (
-        "id=1:int64 display_id=10:int64 name=2:string display_name=11:string timestamp_ns=3:int64 "
-        "duration_ps=9:int64 events=4*XEvent"
-    ),
-    "XEvent": "metadata_id=1:int64 offset_ps=2:int64 num_occurrences=5:int64 duration_ps=3:int64 stats=4*XStat",
-    "XStat": (
-        "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:string "
-        "bytes_value=6:bytes ref_value=7:uint64"
-    ),
-    "XEventMetadata": "id=1:int64 name=2:string display_name=4:string metadata=3:bytes stats=5*XStat child_id=6*int64",
-    "XStatMetadata": "id=1:int64 name=2:string description=3:string",
-}
-_VALUES = {"XStat": "value"}
-"""Messages of whose fields, but the first, at most one is set."""
+_CLASSES = classes(
+    "wirediff.xplane",
+    {
+        "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes hostnames=4*bytes",
+        "XPlane": (
+            "id=1:int64 name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry "
+            "stat_metadata=5*StatMetadataEntry stats=6*XStat"
+        ),
+        "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
+        "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
+        "XLine": "id=1:int64 name=2:bytes display_name=11:bytes timestamp_ns=3:int64 events=4*bytes",
+        "XStat": (
+            "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
+            "bytes_value=6:bytes ref_value=7:uint64"
+        ),
+        "XEventMetadata": "name=2:bytes display_name=4:bytes stats=5*bytes",
+        "XStatMetadata": "name=2:bytes",
+    },
+    oneofs={
+        "XStat": dict.fromkeys(
+            ("double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value"), "value"
+        )
+    },
+)
+_GZIP = b"\x1f\x8b"
+
+
+def read_file(path: str | Path) -> Space:
+    """Read one profile, gzipped or not.
+
+    `OSError` where it can't be opened, `TimingError` where it holds no profile; either names it.
+    """
+    try:
+        return _read(_unpacked(Path(path).read_bytes()), str(path))
+    except TimingError as error:
+        raise TimingError(f"{path}: {error}") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    if data.startswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error):
+            raise TimingError("the gzip file is cut or damaged") from None
+    if not data:
+        raise TimingError("the file is empty, where an xplane.pb was expected")
+    if data.lstrip()[:1] in (b"{", b"["):
+        raise TimingError("JSON, as trace.json.gz is, which leaves out much; give the xplane.pb beside it")
+    return data
+
+
+def _read(data: bytes, path: str) -> Space:
+    notes: list[str] = []
+    try:
+        message = _CLASSES["XSpace"].FromString(data)
+        planes = [_plane(plane) for plane in message.planes]
+    except DecodeError:
+        parts = salvaged(data)
+        notes = list(parts.notes)
+        message = _CLASSES["XSpace"].FromString(parts.rest)
+        planes = [_plane(_CLASSES["XPlane"].FromString(plane)) for plane in parts.planes]
+    if not planes:
+        raise TimingError("no profile of XLA: it holds no planes; give an xplane.pb")
+    said = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
+    return Space(
+        path=path,
+        hostnames=tuple(name.decode(errors="replace") for name in message.hostnames),
+        planes=tuple(planes),
+        zero_ns=earliest(planes),
+        notes=(*notes, *(f"the profiler itself says: {text}" for text in said)),
+    )
+
+
+def _plane(message: Any) -> Plane:
+    stat_names = {entry.key: entry.value.name.decode(errors="replace") for entry in message.stat_metadata}
+    metadata = _metadata(message.event_metadata, stat_names)
+    return Plane(
+        id=message.id,
+        name=message.name.decode(errors="replace"),
+        lines=tuple(Line(line, metadata, stat_names) for line in message.lines),
+        metadata=metadata,
+        stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in message.stats},
+    )
+
+
+def _metadata(entries: Any, stat_names: Mapping[int, str]) -> Metadata:
+    names = [entry.value.name.decode(errors="replace") for entry in entries]
+    short = [entry.value.display_name.decode(errors="replace") for entry in entries]
+    stats = [list(entry.value.stats) for entry in entries]
+    owner = np.repeat(np.arange(len(stats)), [len(own) for own in stats])
+    every = Messages.of([stat for own in stats for stat in own])
+    return Metadata(
+        [entry.key for entry in entries],
+        names,
+        [one or name for one, name in zip(short, names, strict=True)],
+        Stats(every, owner, count=len(names), names=stat_names),
+    )
+
+
+def _value(stat: Any, names: Mapping[int, str]) -> Value:
+    kind = stat.WhichOneof("value")
+    if kind is None:
+        return ""
+    value: Value = getattr(stat, kind)
+    if kind == "ref_value":
+        return names.get(stat.ref_value, "")
+    return value.decode(errors="replace") if kind == "str_value" and isinstance(value, bytes) else value

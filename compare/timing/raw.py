@@ -1,0 +1,68 @@
+"""What a profile says of its devices, before anything is joined to a program: the same of every platform."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+from pandas.api.types import union_categoricals
+
+RAW = {
+    "device": "int32",
+    "line": "category",
+    "name": "category",
+    "hlo_op": "category",
+    "module": "category",
+    "text": "category",
+    "category": "category",
+    "tf_op": "category",
+    "main": "bool",
+    "start_ns": "float64",
+    "duration_ns": "float64",
+    "wait_ns": "float64",
+    "run": "int64",
+}
+"""The events of operations.
+
+device: logical id, -1 unknown.  line, name: as the profile has them.  hlo_op: the instruction's name.  module: the name
+under which the profile holds its program, like `jit_f(0)`, "" unknown.  text: its HLO line, category: its
+`hlo_category`, tf_op: its `op_name`; "" where the profile has none.  main: on the device's main line, whose events are
+compute unless they are communication.  start_ns: from `Space.zero_ns` on.  wait_ns: NaN where it is not shown.  run:
+which execution of the program, -1 unknown.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """The operations of one host's devices."""
+
+    events: pd.DataFrame
+    """Columns of RAW."""
+    steps: pd.DataFrame | None = None
+    """Columns of `timeline.STEPS`, where the devices themselves mark steps; None: they are to be found elsewhere."""
+    notes: tuple[str, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """How many events were left out, by what they are (`line Framework Ops`): counted, never silent."""
+
+
+def frame(columns: Mapping[str, object], *, length: int) -> pd.DataFrame:
+    """Events from columns; a plain word or number stands for all of them."""
+    made: dict[str, object] = {}
+    for name, dtype in RAW.items():
+        value = columns[name]
+        if dtype == "category" and isinstance(value, str):
+            value = pd.Categorical.from_codes([0] * length, categories=pd.Index([value], dtype=object))
+        made[name] = value
+    numbers = {name: dtype for name, dtype in RAW.items() if dtype != "category"}
+    return pd.DataFrame(made, index=pd.RangeIndex(length)).astype(numbers)
+
+
+def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Frames of the same columns one below the other; what is categorical stays so, which `pd.concat` forgets."""
+    if len(frames) == 1:
+        return frames[0].reset_index(drop=True)
+    made: dict[str, object] = {}
+    for name in frames[0].columns:
+        parts = [part[name] for part in frames]
+        words = isinstance(parts[0].dtype, pd.CategoricalDtype)
+        made[name] = union_categoricals(parts) if words else pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(made)

@@ -1,0 +1,108 @@
+"""A profile that is cut or damaged: its planes one by one, as far as they are whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compare.timing.errors import TimingError
+
+_PLANES, _PLANE_NAME, _STAT_METADATA = 1, 2, 5
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    planes: tuple[bytes, ...]
+    rest: bytes
+    """The other fields of the profile."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    number: int
+    tag: int
+    """Where it begins with its tag, and where without."""
+    begins: int
+    ends: int
+    whole: bool
+
+
+def salvaged(data: bytes) -> Salvaged:
+    """What is whole of a profile; `TimingError` where nothing is.
+
+    A plane that is cut is kept only where the cut lies behind its events and what they are: a device of which some
+    operations are missing would show a false time.
+    """
+    planes: list[bytes] = []
+    notes: list[str] = []
+    rest = b""
+    for field in _fields(data):
+        inside = data[field.begins : field.ends]
+        if field.number != _PLANES:
+            rest += data[field.tag : field.ends] if field.whole else b""
+        elif field.whole and _is_whole(inside):
+            planes.append(inside)
+        else:
+            last = list(_fields(inside))[-1:]
+            kept = not field.whole and bool(last) and last[0].number >= _STAT_METADATA and not last[0].whole
+            notes.append(_note(inside, whole=field.whole, kept=kept, at=len(data)))
+            planes += [inside[: last[0].tag]] if kept else []
+    if not planes:
+        raise TimingError(f"no profile of XLA could be read; {notes[0] if notes else 'it is not an xplane.pb'}")
+    return Salvaged(planes=tuple(planes), rest=rest, notes=tuple(notes or ["the file is damaged behind its planes"]))
+
+
+def _note(plane: bytes, *, whole: bool, kept: bool, at: int) -> str:
+    name = next(
+        (
+            plane[field.begins : field.ends].decode(errors="replace")
+            for field in _fields(plane)
+            if field.number == _PLANE_NAME and field.whole
+        ),
+        "?",
+    )
+    if whole:
+        return f"the plane {name!r} is damaged, and left out"
+    out = "" if kept else f"; {name!r} itself is left out, since not all of its events are there"
+    return f"the file is cut at byte {at:,}, inside the plane {name!r}: planes behind it are missing{out}"
+
+
+def _is_whole(message: bytes) -> bool:
+    ends = 0
+    for field in _fields(message):
+        ends = field.ends if field.whole else -1
+    return ends == len(message)
+
+
+def _fields(data: bytes) -> Iterator[_Field]:
+    """The fields of a message until it ends or makes no sense; the last may be cut."""
+    at = 0
+    while at < len(data):
+        tag, begins = _varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        if not number or kind not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
+            return
+        if kind == _VARINT:
+            ends = _varint(data, begins)[1]
+        elif kind == _BYTES:
+            size, begins = _varint(data, begins)
+            ends = begins + size
+        else:
+            ends = begins + (8 if kind == _FIXED64 else 4)
+        whole = ends <= len(data)
+        yield _Field(number=number, tag=at, begins=begins, ends=min(ends, len(data)), whole=whole)
+        at = ends
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at `at`, and where it ends: beyond the data where it is cut, or longer than any number."""
+    value = 0
+    for place in range(_LONGEST_VARINT):
+        if at + place >= len(data):
+            break
+        byte = data[at + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, at + place + 1
+    return value, len(data) + 1
