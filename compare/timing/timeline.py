@@ -9,9 +9,12 @@ import pandas as pd
 from compare.timing.intervals import Union, shared_alone
 
 COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
-"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: it belongs to a communication that has
-an event of its own (the start and the done of an asynchronous one, its copy on another core).  Only `compute` and
+"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: it belongs to a communication that
+has an event of its own (the start and the done of an asynchronous one, its copy on another core).  Only `compute` and
 `communication` are ever summed."""
+
+UNKNOWN = -1
+"""The device of what no device is known of."""
 
 GIVEN = {
     "device": "int32",
@@ -30,7 +33,7 @@ GIVEN = {
 }
 """What a reader or the model fills in.
 
-device: logical id, -1 unknown.  line: where the profile shows it.  name: as the profile has it.  hlo_op: the
+device: logical id, or UNKNOWN.  line: where the profile shows it.  name: as the profile has it.  hlo_op: the
 instruction.  collective: the row of the collectives table that it executes ("" for none).  scope, kind, axes: that
 row's ("" for what is no communication, "?" where unknown).  payload_bytes: of this execution on this device, NaN
 unknown.  start_ns: from the timeline's own zero.  duration_ns: of an asynchronous communication, start to done.
@@ -77,25 +80,32 @@ class Timeline:
 
 
 def settled(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """The events with their steps, hidden and exposed times.  `given` has the columns of GIVEN; steps those of STEPS."""
+    """Events with their steps, hidden and exposed times.  `given` has the columns of GIVEN, steps those of STEPS."""
     events = given.sort_values(["device", "start_ns", "duration_ns"], ascending=[True, True, False], ignore_index=True)
     starts, ends = _spans(events)
     found = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
     step = np.full(len(events), -1, dtype=np.int32)
     devices = events["device"].to_numpy()
     talks, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
-    marks = {device: rows.sort_values("start_ns") for device, rows in steps.groupby("device")}
+    marks = marked(steps)
     edges = np.flatnonzero(np.diff(devices)) + 1
     for rows in np.split(np.arange(len(events)), edges) if len(events) else []:
         device = int(devices[rows[0]])
         busy = Union.of(starts[rows][computes[rows]], ends[rows][computes[rows]])
         own = rows[talks[rows]]
         found["hidden_ns"][own] = busy.inside(starts[own], ends[own])
-        found["exposed_ns"][own] = ends[own] - starts[own] - found["hidden_ns"][own]
+        found["exposed_ns"][own] = np.maximum(ends[own] - starts[own] - found["hidden_ns"][own], 0)
         found["alone_ns"][own] = shared_alone(starts[own], ends[own], busy)
-        if device in marks:
-            step[rows] = _steps_of(starts[rows], marks[device])
+        own_steps = marks.get(device, marks.get(UNKNOWN))
+        if own_steps is not None:
+            step[rows] = _steps_of(starts[rows], own_steps)
     return events.assign(step=step, **found)
+
+
+def marked(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """The steps of each device, in order; those of UNKNOWN hold for every device that has none of its own."""
+    ordered = steps.sort_values("start_ns", kind="stable")
+    return {device: ordered[ordered["device"].eq(device)] for device in np.unique(ordered["device"]).tolist()}
 
 
 def _spans(events: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

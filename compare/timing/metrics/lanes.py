@@ -1,0 +1,132 @@
+"""A timeline laid out for counting: a lane for each device, with its steps, its communications and its compute."""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.errors import TimingError
+from compare.timing.intervals import Times, Union
+from compare.timing.timeline import COMMUNICATION, COMPUTE, UNKNOWN, Timeline, marked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One device that the timeline shows."""
+
+    device: int
+    weight: int
+    """The devices that it stands for."""
+    steps: NDArray[np.int32]
+    begins: Times
+    ends: Times
+    """Of each step, in order of time."""
+    rows: slice
+    """Its rows in `Lanes.talks`."""
+    starts: Times
+    stops: Times
+    waits: Times
+    """Of its communications, by start; NaN where the waiting is not shown."""
+    at: NDArray[np.int64]
+    """The step in which each of them starts, by place in `steps`; -1 outside all."""
+    busy: Union
+    """When it computes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """All devices; `told` is whether events are known by device at all."""
+
+    timeline: Timeline
+    talks: pd.DataFrame
+    """The communications, by device and start."""
+    lanes: tuple[Lane, ...]
+    told: bool
+    """If not, there is one lane, of all devices together: it has volumes, and no times."""
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> "Lanes":
+        """Raises `TimingError` where there are no steps."""
+        if timeline.steps.empty:
+            raise TimingError("the timeline has no steps; a reader gives at least one, the whole span")
+        events = timeline.events
+        talking, computing = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+        talks = events[talking].reset_index(drop=True)
+        devices = events["device"].to_numpy()
+        summed = devices[talking | computing]
+        told = bool((summed != UNKNOWN).any()) or not summed.size
+        marks = marked(timeline.steps)
+        anybody = marks.get(UNKNOWN, next(iter(marks.values())))
+        shown = {UNKNOWN}
+        if told:
+            shown = {*marks, *(np.unique(summed).tolist() if UNKNOWN in marks else ())} - {UNKNOWN}
+        lanes = tuple(
+            _lane(device, timeline, talks, marks.get(device, anybody), events[computing]) for device in sorted(shown)
+        )
+        return cls(timeline=timeline, talks=talks, lanes=lanes, told=told, notes=_notes(timeline, summed, shown, told))
+
+    def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        """The distinct values of some columns, sorted, and each communication's place among them."""
+        if not by:
+            return [()], np.zeros(len(self.talks), dtype=np.int64)
+        groups = self.talks.groupby(list(by), observed=True, sort=True, dropna=False)
+        names = [name if isinstance(name, tuple) else (name,) for name in groups.groups]
+        return [tuple(map(str, name)) for name in names], groups.ngroup().to_numpy().astype(np.int64)
+
+    @property
+    def lost_rows(self) -> NDArray[np.bool_]:
+        """Which communications are of unknown device while others are known: they count as volumes, in no time."""
+        return self.talks["device"].eq(UNKNOWN).to_numpy() & self.told
+
+
+def _lane(device: int, timeline: Timeline, talks: pd.DataFrame, marks: pd.DataFrame, computes: pd.DataFrame) -> Lane:
+    marks = marks.sort_values("start_ns", kind="stable")
+    begins, ends = spans(marks)
+    rows = _rows_of(talks["device"].to_numpy(), device)
+    own = talks[rows]
+    starts, stops = spans(own)
+    at = np.searchsorted(begins, starts, side="right") - 1
+    inside = (at >= 0) & (starts < ends[np.maximum(at, 0)])
+    return Lane(
+        device=device,
+        weight=len(timeline.stands_for.get(device, (device,))),
+        steps=marks["step"].to_numpy(np.int32),
+        begins=begins,
+        ends=ends,
+        rows=rows,
+        starts=starts,
+        stops=stops,
+        waits=own["wait_ns"].to_numpy(np.float64),
+        at=np.where(inside, at, -1),
+        busy=Union.of(*spans(computes[_rows_of(computes["device"].to_numpy(), device)])),
+    )
+
+
+def spans(rows: pd.DataFrame) -> tuple[Times, Times]:
+    """Starts and ends of events or steps."""
+    starts = rows["start_ns"].to_numpy(np.float64)
+    return starts, starts + rows["duration_ns"].to_numpy(np.float64)
+
+
+def _rows_of(devices: NDArray[np.int32], device: int) -> slice:
+    return slice(int(np.searchsorted(devices, device, "left")), int(np.searchsorted(devices, device, "right")))
+
+
+def _notes(timeline: Timeline, summed: NDArray[np.int32], shown: Set[int], told: bool) -> tuple[str, ...]:
+    """What the means leave out, and how they are formed where devices are unknown."""
+    found = list(timeline.notes)
+    if not told:
+        many = timeline.num_devices
+        by = f"divided by the {many} devices" if many > 1 else "of all devices together, whose number is unknown"
+        found.append(f"events bear no device: no times are told; executions and payload are {by}")
+        return tuple(found)
+    lost = int((summed == UNKNOWN).sum())
+    if lost:
+        found.append(f"{lost} of {summed.size} events bear no device: they are in no time, and in volumes only")
+    stray = sorted(set(np.unique(summed).tolist()) - shown - {UNKNOWN})
+    if stray:
+        found.append(f"devices {', '.join(map(str, stray))} have events and no steps: they are left out")
+    return tuple(found)

@@ -1,0 +1,55 @@
+"""What a timeline says on one page: means over devices and steps, in all, by axes and by kind of collective."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.numbers import Number, number, share
+from compare.timing.metrics.times import TIMES, VOLUMES, times
+from compare.timing.timeline import Timeline
+
+
+def trace_summary(timeline: Timeline) -> dict[str, Any]:
+    """The summary of any profile or modelled schedule.  Raises `TimingError` where there are no steps.
+
+    Times are of one device and one step, as the mean over both; each device that is shown weighs as many as it stands
+    for.  `null` is what does not apply, or the timeline does not show.
+    """
+    return summary(Lanes.of(timeline))
+
+
+def summary(lanes: Lanes) -> dict[str, Any]:
+    """The same, of a timeline that is laid out already."""
+    timeline = lanes.timeline
+    return {
+        "source": timeline.source,
+        "label": timeline.label,
+        "devices": timeline.num_devices,
+        "steps": timeline.num_steps,
+        "unjoined_events": timeline.unjoined_events,
+        "per_step": per_step(lanes),
+        "notes": list(lanes.notes),
+    }
+
+
+def per_step(lanes: Lanes) -> dict[str, Any]:
+    """All of it, then `by_axes` and `by_kind`."""
+    total = times(lanes).means().to_dict("records")[0]
+    return {**_times(total), "by_axes": by_column(lanes, "axes"), "by_kind": by_column(lanes, "kind")}
+
+
+def by_column(lanes: Lanes, column: str) -> dict[str, dict[str, Number]]:
+    """The means of each value of one column, with executions and payload."""
+    return {
+        str(row[column]): {**_times(row), **{name: number(row[name]) for name in VOLUMES}}
+        for row in times(lanes, by=[column]).means().to_dict("records")
+    }
+
+
+def _times(row: Mapping[Any, Any]) -> dict[str, Number]:
+    communication, hidden, step = row["communication_ns"], row["hidden_ns"], row["step_ns"]
+    return {
+        **{name: number(row[name]) for name in TIMES},
+        "communication_fraction": share(communication, step),
+        "overlap": share(hidden, communication),
+    }

@@ -1,0 +1,122 @@
+"""The table that all means are formed of: for each device and step, how long what took."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.intervals import Times, Union
+from compare.timing.metrics.lanes import Lane, Lanes
+
+TIMES = ["step_ns", "communication_ns", "exposed_ns", "hidden_ns", "wait_ns", "compute_ns"]
+VOLUMES = ["executions", "payload_bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One row for each device, step and value of the columns `by`."""
+
+    by: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
+    """The values of `by`, sorted."""
+    key: NDArray[np.int64]
+    """Of each row, which of them."""
+    columns: dict[str, Times]
+    """device, step, weight, TIMES, VOLUMES."""
+
+    def frame(self) -> pd.DataFrame:
+        """Columns: device, step, weight (devices that it stands for), those of `by`, TIMES, VOLUMES."""
+        names = {
+            column: np.array([name[place] for name in self.names], dtype=object)[self.key]
+            for place, column in enumerate(self.by)
+        }
+        whole = {name: self.columns[name].astype(np.int64) for name in ("device", "step", "weight")}
+        return pd.DataFrame({**whole, **names, **{name: self.columns[name] for name in (*TIMES, *VOLUMES)}})
+
+    def means(self) -> pd.DataFrame:
+        """Columns: those of `by`, TIMES, VOLUMES; over devices, each by its weight, and steps."""
+        weight, size = self.columns["weight"], len(self.names)
+        total = np.bincount(self.key, weights=weight, minlength=size)
+        # Sums by hand: what is unknown in one step is unknown in the mean.
+        found = {
+            name: np.bincount(self.key, weights=weight * self.columns[name], minlength=size) / total
+            for name in (*TIMES, *VOLUMES)
+        }
+        names = {column: [name[place] for name in self.names] for place, column in enumerate(self.by)}
+        return pd.DataFrame({**names, **found})
+
+
+def times(lanes: Lanes, *, by: Sequence[str] = ()) -> Table:
+    """How long what took, by columns of the timeline's events (`axes`, `kind`, `scope`, `collective`).
+
+    Times are lengths of unions of intervals inside the step; executions and their payload count where they start.
+    Rows without communication are there, with zeros; what cannot be told is NaN.
+    """
+    names, codes = lanes.keys(by)
+    waited = np.bincount(codes, weights=lanes.talks["wait_ns"].notna(), minlength=len(names)) > 0
+    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)
+    lost = _lost(lanes, codes, payload, len(names))
+    keys: list[NDArray[np.int64]] = []
+    columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", *TIMES, *VOLUMES)}
+    for lane in lanes.lanes:
+        size, own = lane.steps.size, codes[lane.rows]
+        fixed = {"device": np.full(size, lane.device, np.float64), "step": lane.steps.astype(np.float64),
+                 "weight": np.full(size, lane.weight, np.float64)}  # fmt: skip
+        for code in range(len(names)):
+            chosen = np.flatnonzero(own == code)
+            found = _times(lane, chosen, told=lanes.told, waited=bool(waited[code]))
+            found |= _volumes(lane, chosen, payload[lane.rows], share=1 if lanes.told else lane.weight)
+            keys.append(np.full(size, code, np.int64))
+            for name, values in (fixed | found).items():
+                columns[name].append(values + lost[name][code] if name in lost else values)
+    joined = {name: np.concatenate(values) if values else np.empty(0) for name, values in columns.items()}
+    key = np.concatenate(keys) if keys else np.empty(0, np.int64)
+    return Table(by=tuple(by), names=tuple(names), key=key, columns=joined)
+
+
+def _lost(lanes: Lanes, codes: NDArray[np.int64], payload: Times, size: int) -> dict[str, Times]:
+    """Volumes of communications of unknown device, spread evenly over all devices and steps."""
+    lost = np.flatnonzero(lanes.lost_rows & (lanes.talks["step"].to_numpy() >= 0))
+    if not lost.size:
+        return {}
+    ways = sum(lane.weight * lane.steps.size for lane in lanes.lanes)
+    return {
+        "executions": np.bincount(codes[lost], minlength=size) / ways,
+        "payload_bytes": np.bincount(codes[lost], weights=payload[lost], minlength=size) / ways,
+    }
+
+
+def _times(lane: Lane, chosen: NDArray[np.int64], *, told: bool, waited: bool) -> dict[str, Times]:
+    begins, ends = lane.begins, lane.ends
+    found = {"step_ns": ends - begins}
+    if not told:
+        return found | {name: np.full(begins.size, np.nan) for name in TIMES[1:]}
+    talking = Union.of(lane.starts[chosen], lane.stops[chosen])
+    computing = lane.busy.inside(begins, ends)
+    communicating = talking.inside(begins, ends)
+    # Of two sets, what only the first covers is what both cover, less the second.
+    exposed = np.clip((talking | lane.busy).inside(begins, ends) - computing, 0, communicating)
+    return found | {
+        "communication_ns": communicating,
+        "exposed_ns": exposed,
+        "hidden_ns": communicating - exposed,
+        "wait_ns": waiting(lane, chosen).inside(begins, ends) if waited else np.full(begins.size, np.nan),
+        "compute_ns": computing,
+    }
+
+
+def waiting(lane: Lane, chosen: NDArray[np.int64]) -> Union:
+    """When the device waits in some of its communications: a wait comes first, the transfer after it."""
+    waits = np.nan_to_num(lane.waits[chosen], nan=0.0)
+    return Union.of(lane.starts[chosen], np.minimum(lane.starts[chosen] + waits, lane.stops[chosen]))
+
+
+def _volumes(lane: Lane, chosen: NDArray[np.int64], payload: Times, *, share: int) -> dict[str, Times]:
+    inside = chosen[lane.at[chosen] >= 0]
+    counts, size = lane.at[inside], lane.steps.size
+    return {
+        "executions": np.bincount(counts, minlength=size) / share,
+        "payload_bytes": np.bincount(counts, weights=payload[inside], minlength=size) / share,
+    }

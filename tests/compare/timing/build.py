@@ -1,0 +1,56 @@
+"""Timelines written by hand: a line for each event, times in ns."""
+
+from itertools import pairwise
+
+import pandas as pd
+
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, GIVEN, STEPS, Timeline, settled
+
+NAN = float("nan")
+
+
+def compute(start, end, device=0, name="fusion", role=COMPUTE):
+    return {
+        "device": device, "line": "XLA Ops", "name": name, "hlo_op": name, "role": role, "collective": "",
+        "scope": "", "kind": "", "axes": "", "payload_bytes": NAN, "start_ns": start, "duration_ns": end - start,
+        "wait_ns": NAN,
+    }  # fmt: skip
+
+
+def container(start, end, device=0, name="while"):
+    return compute(start, end, device, name, CONTAINER)
+
+
+def talk(
+    start, end, device=0, name="all-reduce.1", kind="all-reduce", axes="tp", scope="layer.mlp.down", payload=1000,
+    wait=NAN,
+):  # fmt: skip
+    return compute(start, end, device, name, COMMUNICATION) | {
+        "collective": name, "scope": scope, "kind": kind, "axes": axes, "payload_bytes": payload, "wait_ns": wait,
+    }  # fmt: skip
+
+
+def steps(*edges, devices=(0,)):
+    """One step from each edge to the next, on each device."""
+    return [
+        {"device": device, "step": number, "start_ns": start, "duration_ns": end - start}
+        for device in devices
+        for number, (start, end) in enumerate(pairwise(edges))
+    ]
+
+
+def timeline(events, marks, *, source="measured", stands_for=None, notes=(), unjoined_events=0):
+    """The timeline of these events and steps."""
+    given = pd.DataFrame(events, columns=list(GIVEN)).astype(GIVEN)
+    marks = pd.DataFrame(marks, columns=list(STEPS)).astype(STEPS)
+    shown = sorted({*given["device"], *marks["device"]})
+    return Timeline(
+        source=source, label=f"{source} by hand", events=settled(given, marks), steps=marks,
+        stands_for=stands_for or {device: (device,) for device in shown}, notes=notes,
+        unjoined_events=unjoined_events,
+    )  # fmt: skip
+
+
+def each(make, devices, *args, **kwargs):
+    """The same event on several devices."""
+    return [make(*args, device=device, **kwargs) for device in devices]
