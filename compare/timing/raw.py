@@ -1,8 +1,9 @@
 """What a profile says of its devices, before anything is joined to a program: the same of every platform."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
@@ -31,6 +32,10 @@ which execution of the program, -1 unknown.
 """
 
 
+EXECUTIONS = {"device": "int32", "module": "category", "run": "int64", "start_ns": "float64", "duration_ns": "float64"}
+"""Whole executions of programs, as a device marks them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
     """The operations of one host's devices."""
@@ -39,6 +44,10 @@ class Raw:
     """Columns of RAW."""
     steps: pd.DataFrame | None = None
     """Columns of `timeline.STEPS`, where the devices themselves mark steps; None: they are to be found elsewhere."""
+    executions: pd.DataFrame | None = None
+    """Columns of EXECUTIONS, where the devices mark them."""
+    one_at_a_time: bool = False
+    """Whether what lies inside another event of the same main line is all that the device does meanwhile."""
     notes: tuple[str, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many events were left out, by what they are (`line Framework Ops`): counted, never silent."""
@@ -56,6 +65,10 @@ def frame(columns: Mapping[str, object], *, length: int) -> pd.DataFrame:
     return pd.DataFrame(made, index=pd.RangeIndex(length)).astype(numbers)
 
 
+def no_events() -> pd.DataFrame:
+    return frame({name: "" if dtype == "category" else [] for name, dtype in RAW.items()}, length=0)
+
+
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Frames of the same columns one below the other; what is categorical stays so, which `pd.concat` forgets."""
     if len(frames) == 1:
@@ -66,3 +79,25 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         words = isinstance(parts[0].dtype, pd.CategoricalDtype)
         made[name] = union_categoricals(parts) if words else pd.concat(parts, ignore_index=True)
     return pd.DataFrame(made)
+
+
+def mapped(words: pd.Categorical, meaning: Callable[[str], str]) -> pd.Categorical:
+    """Each word by another, looked up once for each that is different."""
+    return recoded(np.asarray(words.codes), [meaning(word) for word in words.categories])
+
+
+def recoded(codes: np.ndarray, words: Sequence[str]) -> pd.Categorical:
+    """Words by number, of which some may be the same."""
+    each, unique = pd.factorize(np.array(words, dtype=object))
+    return pd.Categorical.from_codes(each[codes], categories=pd.Index(unique, dtype=object))
+
+
+def filled(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:
+    """The words, and where there is none the others."""
+    if "" not in words.categories:
+        return words
+    both = union_categoricals([words, others])
+    first, second = np.split(np.asarray(both.codes), 2)
+    return pd.Categorical.from_codes(
+        np.where(first == both.categories.get_loc(""), second, first), categories=both.categories
+    )

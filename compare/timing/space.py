@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.raw import recoded
 from compare.timing.stats import Codes, Stats
 from compare.timing.wire import Fields, Messages, Whole, fields
 
@@ -137,16 +138,10 @@ class Line:
         own, known = self._columns.stats.words(stat), self._metadata.words(stat)
         of_rows = np.append(known.codes, -1)[self.rows]
         others = np.where(of_rows >= 0, of_rows + len(own.words), -1)
-        return _categorical(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words])
+        return recoded(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words, ""])
 
     def _category(self, known: Codes) -> pd.Categorical:
-        return _categorical(np.append(known.codes, -1)[self.rows], known.words)
-
-
-def _categorical(codes: Whole, words: Sequence[str]) -> pd.Categorical:
-    """Words of events; "" where the code is -1.  Words may stand twice."""
-    each, unique = pd.factorize(np.array([*words, ""], dtype=object))
-    return pd.Categorical.from_codes(each[codes], categories=pd.Index(unique, dtype=object))
+        return recoded(np.append(known.codes, -1)[self.rows], [*known.words, ""])
 
 
 @dataclass(frozen=True, slots=True)

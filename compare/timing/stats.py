@@ -45,18 +45,15 @@ class Stats:
     def _columns(self) -> _Columns:
         size = len(self._messages)
         columns = _Columns(
-            *(np.zeros(size, np.int64) for _ in range(2)), np.zeros(size, np.uint64), np.zeros(size, int)
+            np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.uint64), np.zeros(size, np.int64)
         )
         for found in fields(self._messages):
             named = found.number == _NAME
             columns.name[found.owner[named]] = found.value[named].view(np.int64)
             valued = found.only(~named)
-            for column, values in (
-                (columns.kind, valued.number),
-                (columns.value, valued.value),
-                (columns.at, valued.at),
-            ):
-                column[valued.owner] = values
+            columns.kind[valued.owner] = valued.number
+            columns.value[valued.owner] = valued.value
+            columns.at[valued.owner] = valued.at
         return columns
 
     def _of(self, name: str) -> NDArray[np.intp]:
