@@ -16,8 +16,8 @@ SCALARS = {
     "bool": _Field.TYPE_BOOL,
     "int32": _Field.TYPE_INT32,
     "int64": _Field.TYPE_INT64,
+    "uint32": _Field.TYPE_UINT32,
     "uint64": _Field.TYPE_UINT64,
-    "float": _Field.TYPE_FLOAT,
     "double": _Field.TYPE_DOUBLE,
     "string": _Field.TYPE_STRING,
     "bytes": _Field.TYPE_BYTES,
@@ -31,10 +31,10 @@ def classes(
 ) -> dict[str, Any]:
     """The class of each message, by its name in `messages`.
 
-    oneofs: for a message, the name of a oneof by each field that is in it.  Fields that the table does not have are
-    skipped when bytes are parsed.
+    oneofs: for a message, the name of a oneof by each field that is in it.  As in proto3, a number that is not there
+    is 0, a string must be UTF-8 (else `DecodeError`), and fields that the table does not have are skipped.
     """
-    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto2")
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
         within = oneofs.get(name, {})

@@ -33,6 +33,7 @@ def test_fields_that_the_table_does_not_have_are_skipped():
     assert MADE["Item"].FromString(b"\x08\x01" + b"\xa2\x06\x03new").id == 1
 
 
-def test_bytes_that_are_no_message_raise():
+@pytest.mark.parametrize("data", [b"\x0a\x7fcut", b"\x0a\x01\xff"], ids=["cut", "no UTF-8"])
+def test_bytes_that_are_no_message_raise(data):
     with pytest.raises(DecodeError):
-        MADE["Box"].FromString(b"\x0a\x7fcut")
+        MADE["Box"].FromString(data)
