@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import union_categoricals
 
 RAW = {
     "device": "int32",
@@ -70,14 +69,14 @@ def no_events() -> pd.DataFrame:
 
 
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames of the same columns one below the other; what is categorical stays so, which `pd.concat` forgets."""
+    """Frames of the same columns one below the other; words stay categorical, which `pd.concat` forgets."""
     if len(frames) == 1:
         return frames[0].reset_index(drop=True)
     made: dict[str, object] = {}
     for name in frames[0].columns:
         parts = [part[name] for part in frames]
         words = isinstance(parts[0].dtype, pd.CategoricalDtype)
-        made[name] = union_categoricals(parts) if words else pd.concat(parts, ignore_index=True)
+        made[name] = united([part.array for part in parts]) if words else pd.concat(parts, ignore_index=True)
     return pd.DataFrame(made)
 
 
@@ -96,8 +95,16 @@ def filled(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:
     """The words, and where there is none the others."""
     if "" not in words.categories:
         return words
-    both = union_categoricals([words, others])
+    both = united([words, others])
     first, second = np.split(np.asarray(both.codes), 2)
-    return pd.Categorical.from_codes(
-        np.where(first == both.categories.get_loc(""), second, first), categories=both.categories
-    )
+    return recoded(np.where(first == both.categories.get_loc(""), second, first), list(both.categories))
+
+
+def united(parts: Sequence[pd.Categorical]) -> pd.Categorical:
+    """Words one below the other; "" for what is missing."""
+    before = np.cumsum([0, *(len(part.categories) for part in parts)])
+    codes = [
+        np.where(part.codes < 0, before[-1], np.asarray(part.codes, np.int64) + offset)
+        for part, offset in zip(parts, before, strict=False)
+    ]
+    return recoded(np.concatenate(codes), [*(word for part in parts for word in part.categories), ""])

@@ -153,6 +153,8 @@ class Plane:
     lines: tuple[Line, ...]
     metadata: Metadata
     stats: Mapping[str, Value]
+    stat_names: Mapping[int, str]
+    """Every statistic that anything in it may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

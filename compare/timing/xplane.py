@@ -102,6 +102,7 @@ def _plane(message: Any) -> Plane:
         lines=tuple(Line(line, metadata, stat_names) for line in message.lines),
         metadata=metadata,
         stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in message.stats},
+        stat_names=stat_names,
     )
 
 
