@@ -1,9 +1,11 @@
-"""Reports for the views to draw."""
+"""Reports for the views to draw, and a browser to look at them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.compare.views.browsers import started
 from tests.compare.views.reports import made_report, made_without_torchxla
 
 
@@ -17,3 +19,11 @@ def report() -> dict[str, Any]:
 def failed_report() -> dict[str, Any]:
     """The same where TorchXLA is not installed."""
     return made_without_torchxla()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests of a file: its start is what costs."""
+    driver = started(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()

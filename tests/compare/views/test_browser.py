@@ -1,8 +1,6 @@
 """The page in a real browser: headless Chromium, skipped where there is none."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,39 +8,11 @@ import pytest
 
 from compare.views.figures import pictures
 from compare.views.page import page
+from tests.compare.views.browsers import MARKS, opened
 from tests.compare.views.reports import made_mesh, made_report
 from tests.compare.views.test_page import HOSTILE
 
-selenium = pytest.importorskip("selenium", reason="selenium is not installed: pip install -e '.[test]'")
-BROWSERS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-BROWSER = next((found for found in BROWSERS if found), None)
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver: apt-get install chromium-driver"),
-]
-
-QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One browser for all tests: its start is what costs."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for flag in (*QUIET, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +29,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _open(browser: Any, path: Path, *, width: int) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    )
-    browser.get(path.as_uri())
-
-
 def test_it_opens_without_a_complaint_or_a_request(browser: Any, place: Path) -> None:
     browser.get_log("browser")
     browser.get_log("performance")
-    _open(browser, place, width=1400)
+    opened(browser, place, width=1400)
     events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
     asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
@@ -79,13 +42,13 @@ def test_it_opens_without_a_complaint_or_a_request(browser: Any, place: Path) ->
 
 @pytest.mark.parametrize("width", [360, 400, 768, 1400])
 def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> None:
-    _open(browser, place, width=width)
+    opened(browser, place, width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_a_narrow_page_shows_the_induced_column(browser: Any, place: Path) -> None:
-    _open(browser, place, width=400)
+    opened(browser, place, width=400)
     cells = "document.querySelectorAll('.headline td:nth-of-type(3)')"
     right = browser.execute_script(f"return [...{cells}].map(cell => cell.getBoundingClientRect().right)")
     assert len(right) == 8
@@ -96,7 +59,7 @@ def test_a_difference_opens_from_the_keyboard(browser: Any, place: Path) -> None
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    _open(browser, place, width=1400)
+    opened(browser, place, width=1400)
     finding = browser.find_element(By.CSS_SELECTOR, "#why-prefill details.finding")
     evidence = finding.find_element(By.CSS_SELECTOR, "pre")
     assert not evidence.is_displayed()
@@ -108,7 +71,7 @@ def test_a_difference_opens_from_the_keyboard(browser: Any, place: Path) -> None
 def test_the_axis_switch_shows_one_axis_at_a_time(browser: Any, place: Path) -> None:
     from selenium.webdriver.common.by import By
 
-    _open(browser, place, width=1400)
+    opened(browser, place, width=1400)
 
     def shown() -> list[str]:
         figures = browser.find_elements(By.CSS_SELECTOR, ".torus figure")
@@ -122,7 +85,7 @@ def test_the_axis_switch_shows_one_axis_at_a_time(browser: Any, place: Path) -> 
 def test_a_hostile_program_is_text_and_nothing_else(browser: Any, place: Path) -> None:
     from selenium.webdriver.common.by import By
 
-    _open(browser, place, width=1400)
+    opened(browser, place, width=1400)
     assert browser.find_elements(By.TAG_NAME, "script") == []
     assert browser.find_elements(By.CSS_SELECTOR, "img[src=x]") == []
     assert HOSTILE in browser.find_element(By.CSS_SELECTOR, "#why-decode .finding code").text
@@ -134,7 +97,7 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
-    _open(browser, place, width=1400)
+    opened(browser, place, width=1400)
     found = browser.execute_script(_COLOURS)
     assert len(found) > 10
     for words, ink, paper in found:
@@ -146,7 +109,7 @@ def test_256_devices_are_drawn(browser: Any, tmp_path: Path) -> None:
     report["mesh"] = made_mesh("dp16tp16")
     path = tmp_path / "report.html"
     path.write_text(page(report), encoding="utf-8")
-    _open(browser, path, width=400)
+    opened(browser, path, width=400)
     assert browser.execute_script("return document.querySelectorAll('.torus figure.axis-2 rect').length") == 256
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
 

@@ -1,0 +1,83 @@
+"""A timeline and whose it is, with the verdicts of its collectives: what the views of time are given."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from compare.timing.timeline import Timeline
+
+VERDICTS = ("inherent", "inflated", "induced")
+
+UNKNOWN = "unknown"
+"""The verdict of a communication that could not be traced to an instruction, or whose executions are not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """One program's timeline; `shares` has a row for each collective, with its parts by verdict, which add up to 1."""
+
+    phase: str
+    arm: str
+    title: str
+    """The arm's name, as readers know it."""
+    cell: str
+    default: bool
+    """Whether it is the arm's default program, compiled: not a control, and not a measured one."""
+    timeline: Timeline
+    shares: pd.DataFrame
+    """Columns collective, inherent, inflated, induced, verdict."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.title} {self.phase} {self.cell}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Parts of one collective's bytes by verdict."""
+
+    verdict: str
+    parts: tuple[float, float, float]
+    """inherent, inflated, induced; all 0 where unknown."""
+
+    @property
+    def words(self) -> str:
+        """`80 % inherent, 20 % inflated`; the verdict alone where there is nothing to split."""
+        told = [f"{100 * part:.0f} % {name}" for name, part in zip(VERDICTS, self.parts, strict=True) if part]
+        return ", ".join(told) if len(told) > 1 else self.verdict
+
+
+NO_SHARE = Share(verdict=UNKNOWN, parts=(0.0, 0.0, 0.0))
+
+
+def shares_by_name(shares: pd.DataFrame) -> Mapping[str, Share]:
+    """Collective -> its parts; what is NaN there is unknown."""
+    columns = [shares[name] for name in ("collective", "verdict", *VERDICTS)]
+    found = {}
+    for name, verdict, *parts in zip(*columns, strict=True):
+        known = all(part == part for part in parts) and verdict in VERDICTS  # NaN is not itself
+        numbers = tuple(map(float, parts))
+        found[str(name)] = Share(verdict=str(verdict), parts=numbers) if known else NO_SHARE  # type: ignore[arg-type]
+    return found
+
+
+def lanes(starts: Sequence[int], ends: Sequence[int], *, nest: bool) -> list[int]:
+    """The lane of each interval, 0 first, so that in a lane none overlap; with `nest` one may lie inside another.
+
+    starts and ends: in the order of starts, the longer first among those that start together.
+    """
+    open_ends: list[list[int]] = []
+    return [_lane(open_ends, start, end, nest=nest) for start, end in zip(starts, ends, strict=True)]
+
+
+def _lane(open_ends: list[list[int]], start: int, end: int, *, nest: bool) -> int:
+    """The first lane with room; `open_ends` are the ends of what is still running in each, the innermost last."""
+    for lane, running in enumerate(open_ends):
+        while running and running[-1] <= start:
+            running.pop()
+        if not running or (nest and end <= running[-1]):
+            running.append(end)
+            return lane
+    open_ends.append([end])
+    return len(open_ends) - 1

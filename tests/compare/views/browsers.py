@@ -1,0 +1,42 @@
+"""Headless Chromium; tests that need it are skipped where there is none."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BROWSERS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+BROWSER = next((found for found in BROWSERS if found), None)
+DRIVER = shutil.which("chromedriver")
+
+MARKS = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver: apt-get install chromium-driver"),
+]
+
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+)  # fmt: skip
+
+
+def started(profile: Path) -> Any:
+    """A driver whose browser keeps its things in `profile`, and tells what the console and the network say."""
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install -e '.[test]'")
+    from selenium.webdriver.chrome.service import Service
+
+    options = selenium.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for flag in (*QUIET, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return selenium.Chrome(options=options, service=Service(str(DRIVER)))
+
+
+def opened(browser: Any, path: Path, *, width: int) -> None:
+    """Open a file in a window of that width."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    browser.get(path.as_uri())
