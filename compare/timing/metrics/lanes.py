@@ -50,15 +50,15 @@ class Lanes:
     @classmethod
     def of(cls, timeline: Timeline) -> "Lanes":
         """Raises `TimingError` where there are no steps."""
-        if timeline.steps.empty:
-            raise TimingError("the timeline has no steps; a reader gives at least one, the whole span")
+        if not timeline.steps["duration_ns"].gt(0).any():
+            raise TimingError("the timeline has no step that lasts; a reader gives at least one, the whole span")
         events = timeline.events
         talking, computing = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
         talks = events[talking].reset_index(drop=True)
         devices = events["device"].to_numpy()
         summed = devices[talking | computing]
         told = bool((summed != UNKNOWN).any()) or not summed.size
-        marks = marked(timeline.steps)
+        marks = marked(timeline.steps[timeline.steps["duration_ns"] > 0])
         anybody = marks.get(UNKNOWN, next(iter(marks.values())))
         shown = {UNKNOWN}
         if told:
@@ -123,6 +123,9 @@ def _notes(timeline: Timeline, summed: NDArray[np.int32], shown: Set[int], told:
         by = f"divided by the {many} devices" if many > 1 else "of all devices together, whose number is unknown"
         found.append(f"events bear no device: no times are told; executions and payload are {by}")
         return tuple(found)
+    void = int(timeline.steps["duration_ns"].le(0).sum())
+    if void:
+        found.append(f"{void} steps of no length are left out")
     lost = int((summed == UNKNOWN).sum())
     if lost:
         found.append(f"{lost} of {summed.size} events bear no device: they are in no time, and in volumes only")

@@ -1,0 +1,82 @@
+"""Devices against each other: who is busy, who is slow, who comes last."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.intervals import Union
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.numbers import number, share
+from compare.timing.metrics.sends import Sends
+from compare.timing.metrics.times import TIMES, Table
+
+_COMPARED = ("step_ns", "compute_ns", "communication_ns", "exposed_ns", "wait_ns")
+
+
+def per_device(lanes: Lanes, table: Table) -> list[dict[str, Any]]:
+    """Means over steps of each shown device; idle_ns: neither computing nor communicating.  None where unknown."""
+    if not lanes.told:
+        return []
+    frame = table.frame()
+    rows = []
+    for lane in lanes.lanes:
+        own = frame[frame["device"].eq(lane.device)]
+        busy = (Union.of(lane.starts, lane.stops) | lane.busy).inside(lane.begins, lane.ends)
+        rows.append({
+            "device": lane.device,
+            "stands_for": lane.weight,
+            **{name: number(float(own[name].mean(skipna=False))) for name in TIMES},
+            "idle_ns": number(float((lane.ends - lane.begins - busy).mean())),
+        })  # fmt: skip
+    return rows
+
+
+def imbalance(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Of each time: the largest over devices ÷ the mean over devices (1: all alike), and whose it is."""
+    found = {}
+    for name in _COMPARED:
+        known = [(row[name], row["device"], row["stands_for"]) for row in rows if row[name] is not None]
+        if known:
+            mean = sum(value * weight for value, _, weight in known) / sum(weight for *_, weight in known)
+            most, device, _ = max(known, key=lambda entry: (entry[0], -entry[1]))
+            found[name] = {"largest_over_mean": share(most, mean), "device": device}
+    return found
+
+
+def arrivals(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:
+    """How late each device comes to each collective of its group, after the first of the group to come.
+
+    device, step, collective, group, nth (execution in the step), lag_ns, last (it alone comes last).  Permutes, and
+    groups of which fewer than two devices are shown, are left out.  It needs one clock for all devices.
+    """
+    place = {
+        (name, device): number
+        for name, one in found.items()
+        if one.kind != "collective-permute"
+        for number, group in enumerate(one.groups)
+        for device in group
+    }
+    inside = lanes.talks["step"].ge(0) & lanes.talks["device"].ge(0)
+    rows = lanes.talks.loc[inside, ["device", "step", "collective", "start_ns"]]
+    rows = rows.assign(collective=rows["collective"].astype(str))
+    keys = pd.MultiIndex.from_frame(rows[["collective", "device"]])
+    groups = pd.Series(place, dtype=float).reindex(keys).to_numpy() if place else np.full(len(rows), np.nan)
+    rows = rows.assign(group=groups, nth=rows.groupby(["device", "step", "collective"]).cumcount())
+    rows = rows[rows["group"].notna()].astype({"group": np.int64})
+    met = rows.groupby(["collective", "step", "group", "nth"])["start_ns"]
+    first, last = met.transform("min"), met.transform("max")
+    at_last = rows["start_ns"].eq(last)
+    ties = at_last.groupby([rows[name] for name in ("collective", "step", "group", "nth")]).transform("sum")
+    return rows.assign(lag_ns=rows["start_ns"] - first, last=at_last & ties.eq(1))[met.transform("size").gt(1)]
+
+
+def stragglers(found: pd.DataFrame) -> list[dict[str, Any]]:
+    """device, mean_lag_ns, last_share (of its executions, those to which it alone comes last); the latest first."""
+    rows = [
+        {"device": device, "mean_lag_ns": number(float(own["lag_ns"].mean())),
+         "last_share": share(int(own["last"].sum()), len(own))}
+        for device, own in found.groupby("device")
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (-(row["mean_lag_ns"] or 0), row["device"]))

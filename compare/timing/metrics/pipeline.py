@@ -1,0 +1,94 @@
+"""The pipeline: which stage holds which microbatch when, and how much of the time it holds none.
+
+GPipe (Huang et al., arXiv:1811.06965) idles (p − 1)/(m + p − 1) of the time.  A shifting buffer computes in these ticks
+all the same, on nothing: a stage's bubble is the ticks in which it holds no microbatch, busy or not.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.numbers import number, share
+
+FILL, STEADY, DRAIN = "fill", "steady", "drain"
+BEFORE, AFTER = "before", "after"
+
+
+def pipeline(lanes: Lanes, found: pd.DataFrame, *, microbatches: int, num_stages: int) -> dict[str, Any] | None:
+    """Means over devices and steps of what `ticks` found; `None` where it found nothing, or there is one stage.
+
+    stages: stage, ticks, bubble_ticks, pipeline_ns, bubble_ns, bubble_share, busy_in_bubble_ns, idle_ns (in all
+    ticks).  bubble_share, of all stages; gpipe_bubble_share, what a uniform pipeline has.  ticks: tick, start_ns,
+    duration_ns, microbatches (of each stage, null for none).  phases: before, fill, steady, drain, after the pipeline.
+    """
+    if found.empty or num_stages == 1:
+        return None
+    bubble = found["microbatch"].lt(0)
+    weighted = pd.DataFrame({
+        "stage": found["stage"], "pipeline_ns": found["tick_ns"], "bubble_ns": found["tick_ns"].where(bubble, 0.0),
+        "busy_in_bubble_ns": found["busy_ns"].where(bubble, 0.0),
+        "idle_ns": found["tick_ns"] - found["busy_ns"], "bubble_ticks": bubble.astype(float),
+    })  # fmt: skip
+    sums = weighted.drop(columns="stage").mul(found["weight"], axis=0).groupby(weighted["stage"]).sum()
+    ways = found[found["tick"].eq(0)].groupby("stage")["weight"].sum()
+    total = sums.sum()
+    return {
+        "stages": [_stage(int(stage), row, float(ways[stage]), int(found["tick"].max()) + 1)  # type: ignore[call-overload]
+                   for stage, row in sums.iterrows()],
+        "bubble_share": share(float(total["bubble_ns"]), float(total["pipeline_ns"])),
+        "gpipe_bubble_share": share(num_stages - 1, microbatches + num_stages - 1),
+        "ticks": _ticks(found, microbatches, num_stages),
+        "phases": _phases(lanes, found, microbatches, num_stages),
+    }  # fmt: skip
+
+
+def _stage(stage: int, row: "pd.Series[float]", ways: float, count: int) -> dict[str, Any]:
+    times = ("pipeline_ns", "bubble_ns", "busy_in_bubble_ns", "idle_ns")
+    return {
+        "stage": stage,
+        "ticks": count,
+        "bubble_ticks": number(row["bubble_ticks"] / ways),
+        **{name: number(row[name] / ways) for name in times},
+        "bubble_share": share(row["bubble_ns"], row["pipeline_ns"]),
+    }
+
+
+def _ticks(found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict[str, Any]]:
+    rows = []
+    for _, group in found.groupby("tick"):
+        held = [int(group["tick"].iloc[0]) - stage for stage in range(num_stages)]
+        rows.append({
+            "tick": held[0],
+            "start_ns": _mean(group, group["start_ns"]),
+            "duration_ns": _mean(group, group["end_ns"] - group["start_ns"]),
+            "microbatches": [one if 0 <= one < microbatches else None for one in held],
+        })  # fmt: skip
+    return rows
+
+
+def _phases(lanes: Lanes, found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict[str, Any]]:
+    """The sequence of phases in a mean step; those that take no tick are left out."""
+    names = np.select([found["tick"] >= microbatches, found["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
+    step = pd.DataFrame([
+        {"device": lane.device, "step": int(step), "step_ns": end - begin}
+        for lane in lanes.lanes for step, begin, end in zip(lane.steps, lane.begins, lane.ends, strict=True)
+    ])  # fmt: skip
+    edges = found.assign(phase=names).groupby(["device", "step", "weight", "phase"], sort=False)
+    spans = edges.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).reset_index()
+    whole = spans.groupby(["device", "step", "weight"]).agg(low=("start_ns", "min"), high=("end_ns", "max"))
+    whole = whole.reset_index().merge(step, on=["device", "step"])
+    before = whole.assign(phase=BEFORE, start_ns=0.0, end_ns=whole["low"])
+    after = whole.assign(phase=AFTER, start_ns=whole["high"], end_ns=whole["step_ns"])
+    columns = ["phase", "weight", "start_ns", "end_ns"]
+    every = pd.concat([before[columns], spans[columns], after[columns]])
+    return [
+        {"phase": phase, "start_ns": _mean(rows, rows["start_ns"]),
+         "duration_ns": _mean(rows, rows["end_ns"] - rows["start_ns"])}
+        for phase in (BEFORE, FILL, STEADY, DRAIN, AFTER) if len(rows := every[every["phase"].eq(phase)])
+    ]  # fmt: skip
+
+
+def _mean(rows: pd.DataFrame, values: "pd.Series[float]") -> Any:
+    return number(float(np.average(values, weights=rows["weight"])))

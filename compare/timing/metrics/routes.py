@@ -1,0 +1,179 @@
+"""Which links a collective loads on the torus: the ways that its bytes take from chip to chip.
+
+A link joins neighbouring chips, the two ends of a side that closes, the cores of one chip, or any two slices.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+Place = tuple[int, ...]
+"""slice, x, y, z, core."""
+
+Loads = dict[tuple[int, int], Fraction]
+"""(from, to) of neighbouring devices -> bytes."""
+
+SLICE, CORE = 0, 4
+DIMS = range(5)
+
+
+@dataclass(frozen=True)
+class Torus:
+    """Where the devices of a mesh are.  Nothing known of that: one ring of all, in order of id, is assumed."""
+
+    places: tuple[Place, ...]
+    sides: Place
+    closes: tuple[bool, ...]
+    """For each dim, whether its ends are linked."""
+
+    @classmethod
+    def of(cls, mesh: Mapping[str, Any]) -> "Torus":
+        """From a report's picture of the mesh."""
+        names = ("slice_index", "x", "y", "z", "core")
+        places = tuple(tuple(device["place"][name] for name in names) for device in mesh["devices"])
+        cores = max(place[CORE] for place in places) + 1
+        sides = (mesh["slices"], *(*mesh["sides"], 1, 1)[:3], cores)
+        closes = (False, *(*mesh["wraps"], False, False, False)[:3], False)
+        return cls(places, sides, closes)
+
+    @cached_property
+    def device(self) -> dict[Place, int]:
+        return {place: device for device, place in enumerate(self.places)}
+
+    def line(self, source: Place, dim: int, to: int) -> Iterator[tuple[int, int]]:
+        """The links from a place along one dim to the coordinate `to`, the shorter way round."""
+        side, at = self.sides[dim], source[dim]
+        if dim in (SLICE, CORE):
+            marks = [at, to] if at != to else [at]
+        else:
+            forward = (to - at) % side if self.closes[dim] else to - at
+            if self.closes[dim] and 2 * forward > side:
+                forward -= side
+            step = 1 if forward >= 0 else -1
+            marks = [(at + way * step) % side for way in range(abs(forward) + 1)]
+        ids = [self.device[(*source[:dim], mark, *source[dim + 1 :])] for mark in marks]
+        return pairwise(ids)
+
+    def route(self, source: int, target: int) -> Iterator[tuple[int, int]]:
+        """The links from device to device: x, then y, then z, then between cores, at last between slices."""
+        at, goal = self.places[source], self.places[target]
+        for dim in (1, 2, 3, CORE, SLICE):
+            yield from self.line(at, dim, goal[dim])
+            at = (*at[:dim], goal[dim], *at[dim + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A group whose places are all combinations of some coordinates of some dims."""
+
+    dims: tuple[int, ...]
+    """Those along which the group extends."""
+    marks: Mapping[int, tuple[int, ...]]
+    """The coordinates along each, in order."""
+
+    @classmethod
+    def of(cls, group: Sequence[int], torus: Torus) -> "Box | None":
+        """`None` where the group is no such set."""
+        places = {torus.places[device] for device in group}
+        marks = {dim: tuple(sorted({place[dim] for place in places})) for dim in DIMS}
+        size = 1
+        for found in marks.values():
+            size *= len(found)
+        if size != len(places):
+            return None
+        return cls(tuple(dim for dim in DIMS if len(marks[dim]) > 1), marks)
+
+    def stride(self, dim: int) -> int | None:
+        """The distance of neighbours along a dim; `None` where it differs."""
+        steps = {after - before for before, after in pairwise(self.marks[dim])}
+        return steps.pop() if len(steps) == 1 else None
+
+    def closed(self, dim: int, torus: Torus) -> bool:
+        """Whether the members along a dim make a ring: evenly spaced, all around a side that closes."""
+        stride = self.stride(dim)
+        return torus.closes[dim] and stride is not None and stride * len(self.marks[dim]) == torus.sides[dim]
+
+
+def gather(group: Sequence[int], torus: Torus) -> Loads:
+    """The links that an all-gather loads, by byte of its result.
+
+    In a box the result is cut into as many parts as the box has dims; part k is gathered along dim k, then along the
+    next, so that all dims are used at once.  Along a closed dim half of it goes either way round; along an open one
+    each shard goes outwards both ways.  No box: a ring in order of id, whose hops take the shortest route.
+    """
+    loads: Loads = {}
+    box = Box.of(group, torus)
+    if box is None:
+        shard = Fraction(1, len(group))
+        for source, target in zip(group, [*group[1:], group[0]], strict=True):
+            _add(loads, torus.route(source, target), shard * (len(group) - 1))
+        return loads
+    for first in range(len(box.dims)):
+        order = (*box.dims[first:], *box.dims[:first])
+        shard = Fraction(1, len(group) * len(order))
+        for dim in order:
+            _gather_along(loads, group, dim, box, torus, shard)
+            shard *= len(box.marks[dim])
+    return loads
+
+
+def _gather_along(loads: Loads, group: Sequence[int], dim: int, box: Box, torus: Torus, shard: Fraction) -> None:
+    """Every line of the group along one dim gathers: each member has `shard` at first, all of the line at last."""
+    marks = box.marks[dim]
+    size, closed = len(marks), box.closed(dim, torus)
+    for device in group:
+        place = torus.places[device]
+        at = marks.index(place[dim])
+        if dim == SLICE:  # The network between slices joins any two directly.
+            for mark in marks:
+                _add(loads, torus.line(place, dim, mark), shard)
+            continue
+        ahead, behind = (Fraction(size - 1, 2),) * 2 if closed else (at + 1, size - at)
+        if closed or at + 1 < size:
+            _add(loads, _hop(torus, place, dim, marks[(at + 1) % size], 1), shard * ahead)
+        if closed or at > 0:
+            _add(loads, _hop(torus, place, dim, marks[at - 1], -1), shard * behind)
+
+
+def _hop(torus: Torus, place: Place, dim: int, to: int, way: int) -> list[tuple[int, int]]:
+    """The links to the next member along a dim, in the direction `way`."""
+    if dim == CORE:
+        return list(torus.line(place, dim, to))
+    side, links = torus.sides[dim], []
+    while place[dim] != to:
+        after = (*place[:dim], (place[dim] + way) % side, *place[dim + 1 :])
+        links.append((torus.device[place], torus.device[after]))
+        place = after
+    return links
+
+
+def _add(loads: Loads, links: Iterator[tuple[int, int]] | Sequence[tuple[int, int]], amount: Fraction) -> None:
+    for link in links:
+        loads[link] = loads.get(link, Fraction(0)) + amount
+
+
+def loads(kind: str, group: Sequence[int], torus: Torus) -> Loads:
+    """The links that a group of a collective, or a pair of a permute, loads by byte of payload.
+
+    A reduce-scatter is an all-gather backwards; an all-reduce is both; a broadcast loads as an all-gather does; an
+    all-to-all and a permute send straight from source to target.
+    """
+    if kind == "collective-permute":
+        return dict.fromkeys(torus.route(group[0], group[1]), Fraction(1))
+    if kind in ("all-to-all", "ragged-all-to-all"):
+        found: Loads = {}
+        for source in group:
+            for target in group:
+                _add(found, torus.route(source, target), Fraction(1, len(group)))
+        return found
+    found = gather(group, torus) if len(group) > 1 else {}
+    backwards = {(target, source): amount for (source, target), amount in found.items()}
+    if kind == "reduce-scatter":
+        return backwards
+    if kind == "all-reduce":
+        for link, amount in backwards.items():
+            _add(found, [link], amount)
+    return found

@@ -1,0 +1,111 @@
+"""All metrics of one timeline as one plain value: what a report holds for every program that was timed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.metrics.bandwidth import peaks
+from compare.timing.metrics.collectives import collective_rows
+from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
+from compare.timing.metrics.gaps import interval_rows, intervals
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.matrix import matrix, uncounted
+from compare.timing.metrics.messages import messages
+from compare.timing.metrics.numbers import number
+from compare.timing.metrics.phases import network, phases, traffic
+from compare.timing.metrics.pipeline import pipeline
+from compare.timing.metrics.sends import Sends, sends
+from compare.timing.metrics.summary import by_column, summary
+from compare.timing.metrics.ticks import stages_of, ticks
+from compare.timing.metrics.times import Table, times
+from compare.timing.metrics.verdicts import by_verdict, shares
+from compare.timing.metrics.volume import volume
+from compare.timing.timeline import Timeline
+
+MOST_CELLS = 20_000
+"""Pairs of devices and axes that a section's traffic matrix may have; a larger one is left to `matrix` itself."""
+
+
+def section(
+    timeline: Timeline,
+    *,
+    rows: Sequence[Mapping[str, Any]] = (),
+    mesh: Mapping[str, Any] | None = None,
+    microbatches: int = 1,
+    link_bytes_per_s: float | None = None,
+) -> dict[str, Any]:
+    """The `timing` section of a report; its fields are described in docs/metrics.md.
+
+    rows: the program's collectives as its report has them (for verdicts, wire bytes, shapes).  mesh: the report's
+    picture of the mesh (for routes, stages).  link_bytes_per_s: one way, one link; none where the timeline is of no
+    TPU.  What cannot be told without them is null, or an empty list.
+    """
+    lanes = Lanes.of(timeline)
+    found = sends(rows, mesh) if mesh is not None else {}
+    table, verdicts = times(lanes), shares(rows)
+    summed = summary(lanes)
+    summed["per_step"]["by_scope"] = by_column(lanes, "scope")
+    carried = traffic(lanes, found)
+    up = phases(carried)
+    device_rows = per_device(lanes, table)
+    late = arrivals(lanes, found)
+    speeds = peaks(found, mesh, link_bytes_per_s) if mesh is not None else {}
+    return {
+        **summed,
+        "each_step": _each_step(table),
+        "by_verdict": by_verdict(lanes, verdicts),
+        "collectives": collective_rows(lanes, found, verdicts, speeds),
+        "intervals": interval_rows(intervals(lanes)),
+        "network": network(lanes, up),
+        "volume": _volume(volume(lanes, carried, up)),
+        "matrix": _matrix(found, mesh),
+        "pipeline": _pipeline(lanes, mesh, microbatches),
+        "per_device": device_rows,
+        "imbalance": imbalance(device_rows),
+        "stragglers": stragglers(late),
+        "messages": messages(lanes, rows),
+        "notes": [*summed["notes"], *_notes(found)],
+    }
+
+
+def _each_step(table: Table) -> list[dict[str, Any]]:
+    """The means over devices of each step by itself."""
+    frame = table.frame()
+    names = ["step_ns", "communication_ns", "exposed_ns"]
+    return [
+        {"step": int(rows["step"].iloc[0]),
+         **{name: number(float(np.average(rows[name], weights=rows["weight"]))) for name in names}}
+        for _, rows in frame.groupby("step")
+    ]  # fmt: skip
+
+
+def _volume(found: pd.DataFrame) -> dict[str, Any]:
+    """Curves by axes: of `bins` equal parts of the step, the bytes sent, and how much of each the network is up."""
+    return {
+        str(axes): {"bins": len(rows), "wire_bytes": [number(value) for value in rows["wire_bytes"]],
+                    "up": [number(value) for value in rows["up"]]}
+        for axes, rows in found.groupby("axes")
+    }  # fmt: skip
+
+
+def _matrix(found: Mapping[str, Sends], mesh: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+    if mesh is None or len(mesh["devices"]) ** 2 > MOST_CELLS:
+        return None
+    rows = matrix(found, mesh).to_dict("records")
+    whole = ("logical_bytes", "routed_bytes")
+    return [{str(name): number(value) if name in whole else value for name, value in row.items()} for row in rows]
+
+
+def _pipeline(lanes: Lanes, mesh: Mapping[str, Any] | None, microbatches: int) -> dict[str, Any] | None:
+    stages = stages_of(mesh) if mesh is not None else [0]
+    if max(stages) == 0:
+        return None
+    found = ticks(lanes, stages, microbatches=microbatches)
+    return pipeline(lanes, found, microbatches=microbatches, num_stages=max(stages) + 1)
+
+
+def _notes(found: Mapping[str, Sends]) -> list[str]:
+    left = uncounted(found)
+    return [f"the traffic matrix leaves out {', '.join(left)}: how often each device runs them is unknown"] * bool(left)

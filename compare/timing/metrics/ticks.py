@@ -1,0 +1,99 @@
+"""The ticks of a pipeline, found from the executions of its shift.
+
+A shifting buffer in GPipe order has m + p − 1 ticks; in tick k the stage s holds microbatch k − s, or none.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.intervals import Times, Union
+from compare.timing.metrics.lanes import Lane, Lanes, spans
+from compare.timing.timeline import CONTAINER
+
+SHIFT = "pipeline.shift"
+COLUMNS = ["device", "weight", "step", "stage", "tick", "microbatch", "start_ns", "end_ns", "tick_ns", "busy_ns"]
+
+
+def ticks(lanes: Lanes, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
+    """COLUMNS, one row for each tick of each device and step in which the shifts are those of a pipeline.
+
+    `stages`: of each device of the mesh.  microbatch: the one that the stage holds, -1 for none.  start_ns, end_ns:
+    from the step's start.  tick_ns: that span less the exposed part of its shifts, which lie between ticks.  busy_ns:
+    how much of that the device computes or communicates.
+    """
+    count = microbatches + max(stages)
+    tables = []
+    for lane in lanes.lanes if lanes.told else ():
+        loops = _loops(lanes, lane.device)
+        shifts = np.flatnonzero((lanes.talks["scope"].iloc[lane.rows] == SHIFT).to_numpy() & (lane.at >= 0))
+        names = lanes.talks["collective"].iloc[lane.rows].to_numpy()[shifts]
+        busy = Union.of(lane.starts, lane.stops) | lane.busy
+        for place in range(lane.steps.size):
+            own = _series(shifts[lane.at[shifts] == place], names[lane.at[shifts] == place], count)
+            if own.size:
+                edges = _edges(lane, own, place, count, loops)
+                tables.append(_table(lane, place, own, edges, busy, stages[lane.device], microbatches))
+    return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
+
+
+def _series(own: NDArray[np.int64], names: NDArray[np.object_], count: int) -> NDArray[np.int64]:
+    """The shifts that mark ticks: all, or those of one collective, where they are as many as ticks, or one less."""
+    if own.size in (count, count - 1):
+        return own
+    for name in dict.fromkeys(names):
+        some: NDArray[np.int64] = own[names == name]
+        if some.size in (count, count - 1):
+            return some
+    return own[:0]
+
+
+def _loops(lanes: Lanes, device: int) -> tuple[Times, Times]:
+    events = lanes.timeline.events
+    return spans(events[events["role"].eq(CONTAINER) & events["device"].eq(device)])
+
+
+def _edges(lane: Lane, own: NDArray[np.int64], place: int, count: int, loops: tuple[Times, Times]) -> Times:
+    """When each tick begins, and the last ends.
+
+    The loop around the shifts says where the first tick begins and the last ends.  Without one they are as long as
+    the others mostly are, as far as the step reaches.
+    """
+    starts, stops = lane.starts[own], lane.stops[own]
+    low, high = lane.begins[place], lane.ends[place]
+    around = np.flatnonzero((loops[0] <= starts[0]) & (loops[1] >= stops[-1]) & (loops[0] >= low) & (loops[1] <= high))
+    if around.size:
+        best = around[np.argmin(loops[1][around] - loops[0][around])]
+        low, high = loops[0][best], loops[1][best]
+    elif own.size > 1:
+        gap = float(np.median(starts[1:] - stops[:-1]))
+        low, high = max(low, starts[0] - gap), min(high, stops[-1] + gap)
+    if own.size == count - 1:
+        return np.concatenate(([low], starts, [high]))
+    if starts[0] - low <= high - stops[-1]:  # A tick begins with its shift.
+        return np.concatenate(([low], starts[1:], [high]))
+    return np.concatenate(([low], stops[:-1], [high]))
+
+
+def _table(
+    lane: Lane, place: int, own: NDArray[np.int64], edges: Times, busy: Union, stage: int, microbatches: int
+) -> pd.DataFrame:
+    begins, ends = edges[:-1], edges[1:]
+    shift = Union.of(lane.starts[own], lane.stops[own])
+    exposed = (shift | lane.busy).inside(begins, ends) - lane.busy.inside(begins, ends)
+    number = np.arange(begins.size)
+    held = number - stage
+    return pd.DataFrame({
+        "device": lane.device, "weight": lane.weight, "step": lane.steps[place], "stage": stage, "tick": number,
+        "microbatch": np.where((held >= 0) & (held < microbatches), held, -1),
+        "start_ns": begins - lane.begins[place], "end_ns": ends - lane.begins[place],
+        "tick_ns": np.maximum(ends - begins - exposed, 0), "busy_ns": busy.inside(begins, ends) - exposed,
+    })  # fmt: skip
+
+
+def stages_of(mesh: Mapping[str, Any]) -> list[int]:
+    """The stage of each device, from a report's picture of the mesh."""
+    return [device["coordinates"].get("pp", 0) for device in mesh["devices"]]

@@ -1,0 +1,76 @@
+"""Whose time it is: communication, exposed time and waiting by verdict.
+
+Verdicts are of bytes (docs/definitions.md, section 4).  A collective's time is divided as its bytes are.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.numbers import Number, number, parts
+from compare.timing.metrics.pieces import pieces
+from compare.timing.metrics.times import times
+
+VERDICTS = ("inherent", "inflated", "induced")
+UNKNOWN_VERDICT = "unknown"
+"""Of what was traced to no collective, or to one whose executions are not known."""
+
+_TIMES = {"communication_ns": "own_ns", "exposed_ns": "alone_ns", "wait_ns": "wait_own_ns"}
+"""What is summed, and the column of `pieces` that adds up to it."""
+
+
+def shares(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest), cause.
+
+    cause: the one with the most bytes, "" for none.
+    """
+    found = []
+    for row in rows:
+        amounts = [row[f"{verdict}_bytes"] for verdict in VERDICTS]
+        total = sum(amount or 0 for amount in amounts)
+        known = total > 0 and None not in amounts
+        causes = row["causes"]
+        found.append({
+            "collective": row["name"],
+            **{verdict: amount / total if known else np.nan for verdict, amount in zip(VERDICTS, amounts, strict=True)},
+            "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
+            "cause": max(causes, key=causes.get) if causes else "",
+        })  # fmt: skip
+    return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause"])
+
+
+def verdict_times(lanes: Lanes, found: pd.DataFrame) -> pd.DataFrame:
+    """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns, parts of the device's own.
+
+    `found` is what `shares` gives.  The sum over verdicts, axes and scopes is the device's time in that step.
+    """
+    cut = pieces(lanes)
+    table = found.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
+    fractions = table.reindex(cut["collective"].astype(str)).to_numpy(np.float64)
+    unknown = np.isnan(fractions).any(axis=1)
+    fractions = np.column_stack((np.where(unknown[:, None], 0.0, fractions), unknown))
+    keys = ["device", "step", "weight", "axes", "scope"]
+    frames = [
+        cut[keys].assign(
+            verdict=verdict, **{name: cut[column] * fractions[:, place] for name, column in _TIMES.items()}
+        )
+        for place, verdict in enumerate((*VERDICTS, UNKNOWN_VERDICT))
+    ]
+    sums = pd.concat(frames, ignore_index=True).groupby([*keys, "verdict"], observed=True, sort=True)
+    return sums[list(_TIMES)].sum(min_count=1).reset_index()
+
+
+def by_verdict(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Number]]:
+    """Per verdict the three times of one device and step, as means; each adds up to that of `per_step`."""
+    total = times(lanes).means().to_dict("records")[0]
+    table = verdict_times(lanes, found)
+    ways = sum(lane.weight * lane.steps.size for lane in lanes.lanes)
+    columns = {}
+    for name in _TIMES:
+        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / ways
+        values = {verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
+        columns[name] = parts(values, total=number(total[name]))
+    return {verdict: {name: columns[name][verdict] for name in _TIMES} for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
