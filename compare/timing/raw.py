@@ -45,6 +45,10 @@ class Raw:
     """Columns of `timeline.STEPS`, where the devices themselves mark steps; None: they are to be found elsewhere."""
     executions: pd.DataFrame | None = None
     """Columns of EXECUTIONS, where the devices mark them."""
+    spanning_lines: frozenset[str] = frozenset()
+    """Lines on which an event spans an asynchronous operation from start to done."""
+    other_cores: frozenset[str] = frozenset()
+    """Lines of cores that work for the device beside its own."""
     one_at_a_time: bool = False
     """Whether what lies inside another event of the same main line is all that the device does meanwhile."""
     notes: tuple[str, ...] = ()

@@ -53,12 +53,21 @@ class _Core:
     device: int
     is_main: bool
 
+    def shown(self, line: Line) -> str:
+        """The line's name, on a SparseCore with the core's."""
+        return line.name if self.is_main else f"{self.plane.name.partition(' ')[2]}: {line.name}"
+
     def lines(self, kind: str) -> list[Line]:
         return [line for line in self.plane.lines if _kind(line) == kind and len(line)]
 
 
 def is_tpu(space: Space) -> bool:
     return any(_TENSOR_CORE.match(plane.name) for plane in space.planes)
+
+
+def device_types(space: Space) -> set[str]:
+    """What the devices call themselves, like `TPU v5 lite`."""
+    return {str(core.plane.stats.get("device_type_string", "")) for core in _cores(space)} - {""}
 
 
 def op_events(space: Space) -> Raw:
@@ -79,6 +88,8 @@ def op_events(space: Space) -> Raw:
         events=stacked(frames) if frames else no_events(),
         steps=pd.concat(marked, ignore_index=True) if marked else None,
         executions=stacked([rows for rows in executions.values() if len(rows)] or [nothing]),
+        spanning_lines=frozenset(core.shown(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
+        other_cores=frozenset(core.shown(line) for core in cores if not core.is_main for line in core.plane.lines),
         one_at_a_time=True,
         notes=(*notes, *_other_planes(space)),
         skipped=_unknown_lines(cores),
@@ -109,7 +120,7 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame, ze
     return frame(
         {
             "device": core.device,
-            "line": line.name if core.is_main else f"{core.plane.name.rpartition('/')[2]}: {line.name}",
+            "line": core.shown(line),
             "name": filled(line.display_names, names),
             "hlo_op": own,
             "module": module,
@@ -136,6 +147,9 @@ def _program_at(starts: np.ndarray, executions: pd.DataFrame, line: Line) -> tup
     begins = executions["start_ns"].to_numpy(np.float64)
     ends = begins + executions["duration_ns"].to_numpy(np.float64)
     at = np.searchsorted(begins, starts, side="right") - 1
+    early = (at < 0) | (starts >= np.append(ends, -np.inf)[at])
+    # Clocks of different cores differ a little: one may seem to begin before the program that asks for it.
+    at = np.where(early, np.searchsorted(begins, starts + line.duration_ns, side="left") - 1, at)
     inside = (at >= 0) & (starts < np.append(ends, -np.inf)[at])
     modules = executions["module"].array
     words = [*modules.categories, ""]

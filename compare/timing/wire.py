@@ -103,6 +103,8 @@ def _field(data: NDArray[np.uint8], owner: Whole, at: Whole) -> tuple[Fields, Wh
         begins = begins.copy()
         begins[counted] = behind
         after[counted] = behind + np.minimum(value[counted], np.uint64(data.size)).astype(np.int64)
+    if (unknown := ~(varint | counted | (kind == _FIXED64) | (kind == _FIXED32))).any():
+        after = np.where(unknown, at, after)
     return Fields(owner, (tag >> np.uint64(3)).astype(np.int64), value, begins), after
 
 
