@@ -1,5 +1,6 @@
 """Each collective of a program by its time: how often, how long, how much exposed, how fast."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,46 +8,60 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.metrics.lanes import Lanes
-from compare.timing.metrics.numbers import Number, number, parts, whole
-from compare.timing.metrics.pieces import pieces
+from compare.timing.metrics.numbers import number, parts, whole
 from compare.timing.metrics.sends import Sends
-from compare.timing.metrics.times import times
+from compare.timing.metrics.times import VOLUMES, volumes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
 
 KEYS = ["collective", "scope", "kind", "axes"]
 
+_NONE = {"duration_ns": 0.0, "alone_ns": 0.0, "wait_ns": math.nan}
+_UNKNOWN = dict.fromkeys(_NONE, math.nan)
+
 
 def collective_rows(
-    lanes: Lanes, found: Mapping[str, Sends], shares: pd.DataFrame, peaks: Mapping[str, float]
+    lanes: Lanes, cut: pd.DataFrame, found: Mapping[str, Sends], shares: pd.DataFrame, peaks: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """One row for each collective, by exposed time; of one device and step, as means.
 
-    exposed_ns divides what several expose at once evenly, so that all add up to the step's; the other times are the
-    collective's own.  Bandwidths are of all its executions together: payload ÷ duration, and the bus bandwidth of that.
-    `found`, `shares`, `peaks`: what `sends`, `verdicts.shares` and `bandwidth.peaks` give.
+    communication_ns and wait_ns: sums over its executions.  exposed_ns divides what several expose at once evenly, so
+    that all add up to the step's.  Bandwidths are of all its executions together: payload ÷ duration, and the bus
+    bandwidth of that.  `cut`, `found`, `shares`, `peaks`: what `pieces`, `sends`, `shares` and `peaks` give.
     """
-    table = times(lanes, by=KEYS).means().to_dict("records")
-    exposed = _exposed(lanes, [tuple(str(entry[key]) for key in KEYS) for entry in table])
+    table = volumes(lanes, by=KEYS).to_dict("records")
+    times = _times(lanes, cut)
+    keys = [tuple(str(entry[key]) for key in KEYS) for entry in table]
+    total = number(sum(row["alone_ns"] for row in times.values())) if lanes.told else None
+    alone = parts({"\n".join(key): times.get(key, _NONE)["alone_ns"] for key in keys}, total=total)
     judged = {row["collective"]: row for row in shares.to_dict("records")}
     rates = _rates(lanes)
     rows = []
-    for entry, alone in zip(table, exposed, strict=True):
-        name = str(entry["collective"])
+    for key, entry in zip(keys, table, strict=True):
+        name, own = key[0], times.get(key, _NONE) if lanes.told else _UNKNOWN
         verdict = judged.get(name, {"verdict": UNKNOWN_VERDICT, "cause": ""})
-        rate = rates[name]
-        factor = float(found[name].bus_factor) if name in found else None
+        factor = float(found[name].bus_factor) if name in found else np.nan
         rows.append({
-            **{key: str(entry[key]) for key in KEYS},
-            **{key: number(entry[key]) for key in ("executions", "payload_bytes", "communication_ns")},
-            "exposed_ns": alone,
-            "wait_ns": number(entry["wait_ns"]),
+            **dict(zip(KEYS, key, strict=True)),
+            **{column: number(entry[column]) for column in VOLUMES},
+            "communication_ns": number(own["duration_ns"]),
+            "exposed_ns": alone["\n".join(key)],
+            "wait_ns": number(own["wait_ns"]),
             "verdict": verdict["verdict"],
             "cause": verdict["cause"] or None,
-            "algorithm_bytes_per_s": whole(rate),
-            "bus_bytes_per_s": whole(rate * factor) if factor is not None else None,
+            "algorithm_bytes_per_s": whole(rates[name]),
+            "bus_bytes_per_s": whole(rates[name] * factor),
             "peak_bytes_per_s": whole(peaks.get(name)),
         })  # fmt: skip
     return sorted(rows, key=lambda row: (-(row["exposed_ns"] or 0), -(row["communication_ns"] or 0), row["collective"]))
+
+
+def _times(lanes: Lanes, cut: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
+    """KEYS -> means of duration_ns, alone_ns, wait_ns (NaN where no execution shows it)."""
+    columns = ["duration_ns", "alone_ns", "wait_ns"]
+    weighted = cut[columns].mul(cut["weight"], axis=0) / lanes.ways
+    sums = weighted.join(cut[KEYS]).groupby(KEYS, observed=True)[columns].sum(min_count=1).reset_index()
+    rows = sums.to_dict("records")
+    return {tuple(str(row[key]) for key in KEYS): {name: float(row[name]) for name in columns} for row in rows}
 
 
 def _rates(lanes: Lanes) -> dict[str, float]:
@@ -58,17 +73,3 @@ def _rates(lanes: Lanes) -> dict[str, float]:
     )
     rates = np.divide(payload * 1e9, duration, out=np.full(len(names), np.nan), where=duration > 0)
     return {name[0]: float(rate) for name, rate in zip(names, rates, strict=True)}
-
-
-def _exposed(lanes: Lanes, names: list[tuple[str, ...]]) -> list[Number]:
-    """The exposed time of each collective, where together they add up to the device's."""
-    if not lanes.told:
-        return [None] * len(names)
-    cut = pieces(lanes)
-    ways = sum(lane.weight * lane.steps.size for lane in lanes.lanes)
-    total = number(float(times(lanes).means()["exposed_ns"].iloc[0]))
-    cut = cut.assign(alone_ns=cut["alone_ns"] * cut["weight"] / ways)
-    sums = cut.groupby(KEYS, observed=True)["alone_ns"].sum().reset_index().to_dict("records")
-    known = {tuple(str(row[key]) for key in KEYS): float(row["alone_ns"]) for row in sums}
-    found = parts({"\n".join(name): known.get(name, 0.0) for name in names}, total=total)
-    return [found["\n".join(name)] for name in names]

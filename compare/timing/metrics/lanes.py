@@ -77,6 +77,11 @@ class Lanes:
         return [tuple(map(str, name)) for name in names], groups.ngroup().to_numpy().astype(np.int64)
 
     @property
+    def ways(self) -> int:
+        """Devices times steps: what means are divided by."""
+        return sum(lane.weight * lane.steps.size for lane in self.lanes)
+
+    @property
     def lost_rows(self) -> NDArray[np.bool_]:
         """Which communications are of unknown device while others are known: they count as volumes, in no time."""
         return self.talks["device"].eq(UNKNOWN).to_numpy() & self.told

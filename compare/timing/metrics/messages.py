@@ -8,7 +8,7 @@ from typing import Any
 
 from compare.timing.metrics.lanes import Lanes
 from compare.timing.metrics.numbers import number
-from compare.timing.metrics.times import times
+from compare.timing.metrics.times import volumes
 
 
 def messages(lanes: Lanes, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -18,7 +18,7 @@ def messages(lanes: Lanes, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, 
     """
     told = {row["name"]: row for row in rows}
     counts: dict[tuple[Any, ...], float] = {}
-    for entry in times(lanes, by=["collective", "kind", "axes", "scope"]).means().to_dict("records"):
+    for entry in volumes(lanes, by=["collective", "kind", "axes", "scope"]).to_dict("records"):
         row = told.get(str(entry["collective"]), {})
         runs = float(entry["executions"])
         if not runs:

@@ -12,19 +12,17 @@ import pandas as pd
 from compare.timing.intervals import Times, Union
 from compare.timing.metrics.lanes import Lanes
 from compare.timing.metrics.numbers import number, share, whole
-from compare.timing.metrics.pieces import pieces
 from compare.timing.metrics.sends import Sends
 
 ALL = "all"
 """In place of axes: the traffic of all of them together."""
 
 
-def traffic(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:
-    """`pieces` with wire_bytes: what the device sends in that part of the communication, evenly over its duration.
+def traffic(lanes: Lanes, cut: pd.DataFrame, found: Mapping[str, Sends]) -> pd.DataFrame:
+    """`cut`, what `pieces` gives, with wire_bytes: what the device sends in that part, evenly over its duration.
 
-    NaN where the payload is unknown or the collective is not among `found`.
+    NaN where the payload is unknown or the collective is not among `found`, what `sends` gives.
     """
-    cut = pieces(lanes)
     names = cut["collective"].astype(str)
     factors = np.full(len(cut), np.nan)
     for name, rows in cut.groupby(names).indices.items():
@@ -84,7 +82,6 @@ def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
 
 def network(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
-    ways = sum(lane.weight * lane.steps.size for lane in lanes.lanes)
     lasts = sum(lane.weight * float((lane.ends - lane.begins).sum()) for lane in lanes.lanes)
     result = {}
     for axes, rows in found.groupby("axes", sort=True):
@@ -92,7 +89,7 @@ def network(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
         count = float(weight.sum())
         result[str(axes)] = {
             "duty_cycle": share(float((weight * rows["duration_ns"]).sum()), lasts),
-            "up_phases": number(count / ways),
+            "up_phases": number(count / lanes.ways),
             "bytes_per_up_phase": number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
             "peak_bytes_per_s": whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
         }

@@ -14,14 +14,26 @@ def pieces(lanes: Lanes) -> pd.DataFrame:
     """One row for each communication and step that it reaches into; none where devices are unknown.
 
     talk: its row in `lanes.talks`; device, step, weight; place: of the step on its device; step_ns: how long that
-    step is; begins: whether it starts in this step.  start_ns: from the step's start; duration_ns: inside the step;
-    part: of the whole communication.  own_ns, alone_ns, wait_own_ns: its length, its exposed length, its waiting,
+    step is; begins: whether it starts in this step.  start_ns: from the step's start; duration_ns, wait_ns: inside the
+    step; part: of the whole communication.  own_ns, alone_ns, wait_own_ns: its length, its exposed length, its waiting,
     where several run at once divided evenly among them, so that each adds up to the device's own (NaN where the
     waiting is not shown).
     """
     tables = [_of(lane) for lane in lanes.lanes] if lanes.told else []
     shares = ("part", "own_ns", "alone_ns", "wait_own_ns")
-    columns = ("talk", "device", "step", "weight", "place", "step_ns", "begins", "start_ns", "duration_ns", *shares)
+    columns = (
+        "talk",
+        "device",
+        "step",
+        "weight",
+        "place",
+        "step_ns",
+        "begins",
+        "start_ns",
+        "duration_ns",
+        "wait_ns",
+        *shares,
+    )
     frame = pd.DataFrame({name: np.concatenate([table[name] for table in tables]) if tables else []
                           for name in columns})  # fmt: skip
     whole = {name: np.int64 for name in ("talk", "device", "step", "weight", "place")}
@@ -46,6 +58,7 @@ def _of(lane: Lane) -> dict[str, NDArray[np.generic]]:
         "begins": lane.at[own] == place,
         "start_ns": from_ - lane.begins[place],
         "duration_ns": to - from_,
+        "wait_ns": np.where(np.isnan(waits), np.nan, until - from_),
         "part": np.divide(to - from_, length, out=np.ones_like(length), where=length > 0),
         "own_ns": shared_alone(from_, to, _NEVER),
         "alone_ns": shared_alone(from_, to, lane.busy),

@@ -15,6 +15,7 @@ from compare.timing.metrics.matrix import matrix, uncounted
 from compare.timing.metrics.messages import messages
 from compare.timing.metrics.numbers import number
 from compare.timing.metrics.phases import network, phases, traffic
+from compare.timing.metrics.pieces import pieces
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.sends import Sends, sends
 from compare.timing.metrics.summary import by_column, summary
@@ -47,7 +48,8 @@ def section(
     table, verdicts = times(lanes), shares(rows)
     summed = summary(lanes)
     summed["per_step"]["by_scope"] = by_column(lanes, "scope")
-    carried = traffic(lanes, found)
+    cut = pieces(lanes)
+    carried = traffic(lanes, cut, found)
     up = phases(carried)
     device_rows = per_device(lanes, table)
     late = arrivals(lanes, found)
@@ -55,8 +57,8 @@ def section(
     return {
         **summed,
         "each_step": _each_step(table),
-        "by_verdict": by_verdict(lanes, verdicts),
-        "collectives": collective_rows(lanes, found, verdicts, speeds),
+        "by_verdict": by_verdict(lanes, cut, verdicts),
+        "collectives": collective_rows(lanes, cut, found, verdicts, speeds),
         "intervals": interval_rows(intervals(lanes)),
         "network": network(lanes, up),
         "volume": _volume(volume(lanes, carried, up)),

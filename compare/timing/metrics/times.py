@@ -61,12 +61,12 @@ def times(lanes: Lanes, *, by: Sequence[str] = ()) -> Table:
     keys: list[NDArray[np.int64]] = []
     columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", *TIMES, *VOLUMES)}
     for lane in lanes.lanes:
-        size, own = lane.steps.size, codes[lane.rows]
+        size, own, computing = lane.steps.size, codes[lane.rows], lane.busy.inside(lane.begins, lane.ends)
         fixed = {"device": np.full(size, lane.device, np.float64), "step": lane.steps.astype(np.float64),
                  "weight": np.full(size, lane.weight, np.float64)}  # fmt: skip
         for code in range(len(names)):
             chosen = np.flatnonzero(own == code)
-            found = _times(lane, chosen, told=lanes.told, waited=bool(waited[code]))
+            found = _times(lane, computing, chosen, told=lanes.told, waited=bool(waited[code]))
             found |= _volumes(lane, chosen, payload[lane.rows], share=1 if lanes.told else lane.weight)
             keys.append(np.full(size, code, np.int64))
             for name, values in (fixed | found).items():
@@ -81,28 +81,26 @@ def _lost(lanes: Lanes, codes: NDArray[np.int64], payload: Times, size: int) -> 
     lost = np.flatnonzero(lanes.lost_rows & (lanes.talks["step"].to_numpy() >= 0))
     if not lost.size:
         return {}
-    ways = sum(lane.weight * lane.steps.size for lane in lanes.lanes)
     return {
-        "executions": np.bincount(codes[lost], minlength=size) / ways,
-        "payload_bytes": np.bincount(codes[lost], weights=payload[lost], minlength=size) / ways,
+        "executions": np.bincount(codes[lost], minlength=size) / lanes.ways,
+        "payload_bytes": np.bincount(codes[lost], weights=payload[lost], minlength=size) / lanes.ways,
     }
 
 
-def _times(lane: Lane, chosen: NDArray[np.int64], *, told: bool, waited: bool) -> dict[str, Times]:
+def _times(lane: Lane, computing: Times, chosen: NDArray[np.int64], *, told: bool, waited: bool) -> dict[str, Times]:
     begins, ends = lane.begins, lane.ends
     found = {"step_ns": ends - begins}
+    unknown = np.full(begins.size, np.nan)
     if not told:
-        return found | {name: np.full(begins.size, np.nan) for name in TIMES[1:]}
+        return found | dict.fromkeys(TIMES[1:], unknown)
     talking = Union.of(lane.starts[chosen], lane.stops[chosen])
-    computing = lane.busy.inside(begins, ends)
     communicating = talking.inside(begins, ends)
-    # Of two sets, what only the first covers is what both cover, less the second.
-    exposed = np.clip((talking | lane.busy).inside(begins, ends) - computing, 0, communicating)
+    hidden = np.minimum(talking.inside_both(lane.busy, begins, ends), communicating)
     return found | {
         "communication_ns": communicating,
-        "exposed_ns": exposed,
-        "hidden_ns": communicating - exposed,
-        "wait_ns": waiting(lane, chosen).inside(begins, ends) if waited else np.full(begins.size, np.nan),
+        "exposed_ns": communicating - hidden,
+        "hidden_ns": hidden,
+        "wait_ns": waiting(lane, chosen).inside(begins, ends) if waited else unknown,
         "compute_ns": computing,
     }
 
@@ -120,3 +118,16 @@ def _volumes(lane: Lane, chosen: NDArray[np.int64], payload: Times, *, share: in
         "executions": np.bincount(counts, minlength=size) / share,
         "payload_bytes": np.bincount(counts, weights=payload[inside], minlength=size) / share,
     }
+
+
+def volumes(lanes: Lanes, *, by: Sequence[str]) -> pd.DataFrame:
+    """Columns: those of `by`, VOLUMES; the same means as those of `times`, quick for many values of `by`."""
+    names, codes = lanes.keys(by)
+    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)
+    weights = np.where(lanes.lost_rows & (lanes.talks["step"].to_numpy() >= 0), 1.0, 0.0)
+    for lane in lanes.lanes:
+        weights[lane.rows] = np.where(lane.at >= 0, lane.weight if lanes.told else 1, 0)
+    sums = np.bincount(codes, weights=weights, minlength=len(names))
+    sizes = np.bincount(codes, weights=np.where(weights > 0, weights * payload, 0.0), minlength=len(names))
+    table = {column: [name[place] for name in names] for place, column in enumerate(by)}
+    return pd.DataFrame({**table, "executions": sums / lanes.ways, "payload_bytes": sizes / lanes.ways})

@@ -11,7 +11,6 @@ import pandas as pd
 
 from compare.timing.metrics.lanes import Lanes
 from compare.timing.metrics.numbers import Number, number, parts
-from compare.timing.metrics.pieces import pieces
 from compare.timing.metrics.times import times
 
 VERDICTS = ("inherent", "inflated", "induced")
@@ -42,12 +41,11 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause"])
 
 
-def verdict_times(lanes: Lanes, found: pd.DataFrame) -> pd.DataFrame:
+def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns, parts of the device's own.
 
-    `found` is what `shares` gives.  The sum over verdicts, axes and scopes is the device's time in that step.
+    `cut`, `found`: what `pieces` and `shares` give.  The sum over verdicts, axes and scopes is the device's time in that step.
     """
-    cut = pieces(lanes)
     table = found.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
     fractions = table.reindex(cut["collective"].astype(str)).to_numpy(np.float64)
     unknown = np.isnan(fractions).any(axis=1)
@@ -63,14 +61,13 @@ def verdict_times(lanes: Lanes, found: pd.DataFrame) -> pd.DataFrame:
     return sums[list(_TIMES)].sum(min_count=1).reset_index()
 
 
-def by_verdict(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Number]]:
+def by_verdict(lanes: Lanes, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, dict[str, Number]]:
     """Per verdict the three times of one device and step, as means; each adds up to that of `per_step`."""
     total = times(lanes).means().to_dict("records")[0]
-    table = verdict_times(lanes, found)
-    ways = sum(lane.weight * lane.steps.size for lane in lanes.lanes)
+    table = verdict_times(cut, found)
     columns = {}
     for name in _TIMES:
-        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / ways
+        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / lanes.ways
         values = {verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
         columns[name] = parts(values, total=number(total[name]))
     return {verdict: {name: columns[name][verdict] for name in _TIMES} for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
