@@ -66,7 +66,8 @@ class Lanes:
         lanes = tuple(
             _lane(device, timeline, talks, marks.get(device, anybody), events[computing]) for device in sorted(shown)
         )
-        return cls(timeline=timeline, talks=talks, lanes=lanes, told=told, notes=_notes(timeline, summed, shown, told))
+        notes = (*_notes(timeline, summed, shown, told), *_waiting(talks))
+        return cls(timeline=timeline, talks=talks, lanes=lanes, told=told, notes=notes)
 
     def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
         """The distinct values of some columns, sorted, and each communication's place among them."""
@@ -118,6 +119,12 @@ def spans(rows: pd.DataFrame) -> tuple[Times, Times]:
 
 def _rows_of(devices: NDArray[np.int32], device: int) -> slice:
     return slice(int(np.searchsorted(devices, device, "left")), int(np.searchsorted(devices, device, "right")))
+
+
+def _waiting(talks: pd.DataFrame) -> list[str]:
+    """Where the waiting of only some communications is shown, the mean is of these."""
+    dark = int(talks["wait_ns"].isna().sum())
+    return [f"{dark} of {len(talks)} communications do not show how long they wait"] * (0 < dark < len(talks))
 
 
 def _notes(timeline: Timeline, summed: NDArray[np.int32], shown: Set[int], told: bool) -> tuple[str, ...]:

@@ -44,7 +44,8 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns, parts of the device's own.
 
-    `cut`, `found`: what `pieces` and `shares` give.  The sum over verdicts, axes and scopes is the device's time in that step.
+    `cut`, `found`: what `pieces` and `shares` give.  The sum over verdicts, axes and scopes is the device's time in
+    that step.
     """
     table = found.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
     fractions = table.reindex(cut["collective"].astype(str)).to_numpy(np.float64)
