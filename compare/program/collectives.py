@@ -37,7 +37,7 @@ def collectives(
     program, mesh = _devices(module, axes)
     values = Evaluator(slices=program.slices, replicas=program.replicas, partitions=program.partitions)
     found = sites(module, values)
-    receives = _pairs(found)
+    receives = megascale.pairs(site.item for site in found)
     parts = first_parts(found)
     rows = [site for site in found if _is_row(site.item) and site.item not in parts]
     belongs = parts | {receive: send for send, receive in receives.items()}
@@ -65,26 +65,6 @@ def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
 def _is_row(item: Instruction) -> bool:
     """A receive belongs to its send; a send to the host is no collective."""
     return item.opcode != "recv" and (item.opcode != "send" or megascale.is_wire(item))
-
-
-def _pairs(found: list[Site]) -> dict[Instruction, Instruction]:
-    """The receive of every send."""
-    waiting: dict[tuple[str, str], list[Instruction]] = {}
-    wires = [site.item for site in found if site.item.opcode in ("send", "recv") and megascale.is_wire(site.item)]
-    for item in wires:
-        if item.opcode == "recv":
-            waiting.setdefault((item.computation.name, megascale.rendezvous(item)), []).append(item)
-    pairs: dict[Instruction, Instruction] = {}
-    for item in wires:
-        if item.opcode == "send":
-            receives = waiting.get((item.computation.name, megascale.rendezvous(item)))
-            if not receives:
-                raise item.error("a send whose receive is not in its computation")
-            pairs[item] = receives.pop(0)
-    for left in waiting.values():
-        if left:
-            raise left[0].error("a receive whose send is not in its computation")
-    return pairs
 
 
 def _row(

@@ -35,9 +35,9 @@ class Program:
 def groups_of(item: Instruction, kind: str, program: Program) -> Groups:
     """The groups of a collective, of a permute its pairs, as ids of devices of one slice."""
     if kind == "collective-permute":
-        rows = _read(item, "source_target_pairs")
+        rows = ids_in(item, "source_target_pairs")
         return _spread(rows, item, kind, program)
-    rows = _read(item, "replica_groups") if "replica_groups" in item.attributes else ()
+    rows = ids_in(item, "replica_groups") if "replica_groups" in item.attributes else ()
     if rows:
         return _spread(rows, item, kind, program)
     if program.replicas == 1 or program.partitions == 1:
@@ -49,10 +49,11 @@ def groups_of(item: Instruction, kind: str, program: Program) -> Groups:
 def largest_id(item: Instruction) -> int:
     """The largest id that its groups or pairs name; 0 where it has none."""
     keys = [key for key in ("replica_groups", "source_target_pairs") if key in item.attributes]
-    return max((one for key in keys for row in _read(item, key) for one in row), default=0)
+    return max((one for key in keys for row in ids_in(item, key) for one in row), default=0)
 
 
-def _read(item: Instruction, key: str) -> Groups:
+def ids_in(item: Instruction, key: str) -> Groups:
+    """The ids in `replica_groups` or `source_target_pairs`, as they stand."""
     text = item.attribute(key)
     if text.startswith("mesh") and "device_ids" in item.attributes and "device_ids" not in text:
         text = f"{text}, device_ids={item.attributes['device_ids']}"

@@ -74,10 +74,10 @@ def _only_sliced(item: Instruction) -> bool:
 
 def starts_chain(item: Instruction) -> bool:
     """Whether it stands beside the `AsyncCollectiveStart` of an async collective fusion."""
-    return chain_of(item) is not None and _feeds(item, "AsyncCollectiveStart")
+    return chain_of(item) is not None and feeds(item, "AsyncCollectiveStart")
 
 
-def _feeds(item: Instruction, target: str) -> bool:
+def feeds(item: Instruction, target: str) -> bool:
     """Whether a custom call takes its result, at most moved."""
     todo, users = [item], item.computation.users
     while todo:
@@ -113,6 +113,6 @@ def first_parts(sites: list[Site]) -> dict[Instruction, Instruction]:
         elif start := starts.get(chain) or ahead.get(chain):
             if any(caller.opcode == "fusion" for caller in item.computation.callers):
                 parts[item] = start
-        elif "async_collective_fusion_config" in item.text or _feeds(item, "AsyncCollectiveDone"):
+        elif "async_collective_fusion_config" in item.text or feeds(item, "AsyncCollectiveDone"):
             raise item.error("this part of an async collective has no start in the text")
     return parts

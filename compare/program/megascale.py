@@ -4,6 +4,7 @@ The attributes of the pair say it all: `_xla_megascale_transfer_type`, `_xla_meg
 """
 
 import re
+from collections.abc import Iterable
 
 from compare.program.attributes import read_map
 from compare.program.devices import Program
@@ -45,6 +46,26 @@ def rendezvous(item: Instruction) -> str:
     """What a send and its receive have in common."""
     attributes = _attributes(item)
     return attributes.get("_xla_host_transfer_rendezvous") or attributes.get(_PAIRS) or ""
+
+
+def pairs(items: Iterable[Instruction]) -> dict[Instruction, Instruction]:
+    """The receive of every send of a wire, in the order in which they stand."""
+    waiting: dict[tuple[str, str], list[Instruction]] = {}
+    wires = [item for item in items if item.opcode in ("send", "recv") and is_wire(item)]
+    for item in wires:
+        if item.opcode == "recv":
+            waiting.setdefault((item.computation.name, rendezvous(item)), []).append(item)
+    found: dict[Instruction, Instruction] = {}
+    for item in wires:
+        if item.opcode == "send":
+            receives = waiting.get((item.computation.name, rendezvous(item)))
+            if not receives:
+                raise item.error("a send whose receive is not in its computation")
+            found[item] = receives.pop(0)
+    for left in waiting.values():
+        if left:
+            raise left[0].error("a receive whose send is not in its computation")
+    return found
 
 
 def groups_of(item: Instruction, program: Program) -> Groups:

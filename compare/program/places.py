@@ -13,7 +13,7 @@ _FOLLOWED = {
 
 def told_by_place(index: Instruction) -> bool:
     """Whether it depends on the device's number, and on no data."""
-    todo: list[Value] = [(_activation(index.computation), index, ())]
+    todo: list[Value] = [(activation(index.computation), index, ())]
     seen = set(todo)
     found = False
     while todo:
@@ -31,9 +31,9 @@ def told_by_place(index: Instruction) -> bool:
     return found
 
 
-def _activation(computation: Computation) -> Frame:
+def activation(computation: Computation) -> Frame:
     """The first of a computation's activations in the text."""
     if not computation.callers:
         return Frame(computation)
     call = computation.callers[0]
-    return _activation(call.computation).inside(call, computation)
+    return activation(call.computation).inside(call, computation)

@@ -131,7 +131,7 @@ class _Printer:
         if one.root_id not in items:
             raise HloError(f"the root of computation {one.name!r} is not in the serialized module; is it cut?")
         order = self._order.get(one.id, items)
-        if len(order) != len(items) or not all(id_ in items for id_ in order):
+        if len(order) != len(one.instructions) or not all(id_ in items for id_ in order):
             raise HloError(f"the schedule of computation {one.name!r} names other instructions than it has")
         yield f"{'ENTRY ' if one.id == self._module.entry_computation_id else ''}%{one.name} {{"
         for id_ in order:
