@@ -1,0 +1,151 @@
+"""What one operation of a profile is: communication, compute, or what encloses others; and how that is known.
+
+In this order: by the program that it belongs to; by the line of HLO that the profile has for it; by its category; by
+its name.  What an earlier source says no later one overrules: a fusion named `broadcast_all-reduce` communicates only
+if its HLO does.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from compare.program.axes import Mesh
+from compare.program.carriers import clone_of
+from compare.program.errors import HloError
+from compare.program.lines import read_line
+from compare.program.groups import Groups
+from compare.program.metadata import scope_in
+from compare.timing.halves import BETWEEN, DONE, INSIDE, START, WHOLE
+from compare.timing.programs import WRAPPERS, Program
+
+KINDS = (
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
+    "collective-broadcast",
+)  # fmt: skip
+_NAMED = re.compile(rf"({'|'.join(KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
+_CATEGORY = re.compile(rf"({'|'.join(KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
+CONTAINERS = ("while", "conditional", "call")
+_ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
+HALVES = {"whole": WHOLE, "sync": WHOLE, "start": START, "done": DONE, "inside": INSIDE, "between": BETWEEN}
+_SUFFIX = {None: WHOLE, "-start": START, "-done": DONE}
+
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What an operation is; of what is no communication the kind is empty."""
+
+    kind: str = ""
+    half: int = WHOLE
+    collective: str = ""
+    scope: str = ""
+    axes: str = ""
+    payload_bytes: float = float("nan")
+    encloses: bool = False
+    """A loop, call or branch around others."""
+    waits: bool = False
+    """The device only waits in it, for what another of its cores does."""
+    joined: bool = True
+    """Whether an instruction is known for it."""
+    foreign: bool = False
+    """Its program is known, and has no such instruction."""
+
+
+COMPUTES = Operation()
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """All that a profile says of an operation."""
+
+    hlo_op: str
+    text: str
+    category: str
+    tf_op: str
+
+
+def operation(signs: Signs, program: Program | None, mesh: Mesh) -> Operation:
+    """What it is."""
+    found = _in_program(signs, program) if program is not None else None
+    if found is not None:
+        return found
+    told = _by_line(signs, mesh) if signs.text else _by_name(signs)
+    return replace(told, foreign=program is not None)
+
+
+def _in_program(signs: Signs, program: Program) -> Operation | None:
+    """By the instruction of this name, or the one that it is a clone of."""
+    name = signs.hlo_op
+    if name not in program.instructions:
+        clone = clone_of(name, program.instructions)
+        if clone is None:
+            return None
+        name = clone
+    if name in program.containers:
+        return Operation(encloses=True)
+    carrier = program.carriers.get(name)
+    if carrier is None or carrier.part == "beside":
+        return Operation(waits=carrier is None and name in program.waits)
+    row = carrier.row
+    return Operation(
+        kind=row.kind,
+        half=HALVES[carrier.part],
+        collective=row.name,
+        scope=row.scope if row.scope != UNKNOWN else scope_in(signs.tf_op) or UNKNOWN,
+        axes=row.axes,
+        payload_bytes=row.payload_bytes,
+    )
+
+
+def _by_line(signs: Signs, mesh: Mesh) -> Operation:
+    """By the line of HLO alone: its opcode, its groups, its operands."""
+    try:
+        line = read_line(signs.text)
+    except HloError:
+        return _by_name(signs)
+    if not line.kind:
+        if not WRAPPERS.fullmatch(line.opcode) and line.opcode != "fusion":
+            return Operation(encloses=line.opcode in CONTAINERS)
+        told = _by_category(signs)
+        return replace(told, waits=not told.kind and line.opcode != "fusion")
+    half = HALVES[line.part]
+    return Operation(
+        kind=line.kind,
+        half=half,
+        collective=line.operands[0] if half == DONE and line.operands else line.name,
+        scope=scope_in(signs.tf_op) or scope_in(line.op_name) or UNKNOWN,
+        axes=UNKNOWN if half == DONE else _axes(line.kind, line.groups, mesh),
+        payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
+    )
+
+
+def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:
+    if kind == "collective-permute":
+        return mesh.axes_of_pairs(groups)
+    return mesh.axes_of_groups(groups or (tuple(range(mesh.num_devices)),))
+
+
+def _by_category(signs: Signs) -> Operation:
+    """What kind it is, and no more."""
+    found = _CATEGORY.fullmatch(signs.category.lower())
+    if not found:
+        return COMPUTES
+    named = _NAMED.fullmatch(signs.hlo_op)
+    kind = "reduce-scatter" if found[1] == "all-reduce-scatter" else found[1]
+    half = found[2] or (named[2] if named else None)
+    return _unjoined(signs, kind, half, f"{named[1]}{named[3]}" if named else signs.hlo_op)
+
+
+def _by_name(signs: Signs) -> Operation:
+    """By its category; where there is none by its name."""
+    if signs.category:
+        told = _by_category(signs)
+        return told if told.kind else Operation(encloses=signs.category.lower() in CONTAINERS)
+    if named := _NAMED.fullmatch(signs.hlo_op):
+        return _unjoined(signs, named[1], named[2], f"{named[1]}{named[3]}")
+    return Operation(encloses=bool(_ENCLOSING.fullmatch(signs.hlo_op)))
+
+
+def _unjoined(signs: Signs, kind: str, half: str | None, collective: str) -> Operation:
+    scope = scope_in(signs.tf_op) or UNKNOWN
+    return Operation(kind=kind, half=_SUFFIX[half], collective=collective, scope=scope, axes=UNKNOWN, joined=False)

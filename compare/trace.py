@@ -1,0 +1,50 @@
+"""`python -m compare.trace DIR|FILE --axes data=2,tensor=4`: where the time of anybody's profile goes."""
+
+import sys
+from collections.abc import Sequence
+
+from compare.program.axes import read_axes
+from compare.program.files import read_file
+from compare.work.options import Parser, guarded, print_json
+from meshes.files import read_mesh
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print what a step's time is spent on, for the whole program and by the axes that it communicates over."""
+    parser = Parser(
+        prog="python -m compare.trace",
+        description="How long a profile's steps communicate, over which axes, and what compute hides of it.",
+        epilog="example: python -m compare.trace /tmp/profile --axes data=2,tensor=4 --json",
+    )
+    parser.add_argument("profile", metavar="DIR|FILE", help="an xplane.pb, or the folder of one session's")
+    mesh = parser.add_mutually_exclusive_group()
+    mesh.add_argument("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
+    mesh.add_argument("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
+    parser.add_argument("--hlo", metavar="FILE", help="the program's compiled HLO text, if the profile has none")
+    parser.add_argument("--json", action="store_true", help="print the means as JSON")
+    asked = parser.parse_args(argv)
+    axes = read_mesh(asked.mesh).mesh.axes if asked.mesh else read_axes(asked.axes)
+
+    from compare.timing.metrics.lanes import Lanes
+    from compare.timing.metrics.summary import summary
+    from compare.timing.metrics.times import times
+    from compare.timing.sessions import profile_files
+    from compare.timing.trace import read
+
+    timeline = read(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
+    lanes = Lanes.of(timeline)
+    found = summary(lanes)
+    if asked.json:
+        print_json(found)
+    else:
+        from compare.views.trace import print_trace
+
+        print_trace(found, times(lanes, by=["axes", "kind"]).means())
+    if found["per_step"]["by_axes"] and not axes:
+        told = sys.stderr if asked.json else sys.stdout
+        print("The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them.", file=told)
+    return 0
+
+
+if __name__ == "__main__":
+    guarded(main)
