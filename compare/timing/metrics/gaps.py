@@ -82,6 +82,7 @@ def interval_rows(found: pd.DataFrame) -> list[dict[str, Any]]:
         low, median, high, most, *curve = values
         rows.append({
             "from_axes": str(from_axes), "to_axes": str(to_axes), "n": int(weights.sum()),
-            "median_ns": number(median), "p95_ns": number(most), "iqr_ns": number(high - low), "quantiles_ns": [number(value) for value in curve],
+            "median_ns": number(median), "p95_ns": number(most), "iqr_ns": number(high - low),
+            "quantiles_ns": [number(value) for value in curve],
         })  # fmt: skip
     return rows

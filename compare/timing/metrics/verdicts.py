@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from compare.judge.causes import sentence
+from compare.judge.differences import groups
 from compare.timing.metrics.lanes import Lanes
 from compare.timing.metrics.numbers import Number, number, parts
 from compare.timing.metrics.times import times
@@ -22,23 +24,25 @@ _TIMES = {"communication_ns": "own_ns", "exposed_ns": "alone_ns", "wait_ns": "wa
 
 
 def shares(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest), cause.
+    """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest).
 
-    cause: the one with the most bytes, "" for none.
+    cause: the one with the most bytes, and reason, what it means; "" for none.
     """
     found = []
     for row in rows:
         amounts = [row[f"{verdict}_bytes"] for verdict in VERDICTS]
         total = sum(amount or 0 for amount in amounts)
         known = total > 0 and None not in amounts
-        causes = row["causes"]
+        causes = {key[3:]: group["bytes"] for key, group in groups([row]).items()}
+        verdict, cause = max(causes, key=lambda name: causes[name]) if causes else ("", "")
         found.append({
             "collective": row["name"],
-            **{verdict: amount / total if known else np.nan for verdict, amount in zip(VERDICTS, amounts, strict=True)},
+            **{name: amount / total if known else np.nan for name, amount in zip(VERDICTS, amounts, strict=True)},
             "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
-            "cause": max(causes, key=causes.get) if causes else "",
+            "cause": cause,
+            "reason": sentence(cause, induced=verdict == "induced") if cause else "",
         })  # fmt: skip
-    return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause"])
+    return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
 
 
 def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
