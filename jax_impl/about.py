@@ -1,5 +1,6 @@
 """What a lowered program says of itself: its bytecode, its arguments, and how JAX would have it compiled."""
 
+from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -10,6 +11,8 @@ from jax._src.interpreters import mlir, pxla
 from jax_impl.cache import CACHE_DIMS
 from jax_impl.layout import DTYPES
 from jax_impl.step import Step
+
+PACKAGES = ("jax", "jaxlib", "flax")
 
 BUILD_OPTIONS = (
     "use_spmd_partitioning",
@@ -26,6 +29,23 @@ DTYPE_NAMES = {jax.numpy.dtype(dtype): name for name, dtype in DTYPES.items()} |
 CACHE = (("cache.k", CACHE_DIMS), ("cache.v", CACHE_DIMS))
 INPUTS = {"prefill": (("tokens", "batch seq"),), "decode": (("tokens", "batch _"), ("position", ""))}
 OUTPUTS = (("ids", "batch"), *CACHE)
+
+
+def program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) -> dict[str, Any]:
+    """What about.json says of a step, lowered."""
+    case = step.layout.case
+    return {
+        "arm": "jax",
+        "phase": case.phase,
+        "versions": {package: version(package) for package in PACKAGES},
+        "partitioner": "shardy" if jax.config.jax_use_shardy_partitioner else "gspmd",
+        "loop": case.loop,
+        "attention": case.attention,
+        "style": case.style,
+        "compile_options": compile_options(lowered, num_devices=case.mesh.num_devices),
+        "parameters": parameters(step),
+        "outputs": outputs(traced),
+    }
 
 
 def bytecode(lowered: jax.stages.Lowered) -> bytes:

@@ -5,31 +5,30 @@ OUTDIR/logits.npy, f32 [9, batch, vocab], and OUTDIR/tokens.npy, s32 [9, batch]:
 steps, each of which reads the token before.  The case's phases are not looked at.
 """
 
-import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from jax_impl.start import configure, start
+from jax_impl.worker import serve
 from meshes.case import Case
-from meshes.errors import MeshError
 
 DECODE_STEPS = 8
 
 
 def generate(case: Case, folder: Path) -> None:
     """Prefill the prompt, then decode."""
-    import jax
-
+    start(num_devices=case.mesh.num_devices)
     from jax_impl.layout import Layout
+    from jax_impl.loading import load_cache, load_weights
     from jax_impl.step import WATCH_DIMS, Step
 
-    jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
+    configure(case)
     prefill, decode = (Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode"))
-    weights = load(prefill, folder / "weights.npz")
-    shapes = prefill.arguments[1]
-    cache = jax.tree.map(lambda kept: jax.device_put(np.zeros(kept.shape, kept.dtype), kept.sharding), shapes)
+    with np.load(folder / "weights.npz") as file:
+        weights = load_weights(prefill, lambda name, _: file[name])
+    cache = load_cache(prefill, lambda *_: np.zeros(1))
     chosen, scored = [], []
     steps = [prefill.layout.jit(prefill.watch, output_dims=WATCH_DIMS)]
     steps += [decode.layout.jit(decode.watch, output_dims=WATCH_DIMS)] * DECODE_STEPS
@@ -45,32 +44,8 @@ def generate(case: Case, folder: Path) -> None:
     np.save(folder / "tokens.npy", np.stack(chosen))
 
 
-def load(step: Any, path: Path) -> Any:
-    """The weights of a file, each on the devices that its layout names."""
-    import jax
-    from flax import nnx
-
-    with np.load(path) as file:
-        flat = [
-            (at, one.replace(jax.device_put(file[".".join(at)].astype(one.dtype), one.sharding)))
-            for at, one in nnx.to_flat_state(step.arguments[0])
-        ]
-    return nnx.from_flat_state(flat)
-
-
 def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m jax_impl.generate CASE.json OUTDIR", file=sys.stderr)
-        return 2
-    try:
-        case = Case.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-        # Before JAX starts its backend: as many CPU devices as the mesh has.
-        os.environ["JAX_NUM_CPU_DEVICES"] = str(case.mesh.num_devices)
-        generate(case, Path(argv[1]))
-    except MeshError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return serve(generate, argv, usage="python -m jax_impl.generate CASE.json OUTDIR")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
@@ -13,6 +14,7 @@ from jaxtyping import Array, Float, Int, Shaped
 
 from meshes.case import Case
 from meshes.dims import axes_of
+from meshes.errors import MeshError
 from meshes.weights import dim_sizes
 
 DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
@@ -21,7 +23,7 @@ MAX_RANK = 5
 """PyTorch/XLA cannot shard a tensor of more dims; the twins pin the same tensors, so neither does."""
 
 
-class LayoutError(ValueError):
+class LayoutError(MeshError):
     """An array that this layout cannot place."""
 
 
@@ -45,8 +47,9 @@ class Layout:
         there, needed = jax.devices(), case.mesh.num_devices
         if len(there) < needed:
             raise LayoutError(f"mesh {case.mesh.name} needs {needed} devices; here are {len(there)}")
-        return cls(case, jax.make_mesh(tuple(sizes.values()), tuple(sizes), devices=there[:needed],
-                                       axis_types=(AxisType.Auto,) * len(sizes)))  # fmt: skip
+        # `jax.make_mesh` would lay TPUs out anew, as the other twin's runtime can't.
+        devices = np.array(there[:needed]).reshape(*sizes.values())
+        return cls(case, Mesh(devices, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes)))
 
     @property
     def dtype(self) -> jnp.dtype:

@@ -5,49 +5,23 @@ and OUTDIR/about.json.  One JSON line on stdout as each stage begins.  Exit 0; 1
 met, and the last line on stderr says why.
 """
 
-import json
-import re
 import sys
-from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
-from time import monotonic
-from typing import Any
 
+from jax_impl.start import configure
+from jax_impl.worker import Stages, serve, write_about
 from meshes.case import Case
-from meshes.errors import MeshError
-
-PACKAGES = ("jax", "jaxlib", "flax")
-
-
-@dataclass(slots=True)
-class Stages:
-    """Seconds of each stage, told on stdout as it begins."""
-
-    _start: float = field(default_factory=monotonic)
-    _begun: dict[str, float] = field(default_factory=dict)
-
-    def begin(self, stage: str) -> None:
-        self._begun[stage] = monotonic() - self._start
-        print(json.dumps({"stage": stage, "seconds": round(self._begun[stage], 3)}), flush=True)
-
-    def seconds(self) -> dict[str, float]:
-        ends = [*list(self._begun.values())[1:], monotonic() - self._start]
-        return {name: round(end - begun, 3) for (name, begun), end in zip(self._begun.items(), ends, strict=True)}
 
 
 def lower(case: Case, out: Path) -> None:
     """Write the program of this case's only phase, and what is known about it."""
-    stages = Stages()
+    case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
-    import jax
-
     from jax_impl import about
     from jax_impl.layout import Layout
     from jax_impl.step import OUTPUT_DIMS, Step
 
-    jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
-    jax.config.update("jax_hlo_source_file_canonicalization_regex", machine_folders(jax.__file__))
+    configure(case)
     stages.begin("trace")
     step = Step.of(Layout.abstract(case))
     traced = step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
@@ -55,51 +29,11 @@ def lower(case: Case, out: Path) -> None:
     lowered = traced.lower(lowering_platforms=("tpu",))
     stages.begin("write")
     (out / "program.mlirbc").write_bytes(about.bytecode(lowered))
-    found: dict[str, Any] = {
-        "arm": "jax",
-        "phase": case.phase,
-        "versions": {package: version(package) for package in PACKAGES},
-        "partitioner": "shardy" if jax.config.jax_use_shardy_partitioner else "gspmd",
-        "loop": case.loop,
-        "attention": case.attention,
-        "style": case.style,
-        "compile_options": about.compile_options(lowered, num_devices=case.mesh.num_devices),
-        "parameters": about.parameters(step),
-        "outputs": about.outputs(traced),
-        "seconds": stages.seconds(),
-    }
-    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
-    (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
-
-
-def machine_folders(package: str) -> str:
-    """What to take off source paths: the same program has the same bytes on every machine."""
-    folders = (Path(__file__).parents[1], Path(package).parents[1])
-    return "|".join(f"^{re.escape(str(folder))}/" for folder in folders)
+    write_about(out, about.program(step, traced, lowered) | {"seconds": stages.seconds()})
 
 
 def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m jax_impl.lower CASE.json OUTDIR", file=sys.stderr)
-        return 2
-    try:
-        case = Case.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-        case = case.at(phases=(case.phase,))
-    except MeshError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except (OSError, UnicodeDecodeError) as error:
-        print(f"cannot read the case {argv[0]}: {error}", file=sys.stderr)
-        return 2
-    try:
-        lower(case, Path(argv[1]))
-    except ImportError as error:
-        print(f"JAX can't be imported: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    return 0
+    return serve(lower, argv, usage="python -m jax_impl.lower CASE.json OUTDIR")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,46 @@
 """What a traced program says of itself: its arguments, and how torch_xla would have it compiled."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import torch
+import torch_xla
 from torch import Tensor
 
 from torchxla_impl.arguments import OUTPUTS
 from torchxla_impl.layout import DTYPES, Layout
 from torchxla_impl.step import Step
 
+PACKAGES = ("torch", "torch_xla", "jaxlib")
+"""jaxlib turns the HLO into StableHLO."""
+
 DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()} | {torch.int32: "s32"}
 """As XLA spells them."""
+
+
+def lowered(outputs: Sequence[Tensor]) -> Any:
+    """The graph of these tensors as HLO, in torch_xla's own `LoweringContext`."""
+    context = torch_xla._XLAC.lowering.LoweringContext("step")
+    context.build(list(outputs))
+    return context
+
+
+def program(step: Step, graph: Any, arguments: Sequence[Tensor], *, outputs: Sequence[Tensor]) -> dict[str, Any]:
+    """What about.json says of a step, lowered."""
+    case = step.layout.case
+    return {
+        "arm": "torchxla",
+        "phase": case.phase,
+        "versions": {package: version(package) for package in PACKAGES},
+        "partitioner": "gspmd",
+        "loop": case.loop,
+        "attention": case.attention,
+        "style": case.style,
+        "compile_options": compile_options(num_devices=case.mesh.num_devices),
+        "parameters": parameters(step, [graph.tensor_parameter_id(each) for each in arguments]),
+        "outputs": results(step, outputs),
+    }
 
 
 def compile_options(*, num_devices: int) -> dict[str, Any]:
@@ -39,7 +68,7 @@ def parameters(step: Step, numbers: Sequence[int]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["index"])
 
 
-def outputs(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
+def results(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
     """The program's results in their order."""
     return [
         {"index": index, "name": name} | _array(step.layout, dims, tensor)

@@ -8,26 +8,30 @@ steps, each of which reads the token before.  The case's phases are not looked a
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from meshes.case import Case
-from meshes.errors import MeshError
+from torchxla_impl.start import start
+from torchxla_impl.worker import serve
 
 DECODE_STEPS = 8
 
 
 def generate(case: Case, folder: Path) -> None:
     """Prefill the prompt, then decode."""
+    start(num_devices=case.mesh.num_devices)
     import torch
     import torch_xla
 
     from torchxla_impl.layout import Layout
+    from torchxla_impl.loading import load_cache, load_weights
     from torchxla_impl.step import Step
 
     prefill, decode = (Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode"))
-    weights, cache = load(prefill, folder / "weights.npz")
+    with np.load(folder / "weights.npz") as file:
+        weights = load_weights(prefill, lambda name, _: file[name])
+    cache = load_cache(prefill, lambda *_: np.zeros(1))
     chosen, scored = [], []
     tokens = torch.from_numpy(np.load(folder / "prompt.npy").astype(np.int32))
     for at, step in enumerate([prefill] + [decode] * DECODE_STEPS):
@@ -43,37 +47,8 @@ def generate(case: Case, folder: Path) -> None:
     np.save(folder / "tokens.npy", np.stack(chosen))
 
 
-def load(step: Any, path: Path) -> tuple[dict[str, Any], Any]:
-    """The weights of a file and an empty cache, each on the devices that its layout names."""
-    import torch
-
-    from torchxla_impl.cache import Cache
-
-    with np.load(path) as file:
-        there = {
-            each.name: step.layout.shard(torch.from_numpy(file[each.name]).to(each.dtype), each.dims)
-            for each in step.arguments
-            if each.role == "weight"
-        }
-    cache = (step.layout.shard(torch.zeros(each.shape, dtype=each.dtype), each.dims)
-             for each in step.arguments if each.role == "cache")  # fmt: skip
-    return there, Cache(*cache)
-
-
 def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m torchxla_impl.generate CASE.json OUTDIR", file=sys.stderr)
-        return 2
-    try:
-        case = Case.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-        from torchxla_impl.start import start
-
-        start(num_devices=case.mesh.num_devices)
-        generate(case, Path(argv[1]))
-    except MeshError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return serve(generate, argv, usage="python -m torchxla_impl.generate CASE.json OUTDIR")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from torch_xla.core import xla_builder
 
 from meshes.case import Case
 from meshes.dims import axes_of
+from meshes.errors import MeshError
 from meshes.weights import dim_sizes
 
 DTYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
@@ -23,7 +24,7 @@ MAX_RANK = 5
 """PyTorch/XLA turns a sharding of more dims into another one, and says so in a log line only."""
 
 
-class LayoutError(ValueError):
+class LayoutError(MeshError):
     """A tensor that this layout cannot place."""
 
 

@@ -41,6 +41,7 @@ def run_pipeline(
         torch.arange(slots, device=embedded.device).repeat(stages)[: len(ticks)],
         ticks,
     )
-    empty = layout.place(torch.zeros_like(embedded[:1]).repeat(stages, 1, 1, 1), "stages batch seq embed")
+    zeros = torch.zeros((stages, *embedded.shape[1:]), dtype=embedded.dtype, device=embedded.device)
+    empty = layout.place(zeros, "stages batch seq embed")
     (_, cache), last = loop(tick, (empty, cache), along, form=layout.case.loop)
     return layout.place(last[stages - 1 :], "slots stages batch embed"), cache

@@ -4,21 +4,12 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch_xla
 from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import mhlo, stablehlo
-from torch import Tensor
 
 from torchxla_impl import locations
-
-
-def lowering(outputs: Sequence[Tensor]) -> Any:
-    """The graph of these tensors as HLO, in torch_xla's own `LoweringContext`."""
-    context = torch_xla._XLAC.lowering.LoweringContext("step")
-    context.build(list(outputs))
-    return context
 
 
 def bytecode(

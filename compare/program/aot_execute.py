@@ -1,0 +1,121 @@
+"""Run one arm's StableHLO on jaxlib's own runtime: `python -m compare.program.aot_execute REQUEST.json OUTDIR`.
+
+It tells the program from the runtime: the programs of all arms run alike here.  Imports jaxlib, no framework.  REQUEST
+holds `program`, the folder in which an arm's `lower` left program.mlirbc and about.json; it runs on virtual CPU
+devices, one for each partition, with random arguments.  Programs are lowered for TPUs, and hold nothing of theirs: XLA
+compiles them for CPUs as well.  Writes OUTDIR/trace/plugins/profile/<phase>/<arm>.xplane.pb and OUTDIR/about.json.
+One JSON line on stdout as each stage begins.  Exit 0; 1: it failed; 2: the request can't be met; the last line on
+stderr says why.
+"""
+
+import json
+import os
+import sys
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from compare.program.aot import Stages
+from compare.program.aot_error import AotError, RefusedError
+from meshes.numbers import drawn
+
+FIELDS = frozenset({"program"})
+NEEDED = ("arm", "phase", "compile_options", "parameters", "outputs")
+WARMUP_STEPS = 2
+STEPS = 5
+
+
+def execute(folder: Path, out: Path) -> None:
+    """Run and record it, and write what was found."""
+    stages = Stages()
+    stages.begin("import")
+    from compare.program import aot_runtime
+
+    about = read_about(folder)
+    stages.begin("compile")
+    program = aot_runtime.Program((folder / "program.mlirbc").read_bytes(), about)
+    stages.begin("load")
+    program.load(partial(drawn, **inputs(about["parameters"])))
+    stages.begin("warm up")
+    for _ in range(WARMUP_STEPS):
+        program.step()
+    stages.begin("record")
+    recording = aot_runtime.Recording()
+    for number in range(STEPS):
+        with aot_runtime.marked(about["phase"], number=number):
+            program.step()
+    stages.begin("write")
+    trace = out / "trace" / "plugins" / "profile" / about["phase"]
+    trace.mkdir(parents=True, exist_ok=True)
+    (trace / f"{about['arm']}.xplane.pb").write_bytes(recording.stop())
+    executed = {
+        "platform": "cpu",
+        "device_kind": program.device_kind,
+        "num_devices": about["compile_options"]["num_partitions"],
+        "warmup_steps": WARMUP_STEPS,
+        "steps": STEPS,
+        "runtime": "jaxlib",
+    }
+    versions = about.get("versions", {}) | {"jaxlib": version("jaxlib")}
+    found = about | {"versions": versions, "executed": executed, "seconds": stages.seconds()}
+    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def inputs(parameters: list[dict[str, Any]]) -> dict[str, int]:
+    """Ids that the vocabulary has, and the last position that the cache has room for."""
+    sizes = {name: size for row in parameters for name, size in zip(row["dims"].split(), row["shape"], strict=True)}
+    lengths = [row["shape"][3] for row in parameters if row["role"] == "cache"]
+    return {"vocab": sizes.get("vocab", 1), "position": min(lengths, default=1) - 1}
+
+
+def read_request(path: Path) -> Path:
+    """The folder of the program that a request names."""
+    try:
+        request = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RefusedError(f"cannot read the request {path}: {error}") from error
+    if not isinstance(request, dict) or set(request) != FIELDS or not isinstance(request["program"], str):
+        raise RefusedError(f"the request {path} needs exactly the fields {', '.join(sorted(FIELDS))}")
+    folder = Path(request["program"])
+    for name in ("program.mlirbc", "about.json"):
+        if not (folder / name).is_file():
+            raise RefusedError(f"there is no program in {folder}: it has no {name}")
+    return folder
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What the program's arm said of it."""
+    try:
+        about: dict[str, Any] = json.loads((folder / "about.json").read_bytes())
+        missing = [name for name in NEEDED if name not in about]
+    except (ValueError, TypeError) as error:
+        raise RefusedError(f"{folder / 'about.json'} is not what an arm writes: {error}") from error
+    if missing:
+        raise RefusedError(f"{folder / 'about.json'} does not say {', '.join(missing)}")
+    return about
+
+
+def main(argv: list[str]) -> int:
+    if len(argv) != 2:
+        print("usage: python -m compare.program.aot_execute REQUEST.json OUTDIR", file=sys.stderr)
+        return 2
+    # Before jaxlib is loaded, which would tell of each device.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        execute(read_request(Path(argv[0])), Path(argv[1]))
+    except AotError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    except ImportError as error:
+        print(f"jaxlib can't be imported: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,90 @@
+"""Run one phase and record it with `jax.profiler`: `python -m jax_impl.profile CASE.json OUTDIR cpu|tpu`.
+
+On virtual CPU devices, or on the TPUs of this machine, in order of their ids; all else is the same.  Weights and cache
+are random.  Writes OUTDIR/trace/plugins/profile/<phase>/jax.xplane.pb, which TensorBoard opens, and OUTDIR/about.json.
+One JSON line on stdout as each stage begins.  Exit 0; 1: it failed; 2: the request can't be met, and the last line on
+stderr says why.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from jax_impl.start import configure, start
+from jax_impl.worker import Stages, serve, write_about
+from meshes.case import Case
+
+WARMUP_STEPS = 2
+STEPS = 5
+
+
+def profile(case: Case, out: Path, platform: str) -> None:
+    """Write the profile of this case's only phase, and what is known about it."""
+    case, stages = case.at(phases=(case.phase,)), Stages()
+    stages.begin("import")
+    start(platform=platform, num_devices=case.mesh.num_devices)
+    import jax
+
+    from jax_impl import about, loading
+    from jax_impl.layout import Layout
+    from jax_impl.step import OUTPUT_DIMS, Step
+    from meshes.numbers import drawn
+
+    configure(case)
+    stages.begin("load")
+    step, numbers = Step.of(Layout.on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
+    weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
+    inputs = loading.load_inputs(step, numbers)
+    stages.begin("compile")
+    traced = step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+    lowered = traced.lower()
+    run = lowered.compile()
+    stages.begin("warm up")
+    for _ in range(WARMUP_STEPS):
+        _, cache = jax.block_until_ready(run(weights, cache, *inputs))
+    stages.begin("record")
+    with recorded(out, phase=case.phase):
+        for number in range(STEPS):
+            with jax.profiler.StepTraceAnnotation(case.phase, step_num=number):
+                _, cache = jax.block_until_ready(run(weights, cache, *inputs))
+        stages.begin("write")
+    executed = {
+        "platform": platform,
+        "device_kind": jax.devices()[0].device_kind,
+        "num_devices": case.mesh.num_devices,
+        "warmup_steps": WARMUP_STEPS,
+        "steps": STEPS,
+        "runtime": "jax",
+    }
+    write_about(out, about.program(step, traced, lowered) | {"executed": executed, "seconds": stages.seconds()})
+
+
+@contextmanager
+def recorded(out: Path, *, phase: str) -> Iterator[None]:
+    """Record what is done in here, without the frames of Python."""
+    import jax
+
+    folder = out / "trace" / "plugins" / "profile" / phase
+    folder.mkdir(parents=True, exist_ok=True)
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    with TemporaryDirectory(dir=out) as temporary:
+        jax.profiler.start_trace(temporary, profiler_options=options)
+        try:
+            yield
+        finally:
+            jax.profiler.stop_trace()
+        # It is written beside a summary, both under the time and the machine's name.
+        (made,) = Path(temporary).rglob("*.xplane.pb")
+        made.replace(folder / "jax.xplane.pb")
+
+
+def main(argv: list[str]) -> int:
+    return serve(profile, argv, usage="python -m jax_impl.profile CASE.json OUTDIR cpu|tpu")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

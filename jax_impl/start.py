@@ -1,0 +1,42 @@
+"""JAX, set up for one case."""
+
+import os
+import re
+from pathlib import Path
+
+from meshes.case import Case
+from meshes.errors import MeshError
+
+PLATFORMS = ("cpu", "tpu")
+
+
+class StartError(MeshError):
+    """A platform that isn't there."""
+
+
+def start(*, num_devices: int, platform: str = "cpu") -> None:
+    """Bring up the devices: this machine's TPUs, or that many virtual CPU devices.  None may be in use."""
+    if platform not in PLATFORMS:
+        raise StartError(f"platform is {platform!r}; choose from {', '.join(PLATFORMS)}")
+    # Before the import, which reads them.
+    os.environ |= {"JAX_PLATFORMS": platform, "JAX_NUM_CPU_DEVICES": str(num_devices)}
+
+    import jax
+
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        # "Unable to initialize backend 'tpu': REASON (set JAX_PLATFORMS='' to …)"
+        reason = str(error).partition("': ")[2].partition(" (set ")[0]
+        raise StartError(f"no {platform.upper()} is attached to this machine: {reason or error}") from None
+
+
+def configure(case: Case) -> None:
+    """The partitioner that the case names, and source paths without this machine's folders."""
+    import jax
+
+    jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
+    # The same program has the same bytes on every machine.
+    folders = (Path(__file__).parents[1], Path(jax.__file__).parents[1])
+    regex = "|".join(f"^{re.escape(str(folder))}/" for folder in folders)
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", regex)

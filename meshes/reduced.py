@@ -1,0 +1,40 @@
+"""A case made small enough to run on a machine's CPU: its structure kept, its widths cut."""
+
+from dataclasses import replace
+
+from meshes.case import Case
+from meshes.models import model
+
+LEAST = model("tiny")
+"""Its widths are small enough; what is no wider stays as it is."""
+
+WIDTHS = ("embed", "ffn", "vocab", "head_dim")
+
+SEQ = 32
+"""Tokens that are enough: more of them only take time."""
+
+
+def reduced(case: Case) -> Case:
+    """The same step with fewer numbers in it.
+
+    Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention, dtype.  Cut, to
+    sizes that the mesh still divides: embed, ffn, vocab, head_dim and seq.  A case that is small already is returned.
+    """
+    wide, ways = case.model, {dim: case.mesh.axes[axis] if axis else 1 for dim, axis in case.plan.rules.items()}
+    cut = {dim: _cut(getattr(wide, dim), getattr(LEAST, dim), ways=ways[dim]) for dim in WIDTHS}
+    small = replace(wide, **cut)
+    if small != wide:
+        small = replace(small, name=f"{wide.name}-reduced")
+    return case.at(model=small, seq=min(case.seq, SEQ))
+
+
+def difference(case: Case, small: Case) -> str:
+    """What `reduced` changed, for labels: `embed 4096 → 128, ffn 14336 → 256, …`; empty when nothing."""
+    pairs = [(dim, getattr(case.model, dim), getattr(small.model, dim)) for dim in WIDTHS]
+    pairs += [("seq", case.seq, small.seq)]
+    return ", ".join(f"{name} {before} → {after}" for name, before, after in pairs if before != after)
+
+
+def _cut(size: int, enough: int, *, ways: int) -> int:
+    """The largest multiple of `ways` up to `enough`, but one at least; a size that is no larger stays."""
+    return size if size <= enough else min(max(enough // ways, 1) * ways, size)

@@ -1,0 +1,106 @@
+"""Run one phase and record it with `torch_xla`'s profiler: `python -m torchxla_impl.profile CASE.json OUTDIR cpu|tpu`.
+
+On virtual CPU devices, or on the TPUs of this machine, in order of their ids; all else is the same.  Weights and cache
+are random.  Writes OUTDIR/trace/plugins/profile/<phase>/torchxla.xplane.pb, which TensorBoard opens, and
+OUTDIR/about.json.  One JSON line on stdout as each stage begins.  Exit 0; 1: it failed; 2: the request can't be met,
+and the last line on stderr says why.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from meshes.case import Case
+from torchxla_impl.start import start
+from torchxla_impl.worker import Stages, serve, write_about
+
+WARMUP_STEPS = 2
+STEPS = 5
+
+
+def profile(case: Case, out: Path, platform: str) -> None:
+    """Write the profile of this case's only phase, and what is known about it."""
+    case, stages = case.at(phases=(case.phase,)), Stages()
+    stages.begin("import")
+    start(platform=platform, num_devices=case.mesh.num_devices)
+    import torch_xla
+
+    from meshes.numbers import drawn
+    from torchxla_impl import about, loading
+    from torchxla_impl.layout import Layout
+    from torchxla_impl.step import Step
+
+    stages.begin("load")
+    step, numbers = Step.of(Layout.on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
+    weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
+    inputs = loading.load_inputs(step, numbers)
+    stages.begin("compile")
+    ids, made = step.run(weights, cache, *inputs)
+    given = [*weights.values(), *cache, *inputs]
+    found = about.program(step, about.lowered([ids, *made]), given, outputs=[ids, *made])
+    del ids, made
+    advance(step, weights, cache, inputs)
+    stages.begin("warm up")
+    for _ in range(WARMUP_STEPS):
+        advance(step, weights, cache, inputs)
+    stages.begin("record")
+    with recorded(out, phase=case.phase):
+        for number in range(STEPS):
+            # `xp.StepTrace` would put its name before every scope.
+            with torch_xla._XLAC.profiler.TraceMe(case.phase, _r=1, step_num=number):
+                advance(step, weights, cache, inputs)
+        stages.begin("write")
+    executed = {
+        "platform": platform,
+        "device_kind": torch_xla.runtime.device_type(),
+        "num_devices": case.mesh.num_devices,
+        "warmup_steps": WARMUP_STEPS,
+        "steps": STEPS,
+        "runtime": "torch_xla",
+    }
+    write_about(out, found | {"executed": executed, "seconds": stages.seconds()})
+
+
+def advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
+    """One step, traced, found among the programs that are compiled, run and waited for; the cache is overwritten."""
+    import torch_xla.core.xla_model as xm
+
+    ids, made = step.run(weights, cache, *inputs)
+    for kept, new in zip(cache, made, strict=True):
+        kept.copy_(new)
+    # The results and no more: `sync` would also bring back whatever tensor is still alive.
+    xm.unlazy([ids, *cache])
+
+
+@contextmanager
+def recorded(out: Path, *, phase: str) -> Iterator[None]:
+    """Record what is done in here."""
+    import torch_xla.debug.profiler as xp
+
+    folder = out / "trace" / "plugins" / "profile" / phase
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=out) as temporary:
+        xp.start_trace(temporary)
+        try:
+            yield
+        finally:
+            xp.stop_trace()
+        # It is written beside a summary, both under the time and the machine's name.
+        (made,) = Path(temporary).rglob("*.xplane.pb")
+        made.replace(folder / "torchxla.xplane.pb")
+
+
+def main(argv: list[str]) -> int:
+    return serve(profile, argv, usage="python -m torchxla_impl.profile CASE.json OUTDIR cpu|tpu")
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    # All is written; taking torch_xla down again would cost more than a second.
+    os._exit(status)
