@@ -46,7 +46,7 @@ def read_groups(text: str) -> Groups:
 @lru_cache(maxsize=1024)
 def read_pairs(text: str) -> Groups:
     """Read a permute's `{{source,target},…}`."""
-    pairs = tuple((int(source), int(target)) for source, target in _PAIR.findall(text))
+    pairs = tuple(_ints(",".join(pair)) for pair in _PAIR.findall(text))
     if text.strip() != "{}" and not re.fullmatch(r"\{(?:\{\s*\d+\s*,\s*\d+\s*\}[\s,]*)+\}", text.strip()):
         raise HloError(f"unknown spelling of source-target pairs: {text!r}")
     return pairs
@@ -65,7 +65,10 @@ def _checked(rows: Groups, text: str) -> Groups:
 
 
 def _ints(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(",") if number.strip())
+    try:
+        return tuple(int(number) for number in text.split(",") if number.strip())
+    except ValueError:
+        raise HloError(f"cannot read {text[:80]!r} as numbers of devices") from None
 
 
 def _rows(array: NDArray[np.int64]) -> Groups:

@@ -34,7 +34,7 @@ class Line:
     name: str
     opcode: str
     kind: str
-    """Empty where it is no collective; `?` where it is one, and the line does not say of which kind."""
+    """Empty where nothing in it says that it is a collective; `?` where it is one, and of what kind it does not say."""
     part: str
     """`whole`, `start`, `between` or `done`, as a carrier's."""
     payload_bytes: int | None

@@ -39,6 +39,7 @@ def test_every_spelling_becomes_explicit_groups(text, groups):
     "text",
     [
         "{{0,1},{1,2}}",
+        "{{0,1 2,3}}",
         "[2,4]<=[9]",
         "[2,4]<=[2,4]T(0,0)",
         "mesh['a'=2] {'b'}",
