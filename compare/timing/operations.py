@@ -11,21 +11,19 @@ from dataclasses import dataclass, replace
 from compare.program.axes import Mesh
 from compare.program.carriers import clone_of
 from compare.program.errors import HloError
-from compare.program.lines import read_line
 from compare.program.groups import Groups
+from compare.program.instruction import OP_NAME
+from compare.program.lines import read_line
 from compare.program.metadata import scope_in
+from compare.program.walk import KINDS
 from compare.timing.halves import BETWEEN, DONE, INSIDE, START, WHOLE
 from compare.timing.programs import WRAPPERS, Program
 
-KINDS = (
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
-    "collective-broadcast",
-)  # fmt: skip
 _NAMED = re.compile(rf"({'|'.join(KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
 _CATEGORY = re.compile(rf"({'|'.join(KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
 CONTAINERS = ("while", "conditional", "call")
 _ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
-HALVES = {"whole": WHOLE, "sync": WHOLE, "start": START, "done": DONE, "inside": INSIDE, "between": BETWEEN}
+HALVES = {"whole": WHOLE, "start": START, "done": DONE, "inside": INSIDE, "between": BETWEEN}
 _SUFFIX = {None: WHOLE, "-start": START, "-done": DONE}
 
 UNKNOWN = "?"
@@ -103,18 +101,19 @@ def _by_line(signs: Signs, mesh: Mesh) -> Operation:
         line = read_line(signs.text)
     except HloError:
         return _by_name(signs)
+    wraps = bool(WRAPPERS.fullmatch(line.opcode))
+    told = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
     if not line.kind:
-        if not WRAPPERS.fullmatch(line.opcode) and line.opcode != "fusion":
-            return Operation(encloses=line.opcode in CONTAINERS)
-        told = _by_category(signs)
-        return replace(told, waits=not told.kind and line.opcode != "fusion")
+        return told if told.kind else Operation(encloses=line.opcode in CONTAINERS, waits=wraps)
     half = HALVES[line.part]
+    begun = [name for name in line.operands if "start" in name] or line.operands
+    op_name = OP_NAME.search(signs.text)
     return Operation(
-        kind=line.kind,
+        kind=told.kind or line.kind,
         half=half,
-        collective=line.operands[0] if half == DONE and line.operands else line.name,
-        scope=scope_in(signs.tf_op) or scope_in(line.op_name) or UNKNOWN,
-        axes=UNKNOWN if half == DONE else _axes(line.kind, line.groups, mesh),
+        collective=begun[0] if half in (DONE, BETWEEN) and begun else line.name,
+        scope=scope_in(signs.tf_op) or scope_in(op_name[1] if op_name else "") or UNKNOWN,
+        axes=UNKNOWN if line.groups is None else _axes(line.kind, line.groups, mesh),
         payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
     )
 

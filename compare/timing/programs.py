@@ -68,6 +68,14 @@ class Programs:
             self._read[module] = found
         return self._read[module]
 
+    def placement(self, module: str) -> tuple[int, ...]:
+        """The runtime's number of the device at each place of the program; empty where it is not known."""
+        name = self._known(module)
+        try:
+            return proto.placement(self._protos[name]) if name is not None else ()
+        except HloError:
+            return ()
+
     def check(self) -> None:
         """`TimingError` where the axes fit no program that communicates."""
         if self._unfit and not self._fit:

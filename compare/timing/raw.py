@@ -86,12 +86,15 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def mapped(words: pd.Categorical, meaning: Callable[[str], str]) -> pd.Categorical:
     """Each word by another, looked up once for each that is different."""
-    return recoded(np.asarray(words.codes), [meaning(word) for word in words.categories])
+    return recoded(words.codes, [meaning(word) for word in words.categories])
 
 
 def recoded(codes: np.ndarray, words: Sequence[str]) -> pd.Categorical:
-    """Words by number, of which some may be the same."""
-    each, unique = pd.factorize(np.array(words, dtype=object))
+    """Words by number, of which some may be the same; -1 is the last."""
+    codes = np.asarray(codes) % max(len(words), 1)
+    used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
+    each = np.zeros(max(len(words), 1), np.int64)
+    each[used], unique = pd.factorize(np.array([words[place] for place in used.tolist()], dtype=object))
     return pd.Categorical.from_codes(each[codes], categories=pd.Index(unique, dtype=object))
 
 
@@ -101,7 +104,9 @@ def filled(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:
         return words
     both = united([words, others])
     first, second = np.split(np.asarray(both.codes), 2)
-    return recoded(np.where(first == both.categories.get_loc(""), second, first), list(both.categories))
+    known = list(both.categories)
+    empty = known.index("") if "" in known else -1
+    return recoded(np.where(first == empty, second, first), known)
 
 
 def united(parts: Sequence[pd.Categorical]) -> pd.Categorical:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compare.timing.raw import EXECUTIONS, Raw, filled, frame, mapped, no_events, stacked
+from compare.timing.raw import EXECUTIONS, Raw, filled, frame, mapped, no_events, recoded, stacked
 from compare.timing.space import Line, Plane, Space
 from compare.timing.timeline import STEPS
 
@@ -154,7 +154,7 @@ def _program_at(starts: np.ndarray, executions: pd.DataFrame, line: Line) -> tup
     modules = executions["module"].array
     words = [*modules.categories, ""]
     codes = np.where(inside, np.append(np.asarray(modules.codes, np.int64), -1)[at], len(words) - 1)
-    program = pd.Categorical.from_codes(codes, categories=pd.Index(dict.fromkeys(words), dtype=object))
+    program = recoded(codes, words)
     run = np.where(inside, np.append(executions["run"].to_numpy(np.int64), -1)[at], -1)
     return (program if inside.all() else filled(program, _numbered(line.numbers("program_id", missing=-1)))), run
 
