@@ -113,4 +113,4 @@ def _cost(few: _Ends, row: int, many: _Ends, columns: Whole) -> Times:
     same = (payloads[0] == payloads[1]) | (np.isnan(payloads[0]) & np.isnan(payloads[1]))
     context = np.minimum(np.abs(few.before[one] - many.before[others]), FAR)
     cost: Times = PAYLOAD * ~same + CONTEXT * context + DURATION * relative + OFFSET * drift / span
-    return cost + NAME * (runs.name[one] != more.name[others])
+    return np.asarray(cost + NAME * (runs.name[one] != more.name[others]))

@@ -32,10 +32,10 @@ def intervals(lanes: Lanes) -> pd.DataFrame:
     own = rows.groupby([*step, "axes"], observed=True, sort=False)
     rows["reached_ns"] = own["stop_ns"].cummax()
     before = own["reached_ns"].shift(1)
-    same = rows[before.notna()].assign(interval_ns=rows["start_ns"] - before, from_axes=rows["axes"])
+    same = rows.assign(from_axes=rows["axes"], interval_ns=rows["start_ns"] - before)[before.notna()]
     previous = rows.groupby(step, sort=False)[["axes", "reached_ns"]].shift(1)
     turned = previous["reached_ns"].notna() & (previous["axes"].astype(str) != rows["axes"].astype(str))
-    across = rows[turned].assign(interval_ns=rows["start_ns"] - previous["reached_ns"], from_axes=previous["axes"])
+    across = rows.assign(from_axes=previous["axes"], interval_ns=rows["start_ns"] - previous["reached_ns"])[turned]
     found = pd.concat([same, across]).rename(columns={"axes": "to_axes"}).sort_index(kind="stable")
     return found[[*_KEYS, "from_axes", "to_axes", "interval_ns"]].reset_index(drop=True)
 

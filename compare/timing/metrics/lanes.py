@@ -73,9 +73,14 @@ class Lanes:
         """The distinct values of some columns, sorted, and each communication's place among them."""
         if not by:
             return [()], np.zeros(len(self.talks), dtype=np.int64)
-        groups = self.talks.groupby(list(by), observed=True, sort=True, dropna=False)
-        names = [name if isinstance(name, tuple) else (name,) for name in groups.groups]
-        return [tuple(map(str, name)) for name in names], groups.ngroup().to_numpy().astype(np.int64)
+        columns = [pd.Categorical(self.talks[column]) for column in by]
+        joined = np.zeros(len(self.talks), dtype=np.int64)
+        for column in columns:
+            joined = joined * len(column.categories) + column.codes
+        _, first, codes = np.unique(joined, return_index=True, return_inverse=True)
+        names = [tuple(str(column[place]) for column in columns) for place in first]
+        order = sorted(range(len(names)), key=names.__getitem__)
+        return [names[place] for place in order], np.argsort(order)[codes]
 
     @property
     def ways(self) -> int:

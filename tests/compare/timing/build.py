@@ -54,3 +54,13 @@ def timeline(events, marks, *, source="measured", stands_for=None, notes=(), unj
 def each(make, devices, *args, **kwargs):
     """The same event on several devices."""
     return [make(*args, device=device, **kwargs) for device in devices]
+
+
+def row(name, kind, axes, payload, groups, *, executions=1, inherent=0, inflated=0, induced=0, causes=(), **more):
+    """A row of a report's collectives, of which all that is sent was the verdict's."""
+    return {
+        "name": name, "kind": kind, "axes": axes, "scope": "layer.mlp.down", "dtype": "bf16",
+        "payload_bytes": payload, "groups": [list(group) for group in groups], "executions": executions,
+        "step_wire_bytes": inherent + inflated + induced, "inherent_bytes": inherent, "inflated_bytes": inflated,
+        "induced_bytes": induced, "causes": dict(causes),
+    } | more  # fmt: skip

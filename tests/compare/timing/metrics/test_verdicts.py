@@ -1,0 +1,95 @@
+"""Time by verdict adds up to the step's, whatever runs at once."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.pieces import pieces
+from compare.timing.metrics.summary import trace_summary
+from compare.timing.metrics.verdicts import VERDICTS, by_verdict, shares, verdict_times
+from tests.compare.timing.build import compute, row, steps, talk, timeline
+
+TP = [range(4)]
+ROWS = [
+    row("needed", "all-reduce", "tp", 1000, TP, inherent=1500),
+    row("bubbly", "all-reduce", "tp", 1000, TP, inherent=900, inflated=600, causes={"bubble": 600}),
+    row("useless", "all-gather", "tp", 1000, TP, induced=750, causes={"activation-gather": 750}),
+    row("odd", "all-gather", "tp", 1000, TP, inflated=250, induced=500, causes={"padding": 250, "other": 500}),
+    row("uncounted", "all-reduce", "tp", 1000, TP, executions=None)
+    | {"step_wire_bytes": None, "inherent_bytes": None, "inflated_bytes": None, "induced_bytes": None},
+]
+
+
+def split(events, marks):
+    lanes = Lanes.of(timeline(events, marks))
+    return by_verdict(lanes, pieces(lanes), shares(ROWS))
+
+
+def test_a_collective_is_divided_as_its_bytes_are():
+    found = shares(ROWS).set_index("collective")
+    assert found.loc["bubbly", list(VERDICTS)].tolist() == [0.6, 0.4, 0]
+    assert found["verdict"].tolist() == ["inherent", "inherent", "induced", "induced", "unknown"]
+    assert found["cause"].tolist() == ["", "bubble", "activation-gather", "other", ""]
+    assert found.loc["useless", "reason"].startswith("a split activation is made whole")
+    assert found.loc["odd", "reason"] == "it serves nothing in the plan, for no reason that is known here"
+
+
+def test_each_verdict_has_its_part_of_the_time():
+    events = [talk(0, 10, name="needed"), talk(20, 40, name="bubbly", wait=5), talk(50, 60, name="useless")]
+    assert split([*events, compute(55, 60)], steps(0, 100)) == {
+        "inherent": {"communication_ns": 22, "exposed_ns": 22, "wait_ns": 3},
+        "inflated": {"communication_ns": 8, "exposed_ns": 8, "wait_ns": 2},
+        "induced": {"communication_ns": 10, "exposed_ns": 5, "wait_ns": 0},
+        "unknown": {"communication_ns": 0, "exposed_ns": 0, "wait_ns": 0},
+    }
+
+
+@pytest.mark.parametrize("name", ["uncounted", "never heard of", ""])
+def test_what_has_no_verdict_is_unknown_and_shown(name):
+    assert split([talk(0, 10, name=name)], steps(0, 100))["unknown"]["exposed_ns"] == 10
+
+
+def test_two_that_are_exposed_at_once_share_the_time():
+    found = split([talk(0, 10, name="needed"), talk(0, 10, name="useless")], steps(0, 100))
+    assert found["inherent"]["exposed_ns"] == found["induced"]["exposed_ns"] == 5
+
+
+def test_only_what_lies_inside_a_step_counts():
+    found = split([talk(90, 120, name="needed"), talk(190, 230, name="useless")], steps(0, 100, 200))
+    assert found["inherent"]["exposed_ns"] == (10 + 20) / 2
+    assert found["induced"]["exposed_ns"] == 10 / 2
+
+
+def test_the_table_tells_device_step_axes_and_scope():
+    events = [talk(0, 10, name="needed"), talk(0, 30, device=1, name="useless", axes="pp", scope="?")]
+    lanes = Lanes.of(timeline(events, steps(0, 100, devices=(0, 1))))
+    table = verdict_times(pieces(lanes), shares(ROWS))
+    some = table[table["exposed_ns"] > 0]
+    columns = ["device", "step", "axes", "scope", "verdict", "exposed_ns"]
+    assert some[columns].to_numpy().tolist() == [
+        [0, 0, "tp", "layer.mlp.down", "inherent", 10], [1, 0, "pp", "?", "induced", 30],
+    ]  # fmt: skip
+
+
+def test_without_devices_nothing_is_told():
+    found = split([talk(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
+    assert found["unknown"] == {"communication_ns": None, "exposed_ns": None, "wait_ns": None}
+
+
+SPAN = st.tuples(st.integers(-5, 45), st.integers(0, 12)).map(lambda pair: (pair[0], sum(pair)))
+NAMES = ["needed", "bubbly", "useless", "odd", "uncounted", ""]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(NAMES)), max_size=8), st.lists(SPAN, max_size=4))
+def test_the_verdicts_add_up_to_the_step(talks, computes):
+    events = [talk(*span, device=device, name=name, wait=span[1] - span[0] - 1) for span, device, name in talks
+              if span[1] > span[0]]  # fmt: skip
+    events += [compute(*span, device=1) for span in computes]
+    marks = steps(0, 20, 40, devices=(0, 1))
+    whole = trace_summary(timeline(events, marks))["per_step"]
+    found = split(events, marks)
+    for name in ("communication_ns", "exposed_ns", "wait_ns"):
+        if whole[name] is not None:
+            assert sum(row[name] for row in found.values()) == pytest.approx(whole[name], abs=1e-9)
