@@ -1,0 +1,98 @@
+"""What the chips' data sheets do not say, each number with where it is from; the sheets are `meshes.generations`.
+
+fit: fitted to published measurements, named by their ids in `benchmarks/published.toml`; a test fits them again.
+[cloud] Google Cloud's TPU documentation; [book] "How to Scale Your Model"; [jax] the compiler's own figures.
+assumed: no source; what it is guessed from stands behind.
+"""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from compare.timing.errors import TimingError
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number and its source."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """Of one generation; of a chip, unless the name says otherwise."""
+
+    name: str
+    clock_hz: Figure | None = None
+    """Only where `meshes.generations` has none."""
+    cycle_factor: Figure
+    """Measured time ÷ (the compiler's estimated cycles ÷ clock)."""
+    link_bytes_per_s: Figure
+    """Of one link, one way, as a collective reaches it."""
+    launch_s: Figure
+    """What a collective takes before its first step."""
+    hop_s: Figure
+    """What a step to a neighbouring chip takes before its bytes."""
+    chip_bytes_per_s: Figure
+    """Between the devices of one chip, one way."""
+    dcn_bytes_per_s: Figure
+    """A chip's share of its host's network cards, one way."""
+    dcn_launch_s: Figure
+
+
+def _fit(value: float, *ids: str) -> Figure:
+    return Figure(value, f"fit: {', '.join(ids)}")
+
+
+_HOP = Figure(4.6567e-7, "assumed: as v6e")
+_ESTIMATE = Figure(1.0, "assumed: the estimate as it is")
+_ONE_DEVICE = Figure(600e9, "not used: one device a chip")
+_DCN_LAUNCH = Figure(50e-6, "assumed: two copies between host and device, and the network's round trip")
+_V5E_LINKS = ("v5e-ag-8x4-131kB", "v5e-ag-8x4-34MB")
+_V5P_LINKS = ("v5p-ppermute-16KiB", "v5p-ppermute-64MiB")
+_V6E_LINKS = ("v6e-ppermute-16KiB", "v6e-ppermute-64MiB", "v6e-ar-4x2-0.25MiB")
+_TPU7X_LINKS = ("tpu7x-ag-2x2x1-1MiB", "tpu7x-ag-2x2x1-256MiB")
+
+_TABLE = (
+    Constants(
+        name="v4", cycle_factor=_ESTIMATE,
+        link_bytes_per_s=Figure(43.2e9, "assumed: as much of the sheet's rate as v5p, 96 %"),
+        launch_s=Figure(4.3446e-6, "assumed: as v5p"), hop_s=_HOP,
+        chip_bytes_per_s=Figure(600e9, "assumed: half the memory's rate, which both devices share"),
+        dcn_bytes_per_s=Figure(6.25e9, "[book] part 2"), dcn_launch_s=_DCN_LAUNCH,
+    ),
+    Constants(
+        name="v5e", cycle_factor=_fit(0.94909, "v5e-matmul-8192"),
+        link_bytes_per_s=_fit(37.303e9, *_V5E_LINKS), launch_s=_fit(3.9677e-6, *_V5E_LINKS), hop_s=_HOP,
+        chip_bytes_per_s=_ONE_DEVICE,
+        dcn_bytes_per_s=Figure(3.125e9, "[cloud] v5e: 2 cards of 100 Gbit/s for 8 chips"), dcn_launch_s=_DCN_LAUNCH,
+    ),
+    Constants(
+        name="v5p", cycle_factor=_ESTIMATE,
+        link_bytes_per_s=_fit(86.350e9, *_V5P_LINKS), launch_s=_fit(4.3446e-6, *_V5P_LINKS), hop_s=_HOP,
+        chip_bytes_per_s=_ONE_DEVICE,
+        dcn_bytes_per_s=Figure(6.25e9, "[cloud] tpu7x: v5p has 50 Gbit/s a chip"), dcn_launch_s=_DCN_LAUNCH,
+    ),
+    Constants(
+        name="v6e", cycle_factor=_fit(0.78088, "v6e-matmul-8192"),
+        link_bytes_per_s=_fit(87.066e9, *_V6E_LINKS), launch_s=_fit(5.0962e-6, *_V6E_LINKS),
+        hop_s=_fit(4.6567e-7, *_V6E_LINKS), chip_bytes_per_s=_ONE_DEVICE,
+        dcn_bytes_per_s=Figure(12.5e9, "[cloud] tpu7x: v6e has 100 Gbit/s a chip"), dcn_launch_s=_DCN_LAUNCH,
+    ),
+    Constants(
+        name="tpu7x", clock_hz=Figure(1.9e9, "[jax] the clock at which `optimal_seconds` of a product come out"),
+        cycle_factor=_fit(0.74177, "tpu7x-matmul-8192"),
+        link_bytes_per_s=_fit(89.911e9, *_TPU7X_LINKS), launch_s=_fit(1.2237e-5, *_TPU7X_LINKS), hop_s=_HOP,
+        chip_bytes_per_s=Figure(540e9, "[cloud] tpu7x: die to die, six times a link; of 90 GB/s"),
+        dcn_bytes_per_s=Figure(12.5e9, "[cloud] tpu7x: 100 Gbit/s a chip"), dcn_launch_s=_DCN_LAUNCH,
+    ),
+)  # fmt: skip
+CONSTANTS = MappingProxyType({row.name: row for row in _TABLE})
+
+
+def constants(generation: str) -> Constants:
+    """The row of a generation."""
+    if generation not in CONSTANTS:
+        raise TimingError(f"no timing constants for {generation!r}; known are {', '.join(CONSTANTS)}")
+    return CONSTANTS[generation]

@@ -1,0 +1,172 @@
+"""What one instruction costs a device: cycles that the compiler estimates, or bytes through its memory.
+
+The larger of the two holds: the estimate of a fusion leaves out what it takes to fetch a large operand.
+"""
+
+import re
+from collections.abc import Iterator
+
+from compare.program.instruction import Computation, Instruction
+from compare.program.shapes import Array, Shape, arrays
+from compare.timing.model.hardware import Hardware
+
+FREE = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
+    "opt-barrier", "optimization-barrier", "add-dependency", "domain",
+})  # fmt: skip
+"""Names for what is there already: nothing runs."""
+FREE_CALLS = frozenset({
+    "AllocateBuffer", "ConcatBitcast", "Sharding", "PrepareAsyncCallStart", "PrepareAsyncCallDone", "SliceId",
+    "AssumeGatherIndicesInBound",
+})  # fmt: skip
+
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_SPACE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*?(?:S\((\d+)\))?\})?")
+_COMMENT = re.compile(r"/\*.*?\*/")
+_THROUGH = {"bitcast", "convert", "reshape", "copy", "transpose"}
+"""Inside a fusion these hand an operand on; who reads it is behind them."""
+
+
+class Costs:
+    """Durations in ns.  Remembers what each fused computation reads of its parameters."""
+
+    def __init__(self, hardware: Hardware):
+        self._hardware = hardware
+        self._read: dict[Instruction, int | None] = {}
+
+    def compute_ns(self, item: Instruction) -> float:
+        """How long the TensorCore is at it."""
+        if is_free(item):
+            return 0.0
+        cycles = estimated_cycles(item)
+        estimate = 0.0 if cycles is None else cycles * self._hardware.cycle_ns
+        return max(estimate, self.memory_ns(item))
+
+    def memory_ns(self, item: Instruction) -> float:
+        """How long the device's memory is at it."""
+        return 0.0 if is_free(item) else self.memory_bytes(item) / self._hardware.hbm_bytes_per_ns
+
+    def copy_ns(self, start: Instruction) -> float:
+        """How long a local copy that runs beside the TensorCore takes, the memory being free."""
+        return copied_bytes(start) / self._hardware.hbm_bytes_per_ns
+
+    def memory_bytes(self, item: Instruction) -> int:
+        """Bytes that it reads from and writes to the device's memory; what lies in on-chip memory moves none."""
+        if item.opcode == "fusion" and item.called:
+            return self._fusion_bytes(item, item.called[0])
+        if item.opcode in ("dynamic-slice", "slice", "gather"):
+            return _bytes(item) + min(_bytes(item.operand(0)), logical_bytes(item.shape))
+        if item.opcode == "dynamic-update-slice":
+            update = item.operand(1)
+            return _bytes(update) + min(_bytes(item), logical_bytes(update.shape))
+        return _bytes(item) + sum(map(_bytes, dict.fromkeys(item.operands)))
+
+    def _fusion_bytes(self, item: Instruction, inside: Computation) -> int:
+        total = 0
+        for number, operand in enumerate(item.operands):
+            there = _bytes(operand)
+            if there and number in inside.parameters:
+                read = self._read_of(inside.parameters[number])
+                there = there if read is None else min(there, read)
+            total += there
+        return total + _written(item, inside.root)
+
+    def _read_of(self, item: Instruction) -> int | None:
+        """How much of a value of a fused computation is read; None for all of it."""
+        if item not in self._read:
+            self._read[item] = None
+            self._read[item] = self._find_read(item)
+        return self._read[item]
+
+    def _find_read(self, item: Instruction) -> int | None:
+        total = 0
+        for user in item.computation.users[item]:
+            if user.opcode in ("dynamic-slice", "slice", "gather") and user.operand(0) is item:
+                part: int | None = logical_bytes(user.shape)
+            elif user.opcode in ("dynamic-update-slice", "scatter") and user.operand(0) is item:
+                part = 0  # It is changed in place.
+            elif user.opcode == "fusion" and user.called:
+                part = self._read_in_call(item, user)
+            elif user.opcode in _THROUGH and user is not user.computation.root:
+                part = self._read_of(user)
+            else:
+                part = None
+            if part is None:
+                return None
+            total += part
+        return total
+
+    def _read_in_call(self, item: Instruction, call: Instruction) -> int | None:
+        inside = call.called[0]
+        parts = [
+            self._read_of(inside.parameters[number])
+            for number, operand in enumerate(call.operands)
+            if operand is item and number in inside.parameters
+        ]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+
+def is_free(item: Instruction) -> bool:
+    """Whether nothing runs for it."""
+    if item.opcode != "custom-call":
+        return item.opcode in FREE
+    found = _TARGET.search(item.text)
+    return bool(found and found[1] in FREE_CALLS)
+
+
+def estimated_cycles(item: Instruction) -> int | None:
+    """What the compiler says that it takes, if it says anything."""
+    found = _CYCLES.search(item.text)
+    return int(found[1]) if found else None
+
+
+def copied_bytes(start: Instruction) -> int:
+    """Bytes through the device's memory of a copy or slice that was started: read, written, or both."""
+    shape = start.shape
+    if isinstance(shape, Array) or len(shape) < 2:
+        raise start.error(f"a {start.opcode} without the tuple of its buffers")
+    spaces = _spaces(start.shape_text)
+    # Of a copy: result, source, context; of any other: the operands, result, context.
+    moved = logical_bytes(shape[0] if start.opcode == "copy-start" else shape[1])
+    first = len(arrays(shape[0]))
+    ends = (spaces[0], spaces[first]) if first < len(spaces) else (spaces[0],)
+    return moved * max(1, sum(space == 0 for space in ends))
+
+
+def logical_bytes(shape: Shape) -> int:
+    return sum(array.num_bytes for array in arrays(shape))
+
+
+def _spaces(text: str) -> list[int]:
+    """The memory space of each array of a shape; 0 is the device's own."""
+    return [int(found[1] or 0) for found in _SPACE.finditer(_COMMENT.sub("", text))]
+
+
+def _in_memory(item: Instruction) -> Iterator[tuple[Array, bool]]:
+    yield from ((array, space == 0) for array, space in zip(arrays(item.shape), _spaces(item.shape_text), strict=True))
+
+
+def _bytes(item: Instruction) -> int:
+    """Of the arrays that it makes, those in the device's memory."""
+    return sum(array.num_bytes for array, there in _in_memory(item) if there)
+
+
+def _written(item: Instruction, root: Instruction) -> int:
+    """What a fusion writes: of what it changes in place only the change."""
+    parts = list(root.operands) if root.opcode == "tuple" else [root]
+    results = list(_in_memory(item))
+    if len(parts) != len(results):
+        return sum(array.num_bytes for array, there in results if there)
+    return sum(_change(part, array.num_bytes) for part, (array, there) in zip(parts, results, strict=True) if there)
+
+
+def _change(root: Instruction, whole: int) -> int:
+    while root.opcode == "bitcast":
+        root = root.operand(0)
+    if root.opcode == "dynamic-update-slice":
+        return min(whole, logical_bytes(root.operand(1).shape))
+    if root.opcode == "fusion" and root.called:
+        return _change(root.called[0].root, whole)
+    return whole

@@ -1,0 +1,200 @@
+"""What a collective asks of the links: steps from chip to chip, and bytes on the busiest link of each group.
+
+All groups of a collective run at once, and their messages meet on the links; a group that lies on every second chip of
+a line shares its links with the one between.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from compare.program.groups import Groups
+from compare.timing.model.algorithms import BLOCK, DIRECT, Algorithm
+from compare.timing.model.hardware import Hardware
+from compare.timing.model.links import SLOTS, Real, Torus, Whole
+from compare.timing.model.rings import Block, Order, ring
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Of each group, in the order given: its steps and its load."""
+
+    hops: Real
+    """Steps from a chip to a neighbour that follow each other."""
+    load: Real
+    """Bytes on its busiest link for one byte of payload, summed over the phases."""
+    uses: tuple[frozenset[int], ...]
+    """The ways out of its own chips that it uses: chip times `SLOTS` plus the way."""
+
+    def parts(self, payload_bytes: float, hardware: Hardware) -> "Parts":
+        """Of each group: what passes before the first byte, and the bytes.  A group that moves nothing takes none."""
+        moving = self.load > 0
+        before = np.where(moving, hardware.launch_ns + self.hops * hardware.hop_ns, 0.0)
+        return Parts(before, self.load * payload_bytes / hardware.link_bytes_per_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """ns of each group: before its links are needed, and on them."""
+
+    before: Real
+    moving: Real
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What goes round a ring, as a share of the payload, and in how many steps."""
+
+    part: float
+    """Of the payload, that is scattered, gathered or summed on this ring."""
+    rounds: int
+    """An all-reduce scatters the sums, and then gathers them."""
+    at_once: bool
+
+    @classmethod
+    def of(cls, kind: str, *, at_once: bool, part: float = 1.0) -> "_Share":
+        return cls(part, 2 if kind == "all-reduce" and not at_once else 1, at_once)
+
+    def over(self, size: int) -> float:
+        """What passes between two neighbours, both directions together."""
+        return self.part * ((size - 1) if self.at_once else self.rounds * (size - 1) / size)
+
+    def steps(self, size: int) -> int:
+        return size // 2 if self.at_once else self.rounds * (size - 1)
+
+
+@dataclass
+class _Phase:
+    """Messages that are under way together: (source, target, share of the payload, group)."""
+
+    messages: list[tuple[int, int, float, int]] = field(default_factory=list)
+    steps: dict[int, int] = field(default_factory=dict)
+    is_direct: bool = False
+
+    def turn(self, order: Sequence[int], share: _Share, *, group: int) -> None:
+        """Around a ring, half in either direction; two devices have one neighbour, and send it all."""
+        size = len(order)
+        if size < 2:
+            return
+        for one, other in pairwise((*order, order[0])):
+            self.messages.append((one, other, share.over(size) / 2, group))
+            self.messages.append((other, one, share.over(size) / 2, group))
+        self.steps[group] = max(share.steps(size), self.steps.get(group, 0))
+
+
+def exchange(kind: str, groups: Groups, torus: Torus, how: Algorithm) -> Exchange:
+    """The links and steps of one execution; of a permute each pair is a group."""
+    if kind == "collective-permute":
+        phases = [_straight(((a, b), 1.0, at) for at, (a, b) in enumerate(groups))]
+    elif how.shape == DIRECT:
+        phases = [_straight(((a, b), 1 / len(g), at) for at, g in enumerate(groups) for a in g for b in g)]
+    else:
+        at_once = kind == "all-reduce" and any(how.at_once)
+        phases = _by_sides(groups, torus, how, kind=kind) or [_around(groups, torus, kind=kind, at_once=at_once)]
+    return _summed(phases, torus, num_groups=len(groups))
+
+
+def _straight(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase:
+    phase = _Phase(is_direct=True)
+    for (source, target), share, group in pairs:
+        if source != target:
+            phase.messages.append((source, target, share, group))
+            phase.steps[group] = 1
+    return phase
+
+
+def _around(groups: Groups, torus: Torus, *, kind: str, at_once: bool) -> _Phase:
+    """One ring for each group."""
+    phase = _Phase()
+    for number, group in enumerate(groups):
+        phase.turn(ring(group, torus), _Share.of(kind, at_once=at_once), group=number)
+    return phase
+
+
+def _by_sides(groups: Groups, torus: Torus, how: Algorithm, *, kind: str) -> list[_Phase]:
+    """A phase for each side of the blocks, parts of the data in several orders; none where they are no such blocks."""
+    blocks = [Block.of(group, torus) for group in groups] if how.shape == BLOCK else []
+    sides = {block.sides if block else () for block in blocks}
+    if len(sides) != 1 or len(next(iter(sides))) < 2:
+        return []
+    phases = [_Phase() for _ in next(iter(sides))]
+    for number, block in enumerate(blocks):
+        assert block is not None
+        orders = _orders(how, block)
+        for order in orders:
+            _along(phases, order, block, how, kind=kind, group=number, part=1 / len(orders))
+    return phases
+
+
+def _orders(how: Algorithm, block: Block) -> list[Order]:
+    """The orders in which parts of the data take the block's sides: as the compiler says, or every turn of them."""
+    sides = block.sides
+    named: dict[int, int] = {}
+    sizes = dict(how.sizes)
+    for number in sorted({side for order in how.orders for side in order}):
+        left = [side for side in sides if side not in named.values()]
+        fits = [side for side in left if block.size(side) == sizes.get(number, block.size(side))]
+        same = [side for side in fits if side == number]
+        if left:
+            named[number] = (same or fits or left)[0]
+    orders = [tuple(named[side] for side in order if side in named) for order in how.orders]
+    if not orders or any(sorted(order) != list(sides) for order in orders):
+        orders = [sides[turn:] + sides[:turn] for turn in range(len(sides))]
+    return list(dict.fromkeys(orders))
+
+
+def _along(
+    phases: list[_Phase], order: Order, block: Block, how: Algorithm, *, kind: str, group: int, part: float
+) -> None:
+    """One part of the data, side after side: sums are scattered first along the first side; a gather goes the same way
+    back, so that what it ends with is the most."""
+    steps = (*how.at_once, *[how.at_once[-1] if how.at_once else False] * len(phases))
+    gathers = kind in ("all-gather", "collective-broadcast")
+    # The devices of a chip belong to the phase that is scattered first or, of a gather, gathered first.
+    for at, side in enumerate(order[::-1] if gathers else order):
+        with_cores = at == (len(order) - 1 if gathers else 0)
+        at_once = kind == "all-reduce" and steps[at]
+        lines = block.lines(side, with_cores=with_cores)
+        for line in lines:
+            phases[at].turn(line, _Share.of(kind, at_once=at_once, part=part), group=group)
+        part = part if at_once else part / len(lines[0])
+
+
+def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
+    hops, load = np.zeros(num_groups), np.zeros(num_groups)
+    uses: list[set[int]] = [set() for _ in range(num_groups)]
+    for phase in phases:
+        if not phase.messages:
+            continue
+        columns = list(zip(*phase.messages, strict=True))
+        source, target, group = (np.array(columns[at], np.int64) for at in (0, 1, 3))
+        routes = torus.routes(source, target)
+        busiest = np.zeros(num_groups)
+        np.maximum.at(busiest, group, routes.load(np.array(columns[2], np.float64)))
+        load += busiest
+        hops += _steps(phase, routes.hops, group, num_groups)
+        for link, number in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
+            uses[number].add(link)
+    chips = _own_chips(phases, torus, num_groups)
+    own = (frozenset(link for link in use if link // SLOTS in chips[at]) for at, use in enumerate(uses))
+    return Exchange(hops, load, tuple(own))
+
+
+def _steps(phase: _Phase, hops: Whole, group: Whole, num_groups: int) -> Real:
+    """Steps times the links of one: the longest way of direct messages, of a ring that to a usual neighbour (the way
+    back along a line is long, and most of it is no step of its own)."""
+    usual = np.zeros(num_groups)
+    for number, steps in phase.steps.items():
+        own = hops[group == number]
+        usual[number] = own.max() if phase.is_direct else steps * float(np.median(own))
+    return usual
+
+
+def _own_chips(phases: list[_Phase], torus: Torus, num_groups: int) -> list[set[int]]:
+    chips: list[set[int]] = [set() for _ in range(num_groups)]
+    for phase in phases:
+        for source, *_, group in phase.messages:
+            chips[group].add(int(torus.chip[source]))
+    return chips

@@ -1,0 +1,115 @@
+"""The links of the torus: which of them a set of transfers uses, and how much each of them carries.
+
+A message goes along x, then y, then z, the shorter way round a ring; half way round, from an even place upwards and
+from an odd one downwards.  A link is one way: a pair of neighbours has two.  Devices of one chip talk over a link of
+their own.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshes.assignment import chips
+from meshes.files import Plan
+from meshes.topology import Place
+
+Whole = NDArray[np.int64]
+Real = NDArray[np.float64]
+
+SLOTS = 8
+"""Ways out of a chip: +x -x +y -y +z -z, to the other device of the chip, and to the data centre's network."""
+ON_CHIP, TO_NETWORK = 6, 7
+
+
+@dataclass(frozen=True)
+class Torus:
+    """Where each logical device sits, and which sides close into rings."""
+
+    places: tuple[Place, ...]
+    sides: tuple[int, int, int]
+    wraps: tuple[bool, bool, bool]
+    on_chip_weight: float = 1.0
+    """What a byte between two devices of a chip takes, as a share of what it takes on a link of the torus."""
+
+    @classmethod
+    def of(cls, plan: Plan, *, on_chip_weight: float) -> Self:
+        x, y, z = (*plan.topology.wraps, False)[:3]
+        return cls(chips(plan), plan.topology.sides, (x, y, z), on_chip_weight)
+
+    @cached_property
+    def at(self) -> Whole:
+        """(devices, 3): coordinates."""
+        return np.array([[place.x, place.y, place.z] for place in self.places], np.int64).reshape(-1, 3)
+
+    @cached_property
+    def chip(self) -> Whole:
+        """Of each device the number of its chip."""
+        slices = np.array([place.slice_index for place in self.places], np.int64)
+        return self._number(slices, self.at)
+
+    @cached_property
+    def core(self) -> Whole:
+        return np.array([place.core for place in self.places], np.int64)
+
+    def _number(self, slices: Whole, at: Whole) -> Whole:
+        _, y, z = self.sides
+        return ((slices * self.sides[0] + at[:, 0]) * y + at[:, 1]) * z + at[:, 2]
+
+    def routes(self, source: Whole, target: Whole) -> "Routes":
+        """The links on the way of each message."""
+        here, there = self.at[source].copy(), self.at[target]
+        slices = self.chip[source] // int(np.prod(self.sides))
+        messages, links = [], []
+        for dim, (side, wraps) in enumerate(zip(self.sides, self.wraps, strict=True)):
+            step, hops = _way(here[:, dim], there[:, dim], side=side, wraps=wraps)
+            for hop in range(int(hops.max(initial=0))):
+                (going,) = np.nonzero(hops > hop)
+                out = 2 * dim + (step[going] < 0)
+                messages.append(going)
+                links.append(self._number(slices[going], here[going]) * SLOTS + out)
+                here[going, dim] = (here[going, dim] + step[going]) % side
+        beside = (self.chip[source] == self.chip[target]) & (source != target)
+        (inside,) = np.nonzero(beside)
+        messages.append(inside)
+        links.append(self.chip[source[inside]] * SLOTS + ON_CHIP)
+        return Routes(np.concatenate(messages), np.concatenate(links), source.size, self.on_chip_weight)
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Messages and their links, one entry for each use."""
+
+    message: Whole
+    link: Whole
+    num_messages: int
+    on_chip_weight: float
+
+    @cached_property
+    def hops(self) -> Whole:
+        """Links of the torus on the way of each message."""
+        return np.bincount(self.message[~self._beside], minlength=self.num_messages)
+
+    @cached_property
+    def _beside(self) -> NDArray[np.bool_]:
+        return np.equal(self.link % SLOTS, ON_CHIP)
+
+    def load(self, sizes: Real) -> Real:
+        """For each message, what the busiest link on its way carries of all messages, in bytes of a link's time."""
+        carried = np.bincount(self.link, weights=sizes[self.message]) if self.link.size else np.zeros(0)
+        weighted = carried[self.link] * np.where(self._beside, self.on_chip_weight, 1.0)
+        busiest = np.zeros(self.num_messages)
+        np.maximum.at(busiest, self.message, weighted)
+        return busiest
+
+
+def _way(here: Whole, there: Whole, *, side: int, wraps: bool) -> tuple[Whole, Whole]:
+    """The direction along one side, and the number of steps."""
+    ahead = there - here
+    if wraps:
+        ahead = ahead % side
+        back = (ahead * 2 > side) | ((ahead * 2 == side) & (here % 2 == 1))
+        ahead = np.where(back, ahead - side, ahead)
+    return np.sign(ahead), np.abs(ahead)

@@ -1,0 +1,245 @@
+"""One step of a scheduled TPU program, modelled: every class of devices runs through its schedule on its own clock."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.program.carriers import carriers
+from compare.program.predicate import Evaluator
+from compare.program.records import Collective
+from compare.program.text import Module
+from compare.timing.errors import TimingError
+from compare.timing.model.clocks import Clocks, Mask
+from compare.timing.model.costs import Costs
+from compare.timing.model.devices import Classes, Rendezvous, classes
+from compare.timing.model.hardware import Hardware
+from compare.timing.model.links import Real, Torus
+from compare.timing.model.meetings import Meetings
+from compare.timing.model.program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk
+from compare.timing.model.record import BESIDE_LINE, Label, Record, events, merged
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEPS, Timeline, settled
+from meshes.files import Plan
+
+MOST_POINTS = 400_000
+"""Points of one step where something waits or starts: beyond them the model is refused."""
+MOST_EVENTS = 2_000_000
+"""Beyond them, what is computed between two such points is shown as one event."""
+
+
+def modelled(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None) -> Timeline:
+    """One step on every device of a plan, from 0 to the end of the last.
+
+    rows: the module's collectives, with the plan's axes.  hardware: other rates than the generation's.
+    `TimingError` where the module is for other devices than the plan, or too long.
+    """
+    rates = hardware or Hardware.of(plan.topology.generation)
+    torus = Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
+    slices = _slices(module, plan)
+    return played(module, rows, torus, hardware=rates, slices=slices, name=plan.topology.name)
+
+
+def played(
+    module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
+) -> Timeline:
+    """The same of any devices on a torus.  slices: how many the module's devices are repeated on."""
+    values = Evaluator(slices=slices, replicas=module.replica_count, partitions=module.num_partitions)
+    schedule = Schedule(module, carriers=carriers(module, rows), values=values, costs=Costs(hardware))
+    nodes = schedule.nodes()
+    meetings = Meetings(torus, hardware, schedule.notes, slices=slices)
+    talks, choices = _met(nodes)
+    found = classes(torus, [meetings.of(talk) for talk in talks], [choice.taken for choice in choices])
+    step = _Step(found, {id(talk): Rendezvous.of(meetings.of(talk), found, torus) for talk in talks}, schedule.notes)
+    step.play(nodes)
+    step.finish()
+    return _timeline(step, name)
+
+
+def _slices(module: Module, plan: Plan) -> int:
+    there, in_module = plan.mesh.num_devices, module.num_devices or plan.mesh.num_devices
+    if there % in_module or there // in_module not in (1, plan.topology.slices):
+        raise TimingError(
+            f"the program is for {in_module} devices, and mesh {plan.mesh.name} on {plan.topology.name} has {there}; "
+            "give the mesh that it was compiled for"
+        )
+    return there // in_module
+
+
+def _met(nodes: Sequence[Node]) -> tuple[list[Talk], list[Choice]]:
+    """The collectives, without their ends, and the branches."""
+    talks: list[Talk] = []
+    choices: list[Choice] = []
+
+    def see(node: Node) -> None:
+        if isinstance(node, Talk) and node.part != "done":
+            talks.append(node)
+        elif isinstance(node, Choice):
+            choices.append(node)
+
+    walk(nodes, see)
+    return talks, choices
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """An asynchronous collective under way."""
+
+    name: str
+    begun: Real
+    ready: Real
+    end: Real
+    there: Mask
+
+
+@dataclass
+class _Step:
+    """Plays a schedule."""
+
+    classes: Classes
+    rendezvous: Mapping[int, Rendezvous]
+    notes: Notes
+    record: Record = field(default_factory=Record)
+    iterations: list[int] = field(default_factory=list)
+    flights: dict[str, list[_Flight]] = field(default_factory=dict)
+    copies: dict[str, list[Real]] = field(default_factory=dict)
+    points: int = 0
+
+    def __post_init__(self) -> None:
+        self.clocks = Clocks.of(self.classes.number)
+        self.there: Mask = np.ones(self.classes.number, np.bool_)
+
+    def play(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Run):
+                self.record.run(node, self.clocks.now, self.there)
+                self.clocks.compute(node.total_ns, node.memory_ns, self.there)
+            else:
+                self._point(node)
+
+    def _point(self, node: Node) -> None:
+        self.points += 1
+        if self.points > MOST_POINTS:
+            raise TimingError(f"a step waits or starts something more than {MOST_POINTS} times; that many are modelled")
+        if isinstance(node, Talk):
+            {"whole": self._whole, "start": self._start, "done": self._done}[node.part](node)
+        elif isinstance(node, Copy):
+            self._copy(node)
+        elif isinstance(node, Loop):
+            self._loop(node)
+        elif isinstance(node, Choice):
+            self._choice(node)
+        elif isinstance(node, Block):
+            self._covered(node.name, node.body)
+
+    def _whole(self, talk: Talk) -> None:
+        begun = self.clocks.now
+        met = self.clocks.meet(self.rendezvous[id(talk)], self.there)
+        self.clocks.wait(met.end, self.there)
+        self.record.mark(Label(talk.name, COMMUNICATION, row=talk.row), begun, met.end, met.ready - begun, self.there)
+
+    def _start(self, talk: Talk) -> None:
+        now = self.clocks.now
+        met = self.clocks.meet(self.rendezvous[id(talk)], self.there)
+        self.record.mark(Label(talk.name, PART, row=talk.row), now, now, None, self.there)
+        flight = _Flight(talk.name, now, met.ready, met.end, self.there)
+        self.flights.setdefault(talk.row.name, []).append(flight)
+
+    def _done(self, talk: Talk) -> None:
+        now = self.clocks.now
+        waiting = self.flights.get(talk.row.name)
+        if not waiting:
+            self.notes.add(f"{talk.name} ends what was started before this step: it does not wait")
+            return
+        flight = waiting.pop(0)
+        self.clocks.wait(flight.end, self.there)
+        self.record.mark(Label(talk.name, PART, row=talk.row), now, self.clocks.now, None, self.there)
+        self._land(flight, talk.row, self.clocks.now)
+
+    def _land(self, flight: _Flight, row: Collective, end: Real) -> None:
+        """As a profile shows it: from start to done, even where all had arrived before."""
+        label = Label(flight.name, COMMUNICATION, BESIDE_LINE, row)
+        self.record.mark(label, flight.begun, end, flight.ready - flight.begun, flight.there)
+
+    def _copy(self, copy: Copy) -> None:
+        now = self.clocks.now
+        if not copy.is_end:
+            self.clocks.start_copy(copy.name, copy.ns, self.there)
+            self.copies.setdefault(copy.name, []).append(now)
+            return
+        if self.clocks.end_copy(copy.start, self.there) is None:
+            return
+        after = self.clocks.now
+        waited = self.there & (after > now)
+        if waited.any():
+            self.record.mark(Label(copy.name, COMPUTE), now, after, None, waited)
+        begun = self.copies[copy.start].pop(0)
+        self.record.mark(Label(copy.start, PART, BESIDE_LINE), begun, after, None, self.there)
+
+    def _loop(self, loop: Loop) -> None:
+        begun = self.clocks.now
+        self.iterations.append(0)
+        for trip in range(loop.trips):
+            self.iterations[-1] = trip
+            self.play(loop.test)
+            self.play(loop.body)
+        self.play(loop.test)
+        self.iterations.pop()
+        self.record.mark(Label(loop.name, CONTAINER), begun, self.clocks.now, None, self.there)
+
+    def _choice(self, choice: Choice) -> None:
+        begun, outer = self.clocks.now, self.there
+        taken = self._taken(choice.taken)
+        for number, branch in enumerate(choice.branches):
+            self.there = outer & (taken == number)
+            if branch and self.there.any():
+                self.play(branch)
+        self.there = outer
+        self.record.mark(Label(choice.name, CONTAINER), begun, self.clocks.now, None, outer)
+
+    def _taken(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What each class takes in this iteration."""
+        at = tuple(min(trip, size - 1) for trip, size in zip(self.iterations, taken.shape[1:], strict=False))
+        now = taken[(slice(None), *at)].reshape(taken.shape[0])
+        return now[self.classes.first] if now.size > 1 else np.broadcast_to(now, self.classes.number)
+
+    def _covered(self, name: str, nodes: Sequence[Node]) -> None:
+        begun = self.clocks.now
+        self.play(nodes)
+        self.record.mark(Label(name, CONTAINER), begun, self.clocks.now, None, self.there)
+
+    def finish(self) -> None:
+        """What nobody waits for goes on to its end."""
+        for flights in self.flights.values():
+            for flight in flights:
+                self.notes.add(f"nothing waits for {flight.name}: it ends when all has arrived")
+        rows = {label.row.name: label.row for label in self.record.labels if label.row is not None}
+        for name, flights in self.flights.items():
+            for flight in flights:
+                self._land(flight, rows[name], flight.end)
+
+    @property
+    def end_ns(self) -> float:
+        ends = [float(np.nanmax(end)) for _, end, _ in self.record.times]
+        return max([float(self.clocks.now.max()), *ends])
+
+
+def _timeline(step: _Step, name: str) -> Timeline:
+    kept = merged(step.record, step.classes)
+    many = step.record.num_events * kept.number > MOST_EVENTS
+    if many:
+        step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
+    given = events(step.record, step.classes, kept, whole_runs=many)
+    devices = kept.first.astype(np.int32)
+    zero = np.zeros(devices.size)
+    steps = pd.DataFrame({"device": devices, "step": 0, "start_ns": zero, "duration_ns": zero + step.end_ns})
+    steps = steps.astype(STEPS)
+    return Timeline(
+        source="modelled",
+        label=f"modelled for {name}",
+        events=settled(given, steps),
+        steps=steps,
+        stands_for={int(first): kept.members(number) for number, first in enumerate(kept.first.tolist())},
+        notes=step.notes.lines,
+    )
