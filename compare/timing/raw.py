@@ -116,4 +116,5 @@ def united(parts: Sequence[pd.Categorical]) -> pd.Categorical:
         np.where(part.codes < 0, before[-1], np.asarray(part.codes, np.int64) + offset)
         for part, offset in zip(parts, before, strict=False)
     ]
-    return recoded(np.concatenate(codes), [*(word for part in parts for word in part.categories), ""])
+    every = np.concatenate([np.empty(0, np.int64), *codes])
+    return recoded(every, [*(word for part in parts for word in part.categories), ""])

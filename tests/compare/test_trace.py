@@ -1,0 +1,111 @@
+"""`python -m compare.trace`: anybody's profile in, where its steps' time goes out, or one line that says why not."""
+
+import gzip
+import json
+
+import pytest
+
+from compare.trace import main
+from compare.work.options import guarded
+from tests.compare.timing.scenes import FUSION, PROGRAM, REDUCE
+from tests.compare.timing.spaces import Space, tpu
+
+
+def made(devices=4):
+    """A step of 1 ms: 600 µs of compute, then an all-reduce over `tensor` of 300 µs, none of it hidden."""
+    space = Space()
+    for device in range(devices):
+        tpu(space, device, [(FUSION, 0, 600_000), (REDUCE, 600_000, 300_000)], Steps=[("0", 0, 1_000_000)])
+    return space
+
+
+def test_json_is_the_means_of_one_device_and_step(tmp_path, capsys):
+    path = made().write(tmp_path)
+    assert main([str(path), "--axes", "data=2,tensor=2", "--json"]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert printed.err == ""
+    total = {
+        "step_ns": 1_000_000, "communication_ns": 300_000, "exposed_ns": 300_000, "hidden_ns": 0, "wait_ns": None,
+        "compute_ns": 600_000, "communication_fraction": 0.3, "overlap": 0,
+    }  # fmt: skip
+    each = total | {"executions": 1, "payload_bytes": 4000}
+    assert found["per_step"] == total | {"by_axes": {"tensor": each}, "by_kind": {"all-reduce": each}}
+    assert (found["source"], found["devices"], found["steps"], found["unjoined_events"]) == ("measured", 4, 1, 0)
+
+
+def test_the_page_says_where_the_time_goes(tmp_path, capsys):
+    made().write(tmp_path)
+    assert main([str(tmp_path), "--mesh", "dp2tp2"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == "measured on 4 TPU devices (TPU v5 lite)"
+    assert "communication 300 µs (30 %)" in " ".join(lines[1:3])
+    assert lines[4].startswith("computing 600 µs 60 % █")
+    assert lines[5].startswith("only communicating 300 µs 30 % █")
+    assert lines[6].startswith("neither 100 µs 10 % █")
+    assert "tp all-reduce 1 × 4.00 kB 300 µs 300 µs 0 ns –" in lines
+
+
+def test_without_axes_a_hint_says_how_to_name_them(tmp_path, capsys):
+    made().write(tmp_path)
+    main([str(tmp_path), "--json"])
+    printed = capsys.readouterr()
+    assert list(json.loads(printed.out)["per_step"]["by_axes"]) == ["?"]
+    assert "--axes" in printed.err
+    assert len(printed.err.splitlines()) == 1
+
+
+def test_the_program_can_be_handed_in(tmp_path, capsys):
+    space = Space()
+    tpu(space, 0, [("begun", 0, 1), ("over", 4, 1)], Steps=[("0", 0, 10)])
+    (tmp_path / "m.hlo.gz").write_bytes(gzip.compress(PROGRAM.encode(), mtime=0))
+    space.write(tmp_path)
+    words = [str(tmp_path), "--axes", "data=2,tensor=2", "--hlo", str(tmp_path / "m.hlo.gz"), "--json"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)["per_step"]["by_axes"]
+    assert found["tensor"]["communication_ns"] == 5
+
+
+def test_a_cut_file_is_told_with_what_could_be_read(tmp_path, capsys):
+    path = made().write(tmp_path)
+    path.write_bytes(path.read_bytes()[:-200])
+    assert main([str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["devices"] == 3
+    assert any("cut at byte" in note and "'/device:TPU:3'" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nowhere"], "No such file"),
+        (["empty"], "no profile in this folder"),
+        (["sessions"], "2 sessions; name one of them: plugins/profile/a, plugins/profile/b"),
+        (["text.pb"], "not an xplane.pb"),
+        (["traces"], "trace.json.gz leaves out too much"),
+        (["gpu.pb"], "a profile of GPUs"),
+        (["good.pb", "--axes", "data=2"], "make 2 devices; the profile shows 4"),
+        (["good.pb", "--axes", "data"], "cannot read the axes"),
+        (["good.pb", "--hlo", "text.pb"], "not HLO text"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complaint):
+    for session in ("a", "b"):
+        folder = tmp_path / "sessions" / "plugins" / "profile" / session
+        folder.mkdir(parents=True)
+        (folder / "h.xplane.pb").write_bytes(made().serialized())
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "h.trace.json.gz").write_bytes(b"")
+    (tmp_path / "text.pb").write_text("hello")
+    (tmp_path / "good.pb").write_bytes(made().serialized())
+    gpu = Space()
+    gpu.plane("/device:GPU:0").line("Stream #1").event("nccl", 0, 5)
+    (tmp_path / "gpu.pb").write_bytes(gpu.serialized())
+    files = [str(tmp_path / word) if (tmp_path / word).exists() or word == "nowhere" else word for word in words]
+    with pytest.raises(SystemExit) as caught:
+        guarded(main, files)
+    printed = capsys.readouterr()
+    assert (caught.value.code, printed.out) == (2, "")
+    assert complaint in printed.err
+    assert len(printed.err.splitlines()) == 1
