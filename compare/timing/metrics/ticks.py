@@ -64,18 +64,18 @@ def _edges(lane: Lane, own: NDArray[np.int64], place: int, count: int, loops: tu
     """
     starts, stops = lane.starts[own], lane.stops[own]
     low, high = lane.begins[place], lane.ends[place]
+    lost = own.size == count - 1
     around = np.flatnonzero((loops[0] <= starts[0]) & (loops[1] >= stops[-1]) & (loops[0] >= low) & (loops[1] <= high))
     if around.size:
         best = around[np.argmin(loops[1][around] - loops[0][around])]
         low, high = loops[0][best], loops[1][best]
-    elif own.size > 1:
+    shift_first = starts[0] - low <= high - stops[-1]
+    if not around.size and own.size > 1:
         gap = float(np.median(starts[1:] - stops[:-1]))
-        low, high = max(low, starts[0] - gap), min(high, stops[-1] + gap)
-    if own.size == count - 1:
-        return np.concatenate(([low], starts, [high]))
-    if starts[0] - low <= high - stops[-1]:  # A tick begins with its shift.
-        return np.concatenate(([low], starts[1:], [high]))
-    return np.concatenate(([low], stops[:-1], [high]))
+        low = starts[0] if shift_first and not lost else max(low, starts[0] - gap)
+        high = min(high, stops[-1] + gap) if shift_first or lost else stops[-1]
+    inner = starts if lost else starts[1:] if shift_first else stops[:-1]
+    return np.concatenate(([low], inner, [high]))
 
 
 def _table(

@@ -1,0 +1,85 @@
+"""Devices against each other, on timelines where one of them is slow."""
+
+import pytest
+
+from compare.judge.summary import mesh_picture
+from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
+from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.sends import sends
+from compare.timing.metrics.times import times
+from meshes.case import Case
+from tests.compare.timing.build import compute, row, steps, talk, timeline
+
+MESH = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
+GROUPS = [range(4), range(4, 8)]
+FOUND = sends([row("sum", "all-reduce", "tp", 100, GROUPS), row("all", "all-gather", "pp,tp", 100, [range(8)]),
+               row("shift", "collective-permute", "pp", 100, [(0, 4)])], MESH)  # fmt: skip
+
+
+def laid(events, **kwargs):
+    devices = {event["device"] for event in events}
+    return Lanes.of(timeline(events, steps(0, 100, devices=sorted(devices)), **kwargs))
+
+
+def rows(events, **kwargs):
+    lanes = laid(events, **kwargs)
+    return per_device(lanes, times(lanes))
+
+
+def test_each_device_has_its_own_times():
+    found = rows([compute(0, 60), talk(50, 80), compute(0, 30, device=1)])
+    assert [row["device"] for row in found] == [0, 1]
+    assert {name: found[0][name] for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
+        "compute_ns": 60, "communication_ns": 30, "exposed_ns": 20, "idle_ns": 20,
+    }  # fmt: skip
+    assert found[1]["idle_ns"] == 70
+
+
+def test_imbalance_is_the_largest_over_the_mean():
+    found = imbalance(rows([compute(0, 60), compute(0, 30, device=1), compute(0, 30, device=2)]))
+    assert found["compute_ns"] == {"largest_over_mean": 1.5, "device": 0}
+    assert found["step_ns"] == {"largest_over_mean": 1, "device": 0}
+    assert found["communication_ns"] == {"largest_over_mean": None, "device": 0}
+    assert "wait_ns" not in found
+
+
+def test_a_shown_device_counts_as_often_as_it_stands_for_one():
+    found = imbalance(rows([compute(0, 10), compute(0, 50, device=3)], stands_for={0: (0, 1, 2), 3: (3,)}))
+    assert found["compute_ns"] == {"largest_over_mean": 2.5, "device": 3}
+
+
+def test_a_device_that_is_always_last_is_the_straggler():
+    events = [talk(start + 7 * (device == 2), start + 20, device=device, name="sum")
+              for device in range(4) for start in (0, 50)]  # fmt: skip
+    late = arrivals(laid(events), FOUND)
+    assert late.loc[late["device"].eq(2), "lag_ns"].tolist() == [7, 7]
+    found = stragglers(late)
+    assert found[0] == {"device": 2, "mean_lag_ns": 7, "last_share": 1}
+    assert found[1] == {"device": 0, "mean_lag_ns": 0, "last_share": 0}
+
+
+def test_groups_and_executions_are_held_against_themselves_only():
+    events = [talk(0, 10, device=0, name="sum"), talk(3, 10, device=1, name="sum"),
+              talk(50, 60, device=4, name="sum"), talk(52, 60, device=5, name="sum"),
+              talk(20, 30, device=0, name="sum"), talk(20, 30, device=1, name="sum")]  # fmt: skip
+    late = arrivals(laid(events), FOUND)
+    assert late.set_index(["device", "nth"])["lag_ns"].to_dict() == {
+        (0, 0): 0, (0, 1): 0, (1, 0): 3, (1, 1): 0, (4, 0): 0, (5, 0): 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["shift", "unheard of"])
+def test_permutes_and_the_unknown_tell_no_straggler(name):
+    late = arrivals(laid([talk(0, 10, name=name), talk(5, 10, device=4, name=name)]), FOUND)
+    assert stragglers(late) == []
+
+
+def test_a_device_that_is_shown_alone_waits_for_nobody_that_is_seen():
+    assert arrivals(laid([talk(0, 10, name="sum")]), FOUND).empty
+
+
+def test_without_devices_nobody_is_slow():
+    lanes = laid([talk(0, 10, device=-1, name="sum")])
+    assert per_device(lanes, times(lanes)) == []
+    assert stragglers(arrivals(lanes, FOUND)) == []
+    assert stragglers(arrivals(laid([talk(0, 10)]), {})) == []
