@@ -1,5 +1,6 @@
 """The figures of a report, as PNG and SVG: the same bytes from the same report."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -24,12 +25,15 @@ Report = Mapping[str, Any]
 VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
 """Told apart by people who see no red or green, and in grey."""
 
+COMPUTE, UNCLEAR, IDLE = "#98a2af", "#5d6673", "#eceef1"
+"""Of time: computing; communication of unknown verdict; neither."""
+
 COLOURS = "viridis_r"
 """Of a traffic matrix: the darker, the more."""
 
 DPI = 150
 
-_STYLE = {
+STYLE = {
     "svg.hashsalt": "wirediff", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 9,
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titleweight": "bold",
 }  # fmt: skip
@@ -37,7 +41,8 @@ _STYLE = {
 _WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
 """Inches: of a figure of bars, above and below a panel of bars, of a matrix."""
 
-_INK = "#20242b"
+INK = "#20242b"
+"""Of lines and words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +86,7 @@ def verdicts(report: Report) -> Picture:
     tall = sum(heights) + _GAP * len(heights) + 0.35
     names = [_name(line) for found in phases.values() for line in found["headline"]]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
         top = tall
@@ -92,7 +97,7 @@ def verdicts(report: Report) -> Picture:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
         caption = "Compiled, not measured: bytes on the wire in one step, mean over devices, by verdict"
-        return _picture("verdicts", caption, figure)
+        return picture("verdicts", caption, figure)
 
 
 def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
@@ -103,7 +108,7 @@ def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
         widths = np.array([line[verdict] or 0 for line in lines], dtype=float)
         panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
         left += widths
-    panel.axvline(found["inherent_total"], color=_INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
+    panel.axvline(found["inherent_total"], color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
     for row, (line, end) in enumerate(zip(lines, left, strict=True)):
         told = bytes_text(line["wire_bytes"]) if line["wire_bytes"] is not None else str(line["status"])
         panel.annotate(f"  {told}", (end, row), va="center", fontsize=8, parse_math=False)
@@ -122,13 +127,13 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
     """Device × device, one panel for each axes string and one for the total, all on one scale."""
     panels = table.panels
     wide, tall = _PANEL * len(panels) + 1.6, _PANEL + 0.4
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(wide, tall))
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
         cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
         for cell, (axes, matrix) in zip(cells, panels.items(), strict=True):
-            _matrix(cell, matrix, norm=norm)
+            heat_map(cell, matrix, norm=norm)
             what = "total" if axes not in table.by_axes else axes_text(axes)
             cell.set_title(f"{what}: {bytes_text(matrix.sum() / num_devices)}", loc="left", parse_math=False)
         cells[0].set_ylabel("from device")
@@ -140,10 +145,10 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
             f"{program.title}, {program.phase}: logical bytes from device to device in one compiled step "
             f"(a collective's bytes spread evenly over the other members of its group; panels say the mean a device)"
         )
-        return _picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
+        return picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
 
 
-def _matrix(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
+def heat_map(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
     """White where nothing moves; few ticks, so that 256 devices fit."""
     size = len(matrix)
     cell.imshow(np.ma.masked_equal(matrix, 0), cmap=COLOURS, norm=norm, interpolation="nearest")
@@ -155,7 +160,29 @@ def _matrix(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
         cell.spines[side].set_visible(True)
 
 
-def _picture(name: str, caption: str, figure: Figure) -> Picture:
+def heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
+    """Put a title on top, and below it where its numbers are from: `heading_inches` high.
+
+    For figures of times, whose labels are as long as they must be: what was measured, or for what modelled.
+    """
+    wide, tall = figure.get_size_inches()
+    figure.text(0.12 / wide, 1 - 0.24 / tall, title, weight="bold", fontsize=10.5, parse_math=False)
+    for number, line in enumerate(_lines(labels)):
+        place = 1 - (0.42 + 0.16 * number) / tall
+        figure.text(0.12 / wide, place, line, fontsize=8, color=UNCLEAR, parse_math=False)
+
+
+def heading_inches(labels: Sequence[str]) -> float:
+    """What `heading` will take, which the height of a figure must leave."""
+    return 0.36 + 0.16 * len(_lines(labels))
+
+
+def _lines(labels: Sequence[str]) -> list[str]:
+    return [line for label in dict.fromkeys(labels) for line in textwrap.wrap(label, width=118)]
+
+
+def picture(name: str, caption: str, figure: Figure) -> Picture:
+    """Both forms of a figure, the same bytes from the same figure."""
     png, svg = BytesIO(), BytesIO()
     figure.set_dpi(DPI)
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})

@@ -21,6 +21,10 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
      "times the executions it is the bytes of a step. MB is a million bytes."),
     ("tick", "One beat of the pipeline: every stage runs its layers on one microbatch, then hands on. There are "
      "m + pp − 1 of them, and in pp − 1 of them a given stage has nothing to do: the bubble."),
+    ("communication, exposed, hidden", "The execution of a collective on a device, from start to done. Hidden is the "
+     "part in which the same device computes, exposed the rest: time that the step waits."),
+    ("modelled, measured", "Modelled: from the compiled schedule, by a model of the chip and its links. Measured: from "
+     "a profile of a run. Every figure says which, and the two never mix."),
     ("all-reduce", "Sums over a group, and leaves the sum on every member: 2(n−1)/n of the payload on the wire."),
     ("all-gather", "Puts the parts of a group together on every member: (n−1)/n of the result."),
     ("reduce-scatter", "Sums over a group, and leaves each member its part: (n−1)/n of the payload."),

@@ -1,10 +1,10 @@
-"""`report.html`: one file that needs nothing else, not even a script.
+"""`report.html`: one file that needs nothing else; its only script draws the strip, and is known by its hash.
 
-Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the page through Jinja's escaping only.
+Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the page through Jinja's escaping only, or
+as JSON that no script element ends in.
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ from compare.views.findings import (
 from compare.views.glossary import GLOSSARY
 from compare.views.programs import Program, compared, programs, titles
 from compare.views.story import Move, moves, story
+from compare.views.strip import Strip
+from compare.views.time_page import SCRIPT, SCRIPT_HASH, inlined, time_part
 from compare.views.torus import torus
 
 Report = Mapping[str, Any]
@@ -43,8 +45,14 @@ HLO_LINES, HLO_CHARACTERS = 2, 1500
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(report: Report, *, pictures: Sequence[Picture] = ()) -> str:
-    """The whole page as HTML."""
+def page(
+    report: Report,
+    *,
+    pictures: Sequence[Picture] = (),
+    time_pictures: Sequence[Picture] = (),
+    strips: Sequence[Strip] = (),
+) -> str:
+    """The whole page as HTML; `strips` are the timelines that it shows."""
     template = _environment().get_template("page.html.j2")
     return template.render(
         report=report,
@@ -55,7 +63,10 @@ def page(report: Report, *, pictures: Sequence[Picture] = ()) -> str:
         programs=list(programs(report)),
         titles=titles(report),
         cells=CELLS,
-        pictures=[(one.name, one.caption, _inlined(one)) for one in pictures],
+        time=time_part(report, strips=strips, pictures=time_pictures),
+        script=Markup(SCRIPT),
+        script_hash=SCRIPT_HASH,
+        pictures=[inlined(one) for one in pictures],
         glossary=GLOSSARY,
     )
 
@@ -68,7 +79,7 @@ def _environment() -> Environment:
     made.filters |= {
         "bytes": _kept(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
         "times": _kept(units.times_text), "kept": units.kept, "coded": _coded, "counted": units.counted,
-        "facts": facts,
+        "facts": facts, "time": _kept(units.time_text), "capitalize_first": _capitalized,
     }  # fmt: skip
     made.globals |= {"ratio": _kept(units.ratio_text)}
     return made
@@ -79,13 +90,13 @@ def _kept(text: Callable[..., str]) -> Callable[..., str]:
     return lambda *values: text(*values).replace(" ", units.KEPT)
 
 
+def _capitalized(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
 def _coded(words: str) -> Markup:
     """Escaped, with what stands in backticks as code."""
     return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(units.kept(words)))))
-
-
-def _inlined(picture: Picture) -> str:
-    return "data:image/svg+xml;base64," + b64encode(picture.svg).decode("ascii")
 
 
 def _phase(report: Report, phase: str) -> dict[str, Any]:

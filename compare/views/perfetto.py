@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.timing.timeline import COMMUNICATION, PART
+from compare.timing.timeline import COMMUNICATION, PART, UNKNOWN
 from compare.views.timed import NO_SHARE, Timed, lanes, shares_by_name
 from compare.views.units import axes_text
 
@@ -97,7 +97,7 @@ class _Writer:
             return
         device = steps["device"].min()
         laid = self._laid(steps[steps["device"] == device], nest=True)
-        yield from _threads(pid, laid, f"{_device(int(device))} steps")
+        yield from _threads(pid, laid, "steps" if device == UNKNOWN else f"{_device(int(device))} steps")
         for tid, step, start, end in zip(*(laid[name] for name in ("tid", "step", "start", "end")), strict=True):
             yield _slice(pid, tid, start, end, f"{timed.phase} step {step}", "step")
 
@@ -129,7 +129,7 @@ def _about(timed: Timed) -> str:
 
 
 def _device(device: int) -> str:
-    return f"device {device}" if device >= 0 else "unknown device"
+    return "unknown device" if device == UNKNOWN else f"device {device}"
 
 
 def _whole(events: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """The report and the plan in a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from compare.views.findings import (
 )
 from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
+from compare.views.text_time import times
 from compare.views.units import axes_text, bytes_text, counted, listing, ratio_text
 
 Report = Mapping[str, Any]
@@ -51,7 +53,8 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
             out.print(*_narrow(found, width), sep="\n")
         else:
             out.print(table)
-        out.print(*_notes(report, phase, width), *_differences(report, phase, width=width), sep="\n")
+        told = (_notes(report, phase, width), times(report, phase, out), _differences(report, phase, width=width))
+        out.print(*chain(*told), sep="\n")
         if phase == next(iter(report["phases"])):
             out.print(*_cells(found, width), sep="\n")
     out.print()

@@ -1,16 +1,17 @@
 """A timeline and whose it is, with the verdicts of its collectives: what the views of time are given."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
+from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, shares
 from compare.timing.timeline import Timeline
 
-VERDICTS = ("inherent", "inflated", "induced")
-
-UNKNOWN = "unknown"
-"""The verdict of a communication that could not be traced to an instruction, or whose executions are not known."""
+Key = tuple[str, str, str]
+"""Arm, phase, cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,22 @@ class Timed:
         return f"{self.title} {self.phase} {self.cell}"
 
 
+def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Timed]:
+    """The programs of a report that have a timeline, by phase and arm: the default one, controls, measured ones."""
+    found = []
+    for phase, entries in report["phases"].items():
+        for arm, default in entries["arms"].items():
+            profiles = default.get("profiles", {}).values()
+            for one in (default, *default.get("controls", {}).values(), *profiles):
+                timeline = timelines.get((arm, phase, one["cell"]))
+                if timeline is not None:
+                    found.append(Timed(
+                        phase=phase, arm=arm, title=report["arms"][arm]["title"], cell=one["cell"],
+                        default=one is default, timeline=timeline, shares=shares(one["collectives"]),
+                    ))  # fmt: skip
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """Parts of one collective's bytes by verdict."""
@@ -48,18 +65,18 @@ class Share:
         return ", ".join(told) if len(told) > 1 else self.verdict
 
 
-NO_SHARE = Share(verdict=UNKNOWN, parts=(0.0, 0.0, 0.0))
+NO_SHARE = Share(verdict=UNKNOWN_VERDICT, parts=(0.0, 0.0, 0.0))
 
 
-def shares_by_name(shares: pd.DataFrame) -> Mapping[str, Share]:
+def shares_by_name(found: pd.DataFrame) -> Mapping[str, Share]:
     """Collective -> its parts; what is NaN there is unknown."""
-    columns = [shares[name] for name in ("collective", "verdict", *VERDICTS)]
-    found = {}
+    columns = [found[name] for name in ("collective", "verdict", *VERDICTS)]
+    table = {}
     for name, verdict, *parts in zip(*columns, strict=True):
-        known = all(part == part for part in parts) and verdict in VERDICTS  # NaN is not itself
-        numbers = tuple(map(float, parts))
-        found[str(name)] = Share(verdict=str(verdict), parts=numbers) if known else NO_SHARE  # type: ignore[arg-type]
-    return found
+        inherent, inflated, induced = map(float, parts)
+        known = not math.isnan(inherent + inflated + induced)
+        table[str(name)] = Share(verdict=str(verdict), parts=(inherent, inflated, induced)) if known else NO_SHARE
+    return table
 
 
 def lanes(starts: Sequence[int], ends: Sequence[int], *, nest: bool) -> list[int]:

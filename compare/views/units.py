@@ -1,4 +1,4 @@
-"""Numbers as readers see them: three digits and a unit.  MB means 10^6."""
+"""Numbers as readers see them: three digits and a unit.  MB means 10^6 bytes; times are given in ns."""
 
 import re
 from collections.abc import Sequence
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 UNKNOWN = "–"
 
 KEPT = "\N{NO-BREAK SPACE}"
-_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?B\b|s\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
+_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?B\b|[mµn]?s\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_TIMES = ("ns", "µs", "ms", "s")
 _THOUSAND = 1000
 
 
@@ -28,6 +29,19 @@ def _digits(value: float) -> str:
     """Three significant digits: `1.61`, `49.2`, `823`."""
     whole = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{whole}f}"
+
+
+def time_text(ns: int | float | None) -> str:
+    """`61.0 ms`, `850 µs`, `0 s`; a dash where the time is unknown."""
+    if ns is None:
+        return UNKNOWN
+    sign, value, unit = "−" if ns < 0 else "", abs(ns), 0
+    if not value:
+        return "0 s"
+    while value >= _THOUSAND - 0.5 and unit < len(_TIMES) - 1:
+        value /= _THOUSAND
+        unit += 1
+    return f"{sign}{_digits(value) if unit or value < 1 else f'{value:.0f}'} {_TIMES[unit]}"
 
 
 def exact_text(count: int | None) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.views.units import axes_text, bytes_text, counted, kept, listing, ratio_text, times_text
+from compare.views.units import axes_text, bytes_text, counted, kept, listing, ratio_text, time_text, times_text
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,16 @@ from compare.views.units import axes_text, bytes_text, counted, kept, listing, r
 )  # fmt: skip
 def test_bytes_have_three_digits_and_a_decimal_unit(count: int | None, text: str) -> None:
     assert bytes_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(None, "–"), (0, "0 s"), (0.25, "0.25 ns"), (12, "12 ns"), (999.4, "999 ns"), (999.5, "1.00 µs"),
+     (850_000, "850 µs"), (61_049_000, "61.0 ms"), (1_530_000_000, "1.53 s"), (-24_100_000, "−24.1 ms"),
+     (7.2e12, "7200 s")],
+)  # fmt: skip
+def test_times_have_three_digits_and_a_unit(ns: float | None, text: str) -> None:
+    assert time_text(ns) == text
 
 
 def test_a_ratio_says_what_it_leaves_out() -> None:
@@ -39,6 +49,7 @@ def test_words_are_joined_as_people_join_them() -> None:
 
 
 def test_no_line_may_end_between_a_number_and_its_unit() -> None:
+    assert kept("of a 61 ms step 850 µs") == "of a 61\N{NO-BREAK SPACE}ms step 850\N{NO-BREAK SPACE}µs"
     assert kept("it moves 1.7 × what 41.9 MB are, 84 % of it") == (
         "it moves 1.7\N{NO-BREAK SPACE}× what 41.9\N{NO-BREAK SPACE}MB are, 84\N{NO-BREAK SPACE}% of it"
     )

@@ -95,14 +95,20 @@ def made_shares() -> pd.DataFrame:
 
 
 def made_timed(
-    arm: str, *, phase: str = "prefill", cell: str = "tpu", source: str = "modelled", label: str = LABEL
+    arm: str,
+    *,
+    phase: str = "prefill",
+    cell: str = "tpu",
+    source: str = "modelled",
+    label: str = LABEL,
+    slower: float = 1.0,
 ) -> Timed:
     """A whole step of both stages of one arm."""
     gathers = arm == "torchxla" and cell != "tpu+einsum"
-    slower = 1.0 if source == "modelled" else 10.0
     ends = step_ns(gathers=gathers, slower=slower)
     events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
     found = made_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
-    return Timed(phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found,
-                 shares=made_shares())  # fmt: skip
+    return Timed(
+        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=made_shares()
+    )

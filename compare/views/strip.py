@@ -1,0 +1,144 @@
+"""One step of a timeline as plain numbers, small enough to stand in a page: when each device computes and talks."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.intervals import Union
+from compare.timing.timeline import COMMUNICATION, COMPUTE, UNKNOWN, Timeline
+from compare.views.timed import NO_SHARE, Timed, shares_by_name
+
+Strip = dict[str, Any]
+
+_UNITS = 1_000_000
+"""Of a step: times are whole numbers of that part of it."""
+
+_SEEN = 20_000
+"""Of a step: two blocks of compute that a shorter time lies between are drawn as one."""
+
+_MOST = 8
+"""Devices of one program that are shown."""
+
+_COLLECTIVE = ("collective", "name", "kind", "axes", "scope", "payload_bytes")
+
+
+def strip(timed: Timed, *, devices: Mapping[int, str] | None = None) -> Strip:
+    """The step of the middle length.
+
+    devices: those that are shown, with their names; all of them where it is left out, at the most 8.
+
+    `unit_ns` is what all times are counted in, from the start of the step.  A lane is a device: `compute` is start,
+    length, start, length, … of its blocks; `talk` has for each communication its place in `collectives`, its start,
+    its length, and of it what is exposed and what is waited for others (null where any is not shown).  Every start is
+    told from the one before.  A collective is name, kind, axes, scope, payload_bytes, verdict, parts by verdict.
+    """
+    found = timed.timeline
+    number, begin, end = _middle(found)
+    unit = max(1.0, (end - begin) / _UNITS)
+    events = found.events[found.events["step"].eq(number)] if number is not None else found.events
+    talks = events[events["role"].eq(COMMUNICATION)]
+    places, collectives = _collectives(talks, timed)
+    names = devices or {device: f"device {device}" for device in found.stands_for}
+    lanes = []
+    for device in _shown(events, names):
+        own = talks[talks["device"].eq(device)]
+        work = events[events["device"].eq(device) & events["role"].eq(COMPUTE)]
+        lanes.append({
+            "name": names.get(device, "unknown device" if device == UNKNOWN else f"device {device}"),
+            "alike": len(found.stands_for.get(device, (device,))),
+            "compute": _blocks(work, begin, unit, least=(end - begin) / _SEEN),
+            "talk": _talk(own, places[talks["device"].eq(device).to_numpy()], begin, unit),
+        })  # fmt: skip
+    return {
+        "phase": timed.phase, "arm": timed.arm, "title": timed.title, "cell": timed.cell, "default": timed.default,
+        "source": found.source, "label": found.label, "unit_ns": unit, "step_ns": end - begin,
+        "collectives": collectives, "lanes": lanes,
+    }  # fmt: skip
+
+
+def stages(mesh: Mapping[str, Any]) -> dict[int, str]:
+    """The first device of each pipeline stage of a report's mesh, and the name of its lane."""
+    found: dict[int, list[int]] = {}
+    for device in mesh["devices"]:
+        found.setdefault(device["coordinates"].get("pp", 0), []).append(device["id"])
+    if len(found) == 1:
+        return {devices[0]: _devices(devices) for devices in found.values()}
+    return {devices[0]: f"stage {stage}, {_devices(devices)}" for stage, devices in sorted(found.items())}
+
+
+def _devices(devices: Sequence[int]) -> str:
+    """`device 0 of 0–3`: the one that is shown, and those of its stage."""
+    if len(devices) == 1:
+        return f"device {devices[0]}"
+    whole = list(devices) == list(range(devices[0], devices[-1] + 1))
+    return f"device {devices[0]} of {f'{devices[0]}–{devices[-1]}' if whole else len(devices)}"
+
+
+def _middle(found: Timeline) -> tuple[int | None, float, float]:
+    """Number, start and end of the step of the middle length; the whole span where there are no steps."""
+    if found.steps.empty:
+        ends = found.events["start_ns"] + found.events["duration_ns"]
+        return None, found.events["start_ns"].min(), ends.max()
+    ends = found.steps["start_ns"] + found.steps["duration_ns"]
+    begins, ends = found.steps["start_ns"].groupby(found.steps["step"]).min(), ends.groupby(found.steps["step"]).max()
+    order = (ends - begins).sort_values(kind="stable").index
+    number = int(order[(len(order) - 1) // 2])
+    return number, begins[number], ends[number]
+
+
+def _shown(events: pd.DataFrame, names: Mapping[int, str]) -> list[int]:
+    """Those of `names` that have events; where none has, or for what is of no known device, whoever has."""
+    there = set(events["device"].unique().tolist())
+    known = sorted(there & set(names)) or sorted(there - {UNKNOWN})
+    if len(known) > _MOST:
+        known = [known[at * (len(known) - 1) // (_MOST - 1)] for at in range(_MOST)]
+    return known or sorted(there)
+
+
+def _collectives(talks: pd.DataFrame, timed: Timed) -> tuple[NDArray[np.int64], list[list[Any]]]:
+    """For each communication its place in the list of what is told of them."""
+    shares = shares_by_name(timed.shares)
+    table = talks[list(_COLLECTIVE)].astype({name: object for name in _COLLECTIVE[:-1]})
+    places = table.groupby(list(_COLLECTIVE), dropna=False, sort=False).ngroup().to_numpy().astype(np.int64)
+    found = []
+    for collective, name, kind, axes, scope, payload in table.drop_duplicates().to_numpy().tolist():
+        share = shares.get(collective, NO_SHARE)
+        known = None if math.isnan(payload) else round(payload)
+        parts = [round(part, 4) for part in share.parts]
+        found.append([collective or name, kind, axes, scope, known, share.verdict, parts])
+    return places, found
+
+
+def _blocks(work: pd.DataFrame, begin: float, unit: float, *, least: float) -> list[int]:
+    """Start, length, start, … of the time in which it computes; gaps shorter than `least` are closed."""
+    starts = work["start_ns"].to_numpy(np.float64)
+    busy = Union.of(starts, starts + work["duration_ns"].to_numpy(np.float64))
+    if not busy.starts.size:
+        return []
+    apart = np.flatnonzero(busy.starts[1:] - busy.ends[:-1] >= least)
+    starts = _whole(busy.starts[np.concatenate(([0], apart + 1))] - begin, unit)
+    ends = _whole(busy.ends[np.concatenate((apart, [-1]))] - begin, unit)
+    found: list[int] = np.column_stack((np.diff(starts, prepend=0), ends - starts)).ravel().tolist()
+    return found
+
+
+def _talk(own: pd.DataFrame, places: NDArray[np.int64], begin: float, unit: float) -> dict[str, list[int] | None]:
+    order = np.argsort(own["start_ns"].to_numpy(), kind="stable")
+    own, waits = own.iloc[order], own["wait_ns"].to_numpy(np.float64)[order]
+    starts = own["start_ns"].to_numpy(np.float64) - begin
+    first, last = _whole(starts, unit), _whole(starts + own["duration_ns"].to_numpy(np.float64), unit)
+    return {
+        "of": places[order].tolist(),
+        "start": np.diff(first, prepend=0).tolist(),
+        "length": (last - first).tolist(),
+        "exposed": _whole(own["exposed_ns"].to_numpy(np.float64), unit).tolist(),
+        "wait": None if np.isnan(waits).any() else _whole(waits, unit).tolist(),
+    }
+
+
+def _whole(times: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+    return np.rint(times / unit).astype(np.int64)

@@ -1,0 +1,53 @@
+"""The report of `reports.py` with the times of `timelines.py`, compiled and measured."""
+
+from typing import Any
+
+from compare.timing.metrics.section import section
+from compare.views.timed import Timed
+from tests.compare.views.timelines import LABEL, MEASURED, made_timed
+
+Report = dict[str, Any]
+Key = tuple[str, str, str]
+
+SLOWER = {"prefill": 1.0, "decode": 0.04}
+"""How long the steps of a phase are, in those of `timelines.py`."""
+
+CONTROLS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
+
+
+def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, Timed]:
+    """Arm, phase, cell -> its timeline: of the default programs, the controls, and one measured on CPU devices."""
+    found = {}
+    for phase in phases:
+        for arm, control in CONTROLS.items():
+            label = MEASURED if arm == "jax" else MEASURED.replace("jax", "torch_xla")
+            for cell, source, words in (
+                ("tpu", "modelled", LABEL),
+                (control, "modelled", LABEL),
+                ("cpu", "measured", label),
+            ):
+                slower = SLOWER[phase] * (10 if source == "measured" else 1)
+                found[arm, phase, cell] = made_timed(
+                    arm, phase=phase, cell=cell, source=source, label=words, slower=slower
+                )
+    return found
+
+
+def with_times(report: Report) -> Report:
+    """Each program of the report with its `timing`, and a measured one in each arm."""
+    found = made_times(tuple(report["phases"]))
+    for phase, entry in report["phases"].items():
+        for arm, default in entry["arms"].items():
+            plain = {name: value for name, value in default.items() if name not in ("controls", "served")}
+            executed = {"platform": "cpu", "device_kind": "cpu", "num_devices": 8, "runtime": arm}
+            default["profiles"] = {
+                "cpu": {**plain, "cell": "cpu", "served": default["served"], "label": found[arm, phase, "cpu"].timeline.label,
+                        "case": report["case"], "reduced": True, "executed": executed}
+            }  # fmt: skip
+            for one in (default, *default["controls"].values(), *default["profiles"].values()):
+                if one["status"] == "ok":
+                    one["timing"] = section(
+                        found[arm, phase, one["cell"]].timeline, rows=one["collectives"], mesh=report["mesh"], microbatches=4,
+                        link_bytes_per_s=None if one["cell"] == "cpu" else 45e9,
+                    )  # fmt: skip
+    return report
