@@ -75,6 +75,8 @@ def advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
         kept.copy_(new)
     # The results and no more: `sync` would also bring back whatever tensor is still alive.
     xm.unlazy([ids, *cache])
+    # That waited until the devices had begun.
+    xm.wait_device_ops()
 
 
 @contextmanager

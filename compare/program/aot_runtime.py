@@ -5,7 +5,6 @@ The steps are those of `jax._src.interpreters.pxla` (jax 0.10.2), on jaxlib's pr
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np

@@ -1,0 +1,124 @@
+"""The worker that runs a case: what it writes and says, how it refuses, and that only its start knows the platform."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshes.case import Case
+from tests.twins.recorded import LAWS, TINY_STEP, Carried, Recorded, about_says, caches, declared
+
+ROOT = Path(__file__).parents[2]
+FORMS = {"prefill": "scan", "decode": "unrolled"}
+
+
+@dataclass(frozen=True)
+class Done:
+    case: Case
+    out: Path
+    said: list[str]
+
+    @property
+    def profile(self) -> Path:
+        return self.out / "trace" / "plugins" / "profile" / self.case.phase / "jax.xplane.pb"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.out / "about.json").read_text())
+        return found
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TPU_SKIP_MDS_QUERY": "1"}
+    return subprocess.run([sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True,
+                          timeout=120, check=False)  # fmt: skip
+
+
+def tiny(out: Path, **words: Any) -> Path:
+    (out / "case.json").write_text(Case.read("dp2pp2tp2", model_name="tiny", seq=32, **words).to_json())
+    return out / "case.json"
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    out = tmp_path_factory.mktemp(request.param)
+    path = tiny(out, phases=(request.param,), loop=FORMS[request.param])
+    ended = run("-m", "jax_impl.profile", path, out, "cpu")
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    said = [json.loads(line)["stage"] for line in ended.stdout.splitlines()]
+    return Done(Case.from_json(path.read_text()), out, said)
+
+
+@pytest.mark.slow
+def test_it_says_where_it_is_and_writes_what_it_found(done: Done) -> None:
+    assert done.said == ["import", "load", "compile", "warm up", "record", "write"]
+    about_says(done.about, arm="jax", phase=done.case.phase, runtime="jax")
+    written = {str(path.relative_to(done.out)) for path in done.out.rglob("*") if path.is_file()}
+    assert written == {"case.json", "about.json", str(done.profile.relative_to(done.out))}
+
+
+@pytest.mark.slow
+def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
+    steps = Recorded.read(done.profile).steps
+    assert [(step.name, step.number) for step in steps] == [(done.case.phase, number) for number in range(5)]
+    assert all(one.end_ns <= other.start_ns for one, other in pairwise(steps))
+
+
+@pytest.mark.slow
+def test_every_device_runs_its_collectives_in_every_step_and_none_between(done: Done) -> None:
+    found = Recorded.read(done.profile)
+    assert found.executions == [{(kind, device): n for kind, n in TINY_STEP.items() for device in range(8)}] * 5
+    assert found.outside == 0
+    assert found.python_frames == 0
+
+
+@pytest.mark.slow
+def test_the_profile_carries_the_program_with_its_scopes(done: Done) -> None:
+    carried = Carried.read(done.profile)
+    assert carried.name.startswith(f"jit_{done.case.phase}")
+    assert carried.rows == LAWS
+    assert str(ROOT) not in carried.text
+
+
+@pytest.mark.slow
+def test_the_program_has_the_declared_parameters_and_overwrites_the_cache(done: Done) -> None:
+    carried = Carried.read(done.profile)
+    assert carried.parameters == declared(done.about, axes=done.case.mesh.axes)
+    assert carried.overwritten == caches(done.about)
+
+
+def test_without_a_tpu_it_says_so_at_the_end(tmp_path: Path) -> None:
+    ended = run("-m", "jax_impl.profile", tiny(tmp_path, phases=("decode",)), tmp_path, "tpu")
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith("no TPU is attached to this machine: ")
+    assert "Traceback" not in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["case.json"]
+
+
+def test_only_the_start_depends_on_the_platform() -> None:
+    """The rest of a run on TPUs is what the tests above run on CPUs."""
+    lines = (ROOT / "jax_impl" / "profile.py").read_text().splitlines()
+    assert [line.strip() for line in lines if "platform" in line] == [
+        "def profile(case: Case, out: Path, platform: str) -> None:",
+        "start(platform=platform, num_devices=case.mesh.num_devices)",
+        '"platform": platform,',
+    ]
+
+
+def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tiny(tmp_path, phases=("decode",))
+    two = tmp_path / "two"
+    two.mkdir()
+    for says, arguments in {
+        "platform is 'gpu'; choose from cpu, tpu": (path, tmp_path, "gpu"),
+        "usage: python -m jax_impl.profile CASE.json OUTDIR cpu|tpu": (path, tmp_path),
+        "this case has the phases prefill, decode; a program is of one phase": (tiny(two), tmp_path, "cpu"),
+    }.items():
+        ended = run("-m", "jax_impl.profile", *arguments)
+        assert (ended.returncode, ended.stderr) == (2, f"{says}\n")
