@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.measuring import measure, python, two_at_a_time
 from compare.work import steps
 from compare.work.arms import ARMS, Arm, Cell
+from compare.work.steps import Step
 from meshes.case import Case
 
 MESH = "tp4pp2"
@@ -49,17 +50,16 @@ def _bare(case: Case, arm: Arm, cell: Cell, phase: str, folder: Path) -> Callabl
         lowered, compiled = folder / "lowered", folder / "compiled"
         for place in (lowered, compiled):
             place.mkdir(parents=True)
-        (folder / "case.json").write_text(narrowed.to_json())
-        _run(python(f"{arm.module}.lower", str(folder / "case.json"), str(lowered)))
-        (folder / "request.json").write_text(steps.compiling(narrowed, arm, program=lowered).request)
-        _run(python("compare.program.aot", str(folder / "request.json"), str(compiled)))
+        _run(steps.lower(narrowed, arm), folder / "case.json", lowered)
+        _run(steps.compiling(narrowed, arm, program=lowered), folder / "request.json", compiled)
         assert json.loads((compiled / "compiled.json").read_bytes())
 
     return work
 
 
-def _run(command: list[str]) -> None:
-    subprocess.run(command, env=steps.environment(), check=True, capture_output=True)
+def _run(step: Step, request: Path, out: Path) -> None:
+    request.write_text(step.request)
+    subprocess.run(step.argv(request, out), env=step.environment(), check=True, capture_output=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder.copy(asked.run, beside)
         from compare.views.draw import draw, show
 
-        report = draw(run.report(), beside)
+        times = run.timelines()
+        report = draw(run.report(times), beside, timelines=times.found)
         place, note = folder.settled(beside, place, judged=judged(report))
     if asked.json:
         print_json(report)

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from compare.work import cache, folder, jobs, progress
-from compare.work.arms import ARMS, arms_of
+from compare.work.arms import ARMS, PLATFORMS, arms_of
 from compare.work.options import case_parser, guarded, listing, print_json, read_case, seconds
 from compare.work.reading import judged, read_run, whole
 from meshes.memory import check_fits
@@ -21,23 +21,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
     parser.add_argument("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
     parser.add_argument("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
+    parser.add_argument("--execute", choices=PLATFORMS, help="also run each program there, and read its profile")
+    parser.add_argument("--same-runtime", action="store_true", help="with --execute cpu: each on JAX's runtime, too")
     parser.add_argument("--no-cache", action="store_true", help="make everything anew, and keep nothing")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)
     if "list" in asked:
         print(listing(asked.list))
         return 0
+    if asked.same_runtime and asked.execute != "cpu":
+        parser.error("--same-runtime goes with --execute cpu")
     case = read_case(asked)
     check_fits(case)
     arms = {one.name: one for one in arms_of(asked.arm)}
     place = folder.place_of(case, parent=asked.out, arms=arms)
     with folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
         with progress.shown(Console(stderr=True)) as tell:
-            outcomes = jobs.run(case, arms=list(arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout)
+            outcomes = jobs.run(
+                case, arms=list(arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout,
+                execute=asked.execute or "", same_runtime=asked.same_runtime,
+            )  # fmt: skip
         folder.fill(beside, case=case, outcomes=outcomes)
+        folder.keep_measured(place, beside)
         from compare.views.draw import draw, show  # the drawing libraries take a second, which the workers had
 
-        report = draw(read_run(beside).report(), beside)
+        run = read_run(beside)
+        times = run.timelines()
+        report = draw(run.report(times), beside, timelines=times.found)
         place, note = folder.settled(beside, place, judged=judged(report))
     if asked.json:
         print_json(report)

@@ -1,18 +1,15 @@
 """The report of a run as one plain value, which `report.json`, the tables, the page and the terminal all read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from compare.judge.cells import CellResult, Judged
 from compare.judge.contract import ContractRow
 from compare.judge.differences import differences
 from compare.judge.frameworks import Cell, Split, compared, splits
 from compare.judge.headline import headline, verdict_sentence
 from compare.judge.inherent import inherent
 from compare.judge.program import inherent_row, row, served_rows, totals
-from compare.judge.verdict import judge
-from compare.program.collectives import collectives
-from compare.program.text import read
 from meshes.assignment import chips
 from meshes.case import Case
 
@@ -25,23 +22,13 @@ _FOUND = ("versions", "compile_options", "seconds", "memory", "cost", "loop", "a
 """Of a cell's `about.json`, what the report repeats."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellResult:
-    """What came of one program of one arm: `hlo` and `about` where it was compiled, else why not."""
-
-    arm: str
-    phase: str
-    cell: str
-    status: str
-    """`ok`, or what happened instead: `failed`, `crashed`, `timeout`, `not installed` …"""
-    error: str | None = None
-    about: Mapping[str, Any] | None = None
-    hlo: str | None = None
+_EXECUTED = ("label", "executed")
+"""And, of one that was run, how."""
 
 
-def summarize(case: Case, results: Sequence[CellResult], *, titles: Mapping[str, str]) -> dict[str, Any]:
+def summarize(case: Case, cells: Sequence[Judged], *, titles: Mapping[str, str]) -> dict[str, Any]:
     """Read and judge every program of a run.  `titles` are the names of the arms, in the order of the report."""
-    phases = {phase: _phase(case.at(phases=(phase,)), results, list(titles)) for phase in case.phases}
+    phases = {phase: _phase(case.at(phases=(phase,)), cells, list(titles)) for phase in case.phases}
     for phase in phases.values():
         phase["headline"] = headline(phase, titles=titles)
     report: dict[str, Any] = {
@@ -49,7 +36,7 @@ def summarize(case: Case, results: Sequence[CellResult], *, titles: Mapping[str,
         "sentence": "",
         "case": case.to_dict(),
         "mesh": mesh_picture(case),
-        "arms": {arm: _arm(arm, title, results) for arm, title in titles.items()},
+        "arms": {arm: _arm(arm, title, [cell.result for cell in cells]) for arm, title in titles.items()},
         "phases": phases,
     }
     return {**report, "sentence": verdict_sentence(report)}
@@ -99,52 +86,51 @@ def _arm(arm: str, title: str, results: Sequence[CellResult]) -> dict[str, Any]:
     }
 
 
-def _phase(case: Case, results: Sequence[CellResult], arms: Sequence[str]) -> dict[str, Any]:
+def _phase(case: Case, cells: Sequence[Judged], arms: Sequence[str]) -> dict[str, Any]:
     contract = inherent(case)
-    own = [result for result in results if result.phase == case.phase]
-    cells = {arm: {result.cell: _cell(case, result, contract) for result in own if result.arm == arm} for arm in arms}
-    cells = {arm: table for arm, table in cells.items() if table}
-    judged = {arm: _judged(table) for arm, table in cells.items()}
+    own = [cell for cell in cells if cell.case.phases == case.phases]
+    tables = {arm: _entries(own, arm, executed=False) for arm in arms}
+    tables = {arm: table for arm, table in tables.items() if table}
+    judged = {arm: _judged(table) for arm, table in tables.items()}
     parts = splits(judged)
-    for arm, table in cells.items():
+    for arm, table in tables.items():
         _add_parts(table, parts.get(arm))
     chosen = compared(judged) or {arm: found[0] for arm, found in judged.items() if found}
     others = {
         arm: {cell.name: cell.rows for cell in found if cell is not chosen.get(arm)} for arm, found in judged.items()
     }
     return {
-        "inherent": _inherent_rows(contract, cells),
+        "inherent": _inherent_rows(contract, tables),
         "inherent_total": sum(r.step_wire_bytes for r in contract),
         "compared_cells": {arm: cell.name for arm, cell in chosen.items()},
-        "arms": {arm: _with_controls(table) for arm, table in cells.items()},
+        "arms": {
+            arm: _with_controls(table) | {"profiles": _entries(own, arm, executed=True)}
+            for arm, table in tables.items()
+        },
         "differences": differences({arm: cell.rows for arm, cell in chosen.items()}, controls=others),
     }
 
 
-def _cell(case: Case, result: CellResult, contract: Sequence[ContractRow]) -> dict[str, Any]:
+def _entries(cells: Sequence[Judged], arm: str, *, executed: bool) -> dict[str, dict[str, Any]]:
+    """Cell -> its entry: of the compiled programs, or of those that were run."""
+    own = [cell for cell in cells if cell.result.arm == arm and bool(cell.result.executed) is executed]
+    return {cell.result.cell: _entry(cell) for cell in own}
+
+
+def _entry(cell: Judged) -> dict[str, Any]:
     """One judged program, or why there is none."""
-    about = result.about or {}
-    base = {"cell": result.cell, "status": result.status, "error": result.error,
+    about = cell.about
+    base = {"cell": cell.result.cell, "status": cell.result.status, "error": cell.result.error,
             "partitioner": about.get("partitioner"), **{name: about.get(name) for name in _FOUND}}  # fmt: skip
-    if result.status != "ok" or result.hlo is None:
+    if cell.result.executed:
+        base |= {"case": cell.case.to_dict(), **{name: about.get(name) for name in _EXECUTED}}
+    if cell.judgement is None:
         return {**base, "collectives": [], "served": [], "totals": None}
-    parameters = about.get("parameters", [])
-    roles = {entry["index"]: entry["role"] for entry in parameters}
-    allowed: dict[str, set[str]] = {}
-    for entry in contract:
-        allowed.setdefault(entry.axes, set()).add(entry.scope)
-    found = collectives(
-        read(result.hlo),
-        case.mesh.split_axes,
-        scopes_of={axes: frozenset(scopes) for axes, scopes in allowed.items()},
-        caches=frozenset(number for number, role in roles.items() if role == "cache"),
-    )
-    judgement = judge(found, contract, axes=case.mesh.split_axes, roles=roles)
     return {
         **base,
-        "collectives": [row(verdict) for verdict in judgement.verdicts],
-        "served": served_rows(judgement, contract),
-        "totals": totals(judgement, contract).to_dict(),
+        "collectives": [row(verdict) for verdict in cell.judgement.verdicts],
+        "served": served_rows(cell.judgement, cell.contract),
+        "totals": totals(cell.judgement, cell.contract).to_dict(),
     }
 
 

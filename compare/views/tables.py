@@ -54,7 +54,7 @@ _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "part
 
 def collectives(report: Report) -> pd.DataFrame:
     """Every collective of every phase, arm and cell, in program order."""
-    return _frame(
+    return frame(
         ({**_of(one), "place_in_program": at, **row} for one in programs(report) for at, row in enumerate(one.rows)),
         COLLECTIVES,
     )
@@ -62,7 +62,7 @@ def collectives(report: Report) -> pd.DataFrame:
 
 def inherent(report: Report) -> pd.DataFrame:
     """The contract of every phase."""
-    return _frame(
+    return frame(
         (
             {"phase": phase, "contract_row": at, **row}
             for phase, found in report["phases"].items()
@@ -74,7 +74,7 @@ def inherent(report: Report) -> pd.DataFrame:
 
 def differences(report: Report) -> pd.DataFrame:
     """Every group of inflated or induced bytes, the largest excess of each phase first."""
-    return _frame(
+    return frame(
         (
             {"phase": phase, **entry, "step_wire_bytes": entry["bytes"]}
             for phase, found in report["phases"].items()
@@ -87,7 +87,7 @@ def differences(report: Report) -> pd.DataFrame:
 def totals(report: Report) -> pd.DataFrame:
     """One row for each program, also for those that failed."""
     names = titles(report)
-    return _frame(
+    return frame(
         (
             {
                 **{name: value for name, value in one.entry.items() if name in TOTALS},
@@ -131,7 +131,7 @@ def _sums(program: Program, *, asked: int) -> Row:
     }
 
 
-def _frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:
+def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:
     """Rows as a table whose columns have the same types whatever is in them, or if nothing is."""
     found: Sequence[Row] = list(rows)
     made = {name: pd.Series([_value(row, name) for row in found], dtype=kind) for name, kind in columns.items()}

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from compare.work.error import WorkError
 from meshes.case import Case
+from meshes.reduced import reduced
 
 COMPILER = ("jaxlib", "libtpu")
 """The distributions that compile every arm's program."""
@@ -22,6 +23,14 @@ class Cell:
 
     name: str
     changes: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[str, ...] = ("lower", "compile")
+    platform: str = ""
+    """Of one that is run and measured: what it runs on, `cpu` or `tpu`."""
+
+    def case_of(self, case: Case) -> Case:
+        """The case that its program is for: on CPU devices a model of the same structure that fits them."""
+        asked = case.at(**self.changes)
+        return reduced(asked) if self.platform == "cpu" else asked
 
     def differs(self, case: Case) -> bool:
         """Whether it is another program than that of the case itself."""
@@ -29,6 +38,16 @@ class Cell:
 
 
 DEFAULT = Cell("tpu")
+
+PLATFORMS = ("cpu", "tpu")
+"""What programs can be executed on: this machine's CPU as many devices, or its TPUs."""
+EXECUTED = {
+    "cpu": Cell("cpu", steps=("profile",), platform="cpu"),
+    "tpu": Cell("tpu+run", steps=("profile",), platform="tpu"),
+}
+"""By platform: the arm's program on its own runtime, measured."""
+SAME_RUNTIME = Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu")
+"""An arm's program on the CPU runtime of JAX: what differs then from `cpu` is the runtime's doing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +62,16 @@ class Arm:
     extra: str
     """The extra of `wirediff` that installs them."""
     controls: tuple[Cell, ...] = ()
+    own_runtime: bool
+    """Whether it brings a runtime of its own, so that its program on JAX's is another measurement."""
     start_s: int
     """Roughly what its start costs: the slowest begins first."""
 
-    def cells(self, case: Case) -> tuple[Cell, ...]:
-        """The default cell, then each control that is another program."""
-        return (DEFAULT, *(cell for cell in self.controls if cell.differs(case)))
+    def cells(self, case: Case, *, execute: str = "", same_runtime: bool = False) -> tuple[Cell, ...]:
+        """The default cell, each control that is another program, and what is to be measured on `execute`."""
+        compiled = (DEFAULT, *(cell for cell in self.controls if cell.differs(case)))
+        measured = (EXECUTED[execute],) if execute else ()
+        return (*compiled, *measured, *((SAME_RUNTIME,) if same_runtime and self.own_runtime else ()))
 
     def versions(self) -> dict[str, str]:
         """Of its packages that are there, read from their metadata: nothing is imported."""
@@ -75,6 +98,7 @@ _ROWS = (
         extra="jax",
         # PyTorch/XLA's partitioner: what a framework adds is computed between cells of the same one.
         controls=(Cell("tpu+gspmd", {"partitioner": "gspmd"}),),
+        own_runtime=False,
         start_s=3,
     ),
     Arm(
@@ -85,6 +109,7 @@ _ROWS = (
         extra="torchxla",
         # Shows what its own attention call costs.
         controls=(Cell("tpu+einsum", {"attention": "einsum"}),),
+        own_runtime=True,
         start_s=10,
     ),
 )

@@ -5,6 +5,7 @@ It can be mailed, committed, and read again with neither framework installed.
 
 import ctypes
 import fcntl
+import gzip
 import json
 import os
 import re
@@ -12,24 +13,34 @@ import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from compare.program.errors import HloError
+from compare.timing.errors import TimingError
+from compare.work import measured
 from compare.work.arms import ARMS
 from compare.work.cache import file_digest, sweep
 from compare.work.error import WorkError
 from compare.work.jobs import PROCESS, Outcome
+from compare.work.steps import PROFILES
 from meshes.case import Case
 
 CASE = "case.json"
 """What a folder must hold to be taken for a run folder."""
-CELL_FILES = ("program.mlirbc", "optimized.hlo.gz", "about.json")
+TRACE = "trace"
+DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest"}
+"""A cell's files, and where its about.json has their digests."""
+CELL_FILES = (*DIGESTS, "about.json")
 _OWN = (
     re.compile(r"(case\.json|report\.json|report\.html)"),
-    re.compile(r"figures/(verdicts|traffic-(prefill|decode)-[^/]+)\.(png|svg)"),
+    re.compile(r"figures/(verdicts|(traffic|time)-(prefill|decode)-[^/]+)\.(png|svg)"),
+    re.compile(r"timeline\.perfetto\.json\.gz"),
     re.compile(r"tables/[^/]*\.parquet"),
     re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|about\.json)"),
+    re.compile(r"[^/]+/(prefill|decode)/[^/]+/trace/plugins/profile/.*"),
 )
 """What is written here: anything else in a run folder is its owner's, and stays."""
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -94,28 +105,64 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
         for source, name in ((outcome.program, "program.mlirbc"), (outcome.compiled, "optimized.hlo.gz")):
             if source:
                 shutil.copyfile(source / name, cell / name)
-        rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in about(outcome).items())
+        found = about(outcome, case=case)
+        if outcome.profile:
+            shutil.move(outcome.profile / TRACE, cell / TRACE)
+            shutil.rmtree(outcome.profile, ignore_errors=True)
+            found |= _unpack_program(cell)
+        found |= {digest: file_digest(cell / name) for name, digest in DIGESTS.items() if (cell / name).is_file()}
+        rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
         (cell / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def _unpack_program(cell: Path) -> dict[str, Any]:
+    """Write out the program that a cell's profile carries; what to say where it can't be read."""
+    try:
+        text = measured.program_text(sorted(cell.glob(PROFILES)))
+    except (HloError, TimingError) as error:
+        return {"status": "failed", "failed_step": "profile", "error": f"its profile cannot be read: {error}"}
+    (cell / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    return {}
 
 
 def copy(run: Path, folder: Path) -> None:
     """The case and the cells of a run folder, without what is drawn from them."""
     shutil.copyfile(run / CASE, folder / CASE)
-    for source in sorted(run.glob("*/*/*/about.json")):
-        cell = folder / source.parent.relative_to(run)
-        cell.mkdir(parents=True)
-        for name in CELL_FILES:
-            if (source.parent / name).is_file():
-                shutil.copyfile(source.parent / name, cell / name)
+    for about in sorted(run.glob("*/*/*/about.json")):
+        _copy_cell(about.parent, folder / about.parent.relative_to(run))
 
 
-def about(outcome: Outcome) -> dict[str, Any]:
-    """What was found of one cell: how it ended, and what its two steps say, merged."""
-    lowered = _read(outcome.program, "about.json")
-    compiled = _read(outcome.compiled, "compiled.json")
-    steps = {"lower": outcome.program, "compile": outcome.compiled}
-    stages = {"lower": lowered.pop("seconds", {}), "compile": compiled.pop("seconds", {})}
+def keep_measured(run: Path, folder: Path) -> None:
+    """Take over the cells of a run folder that were measured and that the new one has not measured again."""
+    for trace in sorted(run.glob(f"*/*/*/{TRACE}")):
+        cell = folder / trace.parent.relative_to(run)
+        if not cell.exists() and (trace.parent / "about.json").is_file():
+            _copy_cell(trace.parent, cell)
+
+
+def _copy_cell(source: Path, cell: Path) -> None:
+    cell.mkdir(parents=True)
+    for path in (*(source / name for name in CELL_FILES), *source.glob(PROFILES)):
+        if path.is_file():
+            there = cell / path.relative_to(source)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, there)
+
+
+def about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
+    """What was found of one cell: how it ended, and what its steps say, merged.  `case` is the run's."""
+    steps = {"lower": outcome.program, "compile": outcome.compiled, "execute": outcome.profile}
+    told = {
+        step: _read(folder, "compiled.json" if step == "compile" else "about.json") for step, folder in steps.items()
+    }
+    stages = {step: found.pop("seconds", {}) for step, found in told.items()}
+    versions = {name: version for found in told.values() for name, version in found.pop("versions", {}).items()}
+    merged = {name: value for found in told.values() for name, value in found.items() if name not in {"arm", "phase"}}
     processes = {step: _read(folder, PROCESS) for step, folder in steps.items() if folder}
+    if outcome.executed:
+        merged["case"] = outcome.executed.to_dict()
+        merged["label"] = measured.label(case, outcome.executed, merged.get("executed", {}))
+        merged["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "arm": outcome.arm,
         "phase": outcome.phase,
@@ -124,10 +171,8 @@ def about(outcome: Outcome) -> dict[str, Any]:
         "error": outcome.error,
         "failed_step": outcome.step,
         "stderr": list(outcome.stderr[-40:]),
-        "versions": lowered.pop("versions", {}) | compiled.pop("versions", {}),
-        "program_digest": file_digest(outcome.program / "program.mlirbc") if outcome.program else None,
-        "hlo_digest": file_digest(outcome.compiled / "optimized.hlo.gz") if outcome.compiled else None,
-        **{name: value for name, value in (lowered | compiled).items() if name not in {"arm", "phase"}},
+        "versions": versions,
+        **merged,
         "seconds": {step: found for step, found in stages.items() if found},
         "process_s": {step: found.get("process_s") for step, found in processes.items()},
         "process_peak_bytes": {step: found.get("peak_bytes") for step, found in processes.items()},

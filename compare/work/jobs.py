@@ -33,7 +33,7 @@ class Event:
     phase: str
     cell: str
     step: str
-    """`lower` or `compile`."""
+    """`lower`, `compile`, `profile` or `execute`."""
     stage: str
     """`start`, a worker's own word (`import`, `trace`, …), or how the step ended: `done`, `cached`, a status."""
     seconds: float
@@ -58,6 +58,10 @@ class Outcome:
     """Folder with program.mlirbc and about.json."""
     compiled: Path | None = None
     """Folder with optimized.hlo.gz and compiled.json."""
+    profile: Path | None = None
+    """Folder with trace/ and about.json of a program that was run; whoever takes it owns it."""
+    executed: Case | None = None
+    """Of a program that is run, the case that it is run for."""
     cached: tuple[str, ...] = ()
     """Steps whose results were in the cache."""
     stderr: tuple[str, ...] = ()
@@ -76,10 +80,7 @@ class _Job:
 
     def step(self) -> Step | None:
         """The next step, if one is left."""
-        program = self.folders.get("lower")
-        if not program:
-            return steps.lower(self.case, self.arm)
-        return None if "compile" in self.folders else steps.compiling(self.case, self.arm, program=program)
+        return steps.following(self.cell, case=self.case, arm=self.arm, folders=self.folders)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +90,10 @@ class _Task:
     job: _Job
     step: Step
 
-    def urgency(self) -> tuple[bool, int, bool]:
-        """Smallest first: what begins a chain before what ends one, slow starts first, prefill before decode."""
-        return (self.step.name == "compile", -self.job.arm.start_s, self.job.case.phase != "prefill")
+    def urgency(self) -> tuple[bool, bool, int, bool]:
+        """Smallest first: what begins a chain before what ends one, what measures last; slow starts first."""
+        begins = self.step.name == "lower"
+        return (bool(self.step.platform), not begins, -self.job.arm.start_s, self.job.case.phase != "prefill")
 
 
 def run(
@@ -102,17 +104,22 @@ def run(
     tell: Callable[[Event], None],
     timeout_s: float = TIMEOUT_S,
     at_once: int | None = None,
+    execute: str = "",
+    same_runtime: bool = False,
 ) -> list[Outcome]:
     """Make every cell of these arms, `at_once` processes at a time (the cores, two at least).
 
     Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
     the mesh can't be laid on the chips; an interrupt ends every worker and leaves nothing behind.
+    `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
     """
     chips(case.plan)
     cells = [
-        _Job(arm, cell, case.at(phases=(phase,), **cell.changes))
-        for arm in arms for phase in case.phases for cell in arm.cells(case)
-    ]  # fmt: skip
+        _Job(arm, cell, cell.case_of(case.at(phases=(phase,))))
+        for arm in arms
+        for phase in case.phases
+        for cell in arm.cells(case, execute=execute, same_runtime=same_runtime)
+    ]
     return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, _cores())).outcomes()
 
 
@@ -141,6 +148,10 @@ class _Run:
                     self._fill(pool)
                     for task, ended in pool.wait().items():
                         self._finish(task, ended)
+        except BaseException:
+            for job in self.jobs:
+                _drop_measured(job)
+            raise
         finally:
             for folder in self.begun.values():
                 shutil.rmtree(folder, ignore_errors=True)
@@ -150,7 +161,7 @@ class _Run:
         """Take the steps of a job whose results are in the cache; the first that must be run waits its turn."""
         try:
             while step := job.step():
-                found = self.cache.find(step.kind, step.key)
+                found = self.cache.find(step.kind, step.key) if step.key else None
                 if not found:
                     self.waiting.append(_Task(job, step))
                     return
@@ -165,13 +176,16 @@ class _Run:
     def _fill(self, pool: Pool[_Task]) -> None:
         self.waiting.sort(key=_Task.urgency)
         while self.waiting and len(pool) < self.at_once:
+            measures = self.waiting[0].step.platform or any(task.step.platform for task in self.begun)
+            if measures and len(pool):
+                return
             task = self.waiting.pop(0)
             try:
                 out = self.begun[task] = self.cache.begin()
                 (out / REQUEST).write_text(task.step.request)
                 command = Command(
                     argv=task.step.argv(out / REQUEST, out), stderr=out / STDERR,
-                    environment=steps.environment(), timeout_s=self.timeout_s,
+                    environment=task.step.environment(), timeout_s=self.timeout_s,
                 )  # fmt: skip
                 pool.start(task, command)
             except OSError as error:
@@ -184,7 +198,7 @@ class _Run:
         if ended.status != "ok":
             error = steps.explained(ended.error, case=task.job.case)
             self._fail(task, ended.status, error, seconds=ended.seconds)
-        elif absent := [name for name in step.results if not (out / name).is_file()]:
+        elif absent := [name for name in step.results if not any(out.glob(name))]:
             error = f"{step.module} ended well, but wrote no {' and no '.join(absent)}"
             self._fail(task, "failed", error, seconds=ended.seconds)
         else:
@@ -197,7 +211,7 @@ class _Run:
                 (out / name).unlink()
             process = {"process_s": round(ended.seconds, 3), "peak_bytes": ended.peak_bytes}
             (out / PROCESS).write_text(json.dumps(process))
-            kept = self.cache.keep(out, kind=step.kind, key=step.key)
+            kept = self.cache.keep(out, kind=step.kind, key=step.key) if step.key else out
         except OSError as error:
             self._fail(task, "failed", f"cannot keep its results: {error.strerror}", seconds=ended.seconds)
             return
@@ -228,12 +242,21 @@ class _Run:
         outcome = self.ended[job] = Outcome(
             **_where(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
             program=job.folders.get("lower"), compiled=job.folders.get("compile"),
+            profile=job.folders.get("profile", job.folders.get("execute")),
+            executed=job.case if job.cell.platform else None,
         )  # fmt: skip
         if status != "ok":
             self.tell(Event(**_where(job), step=outcome.step, stage=status, seconds=seconds, error=error))
 
     def _tell(self, task: _Task, stage: str, seconds: float) -> None:
         self.tell(Event(**_where(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
+
+
+def _drop_measured(job: _Job) -> None:
+    """Measurements are in no cache: nobody else has them."""
+    for name in ("profile", "execute"):
+        if name in job.folders:
+            shutil.rmtree(job.folders[name], ignore_errors=True)
 
 
 def _where(job: _Job) -> dict[str, str]:

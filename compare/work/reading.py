@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compare.judge.summary import CellResult, summarize
+from compare.judge.cells import CellResult, Judged
+from compare.judge.summary import summarize
 from compare.program.errors import HloError
 from compare.work.arms import ARMS
 from compare.work.error import WorkError
 from compare.work.folder import CASE
+from compare.work.timelines import Timelines, add_times, timelines
 from meshes.case import Case
 from meshes.errors import MeshError
 
@@ -30,22 +32,26 @@ _VALUES: dict[str, type | tuple[type, ...]] = {"versions": str, "memory": (int, 
 class Run:
     """What a run folder holds."""
 
+    folder: Path
     case: Case
-    results: tuple[CellResult, ...]
+    cells: tuple[Judged, ...]
 
     @property
     def titles(self) -> dict[str, str]:
         """The arms that were asked for, in the order of the table of arms, and their names."""
-        there = {result.arm for result in self.results}
+        there = {cell.result.arm for cell in self.cells}
         known = {name: arm.title for name, arm in ARMS.items() if name in there}
         return known | {name: name for name in sorted(there - set(known))}
 
-    def report(self) -> dict[str, Any]:
-        """Every program read and judged; one that can't be is damaged, and the others stand."""
-        try:
-            return summarize(self.case, self.results, titles=self.titles)
-        except HloError:
-            return summarize(self.case, [_sound(self.case, one) for one in self.results], titles=self.titles)
+    def report(self, times: Timelines) -> dict[str, Any]:
+        """Every program read, judged and timed."""
+        report = summarize(self.case, self.cells, titles=self.titles)
+        add_times(report, self.cells, times)
+        return report
+
+    def timelines(self) -> Timelines:
+        """Of every program that was compiled, the modelled one; of every one that was run, the measured one."""
+        return timelines(self.cells, folder=self.folder)
 
 
 def judged(report: Mapping[str, Any]) -> bool:
@@ -54,8 +60,11 @@ def judged(report: Mapping[str, Any]) -> bool:
 
 
 def whole(report: Mapping[str, Any]) -> bool:
-    """Whether every program was compiled and judged."""
-    return all(line["status"] == "ok" for found in report["phases"].values() for line in found["headline"])
+    """Whether every program was compiled and judged, and each that was to be run was run and timed."""
+    lines = [line for found in report["phases"].values() for line in found["headline"]]
+    arms = [arm for found in report["phases"].values() for arm in found["arms"].values()]
+    ran = [one for arm in arms for one in arm["profiles"].values()]
+    return all(line["status"] == "ok" for line in lines) and all(one.get("timing") for one in ran)
 
 
 def read_run(folder: Path) -> Run:
@@ -66,18 +75,19 @@ def read_run(folder: Path) -> Run:
         raise WorkError(f"{folder} is not a run folder: {CASE}: {error.strerror}") from None
     except (MeshError, UnicodeDecodeError) as error:
         raise WorkError(f"{folder / CASE} cannot be read: {error}") from None
-    cells = sorted(folder.glob("*/*/*/about.json"))
+    cells = [path for path in sorted(folder.glob("*/*/*/about.json")) if path.parts[-3] in case.phases]
     if not cells:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
-    return Run(case, tuple(_cell(path.parent) for path in cells))
+    return Run(folder, case, tuple(_sound(Judged.of(case, _cell(path.parent))) for path in cells))
 
 
 def _cell(folder: Path) -> CellResult:
     arm, phase, cell = folder.parts[-3:]
-    hlo = None
+    hlo = executed = None
     at = folder / "about.json"
     try:
         about = _checked(json.loads(at.read_bytes()))
+        executed = Case.from_json(json.dumps(about["case"])) if about.get("case") else None
         status, error = about["status"], about.get("error") or None
         if status == "ok":
             at = folder / "optimized.hlo.gz"
@@ -85,8 +95,10 @@ def _cell(folder: Path) -> CellResult:
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
         error = f"{'/'.join(at.parts[-4:])} cannot be read again: {why}"
-        return CellResult(arm=arm, phase=phase, cell=cell, status="damaged", error=error)
-    return CellResult(arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo)
+        return CellResult(arm=arm, phase=phase, cell=cell, status="damaged", error=error, executed=executed)
+    return CellResult(
+        arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed
+    )
 
 
 def _checked(about: Any) -> dict[str, Any]:
@@ -110,14 +122,15 @@ def _checked(about: Any) -> dict[str, Any]:
     return about
 
 
-def _sound(case: Case, result: CellResult) -> CellResult:
-    """The same, or damaged where its HLO can't be understood."""
+def _sound(cell: Judged) -> Judged:
+    """The same, judged; or damaged where its HLO can't be understood: the others stand."""
     try:
-        summarize(case, [result], titles={result.arm: result.arm})
+        _ = cell.judgement
     except HloError as problem:
-        at = f"{result.arm}/{result.phase}/{result.cell}/optimized.hlo.gz"
-        return replace(result, status="damaged", error=f"{at} cannot be understood: {problem}", hlo=None)
-    return result
+        at = f"{'/'.join(cell.result.key)}/optimized.hlo.gz"
+        error = f"{at} cannot be understood: {problem}"
+        return replace(cell, result=replace(cell.result, status="damaged", error=error, hlo=None))
+    return cell
 
 
 def _text(path: Path, digest: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The two steps of a cell, lower and compile: what each runs, in which environment, and all that it depends on."""
+"""The steps of a cell: what each runs, in which environment, and all that it depends on."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from functools import cache as once
 from importlib.util import find_spec
 from pathlib import Path
 
-from compare.work.arms import COMPILER, Arm, versions_of
+from compare.work.arms import COMPILER, Arm, Cell, versions_of
 from compare.work.cache import file_digest, key, sources_digest
 from compare.work.error import WorkError
 from meshes.assignment import chips
@@ -22,17 +22,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = 1
 """Counts changes in how steps are run that no source or version shows."""
 
+# Sets iterate in one order, so that the same case gives the same program.
+REPEATABLE = {"PYTHONHASHSEED": "0"}
 QUIET = {
+    **REPEATABLE,
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
     # Without it the second process that loads libtpu aborts on a lock file.
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-    # Sets iterate in one order, so that the same case gives the same program.
-    "PYTHONHASHSEED": "0",
 }
 """What workers need to load libtpu where there is no TPU."""
+
+PROFILES = "trace/plugins/profile/*/*.xplane.pb"
+"""Where a profile stands in a cell: the layout that TensorBoard opens."""
 
 PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
 """Variables of a user's environment that can change a program."""
@@ -55,10 +59,32 @@ class Step:
     request: str
     """The text of the file that it is given."""
     results: tuple[str, ...]
+    """What it must have written: files, or patterns of them."""
+    arguments: tuple[str, ...] = ()
+    """What its command line has beyond that file and its folder."""
+    platform: str = ""
+    """Of one that measures: what it runs on.  It has the machine to itself, and is made anew each time."""
 
     def argv(self, request: Path, out: Path) -> list[str]:
         # -P: a folder of the user's that is named like a room is not taken for it.
-        return [sys.executable, "-P", "-m", self.module, str(request), str(out)]
+        return [sys.executable, "-P", "-m", self.module, str(request), str(out), *self.arguments]
+
+    def environment(self) -> dict[str, str]:
+        """The user's, with this project importable from anywhere; made quiet where no TPU is to be looked for."""
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
+
+
+def following(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path]) -> Step | None:
+    """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own."""
+    name = next((name for name in cell.steps if name not in folders), None)
+    if name == "lower":
+        return lower(case, arm)
+    if name == "compile":
+        return compiling(case, arm, program=folders["lower"])
+    if name == "execute":
+        return executing(program=folders["lower"])
+    return profiling(case, arm, platform=cell.platform) if name else None
 
 
 def lower(case: Case, arm: Arm) -> Step:
@@ -103,10 +129,31 @@ def compiling(case: Case, arm: Arm, *, program: Path) -> Step:
     )
 
 
-def environment() -> dict[str, str]:
-    """Of every worker: the user's, made quiet, with this project importable from anywhere."""
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return os.environ | QUIET | {"PYTHONPATH": path}
+def profiling(case: Case, arm: Arm, *, platform: str) -> Step:
+    """The case executed and recorded by the arm's own runtime and profiler."""
+    return Step(
+        name="profile",
+        kind="profile",
+        key="",
+        module=f"{arm.module}.profile",
+        request=case.to_json(),
+        results=("about.json", PROFILES),
+        arguments=(platform,),
+        platform=platform,
+    )
+
+
+def executing(*, program: Path) -> Step:
+    """StableHLO compiled and executed by JAX's own CPU runtime.  `program` is the folder that `lower` wrote."""
+    return Step(
+        name="execute",
+        kind="profile",
+        key="",
+        module="compare.program.aot_execute",
+        request=json.dumps({"program": str(program)}),
+        results=("about.json", PROFILES),
+        platform="cpu",
+    )
 
 
 def explained(error: str, *, case: Case) -> str:

@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 import compare.views
-from compare.judge.summary import SCHEMA, CellResult, summarize
+from compare.judge.cells import CellResult, Judged
+from compare.judge.summary import SCHEMA, summarize
 from compare.views.draw import draw
 from meshes.case import Case
 
@@ -45,7 +46,9 @@ def judged() -> Report:
         CellResult(arm="torchxla", phase="decode", cell="tpu+einsum", status="crashed", error="signal 6"),
     ]
     case = Case.read("tp2", model_name="tiny", phases=("decode",))
-    return summarize(case, results, titles={"jax": "JAX", "torchxla": "TorchXLA"})
+    return summarize(
+        case, [Judged.of(case, result) for result in results], titles={"jax": "JAX", "torchxla": "TorchXLA"}
+    )
 
 
 def test_the_schema_is_one_and_has_the_report_s_version() -> None:

@@ -1,0 +1,89 @@
+"""Cells: what came of each program of a run, and the same read and judged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from compare.judge.contract import ContractRow
+from compare.judge.inherent import inherent
+from compare.judge.verdict import Judgement, judge
+from compare.program.collectives import collectives
+from compare.program.records import Collective
+from compare.program.text import Module, read
+from meshes.case import Case
+
+Key = tuple[str, str, str]
+"""Arm, phase, cell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """What came of one program of one arm: `hlo` and `about` where it was compiled, else why not."""
+
+    arm: str
+    phase: str
+    cell: str
+    status: str
+    """`ok`, or what happened instead: `failed`, `crashed`, `timeout`, `not installed` …"""
+    error: str | None = None
+    about: Mapping[str, Any] | None = None
+    hlo: str | None = None
+    executed: Case | None = None
+    """Of a program that was run and measured: the case it was run for, which may be smaller than the run's."""
+
+    @property
+    def key(self) -> Key:
+        return self.arm, self.phase, self.cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One program, read and judged when that is first asked for.  Raises `HloError` then, where it can't be."""
+
+    case: Case
+    """Of its own phase; of an executed one, the case it was run for."""
+    result: CellResult
+
+    @classmethod
+    def of(cls, case: Case, result: CellResult) -> "Judged":
+        return cls(case=(result.executed or case).at(phases=(result.phase,)), result=result)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        return self.result.about or {}
+
+    @cached_property
+    def contract(self) -> Sequence[ContractRow]:
+        return inherent(self.case)
+
+    @cached_property
+    def module(self) -> Module | None:
+        """None where there is no program."""
+        return read(self.result.hlo) if self.result.status == "ok" and self.result.hlo is not None else None
+
+    @cached_property
+    def rows(self) -> list[Collective]:
+        """Its collectives, in program order."""
+        if self.module is None:
+            return []
+        allowed: dict[str, set[str]] = {}
+        for entry in self.contract:
+            allowed.setdefault(entry.axes, set()).add(entry.scope)
+        return collectives(
+            self.module,
+            self.case.mesh.split_axes,
+            scopes_of={axes: frozenset(scopes) for axes, scopes in allowed.items()},
+            caches=frozenset(number for number, role in self._roles.items() if role == "cache"),
+        )
+
+    @cached_property
+    def judgement(self) -> Judgement | None:
+        """None where there is no program."""
+        if self.module is None:
+            return None
+        return judge(self.rows, self.contract, axes=self.case.mesh.split_axes, roles=self._roles)
+
+    @property
+    def _roles(self) -> dict[int, str]:
+        return {entry["index"]: entry["role"] for entry in self.about.get("parameters") or []}

@@ -1,0 +1,38 @@
+"""What a measured program says of itself: which program it was, what ran it, and how it differs from the case."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compare.program import proto
+from compare.timing import xplane
+from compare.timing.errors import TimingError
+from compare.timing.programs import protos
+from meshes.case import Case
+from meshes.reduced import difference
+
+
+def label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
+    """`measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256, …`.
+
+    ran: the case that was executed for `case`.  executed: of its about.json.
+    """
+    devices = executed.get("num_devices", ran.mesh.num_devices)
+    runtime = executed.get("runtime", "unknown runtime")
+    where = f"{devices} devices ({executed.get('device_kind', 'unknown kind')}; {runtime})"
+    if executed.get("platform") == "cpu":
+        where = f"{devices} virtual CPU devices ({runtime}), not a TPU"
+    smaller = difference(case, ran)
+    return f"measured on {where}" + (f"; {smaller}" if smaller else "")
+
+
+def program_text(files: Sequence[Path]) -> str:
+    """The HLO text of the program that a profile of one of our workers is about.
+
+    The largest that it carries: what runs beside a step (a fill, a transfer) is a line or two.  `HloError` or
+    `TimingError` where it carries none that can be read.
+    """
+    found = protos(xplane.read_file(path) for path in files)
+    if not found:
+        raise TimingError("the profile carries no program")
+    return proto.text(max(found.values(), key=len))

@@ -1,0 +1,78 @@
+"""The timelines of a run's programs: what was run is read from its profile, what was only compiled is modelled."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compare.judge.cells import Judged, Key
+from compare.judge.summary import mesh_picture
+from compare.program.errors import HloError
+from compare.timing import trace
+from compare.timing.errors import TimingError
+from compare.timing.metrics.section import section
+from compare.timing.model.schedule import modelled
+from compare.timing.timeline import Timeline
+from compare.work.steps import PROFILES
+
+
+@dataclass(frozen=True, slots=True)
+class Timelines:
+    """By arm, phase and cell, of every program that is there."""
+
+    found: Mapping[Key, Timeline]
+    errors: Mapping[Key, str]
+    """Why a program has none, one line."""
+
+
+def timelines(cells: Sequence[Judged], *, folder: Path) -> Timelines:
+    """Of all cells that are there.  `folder`: the run folder, with the profiles of those that were run."""
+    found, errors = dict[Key, Timeline](), dict[Key, str]()
+    for cell in cells:
+        if cell.module is None:
+            continue
+        try:
+            found[cell.result.key] = _measured(cell, folder) if cell.result.executed else _modelled(cell)
+        except (TimingError, HloError, OSError) as error:
+            errors[cell.result.key] = " ".join(str(error).split())
+    return Timelines(found, errors)
+
+
+def _modelled(cell: Judged) -> Timeline:
+    assert cell.module is not None
+    return modelled(cell.module, cell.rows, cell.case.plan)
+
+
+def _measured(cell: Judged, folder: Path) -> Timeline:
+    files = sorted(folder.joinpath(*cell.result.key).glob(PROFILES))
+    if not files:
+        raise TimingError(f"its profile is not there: {'/'.join(cell.result.key)}/{PROFILES}")
+    return trace.read(files, axes=cell.case.mesh.split_axes, hlo=cell.module, label=cell.about.get("label"))
+
+
+def add_times(report: Mapping[str, Any], cells: Sequence[Judged], times: Timelines) -> None:
+    """Give each program of a report its `timing`, or its `timing_error`."""
+    own = {cell.result.key: cell for cell in cells}
+    for key, entry in _entries(report):
+        if key in times.found:
+            entry["timing"] = _section(own[key], entry, times.found[key])
+        elif key in times.errors:
+            entry["timing_error"] = times.errors[key]
+
+
+def _entries(report: Mapping[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
+    for phase, found in report["phases"].items():
+        for arm, default in found["arms"].items():
+            for entry in (default, *default["controls"].values(), *default["profiles"].values()):
+                yield (arm, phase, entry["cell"]), entry
+
+
+def _section(cell: Judged, entry: Mapping[str, Any], timeline: Timeline) -> dict[str, Any]:
+    on_tpu = cell.about.get("executed", {}).get("platform") != "cpu"
+    return section(
+        timeline,
+        rows=entry["collectives"],
+        mesh=mesh_picture(cell.case),
+        microbatches=cell.case.microbatches,
+        link_bytes_per_s=cell.case.topology.generation.ici_link_bytes_per_s if on_tpu else None,
+    )
