@@ -1,0 +1,129 @@
+"""`python -m benchmarks.read_profile`: a profile of a million events into a timeline, against xprof's own conversion.
+
+Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's.  Each is read by `compare.timing.trace`
+and converted by xprof for its trace viewer (`trace_viewer@`, with none of its cache files there), in turn, each in a
+process of its own; medians are compared, imports left out.
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.compare.timing.spaces import Ref, Space
+
+EVENTS = 1_000_000
+ROUNDS = 3
+DEVICES, OPERATIONS = 8, 2500
+AXES = {"dp": 2, "tp": 4}
+
+OURS = """
+import json, resource, sys, time
+from compare.timing.trace import read
+begun = time.perf_counter()
+timeline = read([sys.argv[1]], axes=json.loads(sys.argv[2]))
+seconds = time.perf_counter() - begun
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, len(timeline.events)]))
+"""
+
+XPROF = """
+import json, resource, sys, time
+from xprof.convert import raw_to_tool_data
+asked = {"resolution": "1000", "start_time_ms": "0", "end_time_ms": "1000000"}
+begun = time.perf_counter()
+data, _ = raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], "trace_viewer@", {"trace_viewer_options": asked})
+seconds = time.perf_counter() - begun
+assert data
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, 0]))
+"""
+
+
+def main() -> None:
+    for name, make in (("TPU", tpu_profile), ("CPU", cpu_profile)):
+        with tempfile.TemporaryDirectory() as scratch:
+            path = make(EVENTS).write(Path(scratch) / "made")
+            ours, theirs = [], []
+            for turn in range(ROUNDS):
+                ours.append(_run(OURS, path, json.dumps(AXES)))
+                cold = Path(scratch) / f"xprof-{turn}" / path.name
+                cold.parent.mkdir()
+                shutil.copyfile(path, cold)
+                theirs.append(_run(XPROF, cold))
+            mine, xprof = (statistics.median(times[0] for times in runs) for runs in (ours, theirs))
+            peak = max(run[1] for run in ours) / 2**30
+            print(
+                f"{name}: {EVENTS:,} events in {path.stat().st_size / 1e6:.0f} MB, {ours[0][2]:,.0f} operations: "
+                f"{mine:.2f} s, {peak:.2f} GiB at the most; xprof {xprof:.2f} s; ratio {mine / xprof:.2f}"
+            )
+
+
+def _run(code: str, *words: object) -> list[float]:
+    """Seconds, peak bytes and events that a fresh process says."""
+    command = [sys.executable, "-c", code, *map(str, words)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [float(number) for number in json.loads(done.stdout.splitlines()[-1])]
+
+
+def tpu_profile(events: int) -> Space:
+    """Steps of 2500 operations on each of 8 devices; every 20th an all-reduce, every 50th an asynchronous copy."""
+    space = Space()
+    for device in range(DEVICES):
+        plane = space.plane(f"/device:TPU:{device}", device_type_string="TPU v5 lite")
+        lines = {name: plane.line(name) for name in ("Steps", "XLA Modules", "XLA Ops", "Async XLA Ops")}
+        at = 0
+        for step in range(events // DEVICES // OPERATIONS):
+            begun = at
+            for number in range(OPERATIONS):
+                text, about = _operation(number)
+                line = lines["Async XLA Ops" if " copy-start(" in text else "XLA Ops"]
+                stats = {"device_offset_ps": at * 1000, "device_duration_ps": 900_000}
+                line.event(text, at, 900, display=text[1:].partition(" = ")[0], stats=stats, about=about)
+                at += 1000
+            lines["Steps"].event(str(step), begun, at - begun)
+            lines["XLA Modules"].event("jit_step(17)", begun, at - begun, stats={"run_id": step})
+    return space
+
+
+def _operation(number: int) -> tuple[str, dict[str, Ref | int | str]]:
+    shape = "bf16[8,1024,4096]{2,1,0:T(8,128)(2,1)}"
+    kind = "all-reduce" if number % 20 == 0 else "copy-start" if number % 50 == 1 else "fusion"
+    groups = ", channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}, use_global_device_ids=true, to_apply=%add"
+    more = groups if kind == "all-reduce" else ", kind=kLoop, calls=%fused_computation" if kind == "fusion" else ""
+    about = {
+        "hlo_category": Ref(kind), "tf_op": f"jit(step)/layer.mlp.down/{kind}:{number}", "flops": number,
+        "bytes_accessed": 1000 * number, "program_id": 17, "source": "model.py:12",
+    }  # fmt: skip
+    return f"%{kind}.{number} = {shape} {kind}({shape} %param.{number}){more}", about
+
+
+def cpu_profile(events: int) -> Space:
+    """As XLA:CPU writes it: a thread for each device, an end for each operation, waits inside each all-reduce."""
+    space = Space()
+    plane = space.plane("/host:CPU")
+    python = plane.line("python")
+    steps = events // DEVICES // (2 * OPERATIONS)
+    for device in range(DEVICES):
+        line = plane.line(f"tf_XLAPjRtCpuClient/{device}")
+        at, made = 0, 0
+        for step in range(steps):
+            begun = at
+            for number in range(OPERATIONS):
+                name = f"all-reduce.{number}" if number % 20 == 0 else f"fusion.{number}"
+                key = device << 32 | made
+                stats = {
+                    "hlo_op": Ref(name), "hlo_module": Ref("jit_step"), "program_id": 0, "run_id": step,
+                    "device_ordinal": device, "_pt": 0, "_p": key,
+                }  # fmt: skip
+                line.event(name, at, 900, stats=stats)
+                line.event(f"end: {name}", at + 890, 5, stats={"_ct": 0, "_c": key})
+                at, made = at + 1000, made + 1
+            if not device:
+                python.event("step", begun, at - begun, stats={"step_num": step})
+    return space
+
+
+if __name__ == "__main__":
+    main()
