@@ -8,7 +8,8 @@ import pytest
 from compare.timing.metrics.section import section
 from tests.compare.timing.build import compute, container, steps, talk, timeline
 
-REPORT = json.loads((Path(__file__).parents[4] / "docs/example-run/report.json").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[4]
+REPORT = json.loads((ROOT / "docs/example-run/report.json").read_text(encoding="utf-8"))
 MESH = REPORT["mesh"]
 ROWS = REPORT["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
 KNOWN = {entry["name"]: entry for entry in ROWS}
@@ -57,6 +58,21 @@ def found():
 def test_it_has_these_fields_and_is_plain(found):
     assert set(found) == FIELDS
     assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def names(value):
+    """Every name in a plain value but those of axes, kinds and scopes, which are data."""
+    if isinstance(value, list):
+        return set().union(*map(names, value))
+    if not isinstance(value, dict):
+        return set()
+    data = {axes for axes in value if axes in ("tp", "pp", "all") or "-" in axes or "." in axes}
+    return (set(value) - data - {"embed", "sample"}).union(*(names(one) for one in value.values()))
+
+
+def test_the_docs_name_every_field(found):
+    text = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    assert {name for name in names(found) if f"`{name}`" not in text} == set()
 
 
 def test_verdicts_and_collectives_add_up_to_the_exposed_time(found):
