@@ -1,4 +1,4 @@
-"""Two timelines side by side: a copy differs nowhere, an injected collective is found, a slower clock is no difference."""
+"""Two timelines side by side: a copy differs nowhere, one more collective is found, a slower clock is no difference."""
 
 import json
 
