@@ -20,7 +20,7 @@ from compare.timing.threads.launches import launched_ps, launches, places
 from compare.timing.threads.marks import marks, steps_of
 from compare.timing.threads.rendezvous import Meetings, meetings
 from compare.timing.threads.thunks import ends
-from compare.timing.threads.ways import COMPLETE
+from compare.timing.threads.ways import COMPLETE, LAUNCHES_ALL
 from compare.timing.wire import Whole
 
 _HOST = "/host:CPU"
@@ -125,6 +125,10 @@ def _launched(threads: Threads, ops: Whole, run: Whole, launch: Whole) -> Whole:
     first, begun = np.full(each.size, LAST), np.full(each.size, LAST)
     np.minimum.at(first, code, np.where(launch >= 0, launch, LAST))
     np.minimum.at(begun, code, threads.time(threads.begins[ops]))
+    named = threads.named(LAUNCHES_ALL)
+    place = np.searchsorted(each, threads.numbers("run_id")[named])
+    same = np.append(each, NONE)[place] == threads.numbers("run_id")[named]
+    first[place[same]] = named[same]
     known = (first != LAST) & (each != -1)
     begun[known] = launched_ps(threads, first[known])
     return np.where(run == -1, threads.time(threads.begins[ops]), begun[code])
@@ -156,7 +160,7 @@ def _notes(devices: _Devices, unseen: int) -> Iterator[str]:
     if devices.found:
         yield f"{devices.found} of {num} operations name no device: it is found by the threads that handed them over"
     if unknown := int((devices.device < 0).sum()):
-        yield f"of {unknown} of {num} operations the device is not shown"
+        yield f"the device of {unknown} of {num} operations is not shown"
     if devices.moved:
         yield "devices are numbered by their places in the program, not as the process numbers them"
     if unseen:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compare.timing.threads.axis import LAST, Spans, Threads
+from compare.timing.threads.axis import LAST, NONE, Spans, Threads
 from compare.timing.wire import Whole
 
 _END = r"end: .*"
@@ -33,7 +33,7 @@ def ends(threads: Threads, ops: Whole, completed_ps: Whole) -> Ends:
     marks = threads.named(_END)
     order = np.argsort(made, kind="stable")
     place = np.searchsorted(made[order], threads.borne[marks])
-    known = np.append(made[order], LAST)[place] == threads.borne[marks]
+    known = (np.append(made[order], LAST)[place] == threads.borne[marks]) & (threads.borne[marks] != NONE)
     marks, op = marks[known], order[place[known]]
     after = threads.time(threads.begins[marks]) > called[op]
     at = called.copy()

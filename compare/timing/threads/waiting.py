@@ -3,7 +3,7 @@
 A program of several devices waits until the one before has completed.  It is then handed over by the thread that has
 completed that, the device that came to wait last first, as waiters are called (`PjRtCpuExecutable::Execute`, "Gang
 schedule collectives", in openxla/xla, xla/pjrt/cpu/cpu_client.cc; `AsyncValue::EnqueueWaiter` in
-xla/tsl/concurrency/async_value.h).
+xla/tsl/concurrency/async_value.cc).
 """
 
 from collections.abc import Iterator
@@ -50,17 +50,22 @@ def waited(ways: Ways, threads: Threads, late: Whole) -> Iterator[Late]:
     order = np.argsort(handed, kind="stable")
     late, handed = late[order], handed[order]
     edges = [0, *(np.flatnonzero(np.diff(idle.run)) + 1).tolist(), idle.run.size]
-    for first, behind in pairwise(edges):
+    launch = idle.run[edges[:-1]]
+    began, ended = threads.time(threads.begins[launch]), threads.time(threads.ends[launch])
+    for number, (first, behind) in enumerate(pairwise(edges)):
         own = slice(first, behind)
         if late[own].size < behind - first or handed[first] < idle.begins[own].max():
             return
+        if number and ended[:number].max() > began[number]:
+            return  # launched by several threads at once: which came first is not known
         threads_of = np.unique(threads.thread_of(ways.handed_at[late[own]]))
         if threads_of.size == 1:
             yield Late(int(idle.run[first]), late[own], tuple(_last_first(idle, first, behind)))
 
 
 def _idle(ways: Ways, threads: Threads) -> _Idle:
-    node = np.flatnonzero((ways.kind == LAUNCH_ONE) & ~ways.gives & (ways.until == LAST))
+    gives = np.isin(np.arange(ways.kind.size), ways.giver)
+    node = np.flatnonzero((ways.kind == LAUNCH_ONE) & ~gives & (ways.until == LAST))
     root = ways.root[node]
     node, root = node[ways.device[root] >= 0], root[ways.device[root] >= 0]
     if np.unique(ways.single[root]).size > 1:  # programs of one device do not wait their turn among the others

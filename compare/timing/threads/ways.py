@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from compare.timing.threads.axis import LAST, NONE, RECORD, Spans, Threads
 from compare.timing.wire import Whole
 
-_ALL = r"\w+Executable::Execute(?: \(.*\))?"
+LAUNCHES_ALL = r"\w+Executable::Execute(?: \(.*\))?"
 """Launches a program on all its devices."""
-_ONE = r"\[\d+\] \w+Executable::Execute.*|\w+Executable::ExecuteHelper.*"
+_LAUNCHES_ONE = r"\[\d+\] \w+Executable::Execute.*|\w+Executable::ExecuteHelper.*"
 """Launches it on one of them."""
 COMPLETE = r"ThunkExecutor::Execute \(wait for completion\)"
 """Ends when all that a device does in a run is done."""
@@ -28,7 +28,7 @@ class Ways:
     """The nodes of the way back: regions and launches, by begin."""
 
     def __init__(self, threads: Threads):
-        regions, launch = threads.regions, [threads.named(name) for name in (_ALL, _ONE)]
+        regions, launch = threads.regions, [threads.named(name) for name in (LAUNCHES_ALL, _LAUNCHES_ONE)]
         begins = np.concatenate([regions.begins, *(threads.begins[own] for own in launch)])
         order = np.argsort(begins, kind="stable")
         sizes = [regions.begins.size, *(own.size for own in launch)]
@@ -46,14 +46,17 @@ class Ways:
         at, made = threads.begins[records], threads.made[records]
         order = np.argsort(made, kind="stable")
         found = np.append(order, -1)[np.searchsorted(made[order], context)]
-        known = (self.kind == REGION) & (np.append(made, NONE)[found] == context)
+        known = (context != NONE) & (np.append(made, NONE)[found] == context)
         self.handed_at = np.where(known, np.append(at, NONE)[found], NONE)
         """Where a region was handed over; NONE of others, and where the profile does not show it."""
         around = self.spans.innermost(self.handed_at)
         self.before = np.where(self.kind == REGION, np.where(known, around, -1), self.spans.outer)
         """What lies around that, or around the launch; -1 for none."""
-        self.gives = np.isin(np.arange(self.kind.size), self.spans.innermost(at))
-        """Whether it hands anything over."""
+        self.giver = self.spans.innermost(at)
+        """What lies around each hand-over, in order; -1 for none."""
+        self.given = np.full(records.size, -1)
+        """The region of each, -1 where the profile ends before it."""
+        self.given[found[known]] = np.flatnonzero(known)
 
     def _completions(self, threads: Threads) -> None:
         self.until = np.full(self.kind.size, LAST)
@@ -68,23 +71,24 @@ class Ways:
         one = self.kind == LAUNCH_ONE
         # A device's share of a launch holds a launch for one; what else may be handed over there is no share.
         share = (self.kind == REGION) & (source == LAUNCH_ALL) & np.isin(every, before[one])
-        single = one & (source != LAUNCH_ONE) & ~np.append(share, False)[before]
-        self.device, self.run, self.single = np.full(every.size, -1), np.full(every.size, -1), single
-        self.device[share] = self._places(share)
-        self.run[share] = self.event[before[share]]
-        self.device[single] = 0
-        self.run[single] = np.where(source == LAUNCH_ALL, np.append(self.event, -1)[before], self.event)[single]
+        self.single = one & (source != LAUNCH_ONE) & ~np.append(share, False)[before]
+        self.device = np.where(self.single, 0, np.where(share, self._places(share), -1))
+        launch = np.where(source == LAUNCH_ALL, np.append(self.event, -1)[before], self.event)
+        self.run = np.where(self.single | share, launch, -1)
         in_time = (source >= 0) & (self.handed_at <= np.append(self.until, LAST)[before])
-        follows = in_time & (one & ~single | (self.kind == REGION) & (source != LAUNCH_ALL))
+        follows = in_time & (one & ~self.single | (self.kind == REGION) & (source != LAUNCH_ALL))
         self.root = np.where(follows, before, every)
         while (self.root[self.root] != self.root).any():
             self.root = self.root[self.root]
 
     def _places(self, share: NDArray[np.bool_]) -> Whole:
-        """The place of each share's device: shares are handed over in this order."""
-        own = np.flatnonzero(share)
-        order = np.lexsort((self.handed_at[own], self.before[own]))
-        launch = self.before[own][order]
-        place = np.empty(own.size, np.int64)
-        place[order] = np.arange(own.size) - np.searchsorted(launch, launch)
-        return place
+        """The place of each share's device: shares are handed over in this order, also those that never began."""
+        counts = (np.append(self.kind, -1)[self.giver] == LAUNCH_ALL) & (
+            (self.given < 0) | np.append(share, True)[self.given]
+        )
+        own = np.flatnonzero(counts)
+        own = own[np.argsort(self.giver[own], kind="stable")]
+        giver = self.giver[own]
+        place = np.full(self.kind.size + 1, -1)
+        place[self.given[own]] = np.arange(own.size) - np.searchsorted(giver, giver)
+        return place[:-1]
