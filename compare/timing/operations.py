@@ -21,6 +21,9 @@ from compare.timing.programs import WRAPPERS, Program
 
 _NAMED = re.compile(rf"({'|'.join(KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
 _CATEGORY = re.compile(rf"({'|'.join(KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
+_TELLING = re.compile(
+    rf"{'|'.join(KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
+)
 CONTAINERS = ("while", "conditional", "call")
 _ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
 HALVES = {"whole": WHOLE, "start": START, "done": DONE, "inside": INSIDE, "between": BETWEEN}
@@ -97,6 +100,8 @@ def _in_program(signs: Signs, program: Program) -> Operation | None:
 
 def _by_line(signs: Signs, mesh: Mesh) -> Operation:
     """By the line of HLO alone: its opcode, its groups, its operands."""
+    if not _TELLING.search(signs.text):  # most lines are of fusions that compute, and quickly seen to be
+        return _by_category(signs) if " fusion(" in signs.text else COMPUTES
     try:
         line = read_line(signs.text)
     except HloError:

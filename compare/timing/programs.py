@@ -16,6 +16,8 @@ from compare.timing.space import Space
 _METADATA = "/host:metadata"
 _HLO = "Hlo Proto"
 _NUMBER = re.compile(r"\((\d+)\)$")
+_GIVEN, _OWN = "\0given", "\0own "
+"""Keys that no profile's program has."""
 WRAPPERS = re.compile(r"(?:async|call|fusion|custom-call)-(?:start|update|done)")
 """Opcodes of what another core or thread does, while the device waits or goes on."""
 _WRAPPER = re.compile(rf"^\s*(?:ROOT\s+)?%?([\w.\-]+)\s*=\s.*?\s{WRAPPERS.pattern}\(", re.M)
@@ -46,11 +48,14 @@ class Programs:
         axes: Mapping[str, int],
         scopes_of: Mapping[str, frozenset[str]],
         given: Module | None = None,
+        modules: Iterable[str] = (),
     ):
+        """modules: the names that operations have their programs under, of which a given one may be meant by one."""
         self._protos = protos
         self._axes = axes
         self._scopes_of = scopes_of
         self._given = given
+        self._given_is_named = given is not None and given.name in {_NUMBER.sub("", module) for module in modules}
         self._read: dict[str, Program | None] = {}
         self.notes: list[str] = []
         self._unfit: list[str] = []
@@ -61,12 +66,17 @@ class Programs:
         """The program that the profile means by this name; where it has none, the one that is given."""
         if module not in self._read:
             name = self._known(module)
-            if name is not None:
-                found = self._own(name)
-            else:
-                found = self._program(self._given.name, self._given) if self._given else None
-            self._read[module] = found
+            own = self._own(name) if name is not None else None
+            self._read[module] = own or self._other(module)
         return self._read[module]
+
+    def _other(self, module: str) -> Program | None:
+        """The one that is given, if the profile names none as it is named, or names this one so."""
+        if self._given is None or (self._given_is_named and _NUMBER.sub("", module) not in ("", self._given.name)):
+            return None
+        if _GIVEN not in self._read:
+            self._read[_GIVEN] = self._program(self._given.name, self._given)
+        return self._read[_GIVEN]
 
     def placement(self, module: str) -> tuple[int, ...]:
         """The runtime's number of the device at each place of the program; empty where it is not known."""
@@ -81,6 +91,8 @@ class Programs:
         if self._unfit and not self._fit:
             raise TimingError(f"the axes do not fit the program that was profiled: {self._unfit[0]}")
         self.notes += [f"its axes read ?: {message}" for message in self._unfit]
+        if self._given is not None and _GIVEN not in self._read:
+            self.notes.append("the program that was given was not needed: the profile carries its own")
 
     def _known(self, module: str) -> str | None:
         """By its whole name, by its number, by its name without; an unnamed one where there is but one."""
@@ -96,13 +108,14 @@ class Programs:
         return alike[0] if len(alike) == 1 else None
 
     def _own(self, name: str) -> Program | None:
-        if name not in self._read:
+        key = f"{_OWN}{name}"
+        if key not in self._read:
             try:
-                self._read[name] = self._program(name, read(proto.text(self._protos[name])))
+                self._read[key] = self._program(name, read(proto.text(self._protos[name])))
             except HloError as error:
                 self.notes.append(f"the profile's own program {name!r} cannot be read: {error}")
-                self._read[name] = None
-        return self._read[name]
+                self._read[key] = None
+        return self._read[key]
 
     def _program(self, name: str, module: Module) -> Program:
         try:

@@ -70,7 +70,6 @@ class Line:
     def __init__(self, message: Any, metadata: Metadata, stat_names: Mapping[int, str]):
         self.id: int = message.id
         self.name: str = message.name.decode(errors="replace")
-        self.display_name: str = message.display_name.decode(errors="replace") or self.name
         self.timestamp_ns: int = message.timestamp_ns
         self._message = message
         self._metadata = metadata
@@ -148,7 +147,6 @@ class Line:
 class Plane:
     """A device, a host, or what is known of the programs."""
 
-    id: int
     name: str
     lines: tuple[Line, ...]
     metadata: Metadata
@@ -162,7 +160,6 @@ class Space:
     """One `xplane.pb`: what one host recorded."""
 
     path: str
-    hostnames: tuple[str, ...]
     planes: tuple[Plane, ...]
     zero_ns: int
     """The time that all starts are counted from: the earliest line's, or another host's of the same session."""

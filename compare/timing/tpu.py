@@ -23,7 +23,6 @@ OPS, ASYNC, MODULES, MARKS, OTHER = "operations", "asynchronous operations", "pr
 _LINES = {
     "xla ops": OPS,
     "sparse core ops": OPS,
-    "async xla ops": ASYNC,
     "xla async ops": ASYNC,
     "xla modules": MODULES,
     "sparse core modules": MODULES,
@@ -109,7 +108,9 @@ def _kind(line: Line) -> str | None:
     name = line.name.strip().lower()
     if not name:
         return _LINE_IDS.get(line.id)
-    return OTHER if _COUNTERS.fullmatch(name) else _LINES.get(name)
+    if _COUNTERS.fullmatch(name):
+        return OTHER
+    return ASYNC if name.startswith("async xla ops") else _LINES.get(name)
 
 
 def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame, zero_ns: int) -> pd.DataFrame:
@@ -121,7 +122,7 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame, ze
         {
             "device": core.device,
             "line": core.shown(line),
-            "name": filled(line.display_names, names),
+            "name": mapped(line.display_names, lambda name: _hlo_name(name) or name),
             "hlo_op": own,
             "module": module,
             "text": mapped(names, lambda name: name if _HLO_NAME.match(name) else ""),

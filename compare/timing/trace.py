@@ -15,7 +15,7 @@ from compare.timing.join import join
 from compare.timing.programs import Programs, protos
 from compare.timing.raw import Raw
 from compare.timing.steps import annotations, steps
-from compare.timing.timeline import UNKNOWN, Timeline, settled
+from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, settled
 
 _NO_SCOPES: Mapping[str, frozenset[str]] = MappingProxyType({})
 
@@ -35,8 +35,10 @@ def read(
     `collectives` takes it.  `OSError` where a file can't be opened, `TimingError` where there is nothing to tell.
     """
     spaces = read_spaces(paths)
-    programs = Programs(protos(spaces), axes=axes, scopes_of=scopes_of, given=hlo)
-    hosts = placed(hosts_of(spaces), programs)
+    hosts = hosts_of(spaces)
+    modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
+    programs = Programs(protos(spaces), axes=axes, scopes_of=scopes_of, given=hlo, modules=modules)
+    hosts = placed(hosts, programs)
     raw = together(hosts)
     devices = sorted(raw.events["device"].unique().tolist())
     fewer = list(_check_axes(axes, devices))
@@ -45,14 +47,15 @@ def read(
     joined = join(raw, programs)
     told = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
     told += [note for found in marks for note in found.notes]
+    events = settled(joined.events, frame)
     return Timeline(
         source="measured",
         label=label or _label(hosts, devices),
-        events=settled(joined.events, frame),
+        events=events,
         steps=frame,
         stands_for=_stands_for(devices, axes),
         unjoined_events=joined.unjoined_events,
-        notes=tuple(dict.fromkeys((*told, *_skipped(raw), *fewer, *joined.notes))),
+        notes=tuple(dict.fromkeys((*told, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
     )
 
 
@@ -64,6 +67,14 @@ def _check_axes(axes: Mapping[str, int], devices: Sequence[int]) -> Iterator[str
         raise TimingError(f"the axes {spelled} make {size} devices; the profile shows {shown}")
     if axes and 0 < shown < size:
         yield f"the profile shows {shown} of the {size} devices"
+
+
+def _outside(events: pd.DataFrame) -> Iterator[str]:
+    """What no step counts."""
+    talks = events[events["role"] == COMMUNICATION]
+    outside = int((talks["step"] < 0).sum())
+    if outside:
+        yield f"{outside} of {len(talks)} communications begin outside all steps, and count in none"
 
 
 def _stands_for(devices: Sequence[int], axes: Mapping[str, int]) -> dict[int, tuple[int, ...]]:

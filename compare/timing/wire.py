@@ -48,11 +48,6 @@ class Messages:
     def only(self, kept: NDArray[np.bool_]) -> "Messages":
         return Messages(self.data, self.starts[kept], self.ends[kept])
 
-    def texts(self) -> Iterator[bytes]:
-        """The bytes of each, one after the other."""
-        spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return (self.data[start:end].tobytes() for start, end in spans)
-
 
 @dataclass(frozen=True, slots=True)
 class Fields:

@@ -23,14 +23,14 @@ from compare.timing.wire import Messages
 _CLASSES = classes(
     "wirediff.xplane",
     {
-        "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes hostnames=4*bytes",
+        "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes",
         "XPlane": (
-            "id=1:int64 name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry "
+            "name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry "
             "stat_metadata=5*StatMetadataEntry stats=6*XStat"
         ),
         "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
         "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
-        "XLine": "id=1:int64 name=2:bytes display_name=11:bytes timestamp_ns=3:int64 events=4*bytes",
+        "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes",
         "XStat": (
             "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
             "bytes_value=6:bytes ref_value=7:uint64"
@@ -86,7 +86,6 @@ def _read(data: bytes, path: str) -> Space:
     said = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
     return Space(
         path=path,
-        hostnames=tuple(name.decode(errors="replace") for name in message.hostnames),
         planes=tuple(planes),
         zero_ns=earliest(planes),
         notes=(*notes, *(f"the profiler itself says: {text}" for text in said)),
@@ -97,7 +96,6 @@ def _plane(message: Any) -> Plane:
     stat_names = {entry.key: entry.value.name.decode(errors="replace") for entry in message.stat_metadata}
     metadata = _metadata(message.event_metadata, stat_names)
     return Plane(
-        id=message.id,
         name=message.name.decode(errors="replace"),
         lines=tuple(Line(line, metadata, stat_names) for line in message.lines),
         metadata=metadata,
