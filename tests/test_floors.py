@@ -60,9 +60,20 @@ def test_only_the_compile_imports_the_compiler():
 
 def test_only_the_views_draw():
     for file in files("compare"):
-        drawn = {name.partition(".")[0] for name in imports(file)} & (DRAWING | {"pandas", "pyarrow"})
+        drawn = {name.partition(".")[0] for name in imports(file)} & (DRAWING | {"pyarrow"})
         room = file.relative_to(ROOT / "compare").parts[0]
         assert not drawn or room == "views" or (drawn == {"rich"} and room in ("work", "hlo.py", "run.py")), file
+
+
+def test_tables_are_made_of_timelines_and_for_views():
+    users = {file.relative_to(ROOT / "compare").parts[0] for file in files("compare") if "pandas" in set(imports(file))}
+    assert users == {"timing", "views"}
+
+
+def test_a_timeline_knows_no_case_and_reads_no_environment():
+    for file in files("compare/timing"):
+        known = set(imports(file)) & {"meshes.case", "compare.judge.inherent", "os", "subprocess"}
+        assert not known, f"{file.relative_to(ROOT)} imports {sorted(known)}"
 
 
 def test_the_contract_shares_nothing_with_what_makes_the_shardings():

@@ -110,7 +110,8 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
             shutil.move(outcome.profile / TRACE, cell / TRACE)
             shutil.rmtree(outcome.profile, ignore_errors=True)
             found |= _unpack_program(cell)
-        found |= {digest: file_digest(cell / name) for name, digest in DIGESTS.items() if (cell / name).is_file()}
+        for file, digest in DIGESTS.items():
+            found[digest] = file_digest(cell / file) if (cell / file).is_file() else None
         rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
         (cell / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
 

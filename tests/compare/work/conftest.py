@@ -46,6 +46,24 @@ LOWER = '''
     (out / "about.json").write_text(json.dumps(about))
 '''
 
+PROFILE = '''
+    """Measures nothing: it hands over a real profile that was recorded before."""
+    import gzip, json, os, sys
+    from pathlib import Path
+    from meshes.case import Case
+
+    case, out, platform = Case.from_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2]), sys.argv[3]
+    open(os.environ["TOY_LOG"], "a").write(f"profile+{platform}\\n")
+    if os.environ.get("TOY_PROFILE") == "refuse": sys.exit(print("no TPU is attached", file=sys.stderr) or 2)
+    packed = Path(os.environ["TOY_RECORDED"]).read_bytes()
+    folder = out / "trace" / "plugins" / "profile" / case.phase
+    folder.mkdir(parents=True)
+    (folder / "toy.xplane.pb").write_bytes(gzip.decompress(packed) if os.environ.get("TOY_PROFILE") != "cut" else b"no")
+    about = {"arm": "toy", "phase": case.phase, "versions": {"toy": "1"}, "partitioner": "gspmd", "seconds": {},
+             "executed": {"platform": platform, "device_kind": "cpu", "num_devices": 8, "runtime": "toy"}}
+    (out / "about.json").write_text(json.dumps(about))
+'''
+
 TOY = Arm(
     name="toy",
     module="toy_arm",
@@ -53,8 +71,11 @@ TOY = Arm(
     packages=("numpy",),
     extra="toy",
     controls=(Cell("tpu+gspmd", {"partitioner": "gspmd"}), Cell("tpu+einsum", {"attention": "einsum"})),
+    own_runtime=False,
     start_s=1,
 )
+
+RECORDED = Path(__file__).parents[1] / "timing" / "profiles" / "jax.xplane.pb.gz"
 
 
 @pytest.fixture
@@ -64,6 +85,9 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Arm:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
     (folder / "lower.py").write_text(textwrap.dedent(LOWER))
+    (folder / "profile.py").write_text(textwrap.dedent(PROFILE))
+    monkeypatch.setenv("TOY_RECORDED", str(RECORDED))
+    monkeypatch.delenv("TOY_PROFILE", raising=False)
     monkeypatch.syspath_prepend(str(folder.parent))
     monkeypatch.setenv("PYTHONPATH", str(folder.parent))
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "log"))
