@@ -1,7 +1,7 @@
 """Stretches of communication that one timeline has and another has not."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +79,7 @@ def left_over(left: Lanes, right: Lanes) -> LeftOver:
     tables, ways = [pd.DataFrame(columns=_COLUMNS)], 0
     for pair, weight in devices.items():
         lanes = [side.lane(device) for side, device in zip(sides, pair, strict=True)]
-        for place in range(min(lane.steps.size for lane in lanes)):
+        for place in np.flatnonzero(_both(lanes)).tolist():
             pairs = align(*(side.runs(lane, place) for side, lane in zip(sides, lanes, strict=True)))
             ways += weight
             for side, lane, matched in zip(sides, lanes, (pairs.left, pairs.right), strict=True):
@@ -88,6 +88,13 @@ def left_over(left: Lanes, right: Lanes) -> LeftOver:
                     tables.append(_table(side, lane, place, alone).assign(weight=weight))
     frame = pd.concat(tables[1:] or tables, ignore_index=True)
     return LeftOver(stretches=frame[_COLUMNS], ways=ways, notes=tuple(_notes(left, right, devices)))
+
+
+def _both(lanes: Sequence[Lane]) -> NDArray[np.bool_]:
+    """Of the steps that both have, in which both are known."""
+    many = min(lane.steps.size for lane in lanes)
+    known: NDArray[np.bool_] = np.logical_and(*(lane.known[:many] for lane in lanes))
+    return known
 
 
 def _numbered(left: Lanes, right: Lanes) -> tuple[_Side, _Side]:

@@ -58,7 +58,7 @@ def collective_rows(
 def _times(lanes: Lanes, cut: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
     """KEYS -> means of duration_ns, alone_ns, wait_ns (NaN where no execution shows it)."""
     columns = ["duration_ns", "alone_ns", "wait_ns"]
-    weighted = cut[columns].mul(cut["weight"], axis=0) / lanes.ways
+    weighted = cut[columns].mul(cut["weight"], axis=0) / max(lanes.known_ways, 1)
     sums = weighted.join(cut[KEYS]).groupby(KEYS, observed=True)[columns].sum(min_count=1).reset_index()
     rows = sums.to_dict("records")
     return {tuple(str(row[key]) for key in KEYS): {name: float(row[name]) for name in columns} for row in rows}

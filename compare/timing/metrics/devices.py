@@ -24,11 +24,12 @@ def per_device(lanes: Lanes, table: Table) -> list[dict[str, Any]]:
     for lane in lanes.lanes:
         own = frame[frame["device"].eq(lane.device)]
         busy = (Union.of(lane.starts, lane.stops) | lane.busy).inside(lane.begins, lane.ends)
+        idle = (lane.ends - lane.begins - busy)[lane.known]
         rows.append({
             "device": lane.device,
             "stands_for": lane.weight,
-            **{name: number(float(own[name].mean(skipna=False))) for name in TIMES},
-            "idle_ns": number(float((lane.ends - lane.begins - busy).mean())),
+            **{name: number(float(own[name].mean())) for name in TIMES},
+            "idle_ns": number(float(idle.mean())) if idle.size else None,
         })  # fmt: skip
     return rows
 

@@ -33,6 +33,8 @@ class Lane:
     """The step in which each of them starts, by place in `steps`; -1 outside all."""
     busy: Union
     """When it computes."""
+    known: NDArray[np.bool_]
+    """Of each step, whether its times are: not where it shows no event, and there are some whose device is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,13 @@ class Lanes:
         shown = {UNKNOWN}
         if told:
             shown = {*marks, *(np.unique(summed).tolist() if UNKNOWN in marks else ())} - {UNKNOWN}
+        computes = events[computing]
+        lost = {step for rows in (talks, computes) for step in rows.loc[rows["device"].eq(UNKNOWN), "step"].unique()}
         lanes = tuple(
-            _lane(device, timeline, talks, marks.get(device, anybody), events[computing]) for device in sorted(shown)
+            _lane(device, timeline, talks, computes, marks.get(device, anybody), lost if told else set())
+            for device in sorted(shown)
         )
-        notes = (*_notes(timeline, summed, shown, told), *_waiting(talks))
+        notes = (*_notes(timeline, summed, lanes, told), *_waiting(talks))
         return cls(timeline=timeline, talks=talks, lanes=lanes, told=told, notes=notes)
 
     def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
@@ -84,8 +89,13 @@ class Lanes:
 
     @property
     def ways(self) -> int:
-        """Devices times steps: what means are divided by."""
+        """Devices times steps: what sums of volumes are divided by."""
         return sum(lane.weight * lane.steps.size for lane in self.lanes)
+
+    @property
+    def known_ways(self) -> int:
+        """The same of those whose times are known: what sums of times are divided by."""
+        return sum(lane.weight * int(lane.known.sum()) for lane in self.lanes)
 
     @property
     def lost_rows(self) -> NDArray[np.bool_]:
@@ -93,18 +103,23 @@ class Lanes:
         return self.talks["device"].eq(UNKNOWN).to_numpy() & self.told
 
 
-def _lane(device: int, timeline: Timeline, talks: pd.DataFrame, marks: pd.DataFrame, computes: pd.DataFrame) -> Lane:
-    marks = marks.sort_values("start_ns", kind="stable")
+def _lane(
+    device: int, timeline: Timeline, talks: pd.DataFrame, computes: pd.DataFrame, marks: pd.DataFrame, lost: Set[int]
+) -> Lane:
+    """`lost`: the steps that have events of unknown device."""
     begins, ends = spans(marks)
     rows = _rows_of(talks["device"].to_numpy(), device)
     own = talks[rows]
     starts, stops = spans(own)
     at = np.searchsorted(begins, starts, side="right") - 1
     inside = (at >= 0) & (starts < ends[np.maximum(at, 0)])
+    busy = Union.of(*spans(computes[_rows_of(computes["device"].to_numpy(), device)]))
+    steps = marks["step"].to_numpy(np.int32)
+    shows = (Union.of(starts, stops) | busy).inside(begins, ends) > 0
     return Lane(
         device=device,
         weight=len(timeline.stands_for.get(device, (device,))),
-        steps=marks["step"].to_numpy(np.int32),
+        steps=steps,
         begins=begins,
         ends=ends,
         rows=rows,
@@ -112,7 +127,8 @@ def _lane(device: int, timeline: Timeline, talks: pd.DataFrame, marks: pd.DataFr
         stops=stops,
         waits=own["wait_ns"].to_numpy(np.float64),
         at=np.where(inside, at, -1),
-        busy=Union.of(*spans(computes[_rows_of(computes["device"].to_numpy(), device)])),
+        busy=busy,
+        known=shows | ~np.isin(steps, list(lost)),
     )
 
 
@@ -132,7 +148,7 @@ def _waiting(talks: pd.DataFrame) -> list[str]:
     return [f"{dark} of {len(talks)} communications do not show how long they wait"] * (0 < dark < len(talks))
 
 
-def _notes(timeline: Timeline, summed: NDArray[np.int32], shown: Set[int], told: bool) -> tuple[str, ...]:
+def _notes(timeline: Timeline, summed: NDArray[np.int32], lanes: Sequence[Lane], told: bool) -> tuple[str, ...]:
     """What the means leave out, and how they are formed where devices are unknown."""
     found = list(timeline.notes)
     if not told:
@@ -146,7 +162,11 @@ def _notes(timeline: Timeline, summed: NDArray[np.int32], shown: Set[int], told:
     lost = int((summed == UNKNOWN).sum())
     if lost:
         found.append(f"{lost} of {summed.size} events bear no device: they are in no time, and in volumes only")
-    stray = sorted(set(np.unique(summed).tolist()) - shown - {UNKNOWN})
+    dark = sum(int((~lane.known).sum()) for lane in lanes)
+    if dark:
+        of = sum(lane.known.size for lane in lanes)
+        found.append(f"{dark} of {of} steps of single devices show no other event: means of times leave them out")
+    stray = sorted(set(np.unique(summed).tolist()) - {lane.device for lane in lanes} - {UNKNOWN})
     if stray:
         found.append(f"devices {', '.join(map(str, stray))} have events and no steps: they are left out")
     return tuple(found)

@@ -82,14 +82,14 @@ def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
 
 def network(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
-    lasts = sum(lane.weight * float((lane.ends - lane.begins).sum()) for lane in lanes.lanes)
+    lasts = sum(lane.weight * float((lane.ends - lane.begins)[lane.known].sum()) for lane in lanes.lanes)
     result = {}
     for axes, rows in found.groupby("axes", sort=True):
         weight = rows["weight"]
         count = float(weight.sum())
         result[str(axes)] = {
             "duty_cycle": share(float((weight * rows["duration_ns"]).sum()), lasts),
-            "up_phases": number(count / lanes.ways),
+            "up_phases": number(count / lanes.known_ways),
             "bytes_per_up_phase": number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
             "peak_bytes_per_s": whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
         }

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from compare.timing.metrics.bandwidth import peaks
@@ -78,8 +77,8 @@ def _each_step(table: Table) -> list[dict[str, Any]]:
     names = ["step_ns", "communication_ns", "exposed_ns"]
     return [
         {"step": int(rows["step"].iloc[0]),
-         **{name: number(float(np.average(rows[name], weights=rows["weight"]))) for name in names}}
-        for _, rows in frame.groupby("step")
+         **{name: number(float((rows[name] * rows["weight"]).sum() / rows["weight"].sum())) for name in names}}
+        for _, rows in frame[frame["step_ns"].notna()].groupby("step")
     ]  # fmt: skip
 
 

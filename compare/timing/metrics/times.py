@@ -24,26 +24,31 @@ class Table:
     key: NDArray[np.int64]
     """Of each row, which of them."""
     columns: dict[str, Times]
-    """device, step, weight, TIMES, VOLUMES."""
+    """device, step, weight, known (1 or 0), TIMES, VOLUMES."""
 
     def frame(self) -> pd.DataFrame:
-        """Columns: device, step, weight (devices that it stands for), those of `by`, TIMES, VOLUMES."""
+        """Columns: device, step, weight (devices that it stands for), those of `by`, TIMES, VOLUMES.
+
+        Times are NaN where no more is known of a device's step than that some events are of no known device.
+        """
         names = {
             column: np.array([name[place] for name in self.names], dtype=object)[self.key]
             for place, column in enumerate(self.by)
         }
         whole = {name: self.columns[name].astype(np.int64) for name in ("device", "step", "weight")}
-        return pd.DataFrame({**whole, **names, **{name: self.columns[name] for name in (*TIMES, *VOLUMES)}})
+        known = {name: np.where(self.columns["known"] > 0, self.columns[name], np.nan) for name in TIMES}
+        return pd.DataFrame({**whole, **names, **known, **{name: self.columns[name] for name in VOLUMES}})
 
     def means(self) -> pd.DataFrame:
         """Columns: those of `by`, TIMES, VOLUMES; over devices, each by its weight, and steps."""
         weight, size = self.columns["weight"], len(self.names)
-        total = np.bincount(self.key, weights=weight, minlength=size)
-        # Sums by hand: what is unknown in one step is unknown in the mean.
-        found = {
-            name: np.bincount(self.key, weights=weight * self.columns[name], minlength=size) / total
-            for name in (*TIMES, *VOLUMES)
-        }
+        found = {}
+        for name in (*TIMES, *VOLUMES):
+            own = weight * self.columns["known"] if name in TIMES else weight
+            # Sums by hand: a payload that is unknown in one step is unknown in the mean.
+            sums = np.bincount(self.key, weights=own * self.columns[name], minlength=size)
+            ways = np.bincount(self.key, weights=own, minlength=size)
+            found[name] = np.divide(sums, ways, out=np.full(size, np.nan), where=ways > 0)
         names = {column: [name[place] for name in self.names] for place, column in enumerate(self.by)}
         return pd.DataFrame({**names, **found})
 
@@ -59,11 +64,11 @@ def times(lanes: Lanes, *, by: Sequence[str] = ()) -> Table:
     payload = lanes.talks["payload_bytes"].to_numpy(np.float64)
     lost = _lost(lanes, codes, payload, len(names))
     keys: list[NDArray[np.int64]] = []
-    columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", *TIMES, *VOLUMES)}
+    columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", "known", *TIMES, *VOLUMES)}
     for lane in lanes.lanes:
         size, own, computing = lane.steps.size, codes[lane.rows], lane.busy.inside(lane.begins, lane.ends)
         fixed = {"device": np.full(size, lane.device, np.float64), "step": lane.steps.astype(np.float64),
-                 "weight": np.full(size, lane.weight, np.float64)}  # fmt: skip
+                 "weight": np.full(size, lane.weight, np.float64), "known": lane.known.astype(np.float64)}  # fmt: skip
         for code in range(len(names)):
             chosen = np.flatnonzero(own == code)
             found = _times(lane, computing, chosen, told=lanes.told, waited=bool(waited[code]))

@@ -72,7 +72,7 @@ def by_verdict(lanes: Lanes, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str
     table = verdict_times(cut, found)
     columns = {}
     for name in _TIMES:
-        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / lanes.ways
+        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / max(lanes.known_ways, 1)
         values = {verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
         columns[name] = parts(values, total=number(total[name]))
     return {verdict: {name: columns[name][verdict] for name in _TIMES} for verdict in (*VERDICTS, UNKNOWN_VERDICT)}

@@ -19,16 +19,17 @@ def volume(lanes: Lanes, carried: pd.DataFrame, up: pd.DataFrame, *, bins: int =
     axes (also ALL); bin; turn_from and turn_to, in turns of the step; start_ns, of the mean step; wire_bytes that a
     device sends in it; sum_wire_bytes, up to its end; up, the part of it in which the network is up.
     """
-    mean = sum(lane.weight * float((lane.ends - lane.begins).sum()) for lane in lanes.lanes) / lanes.ways
+    ways = max(lanes.known_ways, 1)
+    mean = sum(lane.weight * float((lane.ends - lane.begins)[lane.known].sum()) for lane in lanes.lanes) / ways
     edges = np.arange(bins + 1) / bins
     tables = []
     for axes, phases in up.groupby("axes", sort=True):
         rows = carried if axes == ALL else carried[carried["axes"].eq(axes)]
-        amount = (rows["weight"] * rows["wire_bytes"]).to_numpy(np.float64) / lanes.ways
+        amount = (rows["weight"] * rows["wire_bytes"]).to_numpy(np.float64) / ways
         turns = [(rows[name] / rows["step_ns"]).to_numpy() for name in ("start_ns", "duration_ns")]
         sent = _spread(turns[0], turns[1], amount, bins)
         begin, length = phases["turn_from"].to_numpy(), (phases["turn_to"] - phases["turn_from"]).to_numpy()
-        shown = _spread(begin, length, length * phases["weight"].to_numpy() / lanes.ways, bins) * bins
+        shown = _spread(begin, length, length * phases["weight"].to_numpy() / ways, bins) * bins
         tables.append(pd.DataFrame({
             "axes": axes, "bin": np.arange(bins), "turn_from": edges[:-1], "turn_to": edges[1:],
             "start_ns": edges[:-1] * mean, "wire_bytes": sent, "sum_wire_bytes": np.cumsum(sent), "up": shown,

@@ -160,6 +160,13 @@ def test_devices_and_steps_of_one_side_only_are_noted():
     assert diff.stretches.empty
 
 
+def test_a_step_of_a_device_that_is_not_known_has_no_stretches():
+    marks = steps(0, 100, devices=(0, 1, -1))
+    every = timeline([talk(0, 10), talk(0, 10, device=1)], marks)
+    lost = timeline([talk(0, 10), talk(0, 10, device=-1)], marks)
+    assert timeline_diff(every, lost).stretches.empty
+
+
 def test_without_devices_only_volumes_are_compared():
     left = timeline([talk(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
     diff = timeline_diff(left, timeline([talk(0, 10)], steps(0, 100)))

@@ -138,6 +138,19 @@ def test_some_events_of_unknown_device_are_in_volumes_and_noted():
     assert found["notes"] == ["1 of 3 events bear no device: they are in no time, and in volumes only"]
 
 
+def test_a_device_whose_events_are_lost_is_unknown_and_not_idle():
+    """In step 1 the second device's collective bears no device: that device counts in step 0 only."""
+    marks = steps(0, 100, 200, devices=(0, 1, -1))
+    events = [talk(0, 10), talk(0, 30, device=1), talk(100, 110), talk(100, 130, device=-1)]
+    found = trace_summary(timeline([*events, compute(10, 20)], marks))
+    assert found["per_step"]["communication_ns"] == round((10 + 30 + 10) / 3, 3)
+    assert found["per_step"]["by_axes"]["tp"]["executions"] == 1
+    assert found["notes"] == [
+        "1 of 5 events bear no device: they are in no time, and in volumes only",
+        "1 of 4 steps of single devices show no other event: means of times leave them out",
+    ]
+
+
 def test_devices_without_steps_are_left_out_and_noted():
     found = trace_summary(timeline([talk(0, 10), talk(0, 30, device=5)], steps(0, 100)))
     assert found["per_step"]["communication_ns"] == 10

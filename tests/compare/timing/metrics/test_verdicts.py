@@ -72,6 +72,13 @@ def test_the_table_tells_device_step_axes_and_scope():
     ]  # fmt: skip
 
 
+def test_the_verdicts_add_up_where_some_devices_are_unknown():
+    events = [talk(0, 10, name="needed"), talk(0, 30, device=-1, name="useless")]
+    marks = steps(0, 100, devices=(0, 1, -1))
+    assert split(events, marks)["inherent"]["exposed_ns"] == 10
+    assert trace_summary(timeline(events, marks))["per_step"]["exposed_ns"] == 10
+
+
 def test_without_devices_nothing_is_told():
     found = split([talk(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
     assert found["unknown"] == {"communication_ns": None, "exposed_ns": None, "wait_ns": None}
