@@ -3,23 +3,48 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from compare.views import figures, tables
+from compare.timing.timeline import Timeline
+from compare.views import figures, perfetto, tables, time_figures, time_tables
 from compare.views.page import page
+from compare.views.strip import Strip, stages, strip
 from compare.views.text import print_note, print_page, print_report
+from compare.views.timed import Key, timed
 
 PAGE = "report.html"
+TRACE = "timeline.perfetto.json.gz"
+
+NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
+
+STRIPS_BYTES = 1_000_000
+"""Of all strips in a page; where they are more, those of the controls are left to the trace."""
 
 
-def draw(report: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Write report.json, report.html, figures/ and tables/, the same files from the same report; returns the report."""
+def draw(report: dict[str, Any], folder: Path, *, timelines: Mapping[Key, Timeline] = NO_TIMELINES) -> dict[str, Any]:
+    """Write report.json, report.html, figures/, tables/ and the trace, the same files from the same report.
+
+    timelines: of the programs that were modelled or measured.  Returns the report.
+    """
     (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    found = figures.pictures(report)
-    figures.save(found, folder / "figures")
+    found, strips = figures.pictures(report), _strips(report, timelines)
+    of_time = time_figures.pictures(report, strips=strips)
+    figures.save([*found, *of_time], folder / "figures")
     tables.save(report, folder / "tables")
-    (folder / PAGE).write_text(page(report, pictures=found), encoding="utf-8")
+    html = page(report, pictures=found, time_pictures=of_time, strips=strips)
+    (folder / PAGE).write_text(html, encoding="utf-8")
+    if timelines:
+        time_tables.save(report, folder / "tables", timelines=timed(report, timelines))
+        perfetto.write(folder / TRACE, timelines=timed(report, timelines))
     return report
+
+
+def _strips(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Strip]:
+    stage_of = stages(report["mesh"])
+    every = [(one, strip(one, stage_of=stage_of)) for one in timed(report, timelines)]
+    small = sum(len(json.dumps(found)) for _, found in every) <= STRIPS_BYTES
+    return [found for one, found in every if small or one.default or one.timeline.source != "modelled"]
 
 
 def show(report: Mapping[str, Any], folder: Path, *, note: Sequence[str] = ()) -> None:

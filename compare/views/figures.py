@@ -133,7 +133,7 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
         cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
         for cell, (axes, matrix) in zip(cells, panels.items(), strict=True):
-            heat_map(cell, matrix, norm=norm)
+            _matrix(cell, matrix, norm=norm)
             what = "total" if axes not in table.by_axes else axes_text(axes)
             cell.set_title(f"{what}: {bytes_text(matrix.sum() / num_devices)}", loc="left", parse_math=False)
         cells[0].set_ylabel("from device")
@@ -148,7 +148,7 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
         return picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
 
 
-def heat_map(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
+def _matrix(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
     """White where nothing moves; few ticks, so that 256 devices fit."""
     size = len(matrix)
     cell.imshow(np.ma.masked_equal(matrix, 0), cmap=COLOURS, norm=norm, interpolation="nearest")

@@ -67,7 +67,7 @@ class _Writer:
     def process(self, pid: int, timed: Timed) -> Iterator[str]:
         """Every event of one program, a line of JSON each."""
         found = timed.timeline
-        yield _meta("process_name", pid, name=f"{timed.name}, {found.label}")
+        yield _meta("process_name", pid, name=f"{timed.name}, {timed.label}")
         yield _meta("process_labels", pid, labels=found.source)
         yield _meta("process_sort_index", pid, sort_index=pid)
         yield from self._steps(pid, timed)
@@ -110,7 +110,7 @@ class _Writer:
             inside = (at >= 0) & (own["start"] <= np.append(whole["end"].to_numpy(), -1)[at])
             stops, middles = _stops(own[inside]), _stops(whole)
             numbers, firsts = np.unique(at[inside], return_index=True)
-            lasts = np.append(firsts[1:], len(stops)) - 1
+            lasts = np.append(firsts, len(stops))[1:] - 1
             for number, first, last in zip(numbers, firsts, lasts, strict=True):
                 way = [stops[first], middles[number], stops[last]] if first != last else [middles[number], stops[last]]
                 flow, marks = next(self.flows), ("s", *"t" * (len(way) - 2), "f")
@@ -125,7 +125,7 @@ def _stops(laid: pd.DataFrame) -> list[tuple[int, int]]:
 def _about(timed: Timed) -> str:
     alike = [f"device {device} stands for {', '.join(map(str, others))}"
              for device, others in sorted(timed.timeline.stands_for.items()) if len(others) > 1]  # fmt: skip
-    return "; ".join([timed.timeline.label, *alike])
+    return "; ".join([timed.label, *alike])
 
 
 def _device(device: int) -> str:

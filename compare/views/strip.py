@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,16 @@ _UNITS = 1_000_000
 _SEEN = 20_000
 """Of a step: two blocks of compute that a shorter time lies between are drawn as one."""
 
-_MOST = 8
-"""Devices of one program that are shown."""
+_FEW, _MOST = 4, 8
+"""Devices of one program that are all shown; that are shown at the most."""
+
+NO_STAGES: Mapping[int, int] = MappingProxyType({})
 
 _COLLECTIVE = ("collective", "name", "kind", "axes", "scope", "payload_bytes")
 
 
-def strip(timed: Timed, *, devices: Mapping[int, str] | None = None) -> Strip:
-    """The step of the middle length.
-
-    devices: those that are shown, with their names; all of them where it is left out, at the most 8.
+def strip(timed: Timed, *, stage_of: Mapping[int, int] = NO_STAGES) -> Strip:
+    """The step of the middle length; of many devices, the first of each pipeline stage.  `stage_of`: device -> stage.
 
     `unit_ns` is what all times are counted in, from the start of the step.  A lane is a device: `compute` is start,
     length, start, length, … of its blocks; `talk` has for each communication its place in `collectives`, its start,
@@ -42,40 +43,38 @@ def strip(timed: Timed, *, devices: Mapping[int, str] | None = None) -> Strip:
     events = found.events[found.events["step"].eq(number)] if number is not None else found.events
     talks = events[events["role"].eq(COMMUNICATION)]
     places, collectives = _collectives(talks, timed)
-    names = devices or {device: f"device {device}" for device in found.stands_for}
     lanes = []
-    for device in _shown(events, names):
+    for device in _shown(events, stage_of):
         own = talks[talks["device"].eq(device)]
         work = events[events["device"].eq(device) & events["role"].eq(COMPUTE)]
         lanes.append({
-            "name": names.get(device, "unknown device" if device == UNKNOWN else f"device {device}"),
-            "alike": len(found.stands_for.get(device, (device,))),
+            "name": _name(device, found.stands_for.get(device, (device,)), stage_of),
             "compute": _blocks(work, begin, unit, least=(end - begin) / _SEEN),
             "talk": _talk(own, places[talks["device"].eq(device).to_numpy()], begin, unit),
         })  # fmt: skip
     return {
         "phase": timed.phase, "arm": timed.arm, "title": timed.title, "cell": timed.cell, "default": timed.default,
-        "source": found.source, "label": found.label, "unit_ns": unit, "step_ns": end - begin,
+        "source": found.source, "label": timed.label, "unit_ns": unit, "step_ns": end - begin,
         "collectives": collectives, "lanes": lanes,
     }  # fmt: skip
 
 
-def stages(mesh: Mapping[str, Any]) -> dict[int, str]:
-    """The first device of each pipeline stage of a report's mesh, and the name of its lane."""
-    found: dict[int, list[int]] = {}
-    for device in mesh["devices"]:
-        found.setdefault(device["coordinates"].get("pp", 0), []).append(device["id"])
-    if len(found) == 1:
-        return {devices[0]: _devices(devices) for devices in found.values()}
-    return {devices[0]: f"stage {stage}, {_devices(devices)}" for stage, devices in sorted(found.items())}
+def stages(mesh: Mapping[str, Any]) -> dict[int, int]:
+    """Device -> pipeline stage, of a report's mesh."""
+    return {device["id"]: device["coordinates"].get("pp", 0) for device in mesh["devices"]}
 
 
-def _devices(devices: Sequence[int]) -> str:
-    """`device 0 of 0–3`: the one that is shown, and those of its stage."""
-    if len(devices) == 1:
-        return f"device {devices[0]}"
-    whole = list(devices) == list(range(devices[0], devices[-1] + 1))
-    return f"device {devices[0]} of {f'{devices[0]}–{devices[-1]}' if whole else len(devices)}"
+def _name(device: int, alike: Sequence[int], stage_of: Mapping[int, int]) -> str:
+    """`stage 0, device 1`; `devices 0–7` where one stands for all of them."""
+    if device == UNKNOWN:
+        return "unknown device"
+    own = {stage_of.get(one) for one in alike}
+    stage = f"stage {stage_of[device]}, " if len(own) == 1 < len(set(stage_of.values())) and device in stage_of else ""
+    if len(alike) == 1:
+        return f"{stage}device {device}"
+    first, last = min(alike), max(alike)
+    told = f"{first}–{last}" if last - first + 1 == len(alike) else f"{first}, … {last} ({len(alike)})"
+    return f"{stage}devices {told}"
 
 
 def _middle(found: Timeline) -> tuple[int | None, float, float]:
@@ -90,13 +89,16 @@ def _middle(found: Timeline) -> tuple[int | None, float, float]:
     return number, begins[number], ends[number]
 
 
-def _shown(events: pd.DataFrame, names: Mapping[int, str]) -> list[int]:
-    """Those of `names` that have events; where none has, or for what is of no known device, whoever has."""
-    there = set(events["device"].unique().tolist())
-    known = sorted(there & set(names)) or sorted(there - {UNKNOWN})
+def _shown(events: pd.DataFrame, stage_of: Mapping[int, int]) -> list[int]:
+    """All devices that have events, where they are few; else the first of each stage, and no more than `_MOST`."""
+    there = sorted(set(events["device"].unique().tolist()))
+    known = [device for device in there if device != UNKNOWN] or there
+    if len(known) > _FEW:
+        firsts = {stage_of.get(device, 0): device for device in reversed(known)}
+        known = sorted(firsts.values())
     if len(known) > _MOST:
         known = [known[at * (len(known) - 1) // (_MOST - 1)] for at in range(_MOST)]
-    return known or sorted(there)
+    return known
 
 
 def _collectives(talks: pd.DataFrame, timed: Timed) -> tuple[NDArray[np.int64], list[list[Any]]]:
@@ -131,11 +133,13 @@ def _talk(own: pd.DataFrame, places: NDArray[np.int64], begin: float, unit: floa
     own, waits = own.iloc[order], own["wait_ns"].to_numpy(np.float64)[order]
     starts = own["start_ns"].to_numpy(np.float64) - begin
     first, last = _whole(starts, unit), _whole(starts + own["duration_ns"].to_numpy(np.float64), unit)
+    hidden = np.minimum(_whole(own["hidden_ns"].to_numpy(np.float64), unit), last - first)
+    exposed = np.where(own["exposed_ns"].to_numpy(np.float64) > 0, last - first - hidden, 0)
     return {
         "of": places[order].tolist(),
         "start": np.diff(first, prepend=0).tolist(),
         "length": (last - first).tolist(),
-        "exposed": _whole(own["exposed_ns"].to_numpy(np.float64), unit).tolist(),
+        "exposed": exposed.tolist(),
         "wait": None if np.isnan(waits).any() else _whole(waits, unit).tolist(),
     }
 

@@ -30,7 +30,8 @@ def times(report: Mapping[str, Any], phase: str, out: Console) -> Iterator[Rende
     for group, own in by_group(found).items():
         told = labels(own)
         label = next(iter(told)) if len(told) == 1 else group
-        yield wrapped(f"\n{phase}: time a step (mean over devices and steps), {label}:", width=width, style="bold")
+        yield Text("")
+        yield wrapped(f"{phase}: time a step (mean over devices and steps), {label}:", width=width, style="bold")
         table = _table(own)
         wide = Measurement.get(out, out.options.update(max_width=10 * width), table).minimum <= width
         yield from (table,) if wide else _narrow(own, width)

@@ -55,7 +55,7 @@ def pictures(report: Report, *, strips: Sequence[Strip]) -> list[Picture]:
         own = [one for one in strips if one["phase"] == phase and one["default"] and one["lanes"]]
         found += [step(phase, own)] if own else []
         default = [one for one in every if one.default]
-        piped = [one for one in default if one.section["pipeline"]]
+        piped = [one for one in default if one.section["pipeline"] and one.section["pipeline"]["ticks"]]
         found += [pipeline(phase, piped)] if piped else []
         found += network_figures.pictures(phase, default, num_devices=len(report["mesh"]["devices"]))
     return found
@@ -188,7 +188,7 @@ def _mixed(covered: NDArray[np.float64], colour: str) -> NDArray[np.float64]:
 def pipeline(phase: str, piped: Sequence[Timing]) -> Picture:
     """Which stage holds which microbatch in which tick; where it holds none, the tick is a bubble."""
     longest, told = max(one.time("step_ns") or 1 for one in piped), [one.label for one in piped]
-    rows, head = [len(one.section["pipeline"]["stages"]) for one in piped], heading_inches([one.label for one in piped])
+    rows, head = [_stages(one.section["pipeline"]) for one in piped], heading_inches([one.label for one in piped])
     tall = head + sum(0.3 * count + 0.62 for count in rows) + 0.05
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
@@ -210,8 +210,13 @@ def pipeline(phase: str, piped: Sequence[Timing]) -> Picture:
         return picture(f"time-{phase}-pipeline", caption, figure)
 
 
+def _stages(found: Mapping[str, Any]) -> int:
+    """All of them: of stages that are alike, `stages` may have one for several."""
+    return len(found["ticks"][0]["microbatches"])
+
+
 def _ticks(panel: Any, found: Mapping[str, Any]) -> None:
-    stages = len(found["stages"])
+    stages = _stages(found)
     most = max((held for tick in found["ticks"] for held in tick["microbatches"] if held is not None), default=0)
     shades = mpl.colormaps["viridis"](np.linspace(0.25, 0.95, most + 1))
     for tick in found["ticks"]:

@@ -33,6 +33,15 @@ class Timed:
     def name(self) -> str:
         return f"{self.title} {self.phase} {self.cell}"
 
+    @property
+    def label(self) -> str:
+        return told(self.timeline.source, self.timeline.label)
+
+
+def told(source: str, label: str) -> str:
+    """A label as figures say it: a model's always says that it is one."""
+    return f"{label}, not measured" if source == "modelled" and "not measured" not in label else label
+
 
 def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Timed]:
     """The programs of a report that have a timeline, by phase and arm: the default one, controls, measured ones."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compare.views.timed import told
 from compare.views.units import axes_text, time_text
 
 Report = Mapping[str, Any]
@@ -46,7 +47,8 @@ class Timing:
 
     @property
     def label(self) -> str:
-        return str(self.section["label"])
+        """What every figure of it says."""
+        return told(self.source, str(self.section["label"]))
 
     def time(self, name: str) -> float | None:
         """`step_ns`, `exposed_ns` …: mean over devices and steps, None where it is not known."""
@@ -137,10 +139,10 @@ def by_group(found: Sequence[Timing]) -> Mapping[str, list[Timing]]:
 
 def labels(found: Sequence[Timing]) -> Mapping[str, list[str]]:
     """Each label, and the programs that bear it."""
-    told: dict[str, list[str]] = {}
+    bearers: dict[str, list[str]] = {}
     for one in found:
-        told.setdefault(one.label, []).append(f"{one.title} {one.cell}")
-    return told
+        bearers.setdefault(one.label, []).append(f"{one.title} {one.cell}")
+    return bearers
 
 
 def failures(report: Report, phase: str) -> Iterator[str]:
@@ -165,10 +167,10 @@ def sentence(one: Timing) -> str:
         return f"a step takes {time_text(step)}, without communication"
     if not exposed:
         return f"nothing of a {time_text(step)} step waits for communication"
-    told = f"of a {time_text(step)} step, {time_text(exposed)} wait for communication"
+    words = f"of a {time_text(step)} step, {time_text(exposed)} wait for communication"
     if needless is None:
-        return f"{told}; whose fault it is, is not known"
-    return f"{told}; {time_text(needless) if needless else 'nothing'} of that nobody needed"
+        return f"{words}; whose fault it is, is not known"
+    return f"{words}; {time_text(needless) if needless else 'nothing'} of that nobody needed"
 
 
 def waits(one: Timing) -> list[Wait]:

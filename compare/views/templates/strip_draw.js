@@ -1,12 +1,13 @@
 // The timeline strip: one step of each program on one scale, from the JSON beside it.  This half draws.
 "use strict";
 const VERDICTS = ["inherent", "inflated", "induced"];
-const TOP = 18, COMPUTE = 12, TALK = 24, GAP = 12, LANE = COMPUTE + TALK + GAP;
+const TOP = 18, GAP = 12; // above and between lanes
 const LEAST = 20000; // the whole step over the shortest view
 const box = document.getElementById("strips");
 const data = JSON.parse(document.getElementById("strip-data").textContent);
 const stage = box.querySelector(".stage"), tip = box.querySelector(".tip"), told = box.querySelector(".told");
 const phases = Object.keys(data);
+const size = { compute: 12, talk: 24, lane: 48 };
 const view = { phase: phases[0], group: 0, from: 0, to: 1, whole: 1, programs: [], at: null, colours: {} };
 
 // Numbers as the rest of the page has them.
@@ -86,7 +87,7 @@ const bar = (program, pen, one, top, height, least) => {
 
 const draw = program => {
   const { canvas, lanes } = program, ratio = window.devicePixelRatio || 1, colours = view.colours;
-  const width = canvas.clientWidth, height = TOP + lanes.length * LANE;
+  const width = canvas.clientWidth, height = TOP + lanes.length * size.lane;
   program.width = width;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -96,9 +97,9 @@ const draw = program => {
   axis(program, pen, height);
   const ends = x(program, program.step_ns), begins = x(program, 0);
   lanes.forEach((lane, number) => {
-    const top = TOP + number * LANE, low = top + COMPUTE;
+    const top = TOP + number * size.lane, low = top + size.compute;
     pen.fillStyle = colours.panel;
-    pen.fillRect(begins, low, ends - begins, TALK);
+    pen.fillRect(begins, low, ends - begins, size.talk);
     const seen = list => list.filter(one => one.end >= view.from && one.start <= view.to);
     const talks = seen(lane.talks), blocks = seen(lane.blocks);
     // What is too short to see is drawn at least as a line, unless there is so much that lines would fill the lane.
@@ -107,18 +108,18 @@ const draw = program => {
       const found = program.collectives[one.of];
       let from = low;
       VERDICTS.forEach((verdict, place) => {
-        const tall = TALK * found[6][place];
+        const tall = size.talk * found[6][place];
         pen.fillStyle = colours[verdict];
         if (tall) bar(program, pen, one, from, tall, least);
         from += tall;
       });
       pen.fillStyle = colours.unknown;
-      if (from === low) bar(program, pen, one, low, TALK, least);
+      if (from === low) bar(program, pen, one, low, size.talk, least);
     }
     pen.fillStyle = colours.veil; // behind compute: hidden
-    for (const one of blocks) bar(program, pen, one, low, TALK, 0);
+    for (const one of blocks) bar(program, pen, one, low, size.talk, 0);
     pen.fillStyle = colours.compute;
-    for (const one of blocks) bar(program, pen, one, top, COMPUTE, 0);
+    for (const one of blocks) bar(program, pen, one, top, size.compute, 0);
     for (const one of talks) named(program, pen, one, low);
     marked(program, lane, number, talks, pen, low);
   });
@@ -132,7 +133,7 @@ const named = (program, pen, one, low) => {
   const [, kind, axes, , , verdict] = program.collectives[one.of], words = `${kind} ${axes}`;
   if (right - left < 46 || right - left < pen.measureText(words).width + 8) return;
   pen.fillStyle = verdict === "inflated" ? "#1c2128" : "#ffffff";
-  pen.fillText(words, left + 4, low + 14);
+  pen.fillText(words, left + 4, low + size.talk / 2 + 2);
 };
 
 // The collective that is pointed at, in every place where it runs; and the one place.
@@ -140,12 +141,12 @@ const marked = (program, lane, number, talks, pen, low) => {
   const at = view.at;
   if (!at || at.program !== program || !at.talk) return;
   pen.fillStyle = view.colours.ink;
-  for (const one of talks) if (one.of === at.talk.of) bar(program, pen, one, low + TALK + 1, 3, 1);
+  for (const one of talks) if (one.of === at.talk.of) bar(program, pen, one, low + size.talk + 1, 3, 1);
   if (at.number !== number) return;
   const left = x(program, at.talk.start), right = Math.max(x(program, at.talk.end), left + 2);
   pen.strokeStyle = view.colours.ink;
   pen.lineWidth = 2;
-  pen.strokeRect(left - 1, low - 1, right - left + 2, TALK + 2);
+  pen.strokeRect(left - 1, low - 1, right - left + 2, size.talk + 2);
 };
 
 let asked = 0;

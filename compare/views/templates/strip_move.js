@@ -48,11 +48,11 @@ const under = event => {
   const program = view.programs.find(one => one.canvas === event.target);
   if (!program) return null;
   const place = program.canvas.getBoundingClientRect(), down = event.clientY - place.top - TOP;
-  const number = Math.floor(down / LANE), lane = program.lanes[number];
+  const number = Math.floor(down / size.lane), lane = program.lanes[number];
   if (!lane || down < 0) return null;
   const near = 3 * (view.to - view.from) / program.width; // three pixels
   const now = view.from + (event.clientX - place.left) / program.width * (view.to - view.from);
-  const talks = down - number * LANE >= COMPUTE, list = talks ? lane.talks : lane.blocks;
+  const talks = down - number * size.lane >= size.compute, list = talks ? lane.talks : lane.blocks;
   let best = null, least = near;
   for (let at = first(list, now, (talks ? lane.longest : lane.longestBlock) + near); at < list.length; at += 1) {
     if (list[at].start > now + near) break;
@@ -74,7 +74,7 @@ const point = at => {
   const span = view.to - view.from, { start, end } = at.talk;
   if (start < view.from || end > view.to) lookAt((start + end - span) / 2, (start + end + span) / 2);
   const frame = at.program.canvas.getBoundingClientRect();
-  show(at, { x: frame.left + Math.max(0, x(at.program, start)), y: frame.top + TOP + (at.number + 1) * LANE - GAP });
+  show(at, { x: frame.left + Math.max(0, x(at.program, start)), y: frame.top + TOP + (at.number + 1) * size.lane - GAP });
   told.textContent = `${at.program.title} ${at.program.cell}: ${lines(at).join("; ")}`;
 };
 
@@ -88,9 +88,10 @@ const programRow = strip => {
   const program = opened(strip), row = element("div", "", "program"), who = element("p", "", "who");
   who.append(element("b", program.title), " ", element("code", program.cell), ` ${time(program.step_ns)} a step, ${program.label}`);
   const names = element("div", "", "names");
-  names.append(...program.lanes.map(lane => element("span", lane.name)));
+  for (const lane of program.lanes) names.append(element("span", lane.name));
+  for (const name of names.children) name.style.height = `${size.lane}px`;
   program.canvas = element("canvas");
-  program.canvas.style.height = `${TOP + program.lanes.length * LANE}px`;
+  program.canvas.style.height = `${TOP + program.lanes.length * size.lane}px`;
   const rows = element("div", "", "rows");
   rows.append(names, program.canvas);
   row.append(who, rows);
@@ -103,7 +104,9 @@ const choose = (phase, group) => {
   tip.hidden = true;
   told.textContent = "";
   stage.querySelectorAll(".program").forEach(one => one.remove());
-  const found = groups(phase);
+  const found = groups(phase), lanes = found[group].programs.reduce((sum, one) => sum + one.lanes.length, 0);
+  [size.compute, size.talk] = lanes > 4 ? [12, 24] : [16, 40];
+  size.lane = size.compute + size.talk + GAP;
   view.programs = found[group].programs.map(programRow);
   view.whole = Math.max(...view.programs.map(one => one.step_ns), 1);
   box.querySelectorAll("[data-phase]").forEach(one => one.setAttribute("aria-pressed", one.dataset.phase === phase));

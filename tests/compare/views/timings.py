@@ -38,16 +38,19 @@ def with_times(report: Report) -> Report:
     found = made_times(tuple(report["phases"]))
     for phase, entry in report["phases"].items():
         for arm, default in entry["arms"].items():
-            plain = {name: value for name, value in default.items() if name not in ("controls", "served")}
-            executed = {"platform": "cpu", "device_kind": "cpu", "num_devices": 8, "runtime": arm}
-            default["profiles"] = {
-                "cpu": {**plain, "cell": "cpu", "served": default["served"], "label": found[arm, phase, "cpu"].timeline.label,
-                        "case": report["case"], "reduced": True, "executed": executed}
+            measured = {name: value for name, value in default.items() if name != "controls"} | {
+                "cell": "cpu", "label": found[arm, phase, "cpu"].timeline.label, "case": report["case"],
+                "reduced": True, "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
             }  # fmt: skip
-            for one in (default, *default["controls"].values(), *default["profiles"].values()):
+            default["profiles"] = {"cpu": measured}
+            for one in (default, *default["controls"].values(), measured):
                 if one["status"] == "ok":
-                    one["timing"] = section(
-                        found[arm, phase, one["cell"]].timeline, rows=one["collectives"], mesh=report["mesh"], microbatches=4,
-                        link_bytes_per_s=None if one["cell"] == "cpu" else 45e9,
-                    )  # fmt: skip
+                    one["timing"] = _section(found[arm, phase, one["cell"]], one, report)
     return report
+
+
+def _section(timed: Timed, entry: dict[str, Any], report: Report) -> dict[str, Any]:
+    speed = None if timed.timeline.source == "measured" else 45e9
+    return section(
+        timed.timeline, rows=entry["collectives"], mesh=report["mesh"], microbatches=4, link_bytes_per_s=speed
+    )
