@@ -1,6 +1,7 @@
 """A case made small enough to run on a machine's CPU: its structure kept, its widths cut."""
 
 from dataclasses import replace
+from typing import Any
 
 from meshes.case import Case
 from meshes.models import model
@@ -21,7 +22,7 @@ def reduced(case: Case) -> Case:
     sizes that the mesh still divides: embed, ffn, vocab, head_dim and seq.  A case that is small already is returned.
     """
     wide, ways = case.model, {dim: case.mesh.axes[axis] if axis else 1 for dim, axis in case.plan.rules.items()}
-    cut = {dim: _cut(getattr(wide, dim), getattr(LEAST, dim), ways=ways[dim]) for dim in WIDTHS}
+    cut: dict[str, Any] = {dim: _cut(getattr(wide, dim), getattr(LEAST, dim), ways=ways[dim]) for dim in WIDTHS}
     small = replace(wide, **cut)
     if small != wide:
         small = replace(small, name=f"{wide.name}-reduced")

@@ -1,4 +1,4 @@
-"""libtpu's compiler without a TPU and without a framework: the one file on jaxlib's private API.
+"""libtpu's compiler without a TPU and without a framework, on jaxlib's private API.
 
 The steps are those of `jax.experimental.topologies.get_topology_desc` and `jax._src.compiler`
 (jax 0.10.2); a test holds the HLO against what `lowered.compile()` of JAX itself gives.

@@ -63,7 +63,7 @@ def execute(folder: Path, out: Path) -> None:
     (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
-def inputs(parameters: list[dict[str, Any]]) -> dict[str, int]:
+def inputs(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     """Ids that the vocabulary has, and the last position that the cache has room for."""
     sizes = {name: size for row in parameters for name, size in zip(row["dims"].split(), row["shape"], strict=True)}
     lengths = [row["shape"][3] for row in parameters if row["role"] == "cache"]

@@ -5,13 +5,14 @@ The steps are those of `jax._src.interpreters.pxla` (jax 0.10.2), on jaxlib's pr
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from jaxlib import _jax, _profiler, xla_client
 
 from compare.program import aot_compiler
-from compare.program.aot_error import AotError
+from compare.program.aot_error import AotError, RefusedError
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
 
@@ -29,10 +30,13 @@ class Program:
     """A program on as many virtual CPU devices as it has partitions, with its arguments."""
 
     def __init__(self, bytecode: bytes, about: Mapping[str, Any]):
-        """Compile with the options of its about.json.  Raises `AotError` when XLA gives up."""
+        """Compile with the options of its about.json.
+
+        Raises `RefusedError` when the two do not fit, `AotError` when XLA gives up.
+        """
         self._parameters, self._outputs = about["parameters"], about["outputs"]
         asked = about["compile_options"]
-        client = xla_client.make_cpu_client(num_devices=asked["num_replicas"] * asked["num_partitions"])
+        client = xla_client.make_cpu_client(num_devices=_num_devices(asked))
         self._devices = list(client.devices())
         module, options = aot_compiler.module(bytecode), aot_compiler.options(asked, self._devices)
         devices = xla_client.DeviceList(tuple(self._devices))
@@ -41,7 +45,14 @@ class Program:
         except _jax.JaxRuntimeError as error:
             raise AotError(f"XLA could not compile it for CPUs: {' '.join(str(error).split())[:500]}") from error
         (hlo,) = self._executable.hlo_modules()
-        self._shape = xla_client.XlaComputation(hlo.as_serialized_hlo_module_proto()).program_shape()
+        shape = xla_client.XlaComputation(hlo.as_serialized_hlo_module_proto()).program_shape()
+        self._taken, made = list(shape.parameter_shapes()), shape.result_shape()
+        self._made = list(made.tuple_shapes()) if made.is_tuple() else [made]
+        if (len(self._taken), len(self._made)) != (len(self._parameters), len(self._outputs)):
+            raise RefusedError(
+                f"about.json does not fit the program: it has {len(self._taken)} parameters and {len(self._made)} "
+                f"results, and {len(self._parameters)} and {len(self._outputs)} are told of"
+            )
         self._arguments: list[Any] = []
 
     @property
@@ -53,7 +64,7 @@ class Program:
         shardings = self._shardings(self._executable.get_parameter_shardings(), self._parameters)
         self._arguments = [
             self._put(row, local, sharding, numbers)
-            for row, local, sharding in zip(self._parameters, self._shape.parameter_shapes(), shardings, strict=True)
+            for row, local, sharding in zip(self._parameters, self._taken, shardings, strict=True)
         ]
 
     def step(self) -> None:
@@ -76,15 +87,22 @@ class Program:
         shardings = self._shardings(self._executable.get_output_shardings(), self._outputs)
         return [
             xla_client.array_result_handler(Aval(tuple(row["shape"]), local.numpy_dtype()), sharding, True, True)
-            for row, local, sharding in zip(self._outputs, self._shape.result_shape().tuple_shapes(), shardings,
-                                            strict=True)
-        ]  # fmt: skip
+            for row, local, sharding in zip(self._outputs, self._made, shardings, strict=True)
+        ]
 
     def _shardings(self, found: Sequence[Any] | None, rows: Sequence[Any]) -> list[Any]:
         """XLA names none for a program of one device."""
         devices = xla_client.DeviceList(tuple(self._devices))
         whole = xla_client.HloSharding.replicate()
         return [xla_client.GSPMDSharding(devices, each) for each in found or [whole] * len(rows)]
+
+
+def _num_devices(asked: Mapping[str, Any]) -> int:
+    counts = {name: asked.get(name, 1) for name in ("num_replicas", "num_partitions")}
+    for name, count in counts.items():
+        if type(count) is not int or count < 1:
+            raise RefusedError(f"{name} is {count!r} in about.json; it is a whole number from 1")
+    return prod(counts.values())
 
 
 class Recording:
