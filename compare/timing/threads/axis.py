@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.errors import TimingError
 from compare.timing.raw import recoded, united
 from compare.timing.space import Line
 from compare.timing.wire import Whole
@@ -25,18 +26,20 @@ LAST = np.iinfo(np.int64).max
 RECORD, START, STOP = (f"ThreadpoolListener::{word}" for word in ("Record", "StartRegion", "StopRegion"))
 
 _PS = 1000
+_DAY_NS = 86_400 * 1e9
 
 
 class Threads:
-    """Every event of some lines, by thread and start: a column each, and of equal starts the longer first."""
+    """Every event of some lines, by thread and start: a column each, and of equal starts the longer first.
+
+    `TimingError` where their times make no sense together.
+    """
 
     def __init__(self, lines: Sequence[Line], zero_ns: int):
         self.lines = tuple(lines)
-        starts = [np.rint(line.start_ns(zero_ns) * _PS).astype(np.int64) for line in lines]
-        lengths = [np.rint(line.duration_ns * _PS).astype(np.int64) for line in lines]
-        sizes = [start.size for start in starts]
-        self.thread: Whole = np.repeat(np.arange(len(lines)), sizes)
-        start, length = _joined(starts), _joined(lengths)
+        starts = [line.start_ns(zero_ns) for line in lines]
+        self.thread: Whole = np.repeat(np.arange(len(lines)), [own.size for own in starts])
+        start, length = _whole_ps(starts, [line.duration_ns for line in lines])
         self._order = _order(self.thread, start, length)
         start, length = start[self._order], length[self._order]
         self._first = int(start.min(initial=0))
@@ -142,6 +145,14 @@ class Regions:
 
 def _joined(parts: Sequence[Whole]) -> Whole:
     return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _whole_ps(starts: Sequence[NDArray[np.float64]], lengths: Sequence[NDArray[np.float64]]) -> tuple[Whole, Whole]:
+    start, length = np.concatenate([np.empty(0), *starts]), np.concatenate([np.empty(0), *lengths])
+    apart = (start + length).max(initial=0) - start.min(initial=0)
+    if apart * _PS * max(len(starts), 1) > LAST // 2:
+        raise TimingError(f"events of the host lie {apart / _DAY_NS:.0f} days apart: a time in the profile is damaged")
+    return np.rint(start * _PS).astype(np.int64), np.rint(length * _PS).astype(np.int64)
 
 
 def _order(thread: Whole, start: Whole, length: Whole) -> NDArray[np.intp]:

@@ -1,7 +1,9 @@
 """Threads laid end to end, and what encloses what on them."""
 
 import numpy as np
+import pytest
 
+from compare.timing.errors import TimingError
 from compare.timing.threads.axis import LAST, NONE, Spans, Threads
 from tests.compare.timing.threads.host import Host
 
@@ -45,6 +47,15 @@ def test_regions_nest_and_those_that_the_profile_cuts_last_to_its_end(tmp_path):
     assert threads.time(found.begins).tolist() == [10_000, 20_000, 95_000, 15_000]
     assert threads.time(found.ends[[0, 1, 3]]).tolist() == [90_000, 30_000, 120_000]
     assert threads.begins[-3] < found.ends[2] <= found.begins[3]  # where the next thread begins
+
+
+def test_times_that_make_no_sense_together_are_refused_in_one_line(tmp_path):
+    host = Host()
+    host["a"].event("early", 0, 1).event("late", 4e15, 4e15 + 1)
+    for number in range(2):
+        host[f"other {number}"].event("x", 5, 6)
+    with pytest.raises(TimingError, match="events of the host lie 46 days apart: a time in the profile is damaged"):
+        host.axis(tmp_path)
 
 
 def test_a_host_without_threads_has_no_events():
