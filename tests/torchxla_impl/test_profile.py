@@ -14,6 +14,15 @@ from tests.twins.recorded import LAWS, TINY_STEP, Carried, Recorded, about_says,
 
 FORMS = {"prefill": "scan", "decode": "unrolled"}
 
+ELSEWHERE = """
+import sys
+from torchxla_impl import profile
+from torchxla_impl.start import start
+profile.start = lambda *, num_devices, platform: start(num_devices=num_devices)
+sys.exit(profile.main(sys.argv[1:]))
+"""
+"""The worker, with CPU devices in the place of those that it is asked for."""
+
 
 @dataclass(frozen=True)
 class Done:
@@ -104,6 +113,17 @@ def test_only_the_start_depends_on_the_platform() -> None:
         "start(platform=platform, num_devices=case.mesh.num_devices)",
         '"platform": platform,',
     ]
+
+
+@pytest.mark.slow
+def test_asked_for_tpus_it_does_with_what_it_gets_what_it_does_with_cpus(tmp_path: Path) -> None:
+    done = run(["-c", ELSEWHERE, str(tiny(tmp_path, phases=("decode",))), str(tmp_path), "tpu"])
+    assert done.returncode == 0, done.stderr[-3000:]
+    about = json.loads((tmp_path / "about.json").read_text())
+    assert (about["executed"]["platform"], about["executed"]["steps"]) == ("tpu", 5)
+    profile = tmp_path / "trace/plugins/profile/decode/torchxla.xplane.pb"
+    assert len(Recorded.read(profile).steps) == 5
+    assert Carried.read(profile).rows == LAWS
 
 
 def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
