@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compare.timing.errors import TimingError
-
 _PLANES, _PLANE_NAME, _STAT_METADATA = 1, 2, 5
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
@@ -13,8 +11,7 @@ _LONGEST_VARINT = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvaged:
     planes: tuple[bytes, ...]
-    rest: bytes
-    """The other fields of the profile."""
+    """Each ends where it should; what is inside may be damaged all the same."""
     notes: tuple[str, ...]
 
 
@@ -29,50 +26,35 @@ class _Field:
 
 
 def salvaged(data: bytes) -> Salvaged:
-    """What is whole of a profile; `TimingError` where nothing is.
+    """The planes of a profile that are there.
 
     A plane that is cut is kept only where the cut lies behind its events and what they are: a device of which some
     operations are missing would show a false time.
     """
     planes: list[bytes] = []
     notes: list[str] = []
-    rest = b""
     for field in _fields(data):
         inside = data[field.begins : field.ends]
-        if field.number != _PLANES:
-            rest += data[field.tag : field.ends] if field.whole else b""
-        elif field.whole and _is_whole(inside):
+        if field.number == _PLANES and field.whole:
             planes.append(inside)
-        else:
+        elif field.number == _PLANES:
             last = list(_fields(inside))[-1:]
-            kept = not field.whole and bool(last) and last[0].number >= _STAT_METADATA and not last[0].whole
-            notes.append(_note(inside, whole=field.whole, kept=kept, at=len(data)))
+            kept = bool(last) and last[0].number >= _STAT_METADATA and not last[0].whole
+            notes.append(_cut(inside, kept=kept, at=len(data)))
             planes += [inside[: last[0].tag]] if kept else []
-    if not planes:
-        raise TimingError(f"no profile of XLA could be read; {notes[0] if notes else 'it is not an xplane.pb'}")
-    return Salvaged(planes=tuple(planes), rest=rest, notes=tuple(notes or ["the file is damaged behind its planes"]))
+    return Salvaged(planes=tuple(planes), notes=tuple(notes))
 
 
-def _note(plane: bytes, *, whole: bool, kept: bool, at: int) -> str:
-    name = next(
-        (
-            plane[field.begins : field.ends].decode(errors="replace")
-            for field in _fields(plane)
-            if field.number == _PLANE_NAME and field.whole
-        ),
-        "?",
-    )
-    if whole:
-        return f"the plane {name!r} is damaged, and left out"
+def _cut(plane: bytes, *, kept: bool, at: int) -> str:
+    name = name_of(plane)
     out = "" if kept else f"; {name!r} itself is left out, since not all of its events are there"
     return f"the file is cut at byte {at:,}, inside the plane {name!r}: planes behind it are missing{out}"
 
 
-def _is_whole(message: bytes) -> bool:
-    ends = 0
-    for field in _fields(message):
-        ends = field.ends if field.whole else -1
-    return ends == len(message)
+def name_of(plane: bytes) -> str:
+    """The name of a plane that may be cut or damaged; `?` where it has none."""
+    names = (field for field in _fields(plane) if field.number == _PLANE_NAME and field.whole)
+    return next((plane[field.begins : field.ends].decode(errors="replace") for field in names), "?")
 
 
 def _fields(data: bytes) -> Iterator[_Field]:

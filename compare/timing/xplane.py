@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from compare.program.messages import classes
 from compare.timing.errors import TimingError
-from compare.timing.salvage import salvaged
+from compare.timing.salvage import name_of, salvaged
 from compare.timing.space import Line, Metadata, Plane, Space, Value, earliest
 from compare.timing.stats import Stats
 from compare.timing.wire import Messages
@@ -76,20 +76,27 @@ def _read(data: bytes, path: str) -> Space:
     try:
         message = _CLASSES["XSpace"].FromString(data)
         planes = [_plane(plane) for plane in message.planes]
+        said = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
+        notes += [f"the profiler itself says: {text}" for text in said]
     except DecodeError:
-        parts = salvaged(data)
-        notes = list(parts.notes)
-        message = _CLASSES["XSpace"].FromString(parts.rest)
-        planes = [_plane(_CLASSES["XPlane"].FromString(plane)) for plane in parts.planes]
+        planes, notes = _salvaged(data)
     if not planes:
-        raise TimingError("no profile of XLA: it holds no planes; give an xplane.pb")
-    said = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
-    return Space(
-        path=path,
-        planes=tuple(planes),
-        zero_ns=earliest(planes),
-        notes=(*notes, *(f"the profiler itself says: {text}" for text in said)),
-    )
+        raise TimingError(notes[0] if notes else "no profile of XLA, it holds no planes: give an xplane.pb")
+    return Space(path=path, planes=tuple(planes), zero_ns=earliest(planes), notes=tuple(notes))
+
+
+def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
+    """The planes of a damaged file that can be read, and what is to be said of the others."""
+    parts = salvaged(data)
+    planes, notes = [], list(parts.notes)
+    for part in parts.planes:
+        try:
+            planes.append(_plane(_CLASSES["XPlane"].FromString(part)))
+        except DecodeError:
+            notes.append(f"the plane {name_of(part)!r} is damaged, and left out")
+    if not planes and not notes:
+        notes = ["no profile of XLA: it is no protobuf; give an xplane.pb"]
+    return planes, notes or ["the file is damaged behind its planes"]
 
 
 def _plane(message: Any) -> Plane:

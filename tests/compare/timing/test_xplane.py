@@ -146,11 +146,11 @@ def test_every_cut_is_one_line(tmp_path):
     ("content", "words"),
     [
         (b"", "empty"),
-        (b"hello, world", "not an xplane.pb"),
+        (b"hello, world", "no profile of XLA"),
         (b'{"traceEvents": []}', "trace.json.gz"),
         (b"\x1f\x8b\x08\x00", "cut or damaged"),
-        (data(4, "host"), "no planes"),
-        (b"HloModule m\n\nENTRY e {}\n", "not an xplane.pb"),
+        (data(4, "host"), "no profile of XLA"),
+        (b"HloModule m\n\nENTRY e {}\n", "no profile of XLA"),
     ],
 )
 def test_what_is_no_profile_is_refused_in_one_line(tmp_path, content, words):
