@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.metrics.lanes import Lanes
-from compare.timing.metrics.numbers import number, parts, whole
+from compare.timing.metrics.numbers import number, whole
 from compare.timing.metrics.sends import Sends
 from compare.timing.metrics.times import VOLUMES, volumes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
@@ -31,8 +31,6 @@ def collective_rows(
     table = volumes(lanes, by=KEYS).to_dict("records")
     times = _times(lanes, cut)
     keys = [tuple(str(entry[key]) for key in KEYS) for entry in table]
-    total = number(sum(row["alone_ns"] for row in times.values())) if lanes.told else None
-    alone = parts({"\n".join(key): times.get(key, _NONE)["alone_ns"] for key in keys}, total=total)
     judged = {row["collective"]: row for row in shares.to_dict("records")}
     rates = _rates(lanes)
     rows = []
@@ -44,7 +42,7 @@ def collective_rows(
             **dict(zip(KEYS, key, strict=True)),
             **{column: number(entry[column]) for column in VOLUMES},
             "communication_ns": number(own["duration_ns"]),
-            "exposed_ns": alone["\n".join(key)],
+            "exposed_ns": number(own["alone_ns"]),
             "wait_ns": number(own["wait_ns"]),
             "verdict": verdict["verdict"],
             "cause": verdict["cause"] or None,

@@ -17,8 +17,8 @@ class Lane:
     """One device that the timeline shows."""
 
     device: int
-    weight: int
-    """The devices that it stands for."""
+    stands_for: tuple[int, ...]
+    """The devices that do the same, itself among them."""
     steps: NDArray[np.int32]
     begins: Times
     ends: Times
@@ -35,6 +35,11 @@ class Lane:
     """When it computes."""
     known: NDArray[np.bool_]
     """Of each step, whether its times are: not where it shows no event, and there are some whose device is unknown."""
+
+    @property
+    def weight(self) -> int:
+        """How many devices it stands for."""
+        return len(self.stands_for)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +123,7 @@ def _lane(
     shows = (Union.of(starts, stops) | busy).inside(begins, ends) > 0
     return Lane(
         device=device,
-        weight=len(timeline.stands_for.get(device, (device,))),
+        stands_for=timeline.stands_for.get(device, (device,)),
         steps=steps,
         begins=begins,
         ends=ends,

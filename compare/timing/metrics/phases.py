@@ -21,17 +21,20 @@ ALL = "all"
 def traffic(lanes: Lanes, cut: pd.DataFrame, found: Mapping[str, Sends]) -> pd.DataFrame:
     """`cut`, what `pieces` gives, with wire_bytes: what the device sends in that part, evenly over its duration.
 
-    NaN where the payload is unknown or the collective is not among `found`, what `sends` gives.
+    Of a device that stands for several the mean over them, and most_wire_bytes the most that one of them sends.  NaN
+    where the payload is unknown or the collective is not among `found`, what `sends` gives.
     """
-    names = cut["collective"].astype(str)
-    factors = np.full(len(cut), np.nan)
-    for name, rows in cut.groupby(names).indices.items():
-        if (one := found.get(str(name))) is not None:
-            sent = one.sent()
-            devices = cut["device"].to_numpy()[rows]
-            factors[rows] = np.where(devices < sent.size, sent[np.minimum(devices, sent.size - 1)], np.nan)
-    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)[cut["talk"].to_numpy()]
-    return cut.assign(wire_bytes=payload * factors * cut["part"].to_numpy())
+    mean, most = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
+    members = {lane.device: list(lane.stands_for) for lane in lanes.lanes}
+    keys = cut["collective"].astype(str), cut["device"]
+    for rows in cut.groupby(list(keys)).indices.values():
+        device = int(keys[1].iloc[rows[0]])
+        one = found.get(keys[0].iloc[rows[0]])
+        if one is not None and max(members[device]) < len(one.factors):
+            sent = one.sent()[members[device]]
+            mean[rows], most[rows] = sent.mean(), sent.max()
+    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)[cut["talk"].to_numpy()] * cut["part"].to_numpy()
+    return cut.assign(wire_bytes=payload * mean, most_wire_bytes=payload * most)
 
 
 def phases(carried: pd.DataFrame) -> pd.DataFrame:
@@ -58,13 +61,13 @@ def _up(rows: pd.DataFrame, axes: str, span: float) -> pd.DataFrame:
     up = Union.of(starts, stops)
     at = np.searchsorted(up.starts, starts, side="right") - 1
     first = np.unique(at, return_index=True)[1]
-    sent = rows["wire_bytes"].to_numpy()
+    sent, most = rows["wire_bytes"].to_numpy(), rows["most_wire_bytes"].to_numpy()
     lead = rows.iloc[first]
     return pd.DataFrame({
         "device": lead["device"].to_numpy(), "weight": lead["weight"].to_numpy(), "step": lead["step"].to_numpy(),
         "step_ns": lead["step_ns"].to_numpy(), "axes": axes, "start_ns": lead["start_ns"].to_numpy(),
         "duration_ns": up.ends - up.starts, "wire_bytes": np.bincount(at, weights=sent, minlength=first.size),
-        "peak_bytes_per_s": _peaks(starts, stops, sent, up) * 1e9,
+        "peak_bytes_per_s": _peaks(starts, stops, most, up) * 1e9,
     })  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 A shifting buffer in GPipe order has m + p − 1 ticks; in tick k the stage s holds microbatch k − s, or none.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ COLUMNS = ["device", "weight", "step", "stage", "tick", "microbatch", "start_ns"
 def ticks(lanes: Lanes, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
     """COLUMNS, one row for each tick of each device and step in which the shifts are those of a pipeline.
 
+    A device that stands for some of several stages has rows for each of these.
+
     `stages`: of each device of the mesh.  microbatch: the one that the stage holds, -1 for none.  start_ns, end_ns:
     from the step's start.  tick_ns: that span less the exposed part of its shifts, which lie between ticks.  busy_ns:
     how much of that the device computes or communicates.
@@ -36,7 +39,11 @@ def ticks(lanes: Lanes, stages: Sequence[int], *, microbatches: int) -> pd.DataF
             own = _series(shifts[lane.at[shifts] == place], names[lane.at[shifts] == place], count)
             if own.size:
                 edges = _edges(lane, own, place, count, loops)
-                tables.append(_table(lane, place, own, edges, busy, stages[lane.device], microbatches))
+                held = Counter(stages[device] for device in lane.stands_for)
+                tables += [
+                    _table(lane, place, own, edges, busy, stage, microbatches).assign(weight=weight)
+                    for stage, weight in held.items()
+                ]
     return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
 
 
@@ -87,7 +94,7 @@ def _table(
     number = np.arange(begins.size)
     held = number - stage
     return pd.DataFrame({
-        "device": lane.device, "weight": lane.weight, "step": lane.steps[place], "stage": stage, "tick": number,
+        "device": lane.device, "step": lane.steps[place], "stage": stage, "tick": number,
         "microbatch": np.where((held >= 0) & (held < microbatches), held, -1),
         "start_ns": begins - lane.begins[place], "end_ns": ends - lane.begins[place],
         "tick_ns": np.maximum(ends - begins - exposed, 0), "busy_ns": busy.inside(begins, ends) - exposed,

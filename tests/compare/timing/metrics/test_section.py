@@ -1,6 +1,7 @@
 """The timing section of a report: plain, consistent in itself, and honest about what it cannot tell."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,20 @@ def test_a_collective_tells_its_speed_and_the_peak_of_its_links(found):
 def test_the_pipeline_is_that_of_the_mesh(found):
     assert found["pipeline"]["gpipe_bubble_share"] == found["pipeline"]["bubble_share"] == 0.2
     assert [row["stage"] for row in found["pipeline"]["stages"]] == [0, 1]
+
+
+def test_a_device_that_stands_for_all_tells_of_every_stage_and_of_the_mean_device(found):
+    """The model shows alike devices once: here device 0 stands for both stages, of which one alone sends the shift."""
+    every = step_of_the_example()
+    mine, own = every.events[every.events["device"].eq(0)], every.steps[every.steps["device"].eq(0)]
+    shown = replace(every, events=mine.reset_index(drop=True), steps=own, stands_for={0: tuple(range(8))})
+    alone = section(shown, rows=ROWS, mesh=MESH, microbatches=4, link_bytes_per_s=45e9)
+    assert alone["volume"] == found["volume"]
+    assert alone["network"] == found["network"]
+    assert alone["pipeline"] == found["pipeline"]
+    assert alone["by_verdict"] == found["by_verdict"]
+    assert alone["intervals"] == found["intervals"]
+    assert alone["messages"] == found["messages"]
 
 
 def test_scopes_stand_beside_axes_and_kinds(found):
