@@ -91,8 +91,6 @@ class Programs:
         if self._unfit and not self._fit:
             raise TimingError(f"the axes do not fit the program that was profiled: {self._unfit[0]}")
         self.notes += [f"its axes read ?: {message}" for message in self._unfit]
-        if self._given is not None and _GIVEN not in self._read:
-            self.notes.append("the program that was given was not needed: the profile carries its own")
 
     def _known(self, module: str) -> str | None:
         """By its whole name, by its number, by its name without; an unnamed one where there is but one."""

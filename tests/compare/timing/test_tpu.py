@@ -1,6 +1,9 @@
 """TPU profiles: which line says what.  No real TPU profile with collectives was at hand: these are of its layout."""
 
+import json
+
 import numpy as np
+import pytest
 
 from compare.timing.raw import RAW
 from compare.timing.tpu import is_tpu, op_events
@@ -151,3 +154,30 @@ def test_a_host_without_tpus_is_none(tmp_path):
     assert not is_tpu(read)
     assert len(op_events(read).events) == 0
     assert np.array_equal(list(op_events(read).events), list(RAW))
+
+
+def test_xprof_sees_the_same_operations(tmp_path):
+    converter = pytest.importorskip("xprof.convert.raw_to_tool_data")
+    space = Space()
+    for device in range(2):
+        plane = space.plane(f"/device:TPU:{device}", device_type_string="TPU v5 lite")
+        modules, ops = (plane.line(name, timestamp_ns=1000 + device) for name in ("XLA Modules", "XLA Ops"))
+        modules.event("jit_f(17)", 0, 400)
+        for at in range(0, 400, 40):
+            ops.event(FUSION, at, 30.25, display="fusion.2", about={"hlo_category": Ref("loop fusion")})
+            ops.event(REDUCE, at + 30.25, 9.5, display="all-reduce.1", about={"tf_op": "jit(f)/psum:"})
+    path = space.write(tmp_path)
+    data, _ = converter.xspace_to_tool_data([str(path)], "trace_viewer", {})
+    traced = json.loads(data)["traceEvents"]
+    lines = {(row["pid"], row["tid"]): row["args"]["name"] for row in traced if row.get("name") == "thread_name"}
+    theirs = [
+        (row["pid"] - 1, row["name"], row["ts"] * 1000, row["dur"] * 1000, row["args"].get("hlo_category", ""),
+         row["args"].get("tf_op", ""))
+        for row in traced if row.get("ph") == "X" and lines[row["pid"], row["tid"]] == "XLA Ops"
+    ]  # fmt: skip
+    read = read_file(path)
+    ours = op_events(read).events.assign(start_ns=lambda events: events["start_ns"] + read.zero_ns)
+    columns = ("device", "name", "start_ns", "duration_ns", "category", "tf_op")
+    for own, other in zip(shown(ours, *columns), sorted(theirs, key=lambda row: (row[0], row[2])), strict=True):
+        assert (own[:2], own[4:]) == (other[:2], other[4:])
+        assert own[2:4] == pytest.approx(other[2:4], abs=1e-6)
