@@ -69,6 +69,9 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "causes": dict(verdict.causes),
         "serves": list(verdict.serves),
         "loops": [loop.trip_count for loop in found.loops],
+        "shapes": [f"{one.dtype}[{','.join(map(str, one.shape))}]" for one in found.operands],
+        # Nearly always the same everywhere, and then `executions` says it.
+        "device_executions": list(found.device_executions) if len(set(found.device_executions)) > 1 else None,
         "hlo": found.text,
     }
 

@@ -9,11 +9,17 @@ from compare.judge.cells import Judged, Key
 from compare.judge.summary import mesh_picture
 from compare.program.errors import HloError
 from compare.timing import trace
+from compare.timing.diff import timeline_diff
 from compare.timing.errors import TimingError
 from compare.timing.metrics.section import section
 from compare.timing.model.schedule import modelled
+from compare.timing.stretches import LEFT, RIGHT
 from compare.timing.timeline import Timeline
 from compare.work.steps import PROFILES
+
+SIDES = (LEFT, RIGHT)
+MOST_STRETCHES = 20
+"""Of those that one arm's timeline has and the other's has not, as many are in a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +57,51 @@ def _measured(cell: Judged, folder: Path) -> Timeline:
 
 
 def add_times(report: Mapping[str, Any], cells: Sequence[Judged], times: Timelines) -> None:
-    """Give each program of a report its `timing`, or its `timing_error`."""
+    """Give each program of a report its `timing`, or its `timing_error`; and each phase its `time_differences`."""
     own = {cell.result.key: cell for cell in cells}
     for key, entry in _entries(report):
         if key in times.found:
             entry["timing"] = _section(own[key], entry, times.found[key])
         elif key in times.errors:
             entry["timing_error"] = times.errors[key]
+    for phase, found in report["phases"].items():
+        found["time_differences"] = _differences(phase, found, times.found)
+
+
+def _differences(phase: str, found: Mapping[str, Any], times: Mapping[Key, Timeline]) -> dict[str, Any]:
+    """Two arms' timelines held against each other: the compared programs as modelled, and each pair measured alike."""
+    ran = dict.fromkeys(cell for arm in found["arms"].values() for cell in arm["profiles"])
+    pairs = {"modelled": found["compared_cells"], **{cell: dict.fromkeys(found["arms"], cell) for cell in ran}}
+    told = {name: _difference(phase, found, cells, times) for name, cells in pairs.items()}
+    return {name: one for name, one in told.items() if one}
+
+
+def _difference(
+    phase: str, found: Mapping[str, Any], cells: Mapping[str, str], times: Mapping[Key, Timeline]
+) -> dict[str, Any] | None:
+    """None where there are not two.  cells: arm -> its cell."""
+    there = {arm: times[arm, phase, cell] for arm, cell in cells.items() if (arm, phase, cell) in times}
+    if len(there) != len(SIDES):
+        return None
+    rows = [_entry(found["arms"][arm], cells[arm])["collectives"] for arm in there]
+    sides = {side: {"arm": arm, "cell": cells[arm]} for side, arm in zip(SIDES, there, strict=True)}
+    diff = timeline_diff(*there.values(), left_rows=rows[0], right_rows=rows[1])
+    return {**sides, **diff.to_dict(most=MOST_STRETCHES)}
+
+
+def _entry(arm: Mapping[str, Any], cell: str) -> Mapping[str, Any]:
+    return next(entry for entry in _of_arm(arm) if entry["cell"] == cell)
+
+
+def _of_arm(arm: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Its default program, controls, and what was run."""
+    return (arm, *arm["controls"].values(), *arm["profiles"].values())
 
 
 def _entries(report: Mapping[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     for phase, found in report["phases"].items():
         for arm, default in found["arms"].items():
-            for entry in (default, *default["controls"].values(), *default["profiles"].values()):
+            for entry in _of_arm(default):
                 yield (arm, phase, entry["cell"]), entry
 
 
