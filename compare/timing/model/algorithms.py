@@ -41,11 +41,11 @@ _RING_DIM = re.compile(r'ring_dim":"ICI_RING_DIM_([XYZ])')
 _IN_STEPS = {"", "RotatedPincerEmitter", "AsyncPincerEmitter", "SingleInputAllReduceScatterFusion"}
 _AT_ONCE = {"SinglePhaseRingSumEmitter", "InferenceShortRingSumEmitter", "BinomialSinglePhaseRingSumEmitter"}
 _SHORT = {"RotatedPincerShortEmitter", "AsyncPincerShortEmitter"}
-_STRAIGHT = {"AllToAllEmitter", "NetRouterEmitter"}
+_STRAIGHT = {"AllToAllEmitter", "RaggedAllToAllEmitter", "NetRouterEmitter", "AllGatherWithNetRouterEmitter"}
 _GATHER = re.compile(r"([123])DAllGather(?:On|Non)MajorDim(?:Imbalanced)?")
 _SHAPES = {
     "": RING, "StrategyRing": RING, "UniDirection1DRingStrategy": RING,
-    "StrategyND": BLOCK, "UniDirectionNDRingStrategy": BLOCK,
+    "StrategyND": BLOCK, "StrategySubgroupND": BLOCK, "UniDirectionNDRingStrategy": BLOCK,
 }  # fmt: skip
 
 
@@ -54,7 +54,8 @@ def algorithm(kind: str, text: str) -> Algorithm:
 
     What the line does not say, or says in a word that is not known, is a ring; of what goes to one target, direct.
     """
-    emitter, strategy = _first(_EMITTER, text), _first(_STRATEGY, text)
+    said = text.partition("collective_algorithm_config")[2]
+    emitter, strategy = _first(_EMITTER, said), _first(_STRATEGY, said)
     if kind in _DIRECT_KINDS:
         return Algorithm(DIRECT, note=_unknown("emitter", emitter, {"", *_STRAIGHT}, "messages to each target"))
     if "collective_offload_config" in text:
@@ -65,8 +66,8 @@ def algorithm(kind: str, text: str) -> Algorithm:
         return Algorithm(DIRECT)
     note = _unknown("emitter", emitter, {*_IN_STEPS, *_AT_ONCE, *_SHORT}) or _unknown("strategy", strategy, {*_SHAPES})
     shape = _SHAPES.get(strategy, RING)
-    orders = _lists(_ORDERS, text) if shape == BLOCK else ()
-    return Algorithm(shape, orders, _sizes(orders, _lists(_SIZES, text)), _steps(emitter, text), note)
+    orders = _lists(_ORDERS, said) if shape == BLOCK else ()
+    return Algorithm(shape, orders, _sizes(orders, _lists(_SIZES, said)), _steps(emitter, said), note)
 
 
 def _steps(emitter: str, text: str) -> tuple[bool, ...]:

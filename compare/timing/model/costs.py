@@ -1,6 +1,7 @@
 """What one instruction costs a device: cycles that the compiler estimates, or bytes through its memory.
 
-The larger of the two holds: the estimate of a fusion leaves out what it takes to fetch a large operand.
+The larger of the two holds.  But of what only moves data the compiler takes the memory for slower than it is: where the
+estimate is no more than its own time for those bytes, they alone count.
 """
 
 import re
@@ -20,6 +21,11 @@ FREE_CALLS = frozenset({
     "AssumeGatherIndicesInBound",
 })  # fmt: skip
 
+MEMORY_BOUND = 1.25
+"""An estimate up to this many times the compiler's own time for the bytes is one of the memory."""
+
+_MATRIX_UNIT = "COST_MODEL_TYPE_CLASSIC"
+"""Marks the estimates of products, in which the memory's rate is near the true one."""
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _SPACE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*?(?:S\((\d+)\))?\})?")
@@ -39,9 +45,12 @@ class Costs:
         """How long the TensorCore is at it."""
         if is_free(item):
             return 0.0
-        cycles = estimated_cycles(item)
-        estimate = 0.0 if cycles is None else cycles * self._hardware.cycle_ns
-        return max(estimate, self.memory_ns(item))
+        cycles, moved = estimated_cycles(item) or 0, self.memory_bytes(item)
+        memory_ns = moved / self._hardware.hbm_bytes_per_ns
+        only_moves = cycles <= MEMORY_BOUND * moved * self._hardware.copy_cycles_per_byte
+        if only_moves and _MATRIX_UNIT not in item.text:
+            return memory_ns
+        return max(cycles * self._hardware.cycle_ns, memory_ns)
 
     def memory_ns(self, item: Instruction) -> float:
         """How long the device's memory is at it."""

@@ -14,6 +14,8 @@ class Hardware:
 
     cycle_ns: float
     """What one cycle of the compiler's estimate takes: 1 / clock, times what a measurement says of the estimates."""
+    copy_cycles_per_byte: float
+    """What the compiler's estimate takes a byte of memory for."""
     hbm_bytes_per_ns: float
     """Of one device, reads and writes together."""
     link_bytes_per_ns: float
@@ -37,7 +39,8 @@ class Hardware:
             raise TimingError(f"the clock of {row.name} is not known; give it in the table of constants")
         return cls(
             cycle_ns=1e9 / clock * fitted.cycle_factor.value,
-            hbm_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9,
+            copy_cycles_per_byte=1 / fitted.copy_bytes_per_cycle.value,
+            hbm_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9 * fitted.hbm_reach.value,
             link_bytes_per_ns=fitted.link_bytes_per_s.value / 1e9,
             chip_bytes_per_ns=fitted.chip_bytes_per_s.value / 1e9,
             launch_ns=fitted.launch_s.value * 1e9,

@@ -19,9 +19,9 @@ from meshes.topology import Place
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]
 
-SLOTS = 8
-"""Ways out of a chip: +x -x +y -y +z -z, to the other device of the chip, and to the data centre's network."""
-ON_CHIP, TO_NETWORK = 6, 7
+SLOTS = 9
+"""Ways out of a chip: +x -x +y -y +z -z, between its devices up and down, and to the data centre's network."""
+ON_CHIP, TO_NETWORK = 6, 8
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Torus:
         beside = (self.chip[source] == self.chip[target]) & (source != target)
         (inside,) = np.nonzero(beside)
         messages.append(inside)
-        links.append(self.chip[source[inside]] * SLOTS + ON_CHIP)
+        down = self.core[source[inside]] > self.core[target[inside]]
+        links.append(self.chip[source[inside]] * SLOTS + ON_CHIP + down)
         return Routes(np.concatenate(messages), np.concatenate(links), source.size, self.on_chip_weight)
 
 
@@ -94,7 +95,7 @@ class Routes:
 
     @cached_property
     def _beside(self) -> NDArray[np.bool_]:
-        return np.equal(self.link % SLOTS, ON_CHIP)
+        return np.greater_equal(self.link % SLOTS, ON_CHIP)
 
     def load(self, sizes: Real) -> Real:
         """For each message, what the busiest link on its way carries of all messages, in bytes of a link's time."""

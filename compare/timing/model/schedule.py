@@ -45,13 +45,18 @@ def played(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
 ) -> Timeline:
     """The same of any devices on a torus.  slices: how many the module's devices are repeated on."""
-    values = Evaluator(slices=slices, replicas=module.replica_count, partitions=module.num_partitions)
+    # A text that does not say for how many devices it is, is for all that are there.
+    partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
+    values = Evaluator(slices=slices, replicas=module.replica_count, partitions=partitions)
     schedule = Schedule(module, carriers=carriers(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
     meetings = Meetings(torus, hardware, schedule.notes, slices=slices)
     talks, choices = _met(nodes)
-    found = classes(torus, [meetings.of(talk) for talk in talks], [choice.taken for choice in choices])
-    step = _Step(found, {id(talk): Rendezvous.of(meetings.of(talk), found, torus) for talk in talks}, schedule.notes)
+    met = {id(talk): meetings.of(talk) for talk in talks}
+    alike = {id(meeting): meeting for meeting in met.values()}
+    found = classes(torus, list(alike.values()), [choice.taken for choice in choices])
+    rendezvous = {key: Rendezvous.of(meeting, found, torus) for key, meeting in alike.items()}
+    step = _Step(found, {key: rendezvous[id(meeting)] for key, meeting in met.items()}, schedule.notes)
     step.play(nodes)
     step.finish()
     return _timeline(step, name)
