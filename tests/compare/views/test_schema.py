@@ -12,6 +12,7 @@ from compare.judge.cells import CellResult, Judged
 from compare.judge.summary import SCHEMA, summarize
 from compare.views.draw import draw
 from meshes.case import Case
+from tests.compare.views.timings import with_times
 
 Report = dict[str, Any]
 
@@ -78,5 +79,18 @@ def test_another_report_does_not(report: Report, where: tuple[str, ...], value: 
     for name in way:
         place = place[name]
     place[last] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(report, SHIPPED)
+
+
+def test_reports_with_times_keep_to_it(report: Report) -> None:
+    jsonschema.validate(with_times(report), SHIPPED)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("source", "guessed"), ("label", None), ("by_verdict", {}), ("per_step", {"step_ns": 1})]
+)
+def test_times_of_another_kind_do_not(report: Report, name: str, value: object) -> None:
+    with_times(report)["phases"]["prefill"]["arms"]["jax"]["timing"][name] = value
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(report, SHIPPED)

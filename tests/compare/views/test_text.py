@@ -11,6 +11,7 @@ from compare.judge.summary import plan
 from compare.views.terminal import console, plain
 from compare.views.text import print_page, print_plan, print_report
 from meshes.case import Case
+from tests.compare.views.timings import with_times
 
 Report = dict[str, Any]
 CASE = Case.read("tp4pp2")
@@ -170,3 +171,45 @@ def test_the_last_line_is_the_page_s_path_whole(capsys: pytest.CaptureFixture[st
     place = Path("/runs") / ("long" * 60) / "report.html"
     print_page(place)
     assert capsys.readouterr().out == f"{place}\n"
+
+
+def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Report) -> None:
+    lines = printed(with_times(report))
+    at = lines.index("prefill: time a step (mean over devices and steps), modelled for v5e:2x4 (not measured):")
+    table = lines[at + 1 : at + 8]
+    assert table[1].split() == [
+        "program",
+        "step",
+        "compute",
+        "cation",
+        "hidden",
+        "exposed",
+        "inherent",
+        "inflated",
+        "induced",
+    ]
+    assert " ".join(table[5].split()) == ("TorchXLA tpu 117 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms")
+    told = " ".join(" ".join(lines).split())
+    assert "prefill: time a step (mean over devices and steps), measured on CPU devices:" in told
+    assert "TorchXLA cpu: measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256" in told
+    assert (
+        "TorchXLA tpu waits longest, of what nobody needed, 12.0 ms for all-gather over tp in layer.attention.core "
+        "(activation-gather); 4.80 ms for all-reduce over tp in layer.attention.out (bubble)"
+    ) in told
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_narrow_terminal_has_the_times_as_sentences(report: Report) -> None:
+    out = StringIO()
+    narrow = console(out)
+    narrow.width = 60
+    print_report(with_times(report), out=narrow)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "of a 117 ms step, 60.5 ms wait for communication; 21.9 ms of that nobody needed" in " ".join(
+        " ".join(lines).split()
+    )
+
+
+def test_without_times_nothing_is_said_of_them(report: Report) -> None:
+    assert "time a step" not in "\n".join(printed(report))
