@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from typing import Any
 
 from meshes.case import Case
 from meshes.models import model
@@ -18,21 +19,22 @@ SEQ = 32
 def reduced(case: Case) -> Case:
     """The same step with fewer numbers in it.
 
-    Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention, dtype.  Cut, to
-    sizes that the mesh still divides: embed, ffn, vocab, head_dim and seq.  A case that is small already is returned.
+    Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention.  Cut, to sizes
+    that the mesh still divides: embed, ffn, vocab, head_dim and seq.  In f32: the CPU compiler widens bf16 collectives,
+    and would be taken for a framework that does.
     """
     wide, ways = case.model, {dim: case.mesh.axes[axis] if axis else 1 for dim, axis in case.plan.rules.items()}
     cut: dict[str, Any] = {dim: _cut(getattr(wide, dim), getattr(LEAST, dim), ways=ways[dim]) for dim in WIDTHS}
     small = replace(wide, **cut)
     if small != wide:
         small = replace(small, name=f"{wide.name}-reduced")
-    return case.at(model=small, seq=min(case.seq, SEQ))
+    return case.at(model=small, seq=min(case.seq, SEQ), dtype="f32")
 
 
 def difference(case: Case, small: Case) -> str:
     """What `reduced` changed, for labels: `embed 4096 → 128, ffn 14336 → 256, …`; empty when nothing."""
     pairs = [(dim, getattr(case.model, dim), getattr(small.model, dim)) for dim in WIDTHS]
-    pairs += [("seq", case.seq, small.seq)]
+    pairs += [("seq", case.seq, small.seq), ("dtype", case.dtype, small.dtype)]
     return ", ".join(f"{name} {before} → {after}" for name, before, after in pairs if before != after)
 
 

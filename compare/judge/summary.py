@@ -126,9 +126,13 @@ def _entry(cell: Judged) -> dict[str, Any]:
         base |= {"case": cell.case.to_dict(), **{name: about.get(name) for name in _EXECUTED}}
     if cell.judgement is None:
         return {**base, "collectives": [], "served": [], "totals": None}
+    rows = [row(verdict) for verdict in cell.judgement.verdicts]
+    if cell.result.executed:
+        # A runtime's own copy of a program can have stale lines (torch_xla's scan bodies do); the compiled one has them.
+        rows = [{**one, "source_line": None} for one in rows]
     return {
         **base,
-        "collectives": [row(verdict) for verdict in cell.judgement.verdicts],
+        "collectives": rows,
         "served": served_rows(cell.judgement, cell.contract),
         "totals": totals(cell.judgement, cell.contract).to_dict(),
     }

@@ -21,11 +21,11 @@ from uuid import uuid4
 from compare.program.errors import HloError
 from compare.timing.errors import TimingError
 from compare.work import measured
-from compare.work.arms import ARMS
+from compare.work.arms import ARMS, Arm
 from compare.work.cache import file_digest, sweep
 from compare.work.error import WorkError
 from compare.work.jobs import PROCESS, Outcome
-from compare.work.steps import PROFILES
+from compare.work.steps import PROFILES, portable
 from meshes.case import Case
 
 CASE = "case.json"
@@ -109,19 +109,20 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
         if outcome.profile:
             shutil.move(outcome.profile / TRACE, cell / TRACE)
             shutil.rmtree(outcome.profile, ignore_errors=True)
-            found |= _unpack_program(cell)
+            found |= _unpack_program(cell, arm=ARMS.get(outcome.arm))
         for file, digest in DIGESTS.items():
             found[digest] = file_digest(cell / file) if (cell / file).is_file() else None
         rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
         (cell / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
-def _unpack_program(cell: Path) -> dict[str, Any]:
+def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
     """Write out the program that a cell's profile carries; what to say where it can't be read."""
     try:
         text = measured.program_text(sorted(cell.glob(PROFILES)))
     except (HloError, TimingError) as error:
         return {"status": "failed", "failed_step": "profile", "error": f"its profile cannot be read: {error}"}
+    text = portable(text, arm) if arm else text
     (cell / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     return {}
 

@@ -27,8 +27,9 @@ CASES = [
 def test_the_structure_is_kept_and_the_widths_are_cut(mesh, words):
     case = Case.read(mesh, **words)
     small = reduced(case)
-    for word in ("plan", "phases", "batch", "microbatches", "dtype", "style", "loop", "attention", "partitioner"):
+    for word in ("plan", "phases", "batch", "microbatches", "style", "loop", "attention", "partitioner"):
         assert getattr(small, word) == getattr(case, word), word
+    assert small.dtype == "f32"
     for word in ("layers", "heads", "kv_heads", "rope_scaling", "norm_eps", "tied"):
         assert getattr(small.model, word) == getattr(case.model, word), word
     widths = (small.model.embed, small.model.ffn, small.model.vocab, small.model.head_dim, small.seq)
@@ -55,7 +56,7 @@ def test_a_width_with_more_shards_than_is_enough_keeps_one_for_each():
 
 
 def test_a_case_that_is_small_stays_as_it_is():
-    case = Case.read("dp2pp2tp2", model_name="tiny", seq=16)
+    case = Case.read("dp2pp2tp2", model_name="tiny", seq=16, dtype="f32")
     assert reduced(case) == case
     assert difference(case, reduced(case)) == ""
     assert reduced(reduced(Case.read("tp8"))) == reduced(Case.read("tp8"))
@@ -63,12 +64,12 @@ def test_a_case_that_is_small_stays_as_it_is():
 
 def test_only_the_prompt_of_a_small_model_is_cut():
     case = Case.read("dp2pp2tp2", model_name="tiny")
-    assert reduced(case) == case.at(seq=32)
-    assert difference(case, reduced(case)) == "seq 1024 → 32"
+    assert reduced(case) == case.at(seq=32, dtype="f32")
+    assert difference(case, reduced(case)) == "seq 1024 → 32, dtype bf16 → f32"
 
 
 def test_the_difference_is_said_in_numbers():
     case = Case.read("tp4pp2")
     assert difference(case, reduced(case)) == (
-        "embed 4096 → 128, ffn 14336 → 256, vocab 128256 → 512, head_dim 128 → 16, seq 1024 → 32"
+        "embed 4096 → 128, ffn 14336 → 256, vocab 128256 → 512, head_dim 128 → 16, seq 1024 → 32, dtype bf16 → f32"
     )
