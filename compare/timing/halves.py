@@ -38,9 +38,9 @@ class Kept:
 
     stands: Mask
     ends: Times
-    unfinished: int
+    unfinished: Mask
     """Starts without a done."""
-    unbegun: int
+    unbegun: Mask
     """Dones without a start."""
 
 
@@ -49,7 +49,7 @@ def kept(parts: Parts) -> Kept:
     ends = parts.ends.copy()
     start, done = parts.half == START, parts.half == DONE
     stands = parts.own_line & (start | (parts.half == WHOLE))
-    unfinished = unbegun = 0
+    unfinished = unbegun = np.zeros(stands.size, np.bool_)
     for own_line in (True, False):
         here = parts.own_line == own_line
         found = _paired(parts, start & here, done & here)
@@ -62,10 +62,8 @@ def kept(parts: Parts) -> Kept:
         others = here & (start | unpaired | (parts.half == WHOLE))
         others &= ~_shown(parts, ends, others, stands)
         stands |= others
-        unbegun = int((others & unpaired).sum())
-        begun = others & start
-        begun[found.starts] = False
-        unfinished = int(begun.sum())
+        unbegun, unfinished = others & unpaired, others & start
+        unfinished[found.starts] = False
     inside = parts.half == INSIDE
     inside &= ~_shown(parts, ends, inside, stands)
     first, ends = _merged(parts, ends, inside)

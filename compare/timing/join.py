@@ -1,14 +1,15 @@
 """From operations to a timeline's events: each joined to the collective that it executes, and each of those once."""
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.calls import Linked, Seen, linked
 from compare.timing.halves import DONE, INSIDE, WHOLE, Kept, Parts, kept
-from compare.timing.operations import Operation, Signs, operation
+from compare.timing.operations import UNKNOWN, Operation, Signs, operation
 from compare.timing.programs import Programs
 from compare.timing.raw import Raw, recoded
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, GIVEN, PART
@@ -34,13 +35,18 @@ def join(raw: Raw, programs: Programs) -> Joined:
     told = list(_told(raw.events, places, programs))
     programs.check()
     names = _collectives(raw.events, places, told)
-    talks = _flags(told, "kind")[of_event]
-    parts = _parts(raw, told, names, of_event, np.flatnonzero(talks))
+    talks = np.flatnonzero(_flags(told, "kind")[of_event])
+    parts = _parts(raw, told, names, of_event, talks)
     found = kept(parts)
+    links = _links(raw, told, of_event[talks], parts, found, talks)
+    of_event[talks[links.calls]] = of_event[talks[links.works]]
+    stands = found.stands & ~_anonymous(told)[of_event[talks]]
+    stands[links.works] = False
+    found = replace(found, stands=stands)
     role, ends = _roles(raw, told, of_event, talks, found)
     enclosing = _enclosing(raw, role, parts, talks) if raw.one_at_a_time else np.empty(0, np.int64)
     role[enclosing] = _ROLES.index(CONTAINER)
-    aside = ~raw.events["main"].to_numpy() & ~talks
+    aside = ~raw.events["main"].to_numpy() & (_anonymous(told) | ~_flags(told, "kind"))[of_event]
     unjoined = (role == _ROLES.index(COMMUNICATION)) & ~_flags(told, "joined")[of_event]
     events = _events(raw.events, told, names, of_event, role, ends)
     return Joined(
@@ -51,6 +57,25 @@ def join(raw: Raw, programs: Programs) -> Joined:
             *[f"{enclosing.size} operations enclose communication on the same line: taken for loops"][: enclosing.size],
         ),
     )  # fmt: skip
+
+
+def _anonymous(told: Sequence[Operation]) -> NDArray[np.bool_]:
+    """Calls of which nothing is known: communication only if another core shows what they ask for."""
+    return np.array([one.wraps and one.kind == UNKNOWN for one in told], np.bool_)
+
+
+def _links(raw: Raw, told: Sequence[Operation], of_talk: Codes, parts: Parts, found: Kept, talks: Codes) -> Linked:
+    """Calls of other cores, and what these show of them, by their places among the talks."""
+    device = raw.events["device"].to_numpy(np.int64)[talks]
+
+    def seen(chosen: NDArray[np.bool_]) -> Seen:
+        place = np.flatnonzero(chosen & found.stands)
+        kinds = [told[code].kind for code in of_talk[place]]
+        return Seen(
+            place=place, device=device[place], kind=kinds, starts=parts.starts[place], ends=found.ends[place]
+        )  # fmt: skip
+
+    return linked(seen(_flags(told, "wraps")[of_talk]), seen(parts.half == INSIDE))
 
 
 def _distinct(events: pd.DataFrame) -> tuple[Codes, Codes]:
@@ -108,7 +133,7 @@ def _on(events: pd.DataFrame, lines: Set[str]) -> NDArray[np.bool_]:
 
 
 def _roles(
-    raw: Raw, told: Sequence[Operation], of_event: Codes, talks: NDArray[np.bool_], found: Kept
+    raw: Raw, told: Sequence[Operation], of_event: Codes, talks: Codes, found: Kept
 ) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     """The role of each event, by its place in _ROLES, and when it ends."""
     compute, communication, container, part = range(len(_ROLES))
@@ -120,10 +145,10 @@ def _roles(
     return role, ends
 
 
-def _enclosing(raw: Raw, role: NDArray[np.int8], parts: Parts, talks: NDArray[np.bool_]) -> Codes:
+def _enclosing(raw: Raw, role: NDArray[np.int8], parts: Parts, talks: Codes) -> Codes:
     """Events in which the same line shows communication: whatever they are called, they are loops around it."""
     main = raw.events["main"].to_numpy()
-    inner = np.flatnonzero(talks)[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
+    inner = talks[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
     outer, inner = np.flatnonzero(main & (role == _ROLES.index(COMPUTE))), inner[main[inner]]
     found: list[Codes] = []
     starts = raw.events["start_ns"].to_numpy(np.float64)
@@ -163,10 +188,9 @@ def _left_aside(events: pd.DataFrame, aside: NDArray[np.bool_]) -> Iterator[str]
 
 
 def _cut(found: Kept) -> Iterator[str]:
-    if found.unfinished:
-        yield f"{found.unfinished} asynchronous communications have no end in the profile: what is seen of them counts"
-    if found.unbegun:
-        yield f"{found.unbegun} asynchronous communications have no start in the profile: what is seen of them counts"
+    for missing, seen in (("end", found.unfinished), ("start", found.unbegun)):
+        if count := int((seen & found.stands).sum()):
+            yield f"{count} asynchronous communications have no {missing} in the profile: what is seen of them counts"
 
 
 def _foreign(events: pd.DataFrame, told: Sequence[Operation], of_event: Codes) -> Iterator[str]:

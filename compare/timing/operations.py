@@ -13,7 +13,7 @@ from compare.program.carriers import clone_of
 from compare.program.errors import HloError
 from compare.program.groups import Groups
 from compare.program.instruction import OP_NAME
-from compare.program.lines import read_line
+from compare.program.lines import Line, read_line
 from compare.program.metadata import scope_in
 from compare.program.walk import KINDS
 from compare.timing.halves import BETWEEN, DONE, INSIDE, START, WHOLE
@@ -24,6 +24,7 @@ _CATEGORY = re.compile(rf"({'|'.join(KINDS)}|all-reduce-scatter)(-start|-done)?(
 _TELLING = re.compile(
     rf"{'|'.join(KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
 )
+_HANDS_ON = re.compile(r"get-tuple-element|param|tuple|bitcast|copy|opt-barrier")
 CONTAINERS = ("while", "conditional", "call")
 _ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
 HALVES = {"whole": WHOLE, "start": START, "done": DONE, "inside": INSIDE, "between": BETWEEN}
@@ -46,6 +47,8 @@ class Operation:
     """A loop, call or branch around others."""
     waits: bool = False
     """The device only waits in it, for what another of its cores does."""
+    wraps: bool = False
+    """It calls what is not known; where its kind is `?`, it communicates only if another core shows that it does."""
     joined: bool = True
     """Whether an instruction is known for it."""
     foreign: bool = False
@@ -108,19 +111,25 @@ def _by_line(signs: Signs, mesh: Mesh) -> Operation:
         return _by_name(signs)
     wraps = bool(WRAPPERS.fullmatch(line.opcode))
     told = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
-    if not line.kind:
-        return told if told.kind else Operation(encloses=line.opcode in CONTAINERS, waits=wraps)
+    if not line.kind and not wraps:
+        return told if told.kind else Operation(encloses=line.opcode in CONTAINERS)
     half = HALVES[line.part]
-    begun = [name for name in line.operands if "start" in name] or line.operands
     op_name = OP_NAME.search(signs.text)
     return Operation(
-        kind=told.kind or line.kind,
+        kind=told.kind or line.kind or UNKNOWN,
         half=half,
-        collective=begun[0] if half in (DONE, BETWEEN) and begun else line.name,
+        collective=_begun_by(line) if half in (DONE, BETWEEN) else line.name,
         scope=scope_in(signs.tf_op) or scope_in(op_name[1] if op_name else "") or UNKNOWN,
         axes=UNKNOWN if line.groups is None else _axes(line.kind, line.groups, mesh),
         payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
+        wraps=wraps,
     )
+
+
+def _begun_by(line: Line) -> str:
+    """The start of a done: its operand, or where that only hands on what the start made, the one named alike."""
+    made = line.operands[0] if line.operands and line.opcode != "fusion" else ""
+    return line.name.replace("-done", "-start") if not made or _HANDS_ON.match(made) else made
 
 
 def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:

@@ -17,7 +17,7 @@ def told(*rows):
         )
     )  # fmt: skip
     shown = [(rows[at][1], rows[at][3], float(found.ends[at])) for at in np.flatnonzero(found.stands)]
-    return shown, found.unfinished, found.unbegun
+    return shown, int(found.unfinished.sum()), int(found.unbegun.sum())
 
 
 def test_nothing():

@@ -125,18 +125,57 @@ def test_several_steps_are_averaged(tmp_path):
 
 
 SPARSE = "%all-reduce.11 = f32[1000]{0} all-reduce(f32[1000]{0} %q), replica_groups={{0,1},{2,3}}, to_apply=%add"
-CALL = f'{F32} call-%s({F32} %%x), async_execution_thread="sparsecore", to_apply=%%called'
+SPARSE_CORE = 'async_execution_thread="sparsecore"'
 
 
-def test_a_sparse_cores_collective_counts_once_and_is_no_compute(tmp_path):
+def called(word, number):
+    """The start and the done of a call, as the TensorCore's line has them."""
+    begun = f"%{word}call-start.{number}"
+    over = begun.replace("start", "done")
+    return (
+        f"{begun} = (({F32}), {F32}) call-start({F32} %x), {SPARSE_CORE}, to_apply=%called.{number}",
+        f"{over} = {F32} call-done((({F32}), {F32}) {begun}), {SPARSE_CORE}",
+    )
+
+
+@pytest.mark.parametrize("word", ["", "all-reduce.12.cloned.1."])
+def test_a_sparse_cores_collective_counts_once_and_is_no_compute(tmp_path, word):
     """The TensorCore's line shows a call and the wait for it; the work is on two SparseCores."""
     space = Space()
-    begun, over = f"%call-start.3 = ({F32}) {CALL % 'start'}", f"%call-done.3 = {CALL % 'done'}"
+    begun, over = called(word, 3)
     tpu(space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)], **STEP)
     for core, (at, length) in enumerate(((105, 290), (110, 285))):
         space.plane(f"/device:TPU:0 SparseCore {core}").line("Sparse Core Ops").event(SPARSE, at, length)
-    found = timeline(space, tmp_path)
-    assert talks(found, "axes", "start_ns", "duration_ns") == [("tensor", 105, 290)]
+    assert talks(timeline(space, tmp_path), "kind", "axes", "payload_bytes", "start_ns", "duration_ns") == [
+        ("all-reduce", "tensor", 4000, 100, 300)
+    ]
+    assert times(per_step(space, tmp_path)) == exactly(800, 300, 200, 100, 100, 300 / 800, 100 / 300)
+
+
+def test_on_the_line_of_asynchronous_operations_it_counts_once_too(tmp_path):
+    space = Space()
+    begun, over = called("", 3)
+    tpu(
+        space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)], **STEP,
+        Async_XLA_Ops=[(begun, 100, 300)],
+    )  # fmt: skip
+    space.plane("/device:TPU:0 SparseCore 0").line("Sparse Core Ops").event(SPARSE, 105, 290)
+    assert times(per_step(space, tmp_path)) == exactly(800, 300, 200, 100, 100, 300 / 800, 100 / 300)
+
+
+def test_a_call_of_another_core_that_does_not_communicate_is_neither(tmp_path):
+    space = Space()
+    begun, over = called("", 3)
+    tpu(space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100), (REDUCE, 400, 100)], **STEP)
+    space.plane("/device:TPU:0 SparseCore 0").line("Sparse Core Ops").event(FUSION, 105, 290)
+    assert times(per_step(space, tmp_path)) == exactly(800, 100, 100, 0, 100, 100 / 800, 0)
+
+
+def test_a_sparse_cores_collective_that_nothing_asks_for_stands_for_itself(tmp_path):
+    space = Space()
+    tpu(space, 0, [(FUSION, 110, 100)], **STEP)
+    for core in (0, 1):
+        space.plane(f"/device:TPU:0 SparseCore {core}").line("Sparse Core Ops").event(SPARSE, 105, 290)
     assert times(per_step(space, tmp_path)) == exactly(800, 290, 190, 100, 100, 290 / 800, 100 / 290)
 
 
