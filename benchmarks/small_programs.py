@@ -1,13 +1,15 @@
 """`python -m benchmarks.small_programs OUTDIR < REQUESTS`: small programs, compiled for TPUs that aren't there.
 
-Every line of REQUESTS is one measurement of `published.toml` as JSON; all are for one slice, since a process can hold
-one.  OUTDIR/<id>.hlo is its compiled text, OUTDIR/<id>.json the groups of its collective and each device's place.
+Every line of REQUESTS is one measurement of `published.toml` as JSON, with `slice` and `block`; all are for one slice.
+OUTDIR/<id>.json holds the compiled text (`hlo`) and where each logical device sits (`places`: slice, x, y, z, core).
 """
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +24,26 @@ from compare.timing.model.rings import ring
 from meshes.topology import Place
 
 LANES = 1024
-"""Elements of a row of the buffers."""
+"""The most elements of a row of the buffers."""
 _DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32, "s8": jnp.int8}
+_TABLES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*\n?", re.M)
+_METADATA = re.compile(r", metadata=\{[^}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program, and the places of its devices in the order of their ids."""
+
+    hlo: str
+    places: list[list[int]] = field(default_factory=list)
 
 
 def main() -> None:
     out = Path(sys.argv[1])
     for line in sys.stdin:
         entry = json.loads(line)
-        text, groups, places = {"matmul": _matmul, "collective": _collective, "step": _gather_matmul}[entry["what"]](
-            entry
-        )
-        (out / f"{entry['id']}.hlo").write_text(text)
-        (out / f"{entry['id']}.json").write_text(json.dumps({"groups": groups, "places": places}))
+        make = {"matmul": _matmul, "hbm": _copy, "collective": _collective, "step": _gather_matmul}[entry["what"]]
+        (out / f"{entry['id']}.json").write_text(json.dumps(asdict(make(entry))))
 
 
 def _devices(entry: dict[str, Any]) -> list[Any]:
@@ -43,30 +52,37 @@ def _devices(entry: dict[str, Any]) -> list[Any]:
 
 
 def _compiled(function: Callable[..., Any], *arguments: Any) -> str:
-    return str(jax.jit(function).lower(*arguments).compile().as_text())
+    """The optimized text, without what only names the files that it was made in."""
+    text = jax.jit(function).lower(*arguments).compile().as_text()
+    return _METADATA.sub("", _TABLES.sub("", text))
 
 
-def _matmul(entry: dict[str, Any]) -> tuple[str, list[list[int]], list[list[int]]]:
+def _matmul(entry: dict[str, Any]) -> Compiled:
     place = SingleDeviceSharding(_devices(entry)[0])
     dtype = _DTYPES[entry["dtype"]]
-    left, right = ((entry["m"], entry["k"]), (entry["k"], entry["n"]))
     result = jnp.int32 if entry["dtype"] == "s8" else dtype
 
-    def product(a: Any, b: Any) -> Any:
-        return jnp.matmul(a, b, preferred_element_type=result)
+    def product(left: Any, right: Any) -> Any:
+        return jnp.matmul(left, right, preferred_element_type=result)
 
-    given = [jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in (left, right)]
-    return _compiled(product, *given), [], []
+    shapes = ((entry["m"], entry["k"]), (entry["k"], entry["n"]))
+    return Compiled(_compiled(product, *(jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in shapes)))
 
 
-def _collective(entry: dict[str, Any]) -> tuple[str, list[list[int]], list[list[int]]]:
+def _copy(entry: dict[str, Any]) -> Compiled:
+    """`bytes` are those read and those written."""
+    place = SingleDeviceSharding(_devices(entry)[0])
+    shape = (entry["bytes"] // 2 // 2 // LANES, LANES)
+    return Compiled(_compiled(jnp.copy, jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=place)))
+
+
+def _collective(entry: dict[str, Any]) -> Compiled:
     """A group is a block of the slice; of chips with two devices the first of each, or both."""
-    mesh, groups, places = _mesh(entry)
-    size = len(groups[0])
+    mesh, places = _mesh(entry)
+    size = mesh.devices.shape[1]
     dtype = _DTYPES[entry.get("dtype", "bf16")]
-    payload = entry["bytes"] // jnp.dtype(dtype).itemsize
-    operand = payload // size if entry["bytes_of"] == "result" else payload
-    rows = max(operand // LANES // size, 1) * size
+    elements = entry["bytes"] // jnp.dtype(dtype).itemsize // (size if entry["bytes_of"] == "result" else 1)
+    rows = max(elements // LANES // size, 1) * size
     steps = _ring(places[:size])
     kinds: dict[str, Callable[[Any], Any]] = {
         "all-reduce": lambda x: jax.lax.psum(x, "group"),
@@ -76,51 +92,45 @@ def _collective(entry: dict[str, Any]) -> tuple[str, list[list[int]], list[list[
     }
     spread = PartitionSpec(("others", "group"))
     body = jax.shard_map(kinds[entry["kind"]], mesh=mesh, in_specs=spread, out_specs=spread, check_vma=False)
-    shape = (rows * len(places), LANES)
-    return _compiled(body, jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spread))), groups, places
+    given = jax.ShapeDtypeStruct((rows * len(places), elements // rows), dtype, sharding=NamedSharding(mesh, spread))
+    return Compiled(_compiled(body, given), places)
 
 
-def _mesh(entry: dict[str, Any]) -> tuple[Mesh, list[list[int]], list[list[int]]]:
-    """The devices by group; the groups as logical ids, and where each id sits."""
+def _mesh(entry: dict[str, Any]) -> tuple[Mesh, list[list[int]]]:
+    """The devices by group, and where each sits."""
     devices = _devices(entry)
     block = (*entry["block"], 1, 1)[:3]
-    by_group: dict[tuple[int, ...], list[Any]] = {}
     cores = len({device.core_on_chip for device in devices})
     apart = math.prod(block) * cores != entry["group"]
+    by_group: dict[tuple[int, ...], list[Any]] = {}
     for device in sorted(devices, key=lambda one: (tuple(one.coords), one.core_on_chip)):
         at = tuple(place // side for place, side in zip(device.coords, block, strict=True))
         by_group.setdefault((*at, device.core_on_chip if apart else 0), []).append(device)
     rows = [by_group[key] for key in sorted(by_group)]
-    ordered = [device for row in rows for device in row]
-    places = [[*device.coords, device.core_on_chip] for device in ordered]
-    size = len(rows[0])
-    groups = [[at * size + one for one in range(size)] for at in range(len(rows))]
-    return Mesh(np.array(ordered).reshape(len(rows), size), ("others", "group")), groups, places
+    places = [[0, *device.coords, device.core_on_chip] for row in rows for device in row]
+    return Mesh(np.array(rows), ("others", "group")), places
 
 
 def _ring(places: list[list[int]]) -> list[tuple[int, int]]:
     """The pairs of a permute, of which no source says more: each to the next on a way round over neighbours."""
-    sides = tuple(1 + max(place[side] for place in places) for side in range(3))
-    torus = Torus(tuple(Place(0, *place) for place in places), sides, (False,) * 3)
+    sides = tuple(1 + max(place[1 + side] for place in places) for side in range(3))
+    torus = Torus(tuple(Place(*place) for place in places), sides, (False,) * 3)
     order = ring(range(len(places)), torus)
     return [(one, order[(at + 1) % len(order)]) for at, one in enumerate(order)]
 
 
-def _gather_matmul(entry: dict[str, Any]) -> tuple[str, list[list[int]], list[list[int]]]:
-    """The weight of a product gathered before it: rows of the left operand stay split."""
-    mesh, groups, places = _mesh({**entry, "block": entry["block"], "group": len(_devices(entry))})
-    rows, inner, columns = 8192, 8192, 1024
+def _gather_matmul(entry: dict[str, Any]) -> Compiled:
+    """M, K, N = 8192, 8192, 1024: a product whose right side is gathered before it; rows of the left stay split."""
+    mesh, places = _mesh({**entry, "group": len(_devices(entry))})
 
     def product(left: Any, right: Any) -> Any:
         return left @ jax.lax.all_gather(right, "group", tiled=True)
 
     spread = PartitionSpec("group", None)
     body = jax.shard_map(product, mesh=mesh, in_specs=(spread, spread), out_specs=spread, check_vma=False)
-    given = [
-        jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spread))
-        for shape in ((rows, inner), (inner, columns))
-    ]
-    return _compiled(body, *given), groups, places
+    shapes = ((8192, 8192), (8192, 1024))
+    given = (jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spread)) for shape in shapes)
+    return Compiled(_compiled(body, *given), places)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,205 @@
+"""`python -m benchmarks.model [--compile]`: the model of a TPU's time, held against every published measurement.
+
+Writes the table of `docs/model.md` from `published.toml` and `programs.json.gz`; `--compile` makes the latter again
+with the libtpu that is installed, in a few minutes.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.published import Measurement, Program, chip, measurements, programs, save
+from compare.program.collectives import collectives
+from compare.program.text import read
+from compare.timing.model.constants import CONSTANTS, Figure
+from compare.timing.model.hardware import Hardware
+from compare.timing.model.schedule import played
+from compare.timing.timeline import Timeline
+from compare.work.steps import QUIET
+from meshes.topology import Place
+
+PAGE = Path(__file__).parent.parent / "docs" / "model.md"
+BEGIN, END = "<!-- {}: made by benchmarks/model.py -->", "<!-- {}: end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A measurement beside what the model says; None where the model has no program for it."""
+
+    measured: Measurement
+    model_s: float | None
+
+    @property
+    def error(self) -> float | None:
+        return None if self.model_s is None else self.model_s / measured_s(self.measured) - 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compile", action="store_true", help="compile the small programs again")
+    if parser.parse_args().compile:
+        save(compiled(measurements()))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(summary(held_against(measurements(), programs())))
+
+
+def page(text: str) -> str:
+    """The page with its tables made again."""
+    held = held_against(measurements(), programs())
+    tables = {"errors": errors(held), "summary": summary(held), "constants": constants_table()}
+    for name, table in tables.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        before, after = text.split(begin)[0], text.split(end)[1]
+        text = f"{before}{begin}\n{table}\n{end}{after}"
+    return text
+
+
+def compiled(rows: list[Measurement]) -> dict[str, Program]:
+    """One process for each slice: libtpu answers some input by ending its process."""
+    found: dict[str, Program] = {}
+    by_slice: dict[tuple[str, str], list[Measurement]] = {}
+    for row in rows:
+        if row.is_program:
+            by_slice.setdefault((row.generation, row.slice), []).append(row)
+    for asked in by_slice.values():
+        with tempfile.TemporaryDirectory() as scratch:
+            command = [sys.executable, "-m", "benchmarks.small_programs", scratch]
+            lines = "\n".join(row.request() for row in asked)
+            subprocess.run(command, input=lines, text=True, check=True, env=os.environ | QUIET)
+            for row in asked:
+                made = json.loads((Path(scratch) / f"{row.id}.json").read_text())
+                found[row.id] = Program(made["hlo"], tuple(Place(*place) for place in made["places"]))
+    return found
+
+
+def held_against(rows: list[Measurement], made: Mapping[str, Program]) -> list[Held]:
+    return [Held(row, model_s(row, made[row.id], Hardware.of(chip(row))) if row.id in made else None) for row in rows]
+
+
+def measured_s(row: Measurement) -> float:
+    """Seconds; of a rate of a link 1 / rate, so that a slower model is a larger number there too."""
+    return float(row.fields["measured_s"]) if "measured_s" in row.fields else 1 / row.fields["measured_bytes_per_s"]
+
+
+def model_s(row: Measurement, program: Program, hardware: Hardware) -> float:
+    """What the same is modelled to take: the collective alone, or the whole program where the host's clock was read."""
+    timeline = _timeline(row, program, hardware)
+    whole = float(timeline.steps["duration_ns"].max()) / 1e9
+    if row.what != "collective" or row.timing == "host":
+        return whole
+    talks = timeline.events[timeline.events["role"] == "communication"]
+    seconds = float(talks["duration_ns"].max()) / 1e9
+    if "measured_s" in row.fields:
+        return seconds
+    free = replace(hardware, launch_ns=0.0, hop_ns=0.0)
+    load = _timeline(row, program, replace(free, link_bytes_per_ns=1.0)).events["duration_ns"].max()
+    return seconds / float(load)
+
+
+def _timeline(row: Measurement, program: Program, hardware: Hardware) -> Timeline:
+    module = read(program.text)
+    rows = collectives(module, {})
+    if row.fields.get("alone"):
+        rows = [replace(one, groups=one.groups[:1]) for one in rows]
+    torus = program.torus(chip(row), on_chip_weight=hardware.link_bytes_per_ns / hardware.chip_bytes_per_ns)
+    return played(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
+
+
+def fitted_links(rows: list[Measurement], made: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:
+    """launch_s, hop_s and bytes/s of a link from the `fit` collectives of one generation, whose time is linear in them.
+
+    hop_s: where it is known from elsewhere.
+    """
+    asked = [row for row in rows if row.role == "fit" and row.what == "collective"]
+    none = replace(Hardware.of(chip(asked[0])), launch_ns=0.0, hop_ns=0.0, link_bytes_per_ns=1e30)
+    units = [{"launch_ns": 1e9}, {"hop_ns": 1e9}, {"link_bytes_per_ns": 1.0}]
+    parts = np.array([[model_s(row, made[row.id], replace(none, **unit)) for unit in units] for row in asked])
+    seconds = np.array([measured_s(row) for row in asked])
+    if hop_s is None:
+        launch, hop, per_byte = np.linalg.solve(parts, seconds)
+    else:
+        launch, per_byte = np.linalg.solve(parts[:, [0, 2]], seconds - hop_s * parts[:, 1])
+        hop = hop_s
+    return float(launch), float(hop), 1e9 / float(per_byte)
+
+
+def constants_table() -> str:
+    """Every constant of every generation, with its source."""
+    lines = ["| generation | constant | value | source |", "|---|---|---:|---|"]
+    for name, row in CONSTANTS.items():
+        for field in fields(row):
+            figure = getattr(row, field.name)
+            if isinstance(figure, Figure):
+                lines.append(f"| {name} | `{field.name}` | {figure.value:.5g} | {figure.source} |")
+    return "\n".join(lines)
+
+
+def errors(held: list[Held]) -> str:
+    """One row for each measurement."""
+    lines = ["| measurement | of | measured | model | error | |", "|---|---|---:|---:|---:|---|"]
+    for one in held:
+        row = one.measured
+        unit = "" if "measured_s" in row.fields else " a byte"
+        model = "–" if one.model_s is None else _time(one.model_s) + unit
+        source = row.source.rsplit(" ", 1)[-1]
+        told = f"{_of(row)} | {_time(measured_s(row))}{unit} | {model} | {_percent(one.error)} | {row.role} |"
+        lines.append(f"| [{row.id}]({source}) | {told}")
+    return "\n".join(lines)
+
+
+def summary(held: list[Held]) -> str:
+    """The median and the largest error by what was measured, of the checks alone."""
+    rows = [one for one in held if one.measured.role == "check" and one.error is not None]
+    lines = ["| checked | measurements | median of \\|error\\| | largest |", "|---|---:|---:|---:|"]
+    kinds: dict[str, list[float]] = {}
+    for one in rows:
+        kind = one.measured.fields.get("kind", one.measured.what)
+        for key in (f"{one.measured.generation} {kind}, {one.measured.timing}", "all"):
+            kinds.setdefault(key, []).append(one.error or 0.0)
+    for key in sorted(kinds, key=lambda key: (key == "all", key)):
+        found = kinds[key]
+        middle = _percent(statistics.median(map(abs, found))).removeprefix("+")
+        lines.append(f"| {key} | {len(found)} | {middle} | {_percent(max(found, key=abs))} |")
+    return "\n".join(lines)
+
+
+def _percent(error: float | None) -> str:
+    if error is None:
+        return "–"
+    return f"{round(100 * error):+d}%" if round(100 * error) else "0%"
+
+
+def _of(row: Measurement) -> str:
+    """In a few words what was measured."""
+    told = row.fields
+    if row.what == "matmul":
+        return f"{told['m']}×{told['k']}×{told['n']} {told['dtype']}, {row.timing}"
+    if row.what == "collective":
+        groups = "×".join(map(str, told["group_shape"]))
+        size = told["bytes"]
+        small = f"{size / 1024:g} KiB" if size % 1024 == 0 else f"{size / 1e6:g} MB"
+        shown = f"{size / 2**20:g} MiB" if size % 2**18 == 0 else small
+        return f"{told['kind']} of {shown} over {groups} of {told['topology']}, {row.timing}"
+    if row.what == "hbm":
+        return f"{told['op']} of {told['bytes'] / 2**21:g} MiB, {row.timing}"
+    return f"{told.get('program') or told['model'] + ' ' + told['phase']}, {row.timing}"
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e12:.3g} ps"
+
+
+if __name__ == "__main__":
+    main()
