@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from compare.views.figures import Picture
 from compare.views.strip import Strip
+from compare.views.time_diff import differences
 from compare.views.timings import (
     ABSENT,
     GROUPS,
@@ -86,6 +87,7 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "name": phase,
         "groups": [_group(name, own) for name, own in groups.items()],
         "failures": list(failures(report, phase)),
+        "differences": differences(report, phase),
         "shown": shown,
         "places": places[:_MOST_PLACES],
         "more": len(more),

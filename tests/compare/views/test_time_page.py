@@ -11,6 +11,7 @@ import pytest
 
 from compare.views.page import page
 from compare.views.strip import stages, strip
+from compare.views.time_diff import differences
 from compare.views.time_figures import pictures
 from tests.compare.views.reports import made_report
 from tests.compare.views.test_page import HOSTILE
@@ -46,6 +47,34 @@ def test_where_it_waits_is_told_with_the_line_that_asked(html: str) -> None:
     text = _text(html[html.index("What prefill waits for") :])
     assert "all-gather over tp layer.attention.core – 12.0 ms 240 × show 12.0 ms induced activation-gather " in text
     assert "torchxla_impl/layers.py:88" in text[: text.index("What decode waits for")]
+
+
+def test_the_timelines_are_held_against_each_other(html: str) -> None:
+    text = _text(html[html.index("One timeline against the other") : html.index("All times of a step")])
+    # TorchXLA gathers for 16 ms, 4 of them behind compute.
+    assert (
+        "Prefill, modelled for v5e:2x4 (not measured): TorchXLA tpu communicates 16.0 ms a step longer than "
+        "JAX tpu+gspmd, and waits 12.0 ms longer"
+    ) in text
+    assert "layer.attention.core over tp 0 s 0 s 16.0 ms 12.0 ms 16.0 ms 12.0 ms" in text
+    assert "12.0 ms 8.00 ms TorchXLA all-gather.11 all-gather over tp in layer.attention.core show 80 × " in text
+    assert "Decode, measured on 8 virtual CPU devices (jax)" in text
+
+
+@pytest.mark.parametrize(
+    ("longer", "exposed", "words"),
+    [(0, 0, "JAX tpu and TorchXLA tpu communicate and wait equally long"),
+     (-3e6, 1e6, "JAX tpu communicates 3.00 ms a step longer than TorchXLA tpu, and waits 1.00 ms less"),
+     (3e6, 0, "TorchXLA tpu communicates 3.00 ms a step longer than JAX tpu, and waits equally long"),
+     (None, None, "JAX tpu against TorchXLA tpu: times are not known by device")],
+)  # fmt: skip
+def test_what_differs_is_told_from_the_longer_side(report: Report, longer: float, exposed: float, words: str) -> None:
+    report["phases"]["prefill"]["time_differences"] = {"modelled": {
+        "left": {"arm": "jax", "cell": "tpu"}, "right": {"arm": "torchxla", "cell": "tpu"}, "labels": {},
+        "total": {"difference_communication_ns": longer, "difference_exposed_ns": exposed},
+        "by_scope": [], "excess": [], "stretches": [], "num_stretches": 0, "notes": [],
+    }}  # fmt: skip
+    assert differences(report, "prefill")[0]["sentence"] == words
 
 
 def test_the_only_script_is_the_one_that_the_policy_names(html: str) -> None:

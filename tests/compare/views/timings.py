@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from compare.timing.diff import timeline_diff
 from compare.timing.metrics.section import section
 from compare.views.timed import Timed
 from tests.compare.views.timelines import LABEL, MEASURED, made_timed
@@ -46,7 +47,21 @@ def with_times(report: Report) -> Report:
             for one in (default, *default["controls"].values(), measured):
                 if one["status"] == "ok":
                     one["timing"] = _section(found[arm, phase, one["cell"]], one, report)
+        entry["time_differences"] = {
+            "modelled": _difference(entry, found, phase, {"jax": "tpu+gspmd", "torchxla": "tpu"}),
+            "cpu": _difference(entry, found, phase, {"jax": "cpu", "torchxla": "cpu"}),
+        }
     return report
+
+
+def _difference(entry: dict[str, Any], found: dict[Key, Timed], phase: str, cells: dict[str, str]) -> dict[str, Any]:
+    """As a report holds it: right less left."""
+    left, right = (found[arm, phase, cell].timeline for arm, cell in cells.items())
+    rows = [entry["arms"][arm]["collectives"] for arm in cells]
+    sides = {
+        side: {"arm": arm, "cell": cell} for side, (arm, cell) in zip(("left", "right"), cells.items(), strict=True)
+    }
+    return {**sides, **timeline_diff(left, right, left_rows=rows[0], right_rows=rows[1]).to_dict(most=20)}
 
 
 def _section(timed: Timed, entry: dict[str, Any], report: Report) -> dict[str, Any]:
