@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Any
-from typing import Any
 
 from meshes.case import Case
 from meshes.models import model
