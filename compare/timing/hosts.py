@@ -45,6 +45,8 @@ def _natural(path: str | Path) -> list[tuple[int, str]]:
 
 def hosts_of(spaces: Sequence[Space]) -> list[Host]:
     """What the devices of each host did.  `TimingError` where none did anything; a silent one among others is noted."""
+    if any(plane.name.startswith(_GPU) and plane.lines for space in spaces for plane in space.planes):
+        raise TimingError(f"{_named(spaces)}: a profile of GPUs; profiles of TPUs and of CPU devices can be read")
     every = [Host(space, _raw(space)) for space in spaces]
     told = [host for host in every if len(host.raw.events)]
     if not told:
@@ -61,8 +63,6 @@ def _raw(space: Space) -> Raw:
 
 def _why_silent(spaces: Sequence[Space]) -> str:
     names = [plane.name for space in spaces for plane in space.planes]
-    if any(name.startswith(_GPU) for name in names):
-        return "a profile of GPUs; profiles of TPUs and of CPU devices can be read"
     shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return f"no operation of any device is in it; its planes are {shown}"
 

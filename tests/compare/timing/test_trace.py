@@ -254,3 +254,9 @@ def test_a_collective_permutes_axes_are_those_along_which_it_moves(tmp_path):
     move = f"%collective-permute.2 = {F32} collective-permute({F32} %x), source_target_pairs={{{{0,2}},{{1,3}}}}"
     tpu(space, 0, [(move, 0, 5), (collective("all-gather", 3, "{{0,1,2,3}}"), 5, 5)])
     assert talks(timeline(space, tmp_path), "axes") == [("data",), ("data,tensor",)]
+
+
+def test_communications_outside_all_steps_are_noted(tmp_path):
+    space = Space()
+    tpu(space, 0, [(REDUCE, 0, 5), (REDUCE, 900, 5)], Steps=[("0", 0, 100)])
+    assert "1 of 2 communications begin outside all steps, and count in none" in timeline(space, tmp_path).notes
