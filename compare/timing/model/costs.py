@@ -27,6 +27,8 @@ MEMORY_BOUND = 1.25
 _MATRIX_UNIT = "COST_MODEL_TYPE_CLASSIC"
 """Marks the estimates of products, in which the memory's rate is near the true one."""
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_FLOPS = re.compile(r'"cost_estimate":\{"flops":"?(\d+)')
+"""What the author of a kernel says of it."""
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _SPACE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*?(?:S\((\d+)\))?\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
@@ -49,8 +51,12 @@ class Costs:
         memory_ns = moved / self._hardware.hbm_bytes_per_ns
         only_moves = cycles <= MEMORY_BOUND * moved * self._hardware.copy_cycles_per_byte
         if only_moves and _MATRIX_UNIT not in item.text:
-            return memory_ns
+            return max(memory_ns, self._kernel_ns(item))
         return max(cycles * self._hardware.cycle_ns, memory_ns)
+
+    def _kernel_ns(self, item: Instruction) -> float:
+        found = _FLOPS.search(item.text) if item.opcode == "custom-call" else None
+        return int(found[1]) / self._hardware.flops_per_ns if found else 0.0
 
     def memory_ns(self, item: Instruction) -> float:
         """How long the device's memory is at it."""
@@ -123,6 +129,12 @@ def is_free(item: Instruction) -> bool:
         return item.opcode in FREE
     found = _TARGET.search(item.text)
     return bool(found and found[1] in FREE_CALLS)
+
+
+def is_unknown(item: Instruction) -> bool:
+    """Whether it is a kernel of which nobody says what it computes."""
+    kernel = item.opcode == "custom-call" and not is_free(item)
+    return kernel and estimated_cycles(item) is None and not _FLOPS.search(item.text)
 
 
 def estimated_cycles(item: Instruction) -> int | None:

@@ -14,6 +14,8 @@ class Hardware:
 
     cycle_ns: float
     """What one cycle of the compiler's estimate takes: 1 / clock, times what a measurement says of the estimates."""
+    flops_per_ns: float
+    """Of one device, the most: for kernels that say how many operations they are."""
     copy_cycles_per_byte: float
     """What the compiler's estimate takes a byte of memory for."""
     hbm_bytes_per_ns: float
@@ -39,6 +41,7 @@ class Hardware:
             raise TimingError(f"the clock of {row.name} is not known; give it in the table of constants")
         return cls(
             cycle_ns=1e9 / clock * fitted.cycle_factor.value,
+            flops_per_ns=row.bf16_flops / row.devices / 1e9,
             copy_cycles_per_byte=1 / fitted.copy_bytes_per_cycle.value,
             hbm_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9 * fitted.hbm_reach.value,
             link_bytes_per_ns=fitted.link_bytes_per_s.value / 1e9,

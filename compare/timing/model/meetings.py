@@ -5,6 +5,7 @@ import numpy as np
 from compare.program.devices import Program
 from compare.program.groups import Groups
 from compare.program.records import Collective
+from compare.timing.errors import TimingError
 from compare.timing.model.algorithms import Algorithm, algorithm
 from compare.timing.model.devices import Meeting
 from compare.timing.model.exchange import Exchange, exchange
@@ -24,6 +25,9 @@ class Meetings:
     def of(self, talk: Talk) -> Meeting:
         row = talk.row
         groups = self._everywhere(row)
+        largest = max((device for group in groups for device in group), default=0)
+        if largest >= len(self._torus.places):
+            raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
         if row.network == "dcn":
             return self._between_slices(row, groups)
         how = algorithm(row.kind, talk.text if "collective_algorithm_config" in talk.text else row.text)

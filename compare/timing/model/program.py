@@ -16,7 +16,7 @@ from compare.program.instruction import Instruction
 from compare.program.predicate import Evaluator
 from compare.program.records import Collective
 from compare.program.text import Module
-from compare.timing.model.costs import Costs, is_free
+from compare.timing.model.costs import Costs, is_free, is_unknown
 
 SHORTEST_NS = 1.0
 """What is cheaper is the scalar unit's work, which no profile shows either."""
@@ -109,6 +109,8 @@ class Schedule:
 
     def nodes(self) -> tuple[Node, ...]:
         """ENTRY's, with everything that it runs."""
+        if self._module.header.get("is_scheduled") != "true":
+            self.notes.add("the program is not scheduled: its text is taken for the order in which it runs")
         return self._nodes(Frame(self._module.entry))
 
     def _nodes(self, frame: Frame) -> tuple[Node, ...]:
@@ -145,6 +147,8 @@ class Schedule:
     def _compute(self, found: "_Nodes", item: Instruction) -> None:
         if is_free(item) or item.opcode.endswith("-update"):
             return
+        if is_unknown(item):
+            self.notes.add(f"what {item.name} computes is unknown: only the bytes that it moves count")
         ns = self._costs.compute_ns(item)
         if ns >= SHORTEST_NS:
             found.compute(item.name, ns, self._costs.memory_ns(item))

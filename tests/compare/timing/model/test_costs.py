@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from compare.program.text import read
-from compare.timing.model.costs import Costs, copied_bytes, is_free
+from compare.timing.model.costs import Costs, copied_bytes, is_free, is_unknown
 from compare.timing.model.hardware import Hardware
 from meshes.generations import generation
 from tests.compare.timing.model.toys import ROUND
@@ -59,6 +59,7 @@ ENTRY e {
   piece = ((f32[100,10]{1,0}), f32[1,10]{1,0:S(1)}, u32[]{:S(2)}) slice-start(big), slice={[0:1], [0:10]}
   room = f32[9]{0} custom-call(), custom_call_target="AllocateBuffer"
   kernel = f32[100,10]{1,0} custom-call(big), custom_call_target="tpu_custom_call"
+  told = f32[100,10]{1,0} custom-call(big), custom_call_target="tpu_custom_call", backend_config={"custom_call_config":{"body":"x","cost_estimate":{"flops":"500000","bytes_accessed":"8"}}}
   ROOT r = (f32[100,10]{1,0}) tuple(twice)
 }
 """  # noqa: E501
@@ -89,6 +90,8 @@ def test_bytes_through_the_memory(name, moved):
         ("reads", 40),  # 4000 bytes at 100 a ns
         ("slow", 500),  # the estimate is more
         ("quick", 40),  # the estimate is less than the bytes take
+        ("kernel", 80),  # nothing is said of it but its shapes
+        ("told", 500),  # 500,000 operations, at 1000 a ns
         ("r", 0),
         ("room", 0),
     ],
@@ -113,6 +116,10 @@ def test_cycles_take_the_time_that_they_are_measured_to_take():
 def test_bytes_of_local_copies(name, moved):
     assert copied_bytes(ITEMS[name]) == moved
     assert Costs(ROUND).copy_ns(ITEMS[name]) == moved / 100
+
+
+def test_a_kernel_of_which_nothing_is_said_is_known_as_such():
+    assert [name for name in ("kernel", "told", "room", "reads") if is_unknown(ITEMS[name])] == ["kernel"]
 
 
 def test_names_for_what_is_there_are_free():
