@@ -3,7 +3,9 @@
 XLA:CPU runs a program as thunks.  A thunk's event bears `hlo_op`, `hlo_module` and `program_id`; JAX's also `run_id`
 and `device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`), torch_xla 2.9's not: there
 `launches` finds device and run.  What lies inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop) is no
-operation.  A device has no line of its own: all of its operations are main, whichever thread ran them.
+operation.  A device has no line of its own: all of its operations are main, whichever thread ran them.  One whose call
+leaves the rest to another thread is two events, the call and, as `end: NAME`, what that thread did of it, without the
+wait between them; communication is always one event.
 """
 
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.timing.raw import Raw, frame, no_events, recoded
+from compare.timing.raw import Raw, frame, mapped, no_events, recoded, stacked
 from compare.timing.space import Plane, Space
 from compare.timing.threads.axis import LAST, NONE, Spans, Threads
 from compare.timing.threads.launches import launched_ps, launches, places
@@ -25,6 +27,8 @@ from compare.timing.wire import Whole
 
 _HOST = "/host:CPU"
 _PS = 1e3
+END = "end: "
+"""Before the name of an operation, where another thread finishes it."""
 
 
 def is_cpu(space: Space) -> bool:
@@ -42,6 +46,9 @@ def op_events(space: Space) -> Raw:
     met = meetings(threads)
     devices = _devices(threads, ops, met)
     start, until = threads.time(threads.begins[ops]), ends(threads, ops, devices.completed_ps)
+    waits = _waits(threads, ops, met)
+    own = threads.time(threads.ends[ops])
+    late = np.isnan(waits) & (until.resumed_ps > own)
     events = frame(
         {
             "device": devices.device,
@@ -54,16 +61,20 @@ def op_events(space: Space) -> Raw:
             "tf_op": "",
             "main": True,
             "start_ns": start / _PS,
-            "duration_ns": (until.at_ps - start) / _PS,
-            "wait_ns": _waits(threads, ops, met),
+            "duration_ns": (np.where(late, own, until.at_ps) - start) / _PS,
+            "wait_ns": waits,
             "run": devices.run,
         },
         length=ops.size,
     )
+    steps = steps_of(marks(threads), events, devices.launched_ps)
+    resumed, at = until.resumed_ps[late] / _PS, until.at_ps[late] / _PS
+    names = mapped(events["name"].array[late], lambda name: f"{END}{name}")
+    again = events[late].assign(name=names, start_ns=resumed, duration_ns=at - resumed)
     return Raw(
-        events=events,
-        steps=steps_of(marks(threads), events, devices.launched_ps),
-        notes=tuple(_notes(devices, until.unseen)),
+        events=stacked([events, again]),
+        steps=steps,
+        notes=tuple(_notes(devices, until.unseen, late=int(late.sum()))),
     )
 
 
@@ -155,7 +166,7 @@ def _waits(threads: Threads, ops: Whole, met: Meetings) -> NDArray[np.float64]:
     return waits
 
 
-def _notes(devices: _Devices, unseen: int) -> Iterator[str]:
+def _notes(devices: _Devices, unseen: int, *, late: int) -> Iterator[str]:
     num = devices.device.size
     if devices.found:
         yield f"{devices.found} of {num} operations name no device: it is found by the threads that handed them over"
@@ -163,6 +174,8 @@ def _notes(devices: _Devices, unseen: int) -> Iterator[str]:
         yield f"the device of {unknown} of {num} operations is not shown"
     if devices.moved:
         yield "devices are numbered by their places in the program, not as the process numbers them"
+    if late:
+        yield f"{late} of {num} operations wait for a thread that finishes them: two events each, without that wait"
     if unseen:
         yield f"the ends of {unseen} of {num} operations are not shown: they are taken to end with their calls"
 

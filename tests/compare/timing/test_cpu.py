@@ -11,7 +11,7 @@ import pytest
 from compare.program.collectives import collectives
 from compare.program.proto import text
 from compare.program.text import read
-from compare.timing.cpu import op_events
+from compare.timing.cpu import END, op_events
 from compare.timing.programs import protos
 from compare.timing.raw import RAW
 from compare.timing.threads.axis import NONE, Threads
@@ -62,8 +62,10 @@ def calls(threads):
 
 def test_every_operation_is_there_once_under_its_own_name(arm, raws, others):
     found = raws[arm].events
-    assert Counter(found["name"]) == Counter(name for name, *_ in calls(others[arm]))
-    assert found["name"].tolist() == found["hlo_op"].tolist()
+    again = found["name"].str.startswith(END)
+    assert Counter(found["name"][~again]) == Counter(name for name, *_ in calls(others[arm]))
+    assert found["name"].str.removeprefix(END).tolist() == found["hlo_op"].tolist()
+    assert found["wait_ns"][again].isna().all()  # no communication is in pieces
 
 
 def test_an_operation_that_ends_in_its_call_lasts_as_long_and_others_longer(arm, raws, others):
@@ -81,7 +83,7 @@ def test_an_operation_that_ends_in_its_call_lasts_as_long_and_others_longer(arm,
         assert not outside
     else:
         assert outside
-        assert total > inside + 2 * outside  # the call only hands the multiplication over
+        assert total > inside + outside  # the call hands the multiplication over
 
 
 def test_devices_and_runs_are_those_that_jax_names(raws, others):
@@ -130,7 +132,8 @@ def test_torch_xla_devices_are_the_only_ones_in_all_the_groups_that_they_meet(ra
 
 def test_each_device_does_the_same_once_in_each_run(arm, raws):
     for _, run in raws[arm].events.groupby("run"):
-        done = [Counter(rows["hlo_op"]) for _, rows in run.groupby("device")]
+        calls = run[~run["name"].str.startswith(END)]
+        done = [Counter(rows["hlo_op"]) for _, rows in calls.groupby("device")]
         assert len(done) == 8
         assert all(own == done[0] for own in done)
 

@@ -38,7 +38,11 @@ def test_operations_of_an_earlier_piece_of_work_say_nothing(tmp_path):
     host["a"].op("dot", 10, 30, context=7)
     host["pool"].region(1, 15, 50).op("other", 20, 40, context=8).ends("other", 39, context=8)
     host["pool"].region(2, 55, 100).ends("dot", 90, context=7)
-    assert lasting(host, tmp_path)["dot"] == 80
+    found = host.raw(tmp_path)
+    spans = {row.name: (row.start_ns, row.duration_ns) for row in found.events.itertuples()}
+    # The call from 10 to 30, then, from 55 to 90, what the other thread does of it: between them it waits for a thread.
+    assert spans == {"dot": (10, 20), "other": (20, 20), "end: dot": (55, 35)}
+    assert any(note.startswith("1 of 2 operations wait for a thread") for note in found.notes)
 
 
 def test_nor_do_those_of_the_piece_of_work_that_left_it_to_others(tmp_path):
