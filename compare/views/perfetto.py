@@ -12,7 +12,7 @@ reads of it: perfetto.dev/docs/getting-started/other-formats.
 import gzip
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import count
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.timeline import COMMUNICATION, PART, UNKNOWN
-from compare.views.timed import NO_SHARE, Timed, lanes, shares_by_name
+from compare.views.timed import NO_SHARE, Timed, lanes, middle_step, shares_by_name
 from compare.views.units import axes_text
 
 CNAMES = {"inherent": "rail_response", "inflated": "yellow", "induced": "terrible", "unknown": "grey"}
@@ -36,11 +36,17 @@ _FIRST_THREAD = 1001
 """Threads of all processes are numbered on from here: no number means two of them, or a process."""
 
 
+MOST_EVENTS = 60_000
+"""Of one program: of a profile that has more, the step of the middle length is written."""
+
+
 def write(path: Path, *, timelines: Sequence[Timed]) -> None:
     """Write all of them into one file; the same bytes from the same timelines.
 
-    Times are µs from each timeline's own zero, whole ns.
+    Times are µs from each timeline's own zero, whole ns.  Of a program with more than MOST_EVENTS one step is written,
+    and its name says which.
     """
+    timelines = [_fitting(one) for one in timelines]
     writer = _Writer(threads=count(_FIRST_THREAD), flows=count(1))
     with path.open("wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
         out = TextIOWrapper(packed, encoding="utf-8", newline="\n")
@@ -120,6 +126,17 @@ class _Writer:
 
 def _stops(laid: pd.DataFrame) -> list[tuple[int, int]]:
     return list(zip(laid["tid"].tolist(), laid["start"].tolist(), strict=True))
+
+
+def _fitting(timed: Timed) -> Timed:
+    """The same, or its step of the middle length."""
+    found = timed.timeline
+    number, _, _ = middle_step(found) if len(found.events) > MOST_EVENTS else (None, 0.0, 0.0)
+    if number is None:
+        return timed
+    label = f"step {number} of {found.num_steps}, {timed.label}"
+    events, steps = (table[table["step"].eq(number)] for table in (found.events, found.steps))
+    return replace(timed, timeline=replace(found, label=label, events=events, steps=steps))
 
 
 def _about(timed: Timed) -> str:

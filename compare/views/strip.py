@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.intervals import Union
-from compare.timing.timeline import COMMUNICATION, COMPUTE, UNKNOWN, Timeline
-from compare.views.timed import NO_SHARE, Timed, shares_by_name
+from compare.timing.timeline import COMMUNICATION, COMPUTE, UNKNOWN
+from compare.views.timed import NO_SHARE, Timed, middle_step, shares_by_name
 
 Strip = dict[str, Any]
 
@@ -38,7 +38,7 @@ def strip(timed: Timed, *, stage_of: Mapping[int, int] = NO_STAGES) -> Strip:
     told from the one before.  A collective is name, kind, axes, scope, payload_bytes, verdict, parts by verdict.
     """
     found = timed.timeline
-    number, begin, end = _middle(found)
+    number, begin, end = middle_step(found)
     unit = max(1.0, (end - begin) / _UNITS)
     events = found.events[found.events["step"].eq(number)] if number is not None else found.events
     talks = events[events["role"].eq(COMMUNICATION)]
@@ -75,18 +75,6 @@ def _name(device: int, alike: Sequence[int], stage_of: Mapping[int, int]) -> str
     first, last = min(alike), max(alike)
     told = f"{first}–{last}" if last - first + 1 == len(alike) else f"{first}, … {last} ({len(alike)})"
     return f"{stage}devices {told}"
-
-
-def _middle(found: Timeline) -> tuple[int | None, float, float]:
-    """Number, start and end of the step of the middle length; the whole span where there are no steps."""
-    if found.steps.empty:
-        ends = found.events["start_ns"] + found.events["duration_ns"]
-        return None, found.events["start_ns"].min(), ends.max()
-    ends = found.steps["start_ns"] + found.steps["duration_ns"]
-    begins, ends = found.steps["start_ns"].groupby(found.steps["step"]).min(), ends.groupby(found.steps["step"]).max()
-    order = (ends - begins).sort_values(kind="stable").index
-    number = int(order[(len(order) - 1) // 2])
-    return number, begins[number], ends[number]
 
 
 def _shown(events: pd.DataFrame, stage_of: Mapping[int, int]) -> list[int]:

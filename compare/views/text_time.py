@@ -24,7 +24,7 @@ _INDENT = "   "
 
 
 def times(report: Mapping[str, Any], phase: str, out: Console) -> Iterator[RenderableType]:
-    """For the modelled and for the measured programs a table; then where the default ones wait longest."""
+    """For the modelled and for the measured programs a table, and for what the default ones wait longest."""
     width = text_width(out)
     found = timings(report, phase)
     for group, own in by_group(found).items():
@@ -38,9 +38,9 @@ def times(report: Mapping[str, Any], phase: str, out: Console) -> Iterator[Rende
         if len(told) > 1:
             for words, names in told.items():
                 yield wrapped(f"{', '.join(names)}: {words}", width=width, style="dim")
-    for one in found:
-        if one.default:
-            yield from _longest(one, width)
+        for one in own:
+            if one.default:
+                yield from _longest(one, width)
     for line in failures(report, phase):
         yield wrapped(line, width=width, style="yellow")
 

@@ -59,6 +59,18 @@ def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[
     return found
 
 
+def middle_step(found: Timeline) -> tuple[int | None, float, float]:
+    """Number, start and end of the step of the middle length; the whole span where there are no steps."""
+    if found.steps.empty:
+        ends = found.events["start_ns"] + found.events["duration_ns"]
+        return None, found.events["start_ns"].min(), ends.max()
+    ends = found.steps["start_ns"] + found.steps["duration_ns"]
+    begins, ends = found.steps["start_ns"].groupby(found.steps["step"]).min(), ends.groupby(found.steps["step"]).max()
+    order = (ends - begins).sort_values(kind="stable").index
+    number = int(order[(len(order) - 1) // 2])
+    return number, begins[number], ends[number]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """Parts of one collective's bytes by verdict."""

@@ -122,6 +122,30 @@ def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -
     assert "payload_bytes" not in inner["args"]
 
 
+def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compare.views.perfetto.MOST_EVENTS", 5)
+    events = [work(0, f"fusion.{step}", 100.0 * step + at, 1.0) for step in range(3) for at in range(2)]
+    steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
+    found = made_timeline(events, steps=steps, source="measured", label=MEASURED)
+    path = tmp_path / "trace.json.gz"
+    write(path, timelines=[Timed(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+                                 shares=made_timed("jax").shares)])  # fmt: skip
+    written = read(path)
+    assert processes(written) == {1: f"JAX decode cpu, step 2 of 3, {MEASURED}"}
+    assert [event["name"] for event in slices(written)] == ["decode step 2", "fusion.2", "fusion.2"]
+
+
+def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
+    part = work(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
+    found = made_timeline([part, talk(0, "all-gather.11", 0.0, 20.0)], steps=[])
+    path = tmp_path / "trace.json.gz"
+    write(path, timelines=[Timed(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+                                 shares=made_timed("jax").shares)])  # fmt: skip
+    assert not [event for event in read(path) if event["ph"] in "stf"]
+
+
 def test_the_same_timelines_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json.gz"
     for _ in range(2):
