@@ -98,10 +98,10 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     opened(browser, place, width=1400)
-    found = browser.execute_script(_COLOURS)
+    found = browser.execute_script(COLOURS)
     assert len(found) > 10
     for words, ink, paper in found:
-        assert _contrast(_rgb(ink), _rgb(paper)) >= 4.5, (words, ink, paper)
+        assert contrast(ink, paper) >= 4.5, (words, ink, paper)
 
 
 def test_256_devices_are_drawn(browser: Any, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_256_devices_are_drawn(browser: Any, tmp_path: Path) -> None:
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
 
 
-_COLOURS = """
+COLOURS = """
 const behind = one => { while (one) { const c = getComputedStyle(one).backgroundColor;
   if (c !== 'rgba(0, 0, 0, 0)') return c; one = one.parentElement } return 'rgb(255, 255, 255)' };
 return [...document.querySelectorAll('h1, p, td, th, dt, dd, summary, .why, .tag, .how, .cause, a, label, .group')]
@@ -127,8 +127,9 @@ def _rgb(colour: str) -> list[float]:
     return [float(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
 
 
-def _contrast(one: list[float], other: list[float]) -> float:
-    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+def contrast(one: str, other: str) -> float:
+    """Of two CSS colours, as WCAG has it."""
+    light, dark = sorted((_luminance(_rgb(one)), _luminance(_rgb(other))), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 

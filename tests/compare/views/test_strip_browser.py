@@ -7,6 +7,7 @@ import pytest
 
 from tests.compare.views.browsers import MARKS, opened
 from tests.compare.views.reports import made_report
+from tests.compare.views.test_browser import COLOURS, contrast
 from tests.compare.views.test_time_page import made_page
 from tests.compare.views.timelines import step_ns
 from tests.compare.views.timings import with_times
@@ -214,3 +215,17 @@ def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> Non
     opened(browser, place, width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    opened(browser, place, width=1400)
+    browser.execute_script("document.querySelectorAll('#time details').forEach(one => { one.open = true })")
+    found = [
+        one for one in browser.execute_script(COLOURS.replace("'h1, p,", "'#time p, #time button, #time span, h1,"))
+    ]
+    assert len(found) > 100
+    for words, ink, paper in found:
+        assert contrast(ink, paper) >= 4.5, (words, ink, paper)
