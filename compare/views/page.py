@@ -33,6 +33,7 @@ from compare.views.programs import Program, compared, programs, titles
 from compare.views.story import Move, moves, story
 from compare.views.strip import Strip
 from compare.views.time_page import SCRIPT, SCRIPT_HASH, inlined, time_part
+from compare.views.time_sentence import time_sentence
 from compare.views.torus import torus
 
 Report = Mapping[str, Any]
@@ -56,6 +57,7 @@ def page(
     template = _environment().get_template("page.html.j2")
     return template.render(
         report=report,
+        time_sentence=time_sentence(report),
         case=report["case"],
         style=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # our own file, no program's text
         phases=[_phase(report, phase) for phase in report["phases"]],

@@ -26,6 +26,7 @@ from compare.views.findings import (
 from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
 from compare.views.text_time import times
+from compare.views.time_sentence import time_sentence
 from compare.views.units import axes_text, bytes_text, counted, listing, ratio_text
 
 Report = Mapping[str, Any]
@@ -45,6 +46,8 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
     out = out or console()
     width = text_width(out)
     out.print(wrapped(report["sentence"], width=width, style="bold"))
+    if told := time_sentence(report):
+        out.print(wrapped(told, width=width, style="bold"))
     for phase, found in report["phases"].items():
         out.print()
         out.print(_phase_line(report, phase, found, width=width))
