@@ -39,7 +39,7 @@ def test_the_words_in_the_docs_are_those_of_the_code():
     assert set(DIMS) > {"batch", "vocab"}
 
 
-@pytest.mark.parametrize("door", ["run", "plan", "hlo", "report"])
+@pytest.mark.parametrize("door", ["run", "plan", "hlo", "report", "trace"])
 def test_every_door_has_help_with_an_example(door):
     done = subprocess.run(
         [sys.executable, "-m", f"compare.{door}", "--help"], capture_output=True, text=True, cwd=ROOT, check=True

@@ -29,8 +29,8 @@ def made(**times: dict[str, Any]) -> Report:
 def test_the_arm_that_waits_longest_in_vain_comes_first_by_its_share_of_the_step():
     report = made(jax=timing(100e6, (2e6, 0)), torch=timing(400e6, (2e6, 70e6)))
     assert time_sentence(report) == (
-        "Modelled for v5e:2x4, not measured: TORCH waits 72.0 ms of a 400 ms prefill step for communication that nobody needed "
-        "(JAX: 2.00 ms of 100 ms)."
+        "Modelled for v5e:2x4, not measured: TORCH waits 72.0 ms of a 400 ms prefill step for communication that "
+        "nobody needed (JAX: 2.00 ms of 100 ms)."
     )
 
 
