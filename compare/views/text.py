@@ -56,8 +56,8 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
             out.print(*_narrow(found, width), sep="\n")
         else:
             out.print(table)
-        told = (_notes(report, phase, width), times(report, phase, out), _differences(report, phase, width=width))
-        out.print(*chain(*told), sep="\n")
+        parts = (_notes(report, phase, width), times(report, phase, out), _differences(report, phase, width=width))
+        out.print(*chain(*parts), sep="\n")
         if phase == next(iter(report["phases"])):
             out.print(*_cells(found, width), sep="\n")
     out.print()

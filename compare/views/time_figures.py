@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from compare.views import network_figures
+from compare.views.columns import Whole, common, covered
 from compare.views.figures import (
     COMPUTE,
     IDLE,
@@ -33,10 +34,10 @@ Report = Mapping[str, Any]
 WIDE = 8.0
 """Inches."""
 
-_COLUMNS = 1600
+_COLUMNS = 400
 """Of the picture of a step: each shows how much of its time is what."""
 
-_TALK, _WORK, _GAP = 12, 6, 5
+_TALK, _WORK, _GAP = 36, 18, 15
 """Rows of that picture: of communication, of compute, between devices."""
 
 _COLOURS = {**VERDICTS, "unknown": UNCLEAR}
@@ -107,7 +108,7 @@ def _bars(panel: Any, own: Sequence[Timing]) -> None:
 def step(phase: str, strips: Sequence[Strip]) -> Picture:
     """One step of each default program, on one scale: for each device what it computes, above what it communicates."""
     whole, told = max(one["step_ns"] for one in strips), [one["label"] for one in strips]
-    heights, head = [_height(one) * 0.028 for one in strips], heading_inches([one["label"] for one in strips])
+    heights, head = [_height(one) * 0.0094 for one in strips], heading_inches([one["label"] for one in strips])
     tall = head + sum(heights) + 0.4 * len(strips) + 0.62
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
@@ -130,7 +131,10 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
         figure.legend(handles=handles, loc="lower center", ncols=5, frameon=False)
         sources = " and ".join(dict.fromkeys(str(one["source"]) for one in strips)).capitalize()
-        caption = f"{sources}, {phase}: one step; communication is pale while the device computes too"
+        caption = (
+            f"{sources}, {phase}: one step; everything is as high as the part of its time that it takes; communication "
+            "is pale while the device computes too"
+        )
         return picture(f"time-{phase}-strip", caption, figure)
 
 
@@ -139,50 +143,39 @@ def _height(one: Strip) -> int:
 
 
 def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
-    """Rows × columns × RGB: each column as grey or coloured as its time is covered."""
+    """Rows × columns × RGB: in each column everything is as high as the part of its time that it takes."""
     paper = np.ones((_height(one), _COLUMNS, 3))
     width = whole / one["unit_ns"] / _COLUMNS
     for number, lane in enumerate(one["lanes"]):
-        top = number * (_WORK + _TALK + _GAP)
+        line = number * (_WORK + _TALK + _GAP) + _WORK
         blocks = np.array(lane["compute"], dtype=np.int64).reshape(-1, 2)
-        busy = _covered(np.cumsum(blocks[:, 0]), blocks[:, 1], width)
-        paper[top : top + _WORK] = _mixed(busy, COMPUTE)
-        talk, starts = lane["talk"], np.cumsum(np.array(lane["talk"]["start"], dtype=np.int64))
-        lengths, of = np.array(talk["length"], dtype=np.int64), np.array(talk["of"], dtype=np.int64)
-        low = top + _WORK
-        for at, collective in enumerate(one["collectives"]):
-            covered = _covered(starts[of == at], lengths[of == at], width) * (1 - 0.65 * busy)
-            for begin, end, colour in _shares(*collective[5:7]):
-                rows = slice(low + begin, low + end)
-                paper[rows] = np.minimum(paper[rows], _mixed(covered, colour))
+        begins = np.cumsum(blocks[:, 0])
+        up = np.rint(covered(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
+        paper[line - _WORK : line][np.arange(_WORK)[::-1, None] < up] = to_rgb(COMPUTE)
+        edge = np.zeros(_COLUMNS)
+        for colour, share in _talked(one, lane["talk"], begins, begins + blocks[:, 1], width):
+            low, edge = edge, edge + share
+            rows = np.arange(_TALK)[:, None] + 0.5
+            paper[line : line + _TALK][(rows >= low * _TALK) & (rows < edge * _TALK)] = colour
     return paper
 
 
-def _shares(verdict: str, parts: Sequence[float]) -> Iterator[tuple[int, int, str]]:
-    """First and last row of each verdict's part of a communication, and its colour."""
-    edges = np.rint(np.cumsum([0.0, *parts]) * _TALK).astype(int)
-    if not sum(parts):
-        yield 0, _TALK, _COLOURS[verdict]
-    for begin, end, colour in zip(edges[:-1], edges[1:], VERDICTS.values(), strict=True):
-        if end > begin:
-            yield int(begin), int(end), colour
-
-
-def _covered(starts: NDArray[np.int64], lengths: NDArray[np.int64], width: float) -> NDArray[np.float64]:
-    """How much of each column the intervals cover."""
-    edges = np.zeros(_COLUMNS + 1)
-    for times, sign in ((starts, 1.0), (starts + lengths, -1.0)):
-        # An interval covers all columns after its start, but for those after its end.
-        at = np.minimum(times / width, _COLUMNS)
-        first = np.floor(at).astype(np.int64)
-        np.add.at(edges, np.minimum(first, _COLUMNS), sign * (1 - (at - first)))
-        np.add.at(edges, np.minimum(first + 1, _COLUMNS), sign * (at - first))
-    return np.clip(np.cumsum(edges)[:_COLUMNS], 0, 1)
-
-
-def _mixed(covered: NDArray[np.float64], colour: str) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = 1 - covered[:, None] * (1 - np.array(to_rgb(colour)))
-    return found
+def _talked(
+    one: Strip, talk: Mapping[str, Any], begins: Whole, ends: Whole, width: float
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Each colour of a lane's communication and how much of each column it takes, the hidden part pale and last."""
+    starts, of = np.cumsum(np.array(talk["start"], dtype=np.int64)), np.array(talk["of"], dtype=np.int64)
+    stops = starts + np.array(talk["length"], dtype=np.int64)
+    shares = np.array([[*row[6], 0.0 if sum(row[6]) else 1.0] for row in one["collectives"]]).reshape(-1, 4)
+    everything, hidden = np.zeros((4, _COLUMNS)), np.zeros((4, _COLUMNS))
+    for at, parts in enumerate(shares[:, :, None]):
+        own = of == at
+        everything += parts * covered(starts[own], stops[own], width=width, columns=_COLUMNS)
+        hidden += parts * covered(*common(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS)
+    most = np.maximum(everything.sum(axis=0), 1)
+    for pale, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (0.65, hidden)):
+        for colour, share in zip(_COLOURS.values(), amounts / most, strict=True):
+            yield pale + (1 - pale) * np.array(to_rgb(colour)), share
 
 
 def pipeline(phase: str, piped: Sequence[Timing]) -> Picture:

@@ -1,7 +1,9 @@
 // The timeline strip: one step of each program on one scale, from the JSON beside it.  This half draws.
 "use strict";
 const VERDICTS = ["inherent", "inflated", "induced"];
-const TOP = 18, GAP = 12; // above and between lanes
+const TOP = 18, GAP = 12; // pixels above and between lanes
+const NARROW = 2, COLUMN = 4; // pixels below which pieces are added up, and of the columns in which they are
+const HIDDEN = 0.35; // how pale what is hidden is
 const LEAST = 20000; // the whole step over the shortest view
 const box = document.getElementById("strips");
 const data = JSON.parse(document.getElementById("strip-data").textContent);
@@ -27,6 +29,25 @@ const element = (name, words, style) => {
   return made;
 };
 
+const first = (list, time, longest) => { // the first that may reach that time
+  let low = 0, high = list.length;
+  while (low < high) { const mid = (low + high) >> 1; if (list[mid].start < time - longest) low = mid + 1; else high = mid; }
+  return low;
+};
+
+// A communication, cut where the device begins and ends to compute: what is exposed, and what is hidden.
+const cut = (talk, blocks) => {
+  const pieces = [];
+  let now = talk.start;
+  const add = (end, hidden) => { if (end > now) pieces.push({ start: now, end, of: talk.of, hidden }); now = Math.max(now, end); };
+  for (let at = Math.max(0, first(blocks, talk.start, 0) - 1); at < blocks.length && blocks[at].start < talk.end; at += 1) {
+    add(Math.min(blocks[at].start, talk.end), false);
+    add(Math.min(blocks[at].end, talk.end), true);
+  }
+  add(talk.end, false);
+  return pieces;
+};
+
 // Starts are told from the one before; from here on everything is in ns.
 const opened = strip => {
   const unit = strip.unit_ns;
@@ -41,10 +62,12 @@ const opened = strip => {
       talks.push({ start: now * unit, end: (now + length[at]) * unit, exposed: exposed[at] * unit, of: of[at],
                    wait: wait && wait[at] * unit });
     }
+    const pieces = talks.flatMap(talk => cut(talk, blocks));
     const longest = list => list.reduce((most, one) => Math.max(most, one.end - one.start), 0);
-    return { name: lane.name, blocks, talks, longest: longest(talks), longestBlock: longest(blocks) };
+    return { name: lane.name, blocks, talks, pieces, longest: longest(talks), longestBlock: longest(blocks) };
   });
-  return { ...strip, lanes };
+  const parts = strip.collectives.map(one => one[6].some(Boolean) ? one[6].map((part, at) => [at, part]) : [[3, 1]]);
+  return { ...strip, lanes, parts: parts.map(one => one.filter(([, part]) => part)) };
 };
 
 // What can be looked at together: never what is modelled beside what is measured.
@@ -57,11 +80,6 @@ const groups = phase => {
   return found;
 };
 
-const first = (list, time, longest) => { // the first that may reach that time
-  let low = 0, high = list.length;
-  while (low < high) { const mid = (low + high) >> 1; if (list[mid].start < time - longest) low = mid + 1; else high = mid; }
-  return low;
-};
 const x = (program, time) => (time - view.from) / (view.to - view.from) * program.width;
 
 const axis = (program, pen, height) => {
@@ -85,6 +103,39 @@ const bar = (program, pen, one, top, height, least) => {
   pen.fillRect(left, top, Math.max(x(program, one.end) - left, least), height);
 };
 
+// Pieces of a lane: each as high as its parts; those too narrow to see are added up, column by column, and are as
+// high as the part of that time that they take.  A lane grows up or down from the line between compute and talk.
+const paint = (program, pen, pieces, looks, partsOf, line, tall) => {
+  const columns = Math.ceil(program.width / COLUMN), sums = new Float64Array(columns * looks.length);
+  const fill = (look, left, from, wide, high) => {
+    pen.globalAlpha = look.alpha;
+    pen.fillStyle = look.colour;
+    pen.fillRect(left, from, wide, high);
+  };
+  for (const piece of pieces) {
+    const left = x(program, piece.start), right = x(program, piece.end);
+    let from = line;
+    for (const [look, part] of partsOf(piece)) {
+      if (right - left >= NARROW) {
+        fill(looks[look], left, from, right - left, tall * part);
+        from += tall * part;
+      } else for (let at = Math.max(0, Math.floor(left / COLUMN)); at < columns && at * COLUMN < right; at += 1)
+        sums[at * looks.length + look] += (Math.min(right / COLUMN, at + 1) - Math.max(left / COLUMN, at)) * part;
+    }
+  }
+  for (let at = 0; at < columns; at += 1) {
+    const own = sums.subarray(at * looks.length, (at + 1) * looks.length);
+    const most = Math.max(1, own.reduce((sum, one) => sum + one, 0));
+    let from = line;
+    own.forEach((one, look) => {
+      const high = Math.sign(tall) * Math.max(1, Math.abs(tall) * one / most);
+      if (one) fill(looks[look], at * COLUMN, from, COLUMN, high);
+      if (one) from += high;
+    });
+  }
+  pen.globalAlpha = 1;
+};
+
 const draw = program => {
   const { canvas, lanes } = program, ratio = window.devicePixelRatio || 1, colours = view.colours;
   const width = canvas.clientWidth, height = TOP + lanes.length * size.lane;
@@ -96,30 +147,17 @@ const draw = program => {
   pen.clearRect(0, 0, width, height);
   axis(program, pen, height);
   const ends = x(program, program.step_ns), begins = x(program, 0);
+  const verdicts = [...VERDICTS, "unknown"].map(name => colours[name]);
+  const looks = [1, HIDDEN].flatMap(alpha => verdicts.map(colour => ({ colour, alpha })));
   lanes.forEach((lane, number) => {
-    const top = TOP + number * size.lane, low = top + size.compute;
+    const low = TOP + number * size.lane + size.compute;
     pen.fillStyle = colours.panel;
     pen.fillRect(begins, low, ends - begins, size.talk);
     const seen = list => list.filter(one => one.end >= view.from && one.start <= view.to);
-    const talks = seen(lane.talks), blocks = seen(lane.blocks);
-    // What is too short to see is drawn at least as a line, unless there is so much that lines would fill the lane.
-    const least = talks.length < width / 2 ? 1 : 0;
-    for (const one of talks) {
-      const found = program.collectives[one.of];
-      let from = low;
-      VERDICTS.forEach((verdict, place) => {
-        const tall = size.talk * found[6][place];
-        pen.fillStyle = colours[verdict];
-        if (tall) bar(program, pen, one, from, tall, least);
-        from += tall;
-      });
-      pen.fillStyle = colours.unknown;
-      if (from === low) bar(program, pen, one, low, size.talk, least);
-    }
-    pen.fillStyle = colours.veil; // behind compute: hidden
-    for (const one of blocks) bar(program, pen, one, low, size.talk, 0);
-    pen.fillStyle = colours.compute;
-    for (const one of blocks) bar(program, pen, one, top, size.compute, 0);
+    const partsOf = piece => program.parts[piece.of].map(([look, part]) => [look + (piece.hidden ? 4 : 0), part]);
+    paint(program, pen, seen(lane.pieces), looks, partsOf, low, size.talk);
+    paint(program, pen, seen(lane.blocks), [{ colour: colours.compute, alpha: 1 }], () => [[0, 1]], low, -size.compute);
+    const talks = seen(lane.talks);
     for (const one of talks) named(program, pen, one, low);
     marked(program, lane, number, talks, pen, low);
   });

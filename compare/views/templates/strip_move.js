@@ -80,7 +80,7 @@ const point = at => {
 
 const colours = () => {
   const style = getComputedStyle(document.documentElement);
-  for (const name of [...VERDICTS, "unknown", "compute", "ink", "soft", "edge", "panel", "veil"])
+  for (const name of [...VERDICTS, "unknown", "compute", "ink", "soft", "edge", "panel"])
     view.colours[name] = style.getPropertyValue(`--${name}`).trim();
 };
 
