@@ -1,12 +1,9 @@
 """`python -m compare.trace DIR|FILE --axes data=2,tensor=4`: where the time of anybody's profile goes."""
 
-import sys
 from collections.abc import Sequence
 
-from compare.program.axes import read_axes
 from compare.program.files import read_file
-from compare.work.options import Parser, guarded, print_json
-from meshes.files import read_mesh
+from compare.work.options import Parser, add_axes, axes_of, guarded, hint_axes, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,13 +14,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="example: python -m compare.trace /tmp/profile --axes data=2,tensor=4 --json",
     )
     parser.add_argument("profile", metavar="DIR|FILE", help="an xplane.pb, or the folder of one session's")
-    mesh = parser.add_mutually_exclusive_group()
-    mesh.add_argument("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
-    mesh.add_argument("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
+    add_axes(parser)
     parser.add_argument("--hlo", metavar="FILE", help="the program's compiled HLO text, if the profile has none")
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
     asked = parser.parse_args(argv)
-    axes = read_mesh(asked.mesh).mesh.axes if asked.mesh else read_axes(asked.axes)
+    axes = axes_of(asked)
 
     from compare.timing.metrics.lanes import Lanes
     from compare.timing.metrics.summary import summary
@@ -41,8 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print_trace(found, times(lanes, by=["axes", "kind"]).means())
     if found["per_step"]["by_axes"] and not axes:
-        told = sys.stderr if asked.json else sys.stdout
-        print("The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them.", file=told)
+        hint_axes(asked)
     return 0
 
 

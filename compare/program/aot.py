@@ -8,35 +8,18 @@ line on stderr says why.  libtpu may also abort the process: the parent reports 
 """
 
 import gzip
-import json
 import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from compare.program.aot_error import AotError, RefusedError
+from compare.program.aot_error import RefusedError
+from compare.program.aot_worker import Stages, read_request, serve, write
 
 FIELDS = frozenset({"program", "topology", "num_slices", "places", "compile_options", "strip"})
 FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 """Of the environment, what changes the compiled program beside the options."""
-
-
-class Stages:
-    """Seconds of each stage, told on stdout as it begins."""
-
-    def __init__(self) -> None:
-        self._start = monotonic()
-        self._begun: dict[str, float] = {}
-
-    def begin(self, stage: str) -> None:
-        self._begun[stage] = monotonic() - self._start
-        print(json.dumps({"stage": stage, "seconds": round(self._begun[stage], 3)}), flush=True)
-
-    def seconds(self) -> dict[str, float]:
-        ends = [*list(self._begun.values())[1:], monotonic() - self._start]
-        return {name: round(end - begun, 3) for (name, begun), end in zip(self._begun.items(), ends, strict=True)}
 
 
 def compile_request(request: dict[str, Any], out: Path) -> None:
@@ -70,40 +53,16 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
         "cost": aot_found.cost(executable),
         "seconds": stages.seconds(),
     }
-    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
-    (out / "compiled.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    write(out / "compiled.json", found)
 
 
-def read_request(path: Path) -> dict[str, Any]:
-    """The request, with nothing missing and nothing more."""
-    try:
-        request = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RefusedError(f"cannot read the request {path}: {error}") from error
-    if not isinstance(request, dict) or set(request) != FIELDS:
-        raise RefusedError(f"the request {path} needs exactly the fields {', '.join(sorted(FIELDS))}")
-    if not Path(request["program"]).is_file():
-        raise RefusedError(f"there is no program {request['program']}")
-    return request
-
-
-def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m compare.program.aot REQUEST.json OUTDIR", file=sys.stderr)
-        return 2
-    try:
-        compile_request(read_request(Path(argv[0])), Path(argv[1]))
-    except AotError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    except ImportError as error:
-        print(f"the TPU compiler can't be imported: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    return 0
+def work(request: Path, out: Path) -> None:
+    """What the process is for."""
+    asked = read_request(request, fields=FIELDS)
+    if not Path(asked["program"]).is_file():
+        raise RefusedError(f"there is no program {asked['program']}")
+    compile_request(asked, out)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(serve(work, sys.argv[1:], module="compare.program.aot", needs="the TPU compiler"))

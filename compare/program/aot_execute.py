@@ -16,8 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from compare.program.aot import Stages
-from compare.program.aot_error import AotError, RefusedError
+from compare.program.aot_error import RefusedError
+from compare.program.aot_worker import Stages, read_request, serve, write
 from meshes.numbers import drawn
 
 FIELDS = frozenset({"program"})
@@ -58,9 +58,7 @@ def execute(folder: Path, out: Path) -> None:
         "runtime": "jaxlib",
     }
     versions = about.get("versions", {}) | {"jaxlib": version("jaxlib")}
-    found = about | {"versions": versions, "executed": executed, "seconds": stages.seconds()}
-    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
-    (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    write(out / "about.json", about | {"versions": versions, "executed": executed, "seconds": stages.seconds()})
 
 
 def inputs(parameters: list[dict[str, Any]]) -> dict[str, Any]:
@@ -70,15 +68,9 @@ def inputs(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     return {"vocab": sizes.get("vocab", 1), "position": min(lengths, default=1) - 1}
 
 
-def read_request(path: Path) -> Path:
+def read_folder(request: Path) -> Path:
     """The folder of the program that a request names."""
-    try:
-        request = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RefusedError(f"cannot read the request {path}: {error}") from error
-    if not isinstance(request, dict) or set(request) != FIELDS or not isinstance(request["program"], str):
-        raise RefusedError(f"the request {path} needs exactly the fields {', '.join(sorted(FIELDS))}")
-    folder = Path(request["program"])
+    folder = Path(read_request(request, fields=FIELDS)["program"])
     for name in ("program.mlirbc", "about.json"):
         if not (folder / name).is_file():
             raise RefusedError(f"there is no program in {folder}: it has no {name}")
@@ -97,25 +89,12 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m compare.program.aot_execute REQUEST.json OUTDIR", file=sys.stderr)
-        return 2
+def work(request: Path, out: Path) -> None:
+    """What the process is for."""
     # Before jaxlib is loaded, which would tell of each device.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        execute(read_request(Path(argv[0])), Path(argv[1]))
-    except AotError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    except ImportError as error:
-        print(f"jaxlib can't be imported: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    return 0
+    execute(read_folder(request), out)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(serve(work, sys.argv[1:], module="compare.program.aot_execute", needs="jaxlib"))

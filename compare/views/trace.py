@@ -10,12 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.views.terminal import console, plain, text_width, wrapped
-from compare.views.units import UNKNOWN, bytes_text, counted
+from compare.views.units import UNKNOWN, bytes_text, counted, time_text
 
 Summary = Mapping[str, Any]
 
-_UNITS = ("ns", "µs", "ms", "s")
-_THOUSAND = 1000
 _COLUMNS = ("runs", "payload", "time", "exposed", "hidden", "waiting")
 _BAR = 30
 
@@ -81,24 +79,15 @@ def _table(rows: pd.DataFrame) -> Table:
     for heading in _COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows.sort_values(["exposed_ns", "communication_ns"], ascending=False).to_dict("records"):
-        amounts = [time_text(row[name]) for name in ("communication_ns", "exposed_ns", "hidden_ns", "wait_ns")]
-        payload = bytes_text(None if pd.isna(row["payload_bytes"]) else row["payload_bytes"])
+        amounts = [time_text(_known(row[name])) for name in ("communication_ns", "exposed_ns", "hidden_ns", "wait_ns")]
+        payload = bytes_text(_known(row["payload_bytes"]))
         axes = plain(row["axes"]).replace(",", " and ")
         table.add_row(axes, plain(row["kind"]), f"{row['executions']:,.4g} ×", payload, *amounts)
     return table
 
 
-def time_text(ns: float | None) -> str:
-    """`1.23 ms`; a dash where the time is unknown."""
-    if ns is None or pd.isna(ns):
-        return UNKNOWN
-    value, unit = float(ns), 0
-    # 999.6 has four digits when it is rounded to whole ones: it belongs to the next unit.
-    while abs(value) >= _THOUSAND - 0.5 and unit < len(_UNITS) - 1:
-        value /= _THOUSAND
-        unit += 1
-    whole = 0 if abs(value) >= 99.95 or not value else 1 if abs(value) >= 9.995 else 2
-    return f"{value:.{whole}f} {_UNITS[unit]}"
+def _known(amount: float) -> float | None:
+    return None if pd.isna(amount) else amount
 
 
 def _percent(share: float | None) -> str:

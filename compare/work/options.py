@@ -4,9 +4,10 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Never
 
+from compare.program.axes import read_axes
 from meshes.case import CHOICES, Case
 from meshes.errors import MeshError
 from meshes.files import SPECS, read_mesh
@@ -71,6 +72,24 @@ def read_case(asked: argparse.Namespace) -> Case:
         loop=asked.loop,
         attention=asked.attention,
     )
+
+
+def add_axes(parser: argparse.ArgumentParser) -> None:
+    """The options that name the axes of somebody else's program."""
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
+    add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
+
+
+def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
+    """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
+    return read_mesh(asked.mesh).mesh.axes if asked.mesh else read_axes(asked.axes)
+
+
+def hint_axes(asked: argparse.Namespace) -> None:
+    """What to say where axes read `?`."""
+    hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
+    print(hint, file=sys.stderr if asked.json else sys.stdout)
 
 
 def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:

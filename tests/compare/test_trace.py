@@ -43,7 +43,7 @@ def test_the_page_says_where_the_time_goes(tmp_path, capsys):
     assert lines[4].startswith("computing 600 µs 60 % █")
     assert lines[5].startswith("only communicating 300 µs 30 % █")
     assert lines[6].startswith("neither 100 µs 10 % █")
-    assert "tp all-reduce 1 × 4.00 kB 300 µs 300 µs 0 ns –" in lines
+    assert "tp all-reduce 1 × 4.00 kB 300 µs 300 µs 0 s –" in lines
 
 
 def test_without_axes_a_hint_says_how_to_name_them(tmp_path, capsys):
