@@ -91,10 +91,12 @@ def _phase(case: Case, cells: Sequence[Judged], arms: Sequence[str]) -> dict[str
     own = [cell for cell in cells if cell.case.phases == case.phases]
     tables = {arm: _entries(own, arm, executed=False) for arm in arms}
     tables = {arm: table for arm, table in tables.items() if table}
+    ran = {arm: _entries(own, arm, executed=True) for arm in tables}
     judged = {arm: _judged(table) for arm, table in tables.items()}
     parts = splits(judged)
     for arm, table in tables.items():
         _add_parts(table, parts.get(arm))
+        _add_parts(ran[arm], None)
     chosen = compared(judged) or {arm: found[0] for arm, found in judged.items() if found}
     others = {
         arm: {cell.name: cell.rows for cell in found if cell is not chosen.get(arm)} for arm, found in judged.items()
@@ -103,10 +105,7 @@ def _phase(case: Case, cells: Sequence[Judged], arms: Sequence[str]) -> dict[str
         "inherent": _inherent_rows(contract, tables),
         "inherent_total": sum(r.step_wire_bytes for r in contract),
         "compared_cells": {arm: cell.name for arm, cell in chosen.items()},
-        "arms": {
-            arm: _with_controls(table) | {"profiles": _entries(own, arm, executed=True)}
-            for arm, table in tables.items()
-        },
+        "arms": {arm: _with_controls(table) | {"profiles": ran[arm]} for arm, table in tables.items()},
         "differences": differences({arm: cell.rows for arm, cell in chosen.items()}, controls=others),
     }
 
@@ -147,7 +146,10 @@ def _judged(table: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
 
 
 def _add_parts(table: Mapping[str, dict[str, Any]], split: Split | None) -> None:
-    """What is common and what is the framework's, beside the totals of the default cell and of the compared one."""
+    """What is common and what is the framework's, beside the totals of the default cell and of the compared one.
+
+    split: None where none of these was compared, as of programs that were run.
+    """
     for name, cell in table.items():
         if cell["totals"] is None:
             continue

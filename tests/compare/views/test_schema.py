@@ -38,15 +38,17 @@ ENTRY %main (p: bf16[8,128]) -> bf16[8,256] {
 
 @pytest.fixture
 def judged() -> Report:
-    """What the judge makes of two arms of a small mesh, one of them with a crash."""
+    """What the judge makes of two arms of a small mesh, compiled and run, a program of each kind missing."""
+    case = Case.read("tp2", model_name="tiny", phases=("decode",))
     about = {"partitioner": "gspmd", "versions": {"jaxlib": "0.10.2"}, "loop": "scan", "attention": "idiomatic",
              "style": "pinned", "parameters": [{"index": 0, "role": "input"}]}  # fmt: skip
     results = [
         CellResult(arm="jax", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
         CellResult(arm="torchxla", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
         CellResult(arm="torchxla", phase="decode", cell="tpu+einsum", status="crashed", error="signal 6"),
+        CellResult(arm="jax", phase="decode", cell="cpu", status="ok", about=about, hlo=HLO, executed=case),
+        CellResult(arm="torchxla", phase="decode", cell="cpu", status="timeout", error="30 s", executed=case),
     ]
-    case = Case.read("tp2", model_name="tiny", phases=("decode",))
     return summarize(
         case, [Judged.of(case, result) for result in results], titles={"jax": "JAX", "torchxla": "TorchXLA"}
     )
