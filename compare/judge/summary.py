@@ -127,7 +127,8 @@ def _entry(cell: Judged) -> dict[str, Any]:
         return {**base, "collectives": [], "served": [], "totals": None}
     rows = [row(verdict) for verdict in cell.judgement.verdicts]
     if cell.result.executed:
-        # A runtime's own copy of a program can have stale lines (torch_xla's scan bodies do); the compiled one has them.
+        # A runtime's own copy of a program can have stale lines (torch_xla's scan bodies do); the compiled one has
+        # them.
         rows = [{**one, "source_line": None} for one in rows]
     return {
         **base,
