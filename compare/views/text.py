@@ -200,6 +200,8 @@ def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
     names = titles(report)
     if found.told:
         yield Text(f"\n{heading(report, phase)} (bytes a step)", style="bold")
+    elif found.alike:
+        yield Text("")  # else it stands with the times
     for number, one in enumerate(found.told, start=1):
         yield from _finding(number, one, report, phase, width=width)
     if found.small:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.views.terminal import STYLES, plain, text_width, wrapped
-from compare.views.timings import Timing, by_group, failures, labels, sentence, timings, waits
+from compare.views.timings import GROUPS, Timing, by_group, failures, labels, sentence, timings, waits
 from compare.views.units import time_text
 
 _TIMES = (("step_ns", "step"), ("compute_ns", "compute"), ("communication_ns", "communi-\ncation"),
@@ -24,7 +24,7 @@ _INDENT = "   "
 
 
 def times(report: Mapping[str, Any], phase: str, out: Console) -> Iterator[RenderableType]:
-    """For the modelled and for the measured programs a table, and for what the default ones wait longest."""
+    """For the modelled and for the measured programs a table, and what the default ones wait for that nobody needed."""
     width = text_width(out)
     found = timings(report, phase)
     for group, own in by_group(found).items():
@@ -41,6 +41,8 @@ def times(report: Mapping[str, Any], phase: str, out: Console) -> Iterator[Rende
         for one in own:
             if one.default:
                 yield from _longest(one, width)
+            if group == GROUPS[2] and (words := _beside(one)):
+                yield wrapped(f"{one.title} {one.cell}: {words}", width=width, hang=_INDENT)
     for line in failures(report, phase):
         yield wrapped(line, width=width, style="yellow")
 
@@ -68,10 +70,20 @@ def _narrow(own: Sequence[Timing], width: int) -> Iterator[Text]:
         yield wrapped(f"{one.title} {one.cell}: {sentence(one)} ({words})", width=width, hang=_INDENT)
 
 
+def _beside(one: Timing) -> str:
+    """What the table has no column for, and CPU devices show: waiting for each other, and for the host."""
+    told = []
+    if one.time("communication_ns") and one.time("wait_ns") is not None:
+        told.append(f"{time_text(one.time('wait_ns'))} of its communication is waiting for others to come")
+    if one.time("compute_ns") is not None and one.idle_ns:
+        told.append(f"{time_text(one.idle_ns)} of its step is neither (a step begins on the host)")
+    return "; ".join(told)
+
+
 def _longest(one: Timing, width: int) -> Iterator[Text]:
     """What a program waits for that nobody needed."""
     found = sorted((wait for wait in waits(one) if wait.needless_ns), key=lambda wait: -wait.needless_ns)[:_LONGEST]
     if found:
         told = [f"{time_text(wait.needless_ns)} for {wait.place} ({', '.join(wait.causes)})" for wait in found]
-        words = f"{one.title} {one.cell} waits longest, of what nobody needed, {'; '.join(told)}"
+        words = f"What {one.title} {one.cell} waits for and nobody needed, the longest first: {'; '.join(told)}"
         yield wrapped(words, width=width, hang=_INDENT)

@@ -193,10 +193,31 @@ def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Rep
     assert "prefill: time a step (mean over devices and steps), measured on CPU devices:" in told
     assert "TorchXLA cpu: measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256" in told
     assert (
-        "TorchXLA tpu waits longest, of what nobody needed, 12.0 ms for all-gather over tp in layer.attention.core "
-        "(activation-gather); 4.80 ms for all-reduce over tp in layer.attention.out (bubble)"
+        "What TorchXLA tpu waits for and nobody needed, the longest first: 12.0 ms for all-gather over tp in "
+        "layer.attention.core (activation-gather); 4.80 ms for all-reduce over tp in layer.attention.out (bubble)"
     ) in told
     assert max(map(len, lines)) <= 100
+
+
+def test_of_cpu_devices_it_is_told_who_waits_for_whom_and_what_the_host_takes(report: Report) -> None:
+    # 80 layers of 400 and 200 µs of waiting; all of the step computes or communicates.
+    with_times(report)
+    text = " ".join(" ".join(printed(report)).split())
+    assert "TorchXLA cpu: 48.0 ms of its communication is waiting for others to come" in text
+    assert "a step begins on the host" not in text
+    times = report["phases"]["prefill"]["arms"]["torchxla"]["profiles"]["cpu"]["timing"]["per_step"]
+    times["step_ns"] += 41_000_000
+    text = " ".join(" ".join(printed(report)).split())
+    assert "others to come; 41.0 ms of its step is neither (a step begins on the host)" in text
+
+
+def test_what_is_alike_stands_apart_from_the_times_where_nothing_differs(report: Report) -> None:
+    with_times(report)["phases"]["prefill"]["differences"] = [
+        entry for entry in report["phases"]["prefill"]["differences"] if not entry["excess_bytes"]
+    ]
+    lines = printed(report)
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("Alike in JAX and TorchXLA: 931 MB")]
+    assert lines[at - 1] == ""
 
 
 def test_a_narrow_terminal_has_the_times_as_sentences(report: Report) -> None:
