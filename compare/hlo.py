@@ -30,8 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.views.rows import print_rows
 
         print_rows(rows)
-    if rows and not axes:
-        hint_axes(asked)
+    hint_axes(asked, [row.axes for row in rows])
     return 0
 
 

@@ -35,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.views.trace import print_trace
 
         print_trace(found, times(lanes, by=["axes", "kind"]).means())
-    if found["per_step"]["by_axes"] and not axes:
-        hint_axes(asked)
+    hint_axes(asked, found["per_step"]["by_axes"])
     return 0
 
 

@@ -69,7 +69,7 @@ def _spent(told: Mapping[str, Any]) -> Iterator[Text]:
     for words, amount, style in parts:
         share = amount / step if step else 0
         bar = "█" * round(share * _BAR)
-        yield Text.assemble(f"  {words:<19}{time_text(amount):>9}{_percent(share):>7}  ", (bar, style))
+        yield Text.assemble(f"  {words:<19}{time_text(amount):>9}{_percent(share):>9}  ", (bar, style))
 
 
 def _table(rows: pd.DataFrame) -> Table:

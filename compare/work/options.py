@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Never
 
 from compare.program.axes import read_axes
@@ -86,9 +86,17 @@ def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
     return read_mesh(asked.mesh).mesh.axes if asked.mesh else read_axes(asked.axes)
 
 
-def hint_axes(asked: argparse.Namespace) -> None:
-    """What to say where axes read `?`."""
-    hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
+def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
+    """What to say of axes as they were found: where none were named, or these are not the program's."""
+    strange = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
+    if not (asked.mesh or asked.axes) and strange:
+        hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
+    elif strange:
+        told = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
+        words = " and ".join(told[word] for word in strange)
+        hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
+    else:
+        return
     print(hint, file=sys.stderr if asked.json else sys.stdout)
 
 

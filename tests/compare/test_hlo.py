@@ -62,8 +62,23 @@ def test_without_axes_the_axes_are_unknown_and_a_hint_says_why(file, capsys):
     assert printed.err == ""
 
 
-def test_with_axes_there_is_no_hint(file, capsys):
-    main([str(file), "--axes", "a=8", "--json"])
+@pytest.mark.parametrize(
+    ("axes", "read", "hint"),
+    [
+        # Groups of four neighbours: of an axis of eight a part, and of `2,4` in the other order none.
+        ("x=8", "x:sub", "Axis:sub are groups inside one axis. Are the axes whole, and in order"),
+        ("tensor=4,data=2", "?", "? are groups of none of these axes. Are the axes whole, and in order"),
+    ],
+)
+def test_axes_that_are_not_the_program_s_are_asked_about(file, capsys, axes, read, hint):
+    assert main([str(file), "--axes", axes, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert [row["axes"] for row in json.loads(printed.out)] == [read]
+    assert hint in printed.err
+
+
+def test_with_the_program_s_axes_there_is_no_hint(file, capsys):
+    main([str(file), "--axes", "data=2,tensor=4", "--json"])
     assert capsys.readouterr().err == ""
 
 

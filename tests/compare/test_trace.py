@@ -55,6 +55,16 @@ def test_without_axes_a_hint_says_how_to_name_them(tmp_path, capsys):
     assert len(printed.err.splitlines()) == 1
 
 
+def test_shares_stand_in_one_column(tmp_path, capsys):
+    space = Space()
+    tpu(space, 0, [(FUSION, 0, 600_000), (REDUCE, 600_000, 3_750)], Steps=[("0", 0, 1_000_000)])
+    space.write(tmp_path)
+    main([str(tmp_path), "--axes", "data=2,tensor=2"])
+    spent = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")][:3]
+    assert [line.split("%")[0].split()[-2:] for line in spent] == [["µs", "60"], ["µs", "0.375"], ["µs", "39.6"]]
+    assert len({line.index("%") for line in spent}) == 1
+
+
 def test_the_program_can_be_handed_in(tmp_path, capsys):
     space = Space()
     tpu(space, 0, [("begun", 0, 1), ("over", 4, 1)], Steps=[("0", 0, 10)])
