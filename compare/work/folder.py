@@ -24,7 +24,7 @@ from compare.work import measured
 from compare.work.arms import ARMS, Arm
 from compare.work.cache import file_digest, sweep
 from compare.work.error import WorkError
-from compare.work.jobs import PROCESS, Outcome
+from compare.work.jobs import PROCESS, Outcome, cores
 from compare.work.steps import PROFILES, portable
 from meshes.case import Case
 
@@ -163,7 +163,8 @@ def about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
     processes = {step: _read(folder, PROCESS) for step, folder in steps.items() if folder}
     if outcome.executed:
         merged["case"] = outcome.executed.to_dict()
-        merged["label"] = measured.label(case, outcome.executed, merged.get("executed", {}))
+        merged["executed"] = merged.get("executed", {}) | {"cores": cores()}
+        merged["label"] = measured.label(case, outcome.executed, merged["executed"])
         merged["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "arm": outcome.arm,

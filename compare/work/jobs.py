@@ -120,7 +120,7 @@ def run(
         for phase in case.phases
         for cell in arm.cells(case, execute=execute, same_runtime=same_runtime)
     ]
-    return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, _cores())).outcomes()
+    return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
 
 
 class _Run:
@@ -263,5 +263,6 @@ def _where(job: _Job) -> dict[str, str]:
     return {"arm": job.arm.name, "phase": job.case.phase, "cell": job.cell.name}
 
 
-def _cores() -> int:
+def cores() -> int:
+    """As many processors as this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,17 +13,23 @@ from meshes.reduced import difference
 
 
 def label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
-    """`measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256, …`.
+    """`measured on 8 virtual CPU devices on 2 cores (torch_xla), not a TPU; embed 4096 → 256, …`.
 
-    ran: the case that was executed for `case`.  executed: of its about.json.
+    Devices that share cores wait for those, too.  ran: the case that was executed for `case`.
+    executed: of its about.json.
     """
     devices = executed.get("num_devices", ran.mesh.num_devices)
     runtime = executed.get("runtime", "unknown runtime")
-    where = f"{devices} devices ({executed.get('device_kind', 'unknown kind')}; {runtime})"
+    where = f"{_counted(devices, 'device')} ({executed.get('device_kind', 'unknown kind')}; {runtime})"
     if executed.get("platform") == "cpu":
-        where = f"{devices} virtual CPU devices ({runtime}), not a TPU"
+        shared = f" on {_counted(executed['cores'], 'core')}" if "cores" in executed else ""
+        where = f"{_counted(devices, 'virtual CPU device')}{shared} ({runtime}), not a TPU"
     smaller = difference(case, ran)
     return f"measured on {where}" + (f"; {smaller}" if smaller else "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def program_text(files: Sequence[Path]) -> str:

@@ -48,7 +48,9 @@ def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, 
     cell = place / "toy/decode/cpu"
     assert [path.name for path in cell.glob("trace/plugins/profile/decode/*")] == ["toy.xplane.pb"]
     about = json.loads((cell / "about.json").read_text())
-    assert about["label"].startswith("measured on 8 virtual CPU devices (toy), not a TPU")
+    shared = f"{about['executed']['cores']} core"
+    assert about["label"].startswith(f"measured on 8 virtual CPU devices on {shared}")
+    assert "(toy), not a TPU" in about["label"]
     assert about["case"]["model"]["layers"] == 4
     assert not list((tmp_path / "cache" / "begun").iterdir())
 
@@ -127,4 +129,6 @@ def test_a_label_says_what_ran_it_and_what_was_cut():
     cpu = {"platform": "cpu", "num_devices": 8, "runtime": "jax"}
     tpu = {"platform": "tpu", "num_devices": 8, "runtime": "torch_xla", "device_kind": "TPU v5 lite"}
     assert label(wide, small, cpu) == "measured on 8 virtual CPU devices (jax), not a TPU; seq 1024 → 16"
+    alone = cpu | {"num_devices": 1, "cores": 2}
+    assert label(wide, wide, alone) == "measured on 1 virtual CPU device on 2 cores (jax), not a TPU"
     assert label(wide, wide, tpu) == "measured on 8 devices (TPU v5 lite; torch_xla)"
