@@ -41,6 +41,9 @@ STYLE = {
 _WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
 """Inches: of a figure of bars, above and below a panel of bars, of a matrix."""
 
+_COUNTED = "counted in compiled programs, not measured"
+"""What a figure of bytes says, as those of times say where those are from."""
+
 INK = "#20242b"
 """Of lines and words."""
 
@@ -83,13 +86,16 @@ def verdicts(report: Report) -> Picture:
     """Bytes a step by verdict, one bar for each program, against what the plan needs."""
     phases = report["phases"]
     heights = [0.36 * len(found["headline"]) for found in phases.values()]
-    tall = sum(heights) + _GAP * len(heights) + 0.35
+    told = f"{report['case']['model']['name']} on {report['mesh']['name']} ({report['mesh']['topology']}), {_COUNTED}"
+    head = heading_inches([told])
+    tall = head + sum(heights) + _GAP * len(heights) + 0.35
     names = [_name(line) for found in phases.values() for line in found["headline"]]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        top = tall
+        heading(figure, "Bytes on the wire in one step, by verdict", [told])
+        top = tall - head
         for (phase, found), height in zip(phases.items(), heights, strict=True):
             top -= _GAP + height
             panel = figure.add_axes((left / _WIDE, (top + 0.35) / tall, (_WIDE - left - 0.2) / _WIDE, height / tall))
@@ -116,7 +122,7 @@ def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
     panel.invert_yaxis()
     panel.set_xlim(0, max(float(left.max(initial=0)), found["inherent_total"], 1) * 1.14)
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
-    panel.set_title(f"{phase}: bytes a step", loc="left")
+    panel.set_title(f"{phase}, mean over devices", loc="left")
 
 
 def _name(line: Mapping[str, Any]) -> str:
@@ -126,9 +132,11 @@ def _name(line: Mapping[str, Any]) -> str:
 def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
     """Device × device, one panel for each axes string and one for the total, all on one scale."""
     panels = table.panels
-    wide, tall = _PANEL * len(panels) + 1.6, _PANEL + 0.4
+    wide, tall = max(_PANEL * len(panels) + 1.6, _WIDE), _PANEL + 0.4 + heading_inches([_COUNTED])
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(wide, tall))
+        title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
+        heading(figure, title, [_COUNTED])
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
         cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
@@ -137,7 +145,7 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
             what = "total" if axes not in table.by_axes else axes_text(axes)
             cell.set_title(f"{what}: {bytes_text(matrix.sum() / num_devices)}", loc="left", parse_math=False)
         cells[0].set_ylabel("from device")
-        place = figure.add_axes(((wide - 0.95) / wide, 0.5 / tall, 0.12 / wide, square[1]))
+        place = figure.add_axes(((_PANEL * len(panels) + 0.65) / wide, 0.5 / tall, 0.12 / wide, square[1]))
         bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=place)
         bar.ax.minorticks_off()
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))

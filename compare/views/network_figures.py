@@ -250,7 +250,8 @@ def _order(axes: str) -> tuple[bool, str]:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
+    """`0.5 %`, `43 %`: what is little is still told from nothing."""
+    return "–" if share is None else f"{100 * share:.{1 if 0 < share < 0.0095 else 0}f} %"
 
 
 def _name(one: Timing) -> str:

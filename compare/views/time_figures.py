@@ -41,6 +41,8 @@ _TALK, _WORK, _GAP = 36, 18, 15
 """Rows of that picture: of communication, of compute, between devices."""
 
 _COLOURS = {**VERDICTS, "unknown": UNCLEAR}
+_PALE = 0.65
+"""How much of the paper's white is in the colour of what is hidden."""
 
 TIMES = FuncFormatter(lambda value, _: time_text(value))
 
@@ -129,7 +131,8 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
             panel.set_title(name, loc="left", parse_math=False)
         patches = {"computes": COMPUTE, **_COLOURS}
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
-        figure.legend(handles=handles, loc="lower center", ncols=5, frameon=False)
+        handles.append(Patch(color=_pale(VERDICTS["induced"], _PALE), label="pale: hidden"))
+        figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
         sources = " and ".join(dict.fromkeys(str(one["source"]) for one in strips)).capitalize()
         caption = (
             f"{sources}, {phase}: one step; everything is as high as the part of its time that it takes; communication "
@@ -173,9 +176,13 @@ def _talked(
         everything += parts * covered(starts[own], stops[own], width=width, columns=_COLUMNS)
         hidden += parts * covered(*common(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS)
     most = np.maximum(everything.sum(axis=0), 1)
-    for pale, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (0.65, hidden)):
+    for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
         for colour, share in zip(_COLOURS.values(), amounts / most, strict=True):
-            yield pale + (1 - pale) * np.array(to_rgb(colour)), share
+            yield _pale(colour, paleness), share
+
+
+def _pale(colour: str, paleness: float) -> NDArray[np.float64]:
+    return paleness + (1 - paleness) * np.array(to_rgb(colour))
 
 
 def pipeline(phase: str, piped: Sequence[Timing]) -> Picture:
@@ -225,7 +232,8 @@ def _ticks(panel: Any, found: Mapping[str, Any]) -> None:
 
 
 def _sources(own: Sequence[Timing]) -> str:
-    return " and ".join(by_group(own)).capitalize()
+    words = " and ".join(by_group(own))
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def _name(one: Timing) -> str:

@@ -23,6 +23,15 @@ def test_a_figure_names_bytes_verdicts_and_programs(report: Report) -> None:
         assert word in svg
 
 
+def test_a_figure_that_stands_alone_says_whose_bytes_they_are_and_that_they_are_counted(report: Report) -> None:
+    bars, one, other = (picture.svg.decode() for picture in pictures(report))
+    for svg in (bars, one, other):
+        assert "counted in compiled programs, not measured" in svg
+    assert "llama-3.1-8b on pp2tp4 (v5e:2x4)" in bars
+    assert "prefill: logical bytes from device to device in one step of JAX tpu" in one
+    assert "one step of TorchXLA tpu" in other
+
+
 def test_the_same_report_gives_the_same_bytes(report: Report) -> None:
     one, other = pictures(report), pictures(report)
     assert [(a.png, a.svg) for a in one] == [(b.png, b.svg) for b in other]

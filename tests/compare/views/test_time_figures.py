@@ -50,6 +50,7 @@ def test_exposed_time_is_told_of_every_program_and_measured_ones_stand_apart(dra
     ):
         assert words in svg
     assert "waits: unknown" not in svg
+    assert drawn["time-prefill-exposed"].caption.startswith("Modelled and measured on CPU devices, prefill: ")
 
 
 def test_the_pipeline_shows_each_microbatch_and_the_bubble_beside_gpipe_s(drawn: dict[str, Picture]) -> None:
@@ -65,6 +66,20 @@ def test_intervals_are_told_for_each_pair_of_axes_with_their_numbers(drawn: dict
 def test_the_network_s_duty_cycle_is_that_of_its_communication(drawn: dict[str, Picture]) -> None:
     # JAX: 49 ms of communication in a step of 105 ms.
     assert "JAX  tpu, all 47 %" in drawn["time-prefill-network"].svg.decode()
+
+
+def test_a_duty_cycle_of_less_than_a_hundredth_is_told_from_none() -> None:
+    report = with_times(made_report())
+    networks = [arm["timing"]["network"] for arm in report["phases"]["prefill"]["arms"].values()]
+    for network, share in zip(networks, (0.0047, 0), strict=True):
+        network["pp"]["duty_cycle"] = share
+    svg = _drawn(report)["time-prefill-network"].svg.decode()
+    assert "JAX  tpu, pp 0.5 %" in svg
+    assert "TorchXLA  tpu, pp 0 %" in svg
+
+
+def test_a_step_says_what_is_pale(drawn: dict[str, Picture]) -> None:
+    assert "pale: hidden" in drawn["time-prefill-strip"].svg.decode()
 
 
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, Picture]) -> None:
