@@ -54,8 +54,8 @@ def strip(timed: Timed, *, stage_of: Mapping[int, int] = NO_STAGES) -> Strip:
         })  # fmt: skip
     return {
         "phase": timed.phase, "arm": timed.arm, "title": timed.title, "cell": timed.cell, "default": timed.default,
-        "source": found.source, "label": timed.label, "unit_ns": unit, "step_ns": end - begin,
-        "collectives": collectives, "lanes": lanes,
+        "source": found.source, "on_cpu": timed.platform == "cpu", "label": timed.label, "unit_ns": unit,
+        "step_ns": end - begin, "collectives": collectives, "lanes": lanes,
     }  # fmt: skip
 
 

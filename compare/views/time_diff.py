@@ -6,6 +6,7 @@ from typing import Any
 
 from compare.views.programs import titles
 from compare.views.timed import told
+from compare.views.timings import GROUPS
 from compare.views.units import time_text
 
 Report = Mapping[str, Any]
@@ -30,14 +31,27 @@ def _pair(report: Report, phase: str, name: str, found: Mapping[str, Any]) -> di
     return {
         "left": sides["left"],
         "right": sides["right"],
-        "labels": list(labels),
+        "source": _source(report["phases"][phase], found["left"]) if source == "measured" else "; ".join(labels),
+        "labels": list(labels) if source == "measured" else [],
         "sentence": _sentence(sides, found["total"]),
         "by_scope": found["by_scope"][:_MOST],
         "more": max(0, len(found["by_scope"]) - _MOST),
         "excess": [_only(row, sides[row["side"]], phase) for row in found["excess"][:_MOST]],
         "more_excess": max(0, len(found["excess"]) - _MOST),
-        "notes": found["notes"],
+        "notes": [_named(note, sides) for note in found["notes"]],
     }
+
+
+def _source(phase: Mapping[str, Any], side: Mapping[str, Any]) -> str:
+    """`measured on CPU devices`: two labels, each with all that was reduced, are too long to stand first."""
+    ran = phase["arms"][side["arm"]]["profiles"].get(side["cell"], {})
+    return GROUPS[2] if (ran.get("executed") or {}).get("platform") == "cpu" else GROUPS[0]
+
+
+def _named(note: str, sides: Mapping[str, Mapping[str, Any]]) -> str:
+    """A note of one side, with the program's name for the side's."""
+    side, _, words = note.partition(": ")
+    return f"{sides[side]['title']} {sides[side]['cell']}: {words}" if side in sides else note
 
 
 def _sentence(sides: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any]) -> str:

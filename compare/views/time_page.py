@@ -45,7 +45,7 @@ _MOST_PLACES = 8
 
 _COLUMNS = {"step_ns": "step", "compute_ns": "compute", "communication_ns": "communication", "hidden_ns": "hidden",
             "exposed_ns": "exposed", "inherent": "of it inherent", "inflated": "inflated", "induced": "induced",
-            "unknown": "unknown", "wait_ns": "waiting for others"}  # fmt: skip
+            "unknown": "unknown", "idle": "neither", "wait_ns": "waiting for others"}  # fmt: skip
 
 
 def time_part(report: Report, *, strips: Sequence[Strip], pictures: Sequence[Picture]) -> dict[str, Any]:
@@ -120,11 +120,13 @@ def _group(name: str, own: Sequence[Timing]) -> dict[str, Any]:
 
 def _line(one: Timing) -> Line:
     exposed = {verdict: one.exposed(verdict) for verdict in VERDICTS}
-    parts = [("computes", one.time("compute_ns")), *exposed.items(), ("idle", one.idle_ns)]
+    idle = one.idle_ns if one.time("compute_ns") is not None else None
+    parts = [("computes", one.time("compute_ns")), *exposed.items(), ("idle", idle)]
     return Line(
         title=one.title, cell=one.cell, step=one.time("step_ns"), exposed=one.time("exposed_ns"),
         parts=[(name, amount) for name, amount in parts if amount],
-        numbers={name: exposed[name] if name in exposed else one.time(name) for name in _COLUMNS},
+        numbers={name: exposed[name] if name in exposed else idle if name == "idle" else one.time(name)
+                 for name in _COLUMNS},
     )  # fmt: skip
 
 

@@ -28,6 +28,8 @@ class Timed:
     timeline: Timeline
     shares: pd.DataFrame
     """Columns collective, inherent, inflated, induced, verdict."""
+    platform: str | None = None
+    """Of one that was measured, what it ran on."""
 
     @property
     def name(self) -> str:
@@ -55,6 +57,7 @@ def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[
                     found.append(Timed(
                         phase=phase, arm=arm, title=report["arms"][arm]["title"], cell=one["cell"],
                         default=one is default, timeline=timeline, shares=shares(one["collectives"]),
+                        platform=(one.get("executed") or {}).get("platform"),
                     ))  # fmt: skip
     return found
 

@@ -71,9 +71,18 @@ def add_times(report: Mapping[str, Any], cells: Sequence[Judged], times: Timelin
 def _differences(phase: str, found: Mapping[str, Any], times: Mapping[Key, Timeline]) -> dict[str, Any]:
     """Two arms' timelines held against each other: the compared programs as modelled, and each pair measured alike."""
     ran = dict.fromkeys(cell for arm in found["arms"].values() for cell in arm["profiles"])
-    pairs = {"modelled": found["compared_cells"], **{cell: dict.fromkeys(found["arms"], cell) for cell in ran}}
+    pairs = {"modelled": found["compared_cells"], **{cell: measured_alike(found["arms"], cell) for cell in ran}}
     told = {name: _difference(phase, found, cells, times) for name, cells in pairs.items()}
     return {name: one for name, one in told.items() if one}
+
+
+def measured_alike(arms: Mapping[str, Any], cell: str) -> dict[str, str]:
+    """Arm -> its cell that was measured as `cell` was: `cpu+jaxlib` as the `cpu` of an arm that runs on that anyway."""
+    found = {}
+    for arm, entry in arms.items():
+        there = [name for name in (cell, cell.partition("+")[0]) if name in entry["profiles"]]
+        found |= {arm: there[0]} if there else {}
+    return found
 
 
 def _difference(

@@ -76,7 +76,8 @@ const groups = phase => {
   const add = (words, programs) => programs.length && found.push({ words, programs });
   add("modelled: the default programs", modelled.filter(one => one.default));
   if (modelled.some(one => !one.default)) add("modelled: with the controls", modelled);
-  add("measured", all.filter(one => one.source !== "modelled"));
+  const measured = all.filter(one => one.source !== "modelled");
+  add(measured.every(one => one.on_cpu) ? "measured on CPU devices" : "measured", measured);
   return found;
 };
 

@@ -179,7 +179,7 @@ def test_the_phase_and_the_programs_can_be_chosen(strips: Any) -> None:
     strips.find_element("css selector", "[data-phase=decode]").click()
     programs = Select(strips.find_element("css selector", "#strips select"))
     assert [one.text for one in programs.options] == [
-        "modelled: the default programs", "modelled: with the controls", "measured",
+        "modelled: the default programs", "modelled: with the controls", "measured on CPU devices",
     ]  # fmt: skip
     assert strips.find_element("css selector", ".who").text.startswith("JAX tpu 4.20 ms a step")
     programs.select_by_index(1)
@@ -188,6 +188,13 @@ def test_the_phase_and_the_programs_can_be_chosen(strips: Any) -> None:
     told = [one.text for one in strips.find_elements("css selector", ".who")]
     assert told[0] == "JAX cpu 42.0 ms a step, measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"
     assert len(told) == 2
+
+
+def test_what_is_left_by_rounding_is_not_hidden_time(strips: Any) -> None:
+    # 0.4 − 0.1 − 0.3 is 6e-17 in a float.
+    talk = "{start: 0.1, end: 0.4, exposed: 0.3, of: 0, wait: null}"
+    told = strips.execute_script(f"return lines({{program: view.programs[0], number: 0, talk: {talk}}})")
+    assert told[-3] == "0.30 ns exposed, 0 s hidden"
 
 
 def test_a_line_of_the_list_of_waits_is_shown_in_the_strip(strips: Any) -> None:

@@ -43,6 +43,14 @@ def test_the_part_begins_with_the_headline_of_each_arm_and_says_where_it_is_from
     assert "never the speed of a TPU" in text
 
 
+def test_what_is_neither_stands_in_the_table_of_all_times(report: Report) -> None:
+    with_times(report)["phases"]["prefill"]["arms"]["torchxla"]["timing"]["per_step"]["step_ns"] += 3_000_000
+    text = _text(made_page(report))
+    table = text[text.index("All times of a step") :]
+    assert "of it inherent inflated induced unknown neither waiting for others JAX tpu 105 ms 56.5 ms" in table
+    assert "TorchXLA tpu 120 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms 0 s 3.00 ms" in table
+
+
 def test_where_it_waits_is_told_with_the_line_that_asked(html: str) -> None:
     text = _text(html[html.index("What prefill waits for") :])
     assert "all-gather over tp layer.attention.core – 12.0 ms 240 × show 12.0 ms induced activation-gather " in text
@@ -58,7 +66,12 @@ def test_the_timelines_are_held_against_each_other(html: str) -> None:
     ) in text
     assert "layer.attention.core over tp 0 s 0 s 16.0 ms 12.0 ms 16.0 ms 12.0 ms" in text
     assert "12.0 ms 8.00 ms TorchXLA all-gather.11 all-gather over tp in layer.attention.core show 80 × " in text
-    assert "Decode, measured on 8 virtual CPU devices (jax)" in text
+    assert "Decode, measured on CPU devices: TorchXLA cpu communicates" in text
+    assert (
+        "and waits 4.80 ms longer Measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256 Measured" in text
+    )
+    assert "TorchXLA cpu: 490 of 810 communications do not show how long they wait" in text
+    assert "right:" not in text
 
 
 @pytest.mark.parametrize(

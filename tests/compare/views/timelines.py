@@ -110,5 +110,6 @@ def made_timed(
     found = made_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
     return Timed(
-        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=made_shares()
-    )
+        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=made_shares(),
+        platform="cpu" if source == "measured" else None,
+    )  # fmt: skip
