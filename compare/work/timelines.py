@@ -78,7 +78,7 @@ def _differences(phase: str, found: Mapping[str, Any], times: Mapping[Key, Timel
 
 def measured_alike(arms: Mapping[str, Any], cell: str) -> dict[str, str]:
     """Arm -> its cell that was measured as `cell` was: `cpu+jaxlib` as the `cpu` of an arm that runs on that anyway."""
-    found = {}
+    found: dict[str, str] = {}
     for arm, entry in arms.items():
         there = [name for name in (cell, cell.partition("+")[0]) if name in entry["profiles"]]
         found |= {arm: there[0]} if there else {}
