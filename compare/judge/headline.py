@@ -119,6 +119,8 @@ def _stands_for(line: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
 
 def _times(line: Mapping[str, Any]) -> str:
     qualifier = f"{line['qualifier']} " if line["qualifier"] else ""
+    if not line["wire_bytes"] and line["ratio"] is None and not qualifier:
+        return "nothing, which is all that the plan needs"
     if line["ratio"] is None:
         return f"{qualifier}{line['wire_bytes'] / 1e6:.3g} MB where the plan needs nothing"
     return f"{qualifier}{_three_digits(line['ratio'])} ×"

@@ -127,6 +127,17 @@ def test_arms_that_agree_are_told_so():
     )
 
 
+def test_of_a_mesh_that_splits_nothing_nothing_is_told_as_nothing():
+    found = report(framework=0, wire=0)
+    phase = found["phases"]["decode"]
+    phase["inherent_total"], phase["arms"]["jax"]["totals"]["wire_bytes"] = 0, 0
+    phase["headline"] = headline(phase, titles={"jax": "JAX", "torchxla": "TorchXLA"})
+    assert verdict_sentence(found) == (
+        "No framework adds bytes that the other does not: JAX moves nothing, which is all that the plan needs in "
+        "decode; TorchXLA moves nothing, which is all that the plan needs in decode."
+    )
+
+
 def test_arms_that_were_not_compared_are_not_told_to_agree():
     found = report()
     phase = found["phases"]["decode"]
