@@ -11,7 +11,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m compare.trace",
         description="How long a profile's steps communicate, over which axes, and what compute hides of it.",
-        epilog="example: python -m compare.trace /tmp/profile --axes data=2,tensor=4 --json",
+        epilog="example: python -m compare.trace profile/ --axes data=2,tensor=4 --json",
     )
     parser.add_argument("profile", metavar="DIR|FILE", help="an xplane.pb, or the folder of one session's")
     add_axes(parser)
