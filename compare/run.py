@@ -21,8 +21,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
     parser.add_argument("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
     parser.add_argument("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
-    parser.add_argument("--execute", choices=PLATFORMS, help="also run each program there, and read its profile")
-    parser.add_argument("--same-runtime", action="store_true", help="with --execute cpu: each on JAX's runtime, too")
+    parser.add_argument(
+        "--execute",
+        choices=PLATFORMS,
+        help="also run both arms and read their profiles: on CPU devices, small, or on TPUs, whole",
+    )
+    parser.add_argument(
+        "--same-runtime", action="store_true", help="with --execute cpu: the PyTorch program on JAX's runtime, too"
+    )
     parser.add_argument("--no-cache", action="store_true", help="make everything anew, and keep nothing")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)

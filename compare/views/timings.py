@@ -146,16 +146,17 @@ def labels(found: Sequence[Timing]) -> Mapping[str, list[str]]:
 
 
 def failures(report: Report, phase: str) -> Iterator[str]:
-    """A line for each program that should have been timed and was not."""
+    """A line for each program that should have been timed and was not, or whose profile tells nothing."""
     for arm, entry in report["phases"][phase]["arms"].items():
         title = report["arms"][arm]["title"]
         for one in (entry, *entry.get("controls", {}).values()):
             if one.get("timing_error"):
                 yield f"{title} {one['cell']} has no modelled times: {one['timing_error']}"
         for cell, one in entry.get("profiles", {}).items():
-            if one["status"] != "ok" or one.get("timing_error"):
-                reason = one.get("error") or one.get("timing_error") or "no reason was given"
-                yield f"{title} {cell} was not measured: {reason}"
+            if one["status"] == "ok" and one.get("timing_error"):
+                yield f"{title} {cell} was measured, and has no times: {one['timing_error']}"
+            elif one["status"] != "ok":
+                yield f"{title} {cell} was not measured: {one.get('error') or 'no reason was given'}"
 
 
 def sentence(one: Timing) -> str:

@@ -25,13 +25,20 @@ class Parser(argparse.ArgumentParser):
         self.exit(REFUSED, f"{self.prog}: {message}; see --help\n")
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Tells defaults, where they are something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return super()._get_help_string(action) if action.default else action.help
+
+
 def case_parser(prog: str, description: str, *, example: str) -> Parser:
     """A parser with the options of a case."""
     parser = Parser(
         prog=f"python -m {prog}",
         description=description,
         epilog=f"example: python -m {prog} {example}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
     )
     add = parser.add_argument_group("the case").add_argument
     add(

@@ -40,7 +40,7 @@ def timelines(cells: Sequence[Judged], *, folder: Path) -> Timelines:
         try:
             found[cell.result.key] = _measured(cell, folder) if cell.result.executed else _modelled(cell)
         except (TimingError, HloError, OSError) as error:
-            errors[cell.result.key] = " ".join(str(error).split())
+            errors[cell.result.key] = " ".join(str(error).replace(f"{folder}/", "").split())
     return Timelines(found, errors)
 
 

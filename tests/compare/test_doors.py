@@ -35,6 +35,13 @@ def test_the_plan_is_the_published_check_table():
     )
 
 
+def test_help_tells_defaults_where_there_are_any():
+    told = " ".join(door("run", "--help").stdout.split())
+    assert "(default: llama-3.1-8b)" in told
+    assert "(default: None)" not in told
+    assert "(default: False)" not in told
+
+
 def test_the_order_of_axes_does_not_matter():
     assert door("plan", "--mesh", "pp2tp4", "--json").stdout == door("plan", "--mesh", "tp4pp2", "--json").stdout
 

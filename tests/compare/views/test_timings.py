@@ -121,6 +121,10 @@ def test_a_program_that_was_not_timed_says_why(report: Report) -> None:
     del arm["timing"]
     arm["timing_error"] = "no clock is known for v9"
     arm["profiles"]["cpu"] |= {"status": "crashed", "error": "signal 11"}
+    other = report["phases"]["prefill"]["arms"]["torchxla"]["profiles"]["cpu"]
+    del other["timing"]
+    other["timing_error"] = "the file is cut"
     assert list(failures(report, "prefill")) == [
         "JAX tpu has no modelled times: no clock is known for v9", "JAX cpu was not measured: signal 11",
+        "TorchXLA cpu was measured, and has no times: the file is cut",
     ]  # fmt: skip

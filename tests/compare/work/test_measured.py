@@ -102,6 +102,17 @@ def test_one_that_fails_is_reported_and_the_rest_stands(toy, case, tmp_path, mon
     assert not whole(found)
 
 
+def test_a_profile_that_was_damaged_later_is_named_as_it_lies_in_the_run_folder(toy, case, tmp_path):
+    place, _ = run(case, toy, tmp_path, execute="cpu")
+    profile = "toy/decode/cpu/trace/plugins/profile/decode/toy.xplane.pb"
+    (place / profile).write_bytes(b"no")
+    found = report(place)
+    one = found["phases"]["decode"]["arms"]["toy"]["profiles"]["cpu"]
+    assert "timing" not in one
+    assert one["timing_error"].startswith(f"{profile}: ")
+    assert not whole(found)
+
+
 def test_on_a_tpu_the_whole_case_runs_on_the_same_path_with_one_word_changed(toy, case, tmp_path):
     big = replace(toy, controls=())
     wide = Case.read("dp2tp4", phases=("decode",))
