@@ -22,7 +22,10 @@ _WHOSE = ("arm", "phase", "cell", "source")
 _SHOWN = (*VERDICTS, UNKNOWN_VERDICT, "")
 """Verdicts of events; that of what is no communication last."""
 
-EVENTS = {**GIVEN, **FOUND, "verdict": "category"}
+_ALIKE = {"stands_for": "int32"}
+"""How many devices a row is of: a modelled timeline shows those that do the same once."""
+
+EVENTS = {**GIVEN, **FOUND, "verdict": "category", **_ALIKE}
 
 TIMES = {
     "phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH, "source": TEXT, "label": TEXT, "split_by": TEXT,
@@ -39,7 +42,7 @@ def save(report: Mapping[str, Any], folder: Path, *, timelines: Sequence[Timed])
     folder.mkdir(parents=True, exist_ok=True)
     frame(_times(report), TIMES).to_parquet(folder / "times.parquet", compression="zstd", index=False)
     _write(folder / "events.parquet", EVENTS, ((one, _judged(one)) for one in timelines))
-    _write(folder / "steps.parquet", STEPS, ((one, one.timeline.steps) for one in timelines))
+    _write(folder / "steps.parquet", {**STEPS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
 
 
 def _judged(one: Timed) -> pd.DataFrame:
@@ -67,10 +70,15 @@ def _times(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[Timed, pd.DataFrame]]) -> None:
-    """One row group after another, so that no two programs' events need to be in memory as one table."""
+    """One row group after another, so that no two programs' events need to be in memory as one table.
+
+    columns: those of `parts`, and how many devices each row is of.
+    """
     schema = pa.schema([(name, _WORDS) for name in _WHOSE] + [(name, _TYPES[kind]) for name, kind in columns.items()])
     with pq.ParquetWriter(path, schema, compression="zstd") as out:
-        for one, rows in parts:
+        for one, found in parts:
+            alike = {device: len(own) for device, own in one.timeline.stands_for.items()}
+            rows = found.assign(stands_for=found["device"].map(alike).fillna(1))
             whose = dict(zip(_WHOSE, (one.arm, one.phase, one.cell, one.timeline.source), strict=True))
             arrays = [_alike(word, len(rows)) for word in whose.values()]
             arrays += [pa.array(rows[name], from_pandas=True).cast(schema.field(name).type) for name in columns]
