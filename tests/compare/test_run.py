@@ -62,7 +62,7 @@ def programs(report):
 
 def test_the_run_folder_holds_all_that_was_promised(folder):
     assert {path.name for path in folder.iterdir()} == {
-        "case.json", "report.json", "report.html", "figures", "tables", *ARMS,
+        "case.json", "report.json", "report.html", "timeline.perfetto.json.gz", "figures", "tables", *ARMS,
     }  # fmt: skip
     for arm, control in ARMS.items():
         for phase in ("prefill", "decode"):

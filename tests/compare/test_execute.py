@@ -1,0 +1,135 @@
+"""Both arms compiled, and run on 8 virtual CPU devices: what their own profilers record, and what the model says."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "32", "--phase", "decode")
+MEASURED = [("jax", "cpu"), ("torchxla", "cpu"), ("torchxla", "cpu+jaxlib")]
+
+pytestmark = pytest.mark.slow
+
+
+def python(*words, cache, cwd):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-m", *words], capture_output=True, text=True, cwd=cwd, env=environment, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    scratch = tmp_path_factory.mktemp("execute")
+    words = ("compare.run", *CASE, "--execute", "cpu", "--same-runtime", "--out", "runs")
+    done = python(*words, cache=scratch / "cache", cwd=scratch)
+    assert done.returncode == 0, done.stderr
+    return scratch / Path(done.stdout.splitlines()[-1]).parent
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def arms(report):
+    return report["phases"]["decode"]["arms"]
+
+
+def timed(arms):
+    for arm in arms.values():
+        yield from (arm, *arm["controls"].values(), *arm["profiles"].values())
+
+
+def test_the_report_follows_its_schema(report):
+    schema = json.loads((ROOT / "compare/views/report.schema.json").read_text())
+    jsonschema.validate(report, schema)
+
+
+@pytest.mark.parametrize(("arm", "cell"), MEASURED)
+def test_five_steps_of_eight_devices_were_measured_and_every_communication_traced(arms, arm, cell):
+    found = arms[arm]["profiles"][cell]
+    timing = found["timing"]
+    assert (timing["source"], timing["devices"], timing["steps"]) == ("measured", 8, 5)
+    assert timing["unjoined_events"] == 0
+    assert timing["label"].startswith("measured on 8 virtual CPU devices")
+    assert found["case"]["model"]["layers"] == 4
+
+
+def test_every_timeline_runs_each_collective_as_often_as_its_program_says(arms):
+    for entry in timed(arms):
+        ran = {row["collective"]: row["executions"] for row in entry["timing"]["collectives"]}
+        # By definition the most that any device runs; in these programs all run alike.
+        assert ran == {row["name"]: row["executions"] for row in entry["collectives"]}, entry["cell"]
+
+
+def test_the_exposed_time_of_a_step_is_divided_by_verdict_and_nothing_is_left(arms):
+    for entry in timed(arms):
+        step = entry["timing"]["per_step"]
+        parts = entry["timing"]["by_verdict"]
+        assert sum(part["exposed_ns"] for part in parts.values()) == pytest.approx(step["exposed_ns"], abs=1)
+        assert step["exposed_ns"] + step["hidden_ns"] == pytest.approx(step["communication_ns"], abs=0.01)
+        assert parts["unknown"]["exposed_ns"] == 0
+        assert step["communication_ns"] <= step["step_ns"]
+
+
+def test_what_torchxla_waits_for_in_vain_is_its_attention_measured_and_modelled(arms):
+    def induced(entry):
+        return entry["timing"]["by_verdict"]["induced"]["communication_ns"]
+
+    assert induced(arms["torchxla"]) > 0
+    assert induced(arms["torchxla"]["profiles"]["cpu"]) > 0
+    assert induced(arms["torchxla"]["controls"]["tpu+einsum"]) == 0
+    assert induced(arms["jax"]) == induced(arms["jax"]["profiles"]["cpu"]) == 0
+
+
+def test_the_tables_of_events_answer_sql_and_add_up_to_the_report(folder, arms):
+    columns = ("arm, device, line, step, name, hlo_op, scope, kind, axes, start_ns, duration_ns, wait_ns, "
+               "hidden_ns, exposed_ns")  # fmt: skip
+    events = f"'{folder}/tables/events.parquet'"
+    assert duckdb.sql(f"select {columns} from {events} limit 1").fetchall()
+    sql = (f"select arm, cell, sum(alone_ns) / 40 from {events} "
+           "where source = 'measured' and step >= 0 group by all order by all")  # fmt: skip
+    found = {(arm, cell): exposed for arm, cell, exposed in duckdb.sql(sql).fetchall()}
+    assert found == {
+        (arm, cell): pytest.approx(arms[arm]["profiles"][cell]["timing"]["per_step"]["exposed_ns"], rel=1e-6)
+        for arm, cell in MEASURED
+    }
+
+
+@pytest.mark.parametrize(("arm", "cell"), MEASURED)
+def test_the_door_reads_the_same_from_the_profile_alone(folder, arms, arm, cell):
+    """It has no contract: so no lost scopes, and no caches; times and volumes are the same."""
+    place = folder / arm / "decode" / cell / "trace"
+    done = python("compare.trace", str(place), "--mesh", "tp4pp2", "--json", cache=folder, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found, expected = json.loads(done.stdout), arms[arm]["profiles"][cell]["timing"]
+    for name in ("source", "devices", "steps", "unjoined_events"):
+        assert found[name] == expected[name]
+    assert found["per_step"] == {name: value for name, value in expected["per_step"].items() if name != "by_scope"}
+
+
+def test_both_arms_are_held_against_each_other_modelled_and_measured(report):
+    found = report["phases"]["decode"]["time_differences"]
+    assert set(found) >= {"modelled", "cpu"}
+    for diff in found.values():
+        assert {diff["left"]["arm"], diff["right"]["arm"]} == {"jax", "torchxla"}
+        core = [row for row in diff["by_scope"] if (row["scope"], row["axes"]) == ("layer.attention.core", "tp")]
+        assert core
+        assert core[0]["left_communication_ns"] == 0 < core[0]["right_communication_ns"]
+
+
+def test_the_trace_for_perfetto_has_every_timed_program(folder, arms):
+    with gzip.open(folder / "timeline.perfetto.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+    names = {event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "process_name"}
+    assert len(names) == len(list(timed(arms)))
+    assert all(any(source in name for source in ("modelled", "measured")) for name in names)
