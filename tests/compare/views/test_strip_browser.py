@@ -224,6 +224,18 @@ def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> Non
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+def test_on_paper_no_table_is_cut(browser: Any, place: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        opened(browser, place, width=718)  # A4 between Chromium's margins
+        cut = "[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+        assert browser.execute_script("return document.querySelectorAll('#time .wide table').length") > 4
+        assert browser.execute_script(f"return {cut}.map(one => one.getAttribute('aria-label'))") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
