@@ -28,14 +28,34 @@ class Host:
 
     @property
     def devices(self) -> list[int]:
-        return sorted(set(self.raw.events["device"].unique().tolist()) - {UNKNOWN})
+        """Those with operations, and those that mark steps and do nothing in them."""
+        frames = [part for part in (self.raw.events, self.raw.steps) if part is not None]
+        return sorted({device for part in frames for device in part["device"].unique().tolist()} - {UNKNOWN})
 
 
 def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
-    """The files, by name, with one zero of time.  `OSError` or `TimingError` where one cannot be read."""
-    spaces = [xplane.read_file(path) for path in sorted(paths, key=_natural)]
+    """The files, by name, with one zero of time; one that holds no profile is noted where others do.
+
+    `OSError` where one cannot be opened, `TimingError` where none holds a profile.
+    """
+    spaces: list[Space] = []
+    lost: dict[str, TimingError] = {}
+    for path in sorted(paths, key=_natural):
+        try:
+            spaces.append(xplane.read_file(path))
+        except TimingError as error:
+            lost[f"{Path(path).name} is left out: {str(error).removeprefix(f'{path}: ')}"] = error
+    if not spaces:
+        raise next(iter(lost.values()))
     zero = earliest([plane for space in spaces for plane in space.planes])
-    return [replace(space, zero_ns=zero) for space in spaces]
+    spaces = [replace(space, zero_ns=zero, notes=_of_file(space, several=len(paths) > 1)) for space in spaces]
+    spaces[0] = replace(spaces[0], notes=(*spaces[0].notes, *lost))
+    return spaces
+
+
+def _of_file(space: Space, *, several: bool) -> tuple[str, ...]:
+    """What could not be read, and in which file."""
+    return tuple(f"{Path(space.path).name}: {note}" for note in space.notes) if several else space.notes
 
 
 def _natural(path: str | Path) -> list[tuple[int, str]]:
@@ -53,7 +73,8 @@ def hosts_of(spaces: Sequence[Space]) -> list[Host]:
         raise TimingError(f"{_named(spaces)}: {_why_silent(spaces)}")
     for host in every:
         if not len(host.raw.events):
-            told = _noted(told, f"{Path(host.space.path).name} shows no device at work")
+            for note in (*host.space.notes, f"{Path(host.space.path).name} shows no device at work"):
+                told = _noted(told, note)
     return _numbered(told)
 
 
@@ -64,7 +85,8 @@ def _raw(space: Space) -> Raw:
 def _why_silent(spaces: Sequence[Space]) -> str:
     names = [plane.name for space in spaces for plane in space.planes]
     shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"no operation of any device is in it; its planes are {shown}"
+    lost = "".join(f"; {note}" for space in spaces for note in space.notes)
+    return f"no operation of any device is in it; its planes are {shown}{lost}"
 
 
 def _named(spaces: Sequence[Space]) -> str:

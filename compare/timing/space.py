@@ -69,7 +69,7 @@ class Line:
 
     def __init__(self, message: Any, metadata: Metadata, stat_names: Mapping[int, str]):
         self.id: int = message.id
-        self.name: str = message.name.decode(errors="replace")
+        self.name: str = (message.name or message.display_name).decode(errors="replace")
         self.timestamp_ns: int = message.timestamp_ns
         self._message = message
         self._metadata = metadata

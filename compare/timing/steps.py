@@ -50,10 +50,12 @@ def steps(raw: Raw, annotated: pd.DataFrame) -> Steps:
     devices = np.unique(raw.events["device"].to_numpy())
     if raw.steps is not None and len(raw.steps):
         return _for_all(raw.steps, devices)
-    for find in (_annotated, _executed):
-        found = find(raw, annotated, devices)
-        if found is not None and _share_inside(found.frame, raw.events) >= _MOST:
-            return found
+    marked = _annotated(annotated, devices)
+    if marked is not None and _share_inside(marked.frame, raw.events) >= _MOST:
+        return marked
+    executed = _executed(raw)
+    if executed is not None:
+        return executed
     starts = raw.events["start_ns"]
     ends = starts + raw.events["duration_ns"]
     return Steps(
@@ -76,7 +78,7 @@ def _for_all(own: pd.DataFrame, devices: np.ndarray) -> Steps:
     )
 
 
-def _annotated(raw: Raw, annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
+def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
     """What the host marked, for all of its devices.  One that is marked on several threads is one."""
     if not len(annotated):
         return None
@@ -91,7 +93,7 @@ def _annotated(raw: Raw, annotated: pd.DataFrame, devices: np.ndarray) -> Steps 
     )
 
 
-def _executed(raw: Raw, annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
+def _executed(raw: Raw) -> Steps | None:
     """Every execution of the program that takes the most time."""
     runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
     if not len(runs):

@@ -116,13 +116,13 @@ def _kind(line: Line) -> str | None:
 def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame, zero_ns: int) -> pd.DataFrame:
     names = line.names
     starts = line.start_ns(zero_ns)
-    own = filled(mapped(names, _hlo_name), filled(line.words("hlo_op"), line.display_names))
+    own = filled(mapped(names, _hlo_name), mapped(filled(line.words("hlo_op"), line.display_names), _bare))
     module, run = _program_at(starts, executions, line)
     return frame(
         {
             "device": core.device,
             "line": core.shown(line),
-            "name": mapped(line.display_names, lambda name: _hlo_name(name) or name),
+            "name": mapped(line.display_names, lambda name: _hlo_name(name) or _bare(name)),
             "hlo_op": own,
             "module": module,
             "text": mapped(names, lambda name: name if _HLO_NAME.match(name) else ""),
@@ -141,6 +141,11 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame, ze
 def _hlo_name(name: str) -> str:
     found = _HLO_NAME.match(name)
     return found[1] if found else ""
+
+
+def _bare(name: str) -> str:
+    """`%all-reduce.1` is the instruction `all-reduce.1`."""
+    return name.removeprefix("%")
 
 
 def _program_at(starts: np.ndarray, executions: pd.DataFrame, line: Line) -> tuple[pd.Categorical, np.ndarray]:

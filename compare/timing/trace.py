@@ -40,7 +40,7 @@ def read(
     programs = Programs(protos(spaces), axes=axes, scopes_of=scopes_of, given=hlo, modules=modules)
     hosts = placed(hosts, programs)
     raw = together(hosts)
-    devices = sorted(raw.events["device"].unique().tolist())
+    devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})
     fewer = list(_check_axes(axes, devices))
     marks = [steps(host.raw, annotations(host.space)) for host in hosts]
     frame = pd.concat([found.frame for found in marks], ignore_index=True)

@@ -30,7 +30,7 @@ _CLASSES = classes(
         ),
         "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
         "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
-        "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes",
+        "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes display_name=11:bytes",
         "XStat": (
             "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
             "bytes_value=6:bytes ref_value=7:uint64"

@@ -72,6 +72,14 @@ def test_then_each_execution_of_the_program_that_takes_the_most_time(tmp_path):
     assert "nothing marks steps: each execution of 'jit_f(17)' is taken for one" in found.notes
 
 
+def test_that_program_may_have_the_fewer_operations(tmp_path):
+    space = Space()
+    often = [(FUSION, 200 + 10 * at, 5) for at in range(10)]
+    modules = [("jit_prefill(1)", 0, 200), *(("jit_decode(2)", start, length) for _, start, length in often)]
+    tpu(space, 0, [(FUSION, 0, 150), (REDUCE, 150, 50), *often], XLA_Modules=modules)
+    assert steps(timeline(space, tmp_path)) == [(0, 0, 0, 200)]
+
+
 def test_else_all_of_it_is_one_step(tmp_path):
     space = Space()
     tpu(space, 0, OPS)

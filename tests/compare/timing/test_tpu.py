@@ -53,6 +53,13 @@ def test_names_without_hlo_stay_names(tmp_path):
     assert shown(raw(space, tmp_path).events, "hlo_op", "text") == [("fusion.2", ""), ("all-gather.4", "")]
 
 
+def test_a_bare_name_is_the_instructions_with_or_without_its_mark(tmp_path):
+    space = Space()
+    space.plane("/device:TPU:0").line("XLA Ops").event("%all-gather.4", 0, 5).event("x", 5, 5, display="%fusion.2")
+    found = [("all-gather.4", "all-gather.4"), ("fusion.2", "fusion.2")]
+    assert shown(raw(space, tmp_path).events, "name", "hlo_op") == found
+
+
 def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
     space = Space()
     tpu(

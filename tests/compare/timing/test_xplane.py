@@ -92,6 +92,13 @@ def test_what_a_newer_format_adds_is_skipped(tmp_path):
     assert list(read_file(path).planes[0].lines[0].names) == ["fusion.2", HLO, "fusion.2"]
 
 
+def test_a_line_without_a_name_has_the_one_that_it_is_shown_under(tmp_path):
+    space = Space()
+    space.plane("/device:TPU:0").line("").event("fusion.1", 0, 5)
+    space.planes[0].lines[0].display_name = "XLA Ops"
+    assert read_file(space.write(tmp_path)).planes[0].lines[0].name == "XLA Ops"
+
+
 def test_names_that_are_no_text_are_read_all_the_same(tmp_path):
     space = Space()
     plane = space.plane("/device:TPU:0")
