@@ -49,17 +49,16 @@ def collectives(
 
 def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
     """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
-    items = [] if axes else [module.at(at) for at in lines_of(module)]
     in_program = module.num_devices
-    largest = 0 if in_program else max((devices.largest_id(item) for item in items), default=0)
-    mesh = Mesh.of(axes, in_program=in_program, largest_id=largest)
+    items = [] if axes and in_program else [module.at(at) for at in lines_of(module)]
+    slices = max((megascale.slices_named(item) for item in items), default=1)
     if in_program is None:
-        return Program(1, mesh.num_devices), mesh
-    slices = mesh.num_devices // in_program
-    if not axes:
-        slices = max((megascale.slices_named(item) for item in items), default=1)
-        mesh = Mesh.of(axes, in_program=in_program * slices, largest_id=0)
-    return Program(module.replica_count, module.num_partitions, slices), mesh
+        largest = 0 if axes else max((devices.largest_id(item) for item in items), default=0)
+        mesh = Mesh.of(axes, in_program=None, largest_id=(largest + 1) * slices - 1)
+        in_slice, left = divmod(mesh.num_devices, slices)
+        return Program(1, mesh.num_devices) if left else Program(1, in_slice, slices), mesh
+    mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
+    return Program(module.replica_count, module.num_partitions, mesh.num_devices // in_program), mesh
 
 
 def _is_row(item: Instruction) -> bool:

@@ -42,6 +42,8 @@ class Line:
     groups: Groups | None
     """Of a permute its pairs; the empty tuple is all devices; None where the line does not tell."""
     operands: tuple[str, ...]
+    meets: str
+    """Of a send or receive, what it has in common with the other; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,9 @@ def read_line(text: str) -> Line:
         payload = None
     found = tuple(operand.name for operand in operands or ())
     return Line(
-        name=item.name, opcode=item.opcode, kind=kind, part=part, payload_bytes=payload, groups=groups, operands=found
-    )
+        name=item.name, opcode=item.opcode, kind=kind, part=part, payload_bytes=payload, groups=groups, operands=found,
+        meets=_meets(item),
+    )  # fmt: skip
 
 
 def _instruction(text: str, parameters: tuple[str, ...] = ()) -> Instruction:
@@ -121,6 +124,13 @@ def _transfer(item: Instruction) -> str:
         return megascale.kind_of(item)
     except HloError:
         return UNKNOWN
+
+
+def _meets(item: Instruction) -> str:
+    try:
+        return megascale.rendezvous(item) if item.opcode in ("send", "recv") else ""
+    except HloError:
+        return ""
 
 
 def _fused(item: Instruction) -> tuple[str, str]:

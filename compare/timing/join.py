@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.calls import Linked, Seen, linked
+from compare.timing.exchanges import exchanged
 from compare.timing.halves import DONE, INSIDE, WHOLE, Kept, Parts, kept
 from compare.timing.operations import UNKNOWN, Operation, Signs, operation
 from compare.timing.programs import Programs
@@ -32,7 +33,7 @@ class Joined:
 def join(raw: Raw, programs: Programs) -> Joined:
     """The events of a timeline.  `TimingError` where the axes fit no program of the profile."""
     places, of_event = _distinct(raw.events)
-    told = list(_told(raw.events, places, programs))
+    told = exchanged(list(_told(raw.events, places, programs)), _words(raw.events, "module", places))
     programs.check()
     names = _collectives(raw.events, places, told)
     talks = np.flatnonzero(_flags(told, "kind")[of_event])
@@ -87,18 +88,26 @@ def _distinct(events: pd.DataFrame) -> tuple[Codes, Codes]:
     return np.unique(codes, return_index=True)[1], codes
 
 
+def _words(events: pd.DataFrame, name: str, places: Codes) -> list[str]:
+    column = events[name].array
+    return [str(column.categories[code]) for code in column.codes[places]]
+
+
 def _told(events: pd.DataFrame, places: Codes, programs: Programs) -> Iterator[Operation]:
-    columns = []
-    for name in _SIGNS:
-        column = events[name].array
-        columns.append([str(column.categories[code]) for code in column.codes[places]])
-    for module, *signs in zip(*columns, strict=True):
-        yield operation(Signs(*signs), programs.find(module), programs.mesh)
+    every = list(zip(*(_words(events, name, places) for name in _SIGNS), strict=True))
+    lines: dict[tuple[str, str], set[str]] = {}
+    for module, name, text, *_ in every:
+        lines.setdefault((module, name), set()).add(text)
+    for module, name, text, *signs in every:
+        # What one event has the line of HLO for, another of the same name may be without.
+        known = lines[module, name] - {""}
+        told = Signs(name, text or (known.pop() if len(known) == 1 else ""), *signs)
+        yield operation(told, programs.find(module), programs.mesh)
 
 
 def _collectives(events: pd.DataFrame, places: Codes, told: Sequence[Operation]) -> list[str]:
     """The collective of each combination; one that several programs have is named with its program."""
-    modules = [str(events["module"].array[place]) for place in places]
+    modules = _words(events, "module", places)
     homes: dict[str, set[str]] = {}
     for module, one in zip(modules, told, strict=True):
         homes.setdefault(one.collective, set()).add(module)

@@ -49,6 +49,8 @@ class Operation:
     """The device only waits in it, for what another of its cores does."""
     wraps: bool = False
     """It calls what is not known; where its kind is `?`, it communicates only if another core shows that it does."""
+    meets: str = ""
+    """Of a send or receive that only its line tells of, what it has in common with the other."""
     joined: bool = True
     """Whether an instruction is known for it."""
     foreign: bool = False
@@ -118,11 +120,13 @@ def _by_line(signs: Signs, mesh: Mesh) -> Operation:
     return Operation(
         kind=told.kind or line.kind or UNKNOWN,
         half=half,
-        collective=_begun_by(line) if half in (DONE, BETWEEN) else line.name,
+        collective=_begun_by(line) if half in (DONE, BETWEEN) and line.opcode != "recv" else line.name,
         scope=scope_in(signs.tf_op) or scope_in(op_name[1] if op_name else "") or UNKNOWN,
         axes=UNKNOWN if line.groups is None else _axes(line.kind, line.groups, mesh),
         payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
         wraps=wraps,
+        meets=line.meets,
+        joined=line.kind in KINDS and line.opcode != "fusion",
     )
 
 

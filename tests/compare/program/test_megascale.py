@@ -24,9 +24,9 @@ def pair(kind, target, *, sent="f32[16]", received="f32[16]", rendezvous="a", mo
     )
 
 
-def rows(*lines, axes=AXES, shape="f32[16]"):
+def rows(*lines, axes=AXES, shape="f32[16]", header=", num_partitions=4"):
     body = "\n  ".join((f"p = {shape} parameter(0)", "t = token[] after-all()", *lines[:-1], "ROOT " + lines[-1]))
-    return collectives(read(f"HloModule m, num_partitions=4\nENTRY main {{\n  {body}\n}}\n"), axes)
+    return collectives(read(f"HloModule m{header}\nENTRY main {{\n  {body}\n}}\n"), axes)
 
 
 BOTH = ((0, 4), (1, 5), (2, 6), (3, 7))
@@ -72,6 +72,15 @@ def test_an_all_gather_within_a_slice_stands_for_one_in_each():
 def test_without_axes_the_targets_say_how_many_slices_there_are():
     (row,) = rows(*pair("ALL_REDUCE", '"{1,2}x{0:3}"'), axes={})
     assert (row.axes, row.wire_bytes, len(row.device_bytes)) == ("?", 64, 8)
+
+
+@pytest.mark.parametrize(("axes", "over"), [(AXES, "slice"), ({}, "?")])
+def test_where_the_header_is_silent_the_targets_say_how_many_slices_there_are(axes, over):
+    """A serialized module may leave out for how many devices it is."""
+    inside = "s = f32[64] all-gather(p), channel_id=9, replica_groups={{0,1,2,3}}, use_global_device_ids=true"
+    found = rows(*pair("ALL_REDUCE", '"{1,2}x{0:3}"'), inside, axes=axes, header="")
+    assert [(row.axes, row.groups) for row in found] == [(over, BOTH), ("tp" if axes else "?", ((0, 1, 2, 3),))]
+    assert {len(row.device_bytes) for row in found} == {8}
 
 
 def test_a_branch_on_the_slice_runs_on_that_slice_alone():

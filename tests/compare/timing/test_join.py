@@ -80,6 +80,28 @@ def test_a_name_alone_tells_the_kind_and_counts_as_unjoined(tmp_path):
     assert found.unjoined_events == 2
 
 
+def test_a_fusion_whose_program_is_not_there_is_counted(tmp_path):
+    """That it communicates its name tells, and not what."""
+    begun, over = (f"%async-collective-{end}.1 = {F32} fusion({F32} %p), kind=kCustom" for end in ("start", "done"))
+    scatters = f"%fusion.8 = {F32} fusion({F32} %p), kind=kCustom, calls=%all-reduce-scatter.2"
+    space = Space()
+    tpu(space, 0, [(begun, 0, 5), (FUSION, 5, 20), (over, 25, 5), (scatters, 30, 5), (REDUCE, 35, 5)])
+    found = timeline(space, tmp_path)
+    assert talks(found, "kind", "axes", "start_ns", "duration_ns") == [
+        ("?", "?", 0, 30), ("reduce-scatter", "?", 30, 5), ("all-reduce", "tensor", 35, 5),
+    ]  # fmt: skip
+    assert found.unjoined_events == 2
+
+
+def test_a_bare_name_means_what_the_line_of_another_event_says(tmp_path):
+    space = Space()
+    ops = [(start(3), 0, 5), (FUSION, 5, 20), (done(3), 25, 5)]
+    tpu(space, 0, ops, Async_XLA_Ops=[("all-reduce-start.3", 0, 30)])
+    found = timeline(space, tmp_path)
+    assert talks(found, "collective", "axes", "duration_ns") == [("all-reduce-start.3", "tensor", 30)]
+    assert found.unjoined_events == 0
+
+
 def test_loops_calls_and_branches_are_containers(tmp_path):
     space = Space()
     call, branch = (f"%{word}.1 = {F32} {word}({F32} %p), to_apply=%c" for word in ("call", "conditional"))

@@ -1,0 +1,50 @@
+"""Communication between slices, of which lines of HLO alone tell; they are libtpu's, of v5e:2x2 in two slices."""
+
+from compare.timing.metrics.summary import trace_summary
+from tests.compare.timing.scenes import FUSION, talks, timeline
+from tests.compare.timing.spaces import Space, tpu
+
+RUNTIME = '_xla_host_transfer_handler_name="xla_megascale_runtime"'
+BF16 = "bf16[1024,1024]{1,0:T(8,128)(2,1)}"
+"""1024 x 1024 x 2 = 2,097,152 bytes."""
+
+
+def exchange(number, kind, target):
+    """Send, receive, and the end of each."""
+    meets = f'{RUNTIME},_xla_host_transfer_rendezvous="psum.{number}_0",_xla_megascale_target={target}'
+    attributes = f'is_host_transfer=true, frontend_attributes={{{meets},_xla_megascale_transfer_type="{kind}"}}'
+    ends = f"is_host_transfer=true, frontend_attributes={{{RUNTIME}}}"
+    made = f"({BF16}, u32[], token[])"
+    return (
+        f"%send.{number} = {made} send({BF16} %bitcast, token[] %after-all.{number}), channel_id=3, {attributes}",
+        f"%recv.{number} = {made} recv(token[] %after-all.{number}), channel_id=2, {attributes}",
+        f"%send-done.{number} = token[] send-done({made} %send.{number}), channel_id=3, {ends}",
+        f"%recv-done.{number} = ({BF16}, token[]) recv-done({made} %recv.{number}), channel_id=2, {ends}",
+    )
+
+
+SUM = exchange(1, "ALL_REDUCE", '"{1,2}x{0:3}"')
+SHIFT = exchange(2, "ONE_TO_ONE", "{{100000->200000},{100001->200001},{100002->200002},{100003->200003}}")
+
+
+def test_a_send_and_its_receive_are_one_communication_until_the_receive_is_over(tmp_path):
+    space = Space()
+    (send, receive, sent, received) = SUM
+    ops = [(send, 0, 10), (receive, 10, 10), (FUSION, 20, 80), (sent, 100, 50), (received, 150, 100)]
+    tpu(space, 0, ops, Steps=[("0", 0, 500)])
+    found = timeline(space, tmp_path)
+    assert talks(found, "collective", "kind", "start_ns", "duration_ns", "payload_bytes") == [
+        ("send.1", "all-reduce", 0, 250, 2_097_152)
+    ]
+    per_step = trace_summary(found)["per_step"]
+    assert (per_step["communication_ns"], per_step["hidden_ns"], per_step["compute_ns"]) == (250, 80, 80)
+    assert found.unjoined_events == 0
+
+
+def test_two_under_way_at_once_are_told_apart_by_where_they_meet(tmp_path):
+    space = Space()
+    first, second = ([(line, 10 * at + late, 5) for at, line in enumerate(one)] for one, late in ((SUM, 0), (SHIFT, 5)))
+    tpu(space, 0, [*first, *second])
+    assert talks(timeline(space, tmp_path), "kind", "start_ns", "duration_ns") == [
+        ("all-reduce", 0, 35), ("collective-permute", 5, 35),
+    ]  # fmt: skip
