@@ -90,7 +90,10 @@ def add_axes(parser: argparse.ArgumentParser) -> None:
 
 def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
     """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
-    return read_mesh(asked.mesh).mesh.axes if asked.mesh else read_axes(asked.axes)
+    if not asked.mesh:
+        return read_axes(asked.axes)
+    mesh = read_mesh(asked.mesh).mesh
+    return mesh.split_axes or mesh.axes
 
 
 def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:

@@ -95,6 +95,7 @@ def test_a_cut_file_is_told_with_what_could_be_read(tmp_path, capsys):
         (["traces"], "trace.json.gz leaves out too much"),
         (["gpu.pb"], "a profile of GPUs"),
         (["good.pb", "--axes", "data=2"], "make 2 devices; the profile shows 4"),
+        (["good.pb", "--mesh", "tp2"], "the axes tp=2 make 2 devices; the profile shows 4"),
         (["good.pb", "--axes", "data"], "cannot read the axes"),
         (["good.pb", "--hlo", "text.pb"], "not HLO text"),
     ],
