@@ -224,6 +224,14 @@ def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> Non
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+def test_on_a_narrow_page_names_stand_close_above_their_lanes(browser: Any, place: Path) -> None:
+    opened(browser, place, width=400)
+    names = "[...document.querySelectorAll('.names')]"
+    high = browser.execute_script(f"return {names}.map(one => one.getBoundingClientRect().height)")
+    assert len(high) == 2
+    assert max(high) < 30  # pixels: one line
+
+
 def test_on_paper_no_table_is_cut(browser: Any, place: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
