@@ -30,6 +30,8 @@ class Constants:
     """Measured time ÷ (the compiler's estimated cycles ÷ clock)."""
     copy_bytes_per_cycle: Figure
     """Bytes (read and written) that the compiler takes a cycle to move, of one device."""
+    window_cycles: Figure
+    """What the compiler counts for every window of a loop beside the work in it."""
     hbm_reach: Figure
     """The share of the memory's rate on the sheet that an operation reaches."""
     link_bytes_per_s: Figure
@@ -53,6 +55,7 @@ _HOP = Figure(4.6567e-7, "assumed: as v6e")
 _ESTIMATE = Figure(1.0, "assumed: the estimate as it is")
 _REACH = Figure(0.83004, "assumed: as v6e")
 _COPY = "[jax] its estimate for a copy of 256 MiB"
+_WINDOW = "[jax] its estimates of one loop in small and in large windows"
 _ONE_DEVICE = Figure(600e9, "not used: one device a chip")
 _DCN_LAUNCH = Figure(50e-6, "assumed: two copies between host and device, and the network's round trip")
 _V5E_LINKS = ("v5e-ag-8x4-131kB", "v5e-ag-8x4-34MB")
@@ -63,7 +66,7 @@ _TPU7X_LINKS = ("tpu7x-ag-2x2x1-1MiB", "tpu7x-ag-2x2x1-256MiB")
 _TABLE = (
     Constants(
         name="v4", cycle_factor=_ESTIMATE,
-        copy_bytes_per_cycle=Figure(226.1, _COPY), hbm_reach=_REACH,
+        copy_bytes_per_cycle=Figure(226.1, _COPY), window_cycles=Figure(574, _WINDOW), hbm_reach=_REACH,
         link_bytes_per_s=Figure(43.2e9, "assumed: as much of the sheet's rate as v5p, 96 %"),
         launch_s=Figure(4.3446e-6, "assumed: as v5p"), hop_s=_HOP,
         chip_bytes_per_s=Figure(600e9, "assumed: half the memory's rate, which both devices share"),
@@ -71,21 +74,22 @@ _TABLE = (
     ),
     Constants(
         name="v5e", cycle_factor=_fit(0.94909, "v5e-matmul-8192"),
-        copy_bytes_per_cycle=Figure(222.2, _COPY), hbm_reach=_REACH,
+        copy_bytes_per_cycle=Figure(222.2, _COPY), window_cycles=Figure(1_814, _WINDOW), hbm_reach=_REACH,
         link_bytes_per_s=_fit(37.303e9, *_V5E_LINKS), launch_s=_fit(3.9677e-6, *_V5E_LINKS), hop_s=_HOP,
         chip_bytes_per_s=_ONE_DEVICE,
         dcn_bytes_per_s=Figure(3.125e9, "[cloud] v5e: 2 cards of 100 Gbit/s for 8 chips"), dcn_launch_s=_DCN_LAUNCH,
     ),
     Constants(
         name="v5p", cycle_factor=_ESTIMATE,
-        copy_bytes_per_cycle=Figure(573.8, _COPY), hbm_reach=_REACH,
+        copy_bytes_per_cycle=Figure(573.8, _COPY), window_cycles=Figure(1_051, _WINDOW), hbm_reach=_REACH,
         link_bytes_per_s=_fit(86.350e9, *_V5P_LINKS), launch_s=_fit(4.3446e-6, *_V5P_LINKS), hop_s=_HOP,
         chip_bytes_per_s=_ONE_DEVICE,
         dcn_bytes_per_s=Figure(6.25e9, "[cloud] tpu7x: v5p has 50 Gbit/s a chip"), dcn_launch_s=_DCN_LAUNCH,
     ),
     Constants(
         name="v6e", cycle_factor=_fit(0.78088, "v6e-matmul-8192"),
-        copy_bytes_per_cycle=Figure(378.4, _COPY), hbm_reach=_fit(0.83004, "v6e-hbm-copy-32MiB"),
+        copy_bytes_per_cycle=Figure(378.4, _COPY), window_cycles=Figure(2_114, _WINDOW),
+        hbm_reach=_fit(0.83004, "v6e-hbm-copy-32MiB"),
         link_bytes_per_s=_fit(87.066e9, *_V6E_LINKS), launch_s=_fit(5.0962e-6, *_V6E_LINKS),
         hop_s=_fit(4.6567e-7, *_V6E_LINKS), chip_bytes_per_s=_ONE_DEVICE,
         dcn_bytes_per_s=Figure(12.5e9, "[cloud] tpu7x: v6e has 100 Gbit/s a chip"), dcn_launch_s=_DCN_LAUNCH,
@@ -93,7 +97,7 @@ _TABLE = (
     Constants(
         name="tpu7x", clock_hz=Figure(1.9e9, "[jax] the clock at which `optimal_seconds` of a product come out"),
         cycle_factor=_fit(0.74177, "tpu7x-matmul-8192"),
-        copy_bytes_per_cycle=Figure(633.0, _COPY), hbm_reach=_REACH,
+        copy_bytes_per_cycle=Figure(633.0, _COPY), window_cycles=Figure(2_281, _WINDOW), hbm_reach=_REACH,
         link_bytes_per_s=_fit(89.911e9, *_TPU7X_LINKS), launch_s=_fit(1.2237e-5, *_TPU7X_LINKS), hop_s=_HOP,
         chip_bytes_per_s=Figure(540e9, "[cloud] tpu7x: die to die, six times a link; of 90 GB/s"),
         dcn_bytes_per_s=Figure(12.5e9, "[cloud] tpu7x: 100 Gbit/s a chip"), dcn_launch_s=_DCN_LAUNCH,

@@ -1,14 +1,17 @@
 """What one instruction costs a device: cycles that the compiler estimates, or bytes through its memory.
 
 The larger of the two holds.  But of what only moves data the compiler takes the memory for slower than it is: where the
-estimate is no more than its own time for those bytes, they alone count.
+estimate is no more than its own time for those bytes, they alone count.  And it takes the windows of a loop for fetched
+one after the other.
 """
 
 import re
 from collections.abc import Iterator
+from math import prod
 
 from compare.program.instruction import Computation, Instruction
 from compare.program.shapes import Array, Shape, arrays
+from compare.program.walk import KINDS
 from compare.timing.model.hardware import Hardware
 
 FREE = frozenset({
@@ -27,6 +30,7 @@ MEMORY_BOUND = 1.25
 _MATRIX_UNIT = "COST_MODEL_TYPE_CLASSIC"
 """Marks the estimates of products, in which the memory's rate is near the true one."""
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_WINDOWS = re.compile(r'"iteration_bounds":\[((?:"\d+",?)+)\]')
 _FLOPS = re.compile(r'"cost_estimate":\{"flops":"?(\d+)')
 """What the author of a kernel says of it."""
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
@@ -34,6 +38,8 @@ _SPACE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*?(?:S\((\d+)\))?\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
 _THROUGH = {"bitcast", "convert", "reshape", "copy", "transpose"}
 """Inside a fusion these hand an operand on; who reads it is behind them."""
+_NO_ESTIMATE = 2**63 - 1
+"""What stands where the compiler has none, as for the SparseCore's work."""
 
 
 class Costs:
@@ -47,12 +53,21 @@ class Costs:
         """How long the TensorCore is at it."""
         if is_free(item):
             return 0.0
-        cycles, moved = estimated_cycles(item) or 0, self.memory_bytes(item)
+        cycles, moved = self._cycles(item), self.memory_bytes(item)
         memory_ns = moved / self._hardware.hbm_bytes_per_ns
         only_moves = cycles <= MEMORY_BOUND * moved * self._hardware.copy_cycles_per_byte
         if only_moves and _MATRIX_UNIT not in item.text:
             return max(memory_ns, self._kernel_ns(item))
         return max(cycles * self._hardware.cycle_ns, memory_ns)
+
+    def _cycles(self, item: Instruction) -> float:
+        """The estimate, without what it counts between the windows of a loop: each is fetched beside the one before."""
+        cycles = estimated_cycles(item) or 0
+        found = None if _MATRIX_UNIT in item.text else _WINDOWS.search(item.text)
+        windows = prod(map(int, re.findall(r"\d+", found[1]))) if found else 1
+        between = (windows - 1) * self._hardware.window_cycles
+        # An estimate below that is of another kind: a fixed number for each window.
+        return cycles - between if between < cycles else cycles
 
     def _kernel_ns(self, item: Instruction) -> float:
         found = _FLOPS.search(item.text) if item.opcode == "custom-call" else None
@@ -101,6 +116,8 @@ class Costs:
                 part: int | None = logical_bytes(user.shape)
             elif user.opcode in ("dynamic-update-slice", "scatter") and user.operand(0) is item:
                 part = 0  # It is changed in place.
+            elif _in_flight(user) or (user.opcode == "tuple" and _carries(user.computation)):
+                part = 0  # It is a buffer of the collective that is under way beside this fusion.
             elif user.opcode == "fusion" and user.called:
                 part = self._read_in_call(item, user)
             elif user.opcode in _THROUGH and user is not user.computation.root:
@@ -140,7 +157,7 @@ def is_unknown(item: Instruction) -> bool:
 def estimated_cycles(item: Instruction) -> int | None:
     """What the compiler says that it takes, if it says anything."""
     found = _CYCLES.search(item.text)
-    return int(found[1]) if found else None
+    return int(found[1]) if found and int(found[1]) != _NO_ESTIMATE else None
 
 
 def copied_bytes(start: Instruction) -> int:
@@ -175,7 +192,9 @@ def _bytes(item: Instruction) -> int:
 
 
 def _written(item: Instruction, root: Instruction) -> int:
-    """What a fusion writes: of what it changes in place only the change."""
+    """What a fusion writes: of what it changes in place only the change, and nothing of a collective's buffers."""
+    if _in_flight(root):
+        return 0
     parts = list(root.operands) if root.opcode == "tuple" else [root]
     results = list(_in_memory(item))
     if len(parts) != len(results):
@@ -184,10 +203,25 @@ def _written(item: Instruction, root: Instruction) -> int:
 
 
 def _change(root: Instruction, whole: int) -> int:
-    while root.opcode == "bitcast":
+    while root.opcode in ("bitcast", "get-tuple-element"):
         root = root.operand(0)
+    if _in_flight(root) or (root.opcode == "parameter" and _carries(root.computation)):
+        return 0
     if root.opcode == "dynamic-update-slice":
         return min(whole, logical_bytes(root.operand(1).shape))
     if root.opcode == "fusion" and root.called:
         return _change(root.called[0].root, whole)
     return whole
+
+
+def _in_flight(item: Instruction) -> bool:
+    """Whether it is, inside an asynchronous fusion, the collective or a mark of its start or end.
+
+    The links read and write its buffers; the fusions of the chain only hand them on.
+    """
+    return item.opcode in KINDS or (item.opcode == "custom-call" and "AsyncCollective" in item.text)
+
+
+def _carries(inside: Computation) -> bool:
+    """Whether a collective is under way beside what a fused computation computes."""
+    return "AsyncCollectiveStart" in inside.module.text and any(map(_in_flight, inside))

@@ -1,7 +1,8 @@
 """Classes of devices that do the same at the same time: each is modelled once.
 
-Two devices are told apart by the branches they take, by how long their collectives take, and by whom they meet; those
-who meet devices that are told apart are told apart too, until nothing changes.
+Two devices are told apart by the branches they take, by how long their collectives take, by the ways out of their chips
+that these use, and by whom they meet; those who meet devices that are told apart are told apart too, until nothing
+changes.  Of those to whom in the end the very same happened one is shown (`record.merged`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,7 @@ def classes(torus: Torus, meetings: Sequence[Meeting], branches: Sequence[NDArra
     size = len(torus.places)
     columns = [_ids(taken.reshape(taken.shape[0], -1)) for taken in branches if taken.shape[0] == size]
     columns += [column for meeting in meetings for column in _durations(meeting, size)]
+    columns += [_ways(meeting, torus) for meeting in meetings]
     color = _ids(np.stack(columns, axis=1)) if columns else np.zeros(size, np.int64)
     tables = [_table(meeting.groups) for meeting in meetings if not meeting.are_pairs]
     tables.append(_table(_chips(torus)))
@@ -86,6 +88,17 @@ def _durations(meeting: Meeting, size: int) -> list[Whole]:
             times[list(group) if place is None else group[place]] = before, moving
         found.append(_ids(times.round(6)))
     return found
+
+
+def _ways(meeting: Meeting, torus: Torus) -> Whole:
+    """Of each device the ways out of its chip that its groups use: who needs others may find them taken."""
+    masks = np.zeros(len(torus.places), np.int64)
+    for group, uses in zip(meeting.groups, meeting.uses, strict=True):
+        by_chip: dict[int, int] = {}
+        for use in uses:
+            by_chip[use // SLOTS] = by_chip.get(use // SLOTS, 0) | 1 << use % SLOTS
+        masks[list(group)] |= [by_chip.get(chip, 0) for chip in torus.chip[list(group)].tolist()]
+    return masks
 
 
 def _chips(torus: Torus) -> Groups:

@@ -18,6 +18,8 @@ class Hardware:
     """Of one device, the most: for kernels that say how many operations they are."""
     copy_cycles_per_byte: float
     """What the compiler's estimate takes a byte of memory for."""
+    window_cycles: float
+    """What it counts for every window of a loop beside the work in it."""
     hbm_bytes_per_ns: float
     """Of one device, reads and writes together."""
     link_bytes_per_ns: float
@@ -43,6 +45,7 @@ class Hardware:
             cycle_ns=1e9 / clock * fitted.cycle_factor.value,
             flops_per_ns=row.bf16_flops / row.devices / 1e9,
             copy_cycles_per_byte=1 / fitted.copy_bytes_per_cycle.value,
+            window_cycles=fitted.window_cycles.value,
             hbm_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9 * fitted.hbm_reach.value,
             link_bytes_per_ns=fitted.link_bytes_per_s.value / 1e9,
             chip_bytes_per_ns=fitted.chip_bytes_per_s.value / 1e9,

@@ -13,8 +13,10 @@ from compare.program.arithmetic import MOST_ELEMENTS, NotUnderstood
 from compare.program.carriers import Carrier
 from compare.program.frames import Frame, body_of, branches_of, condition_of
 from compare.program.instruction import Instruction
+from compare.program.places import activation
 from compare.program.predicate import Evaluator
 from compare.program.records import Collective
+from compare.program.steps import Value, handed
 from compare.program.text import Module
 from compare.timing.model.costs import Costs, is_free, is_unknown
 
@@ -44,6 +46,8 @@ class Talk:
     part: str
     """`whole`, `start` or `done`."""
     text: str
+    ends: tuple[str, ...] = ()
+    """Of a done the rows that may be under way when it comes: it ends the one that began first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +144,25 @@ class Schedule:
     def _talk(self, found: "_Nodes", item: Instruction, carrier: Carrier) -> None:
         if carrier.part == "start" and item.opcode == "fusion":
             self._compute(found, item)  # What it computes beside the start comes first.
-        found.add(Talk(item.name, carrier.row, carrier.part, item.text))
+        ends = self._ended(item, carrier) if carrier.part == "done" else ()
+        found.add(Talk(item.name, carrier.row, carrier.part, item.text, ends))
         if carrier.part == "done" and item.opcode == "fusion":
             self._compute(found, item)
+
+    def _ended(self, done: Instruction, carrier: Carrier) -> tuple[str, ...]:
+        """A loop may hand a done what began before it, or in the iteration before: two starts."""
+        rows = {carrier.row.name: None}
+        todo: list[Value] = [(activation(done.computation), done.operand(0), ())]
+        seen = set(todo)
+        for value in todo if done.opcode.endswith("-done") else ():
+            start = self._carriers.get(value[1].name)
+            if start is not None and start.part == "start":
+                rows[start.row.name] = None
+                continue
+            fresh = [one for one in handed(value) or [] if one not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return tuple(rows)
 
     def _compute(self, found: "_Nodes", item: Instruction) -> None:
         if is_free(item) or item.opcode.endswith("-update"):

@@ -91,7 +91,10 @@ def _met(nodes: Sequence[Node]) -> tuple[list[Talk], list[Choice]]:
 class _Flight:
     """An asynchronous collective under way."""
 
+    number: int
+    """Which began first."""
     name: str
+    row: Collective
     begun: Real
     ready: Real
     end: Real
@@ -148,23 +151,23 @@ class _Step:
         now = self.clocks.now
         met = self.clocks.meet(self.rendezvous[id(talk)], self.there)
         self.record.mark(Label(talk.name, PART, row=talk.row), now, now, None, self.there)
-        flight = _Flight(talk.name, now, met.ready, met.end, self.there)
+        flight = _Flight(self.points, talk.name, talk.row, now, met.ready, met.end, self.there)
         self.flights.setdefault(talk.row.name, []).append(flight)
 
     def _done(self, talk: Talk) -> None:
         now = self.clocks.now
-        waiting = self.flights.get(talk.row.name)
+        waiting = [flights for flights in map(self.flights.get, talk.ends) if flights]
         if not waiting:
             self.notes.add(f"{talk.name} ends what was started before this step: it does not wait")
             return
-        flight = waiting.pop(0)
+        flight = min(waiting, key=lambda flights: flights[0].number).pop(0)
         self.clocks.wait(flight.end, self.there)
-        self.record.mark(Label(talk.name, PART, row=talk.row), now, self.clocks.now, None, self.there)
-        self._land(flight, talk.row, self.clocks.now)
+        self.record.mark(Label(talk.name, PART, row=flight.row), now, self.clocks.now, None, self.there)
+        self._land(flight, self.clocks.now)
 
-    def _land(self, flight: _Flight, row: Collective, end: Real) -> None:
+    def _land(self, flight: _Flight, end: Real) -> None:
         """As a profile shows it: from start to done, even where all had arrived before."""
-        label = Label(flight.name, COMMUNICATION, BESIDE_LINE, row)
+        label = Label(flight.name, COMMUNICATION, BESIDE_LINE, flight.row)
         self.record.mark(label, flight.begun, end, flight.ready - flight.begun, flight.there)
 
     def _copy(self, copy: Copy) -> None:
@@ -173,7 +176,7 @@ class _Step:
             self.clocks.start_copy(copy.name, copy.ns, self.there)
             self.copies.setdefault(copy.name, []).append(now)
             return
-        if self.clocks.end_copy(copy.start, self.there) is None:
+        if not self.clocks.end_copy(copy.start, self.there):
             return
         after = self.clocks.now
         waited = self.there & (after > now)
@@ -216,13 +219,9 @@ class _Step:
 
     def finish(self) -> None:
         """What nobody waits for goes on to its end."""
-        for flights in self.flights.values():
-            for flight in flights:
-                self.notes.add(f"nothing waits for {flight.name}: it ends when all has arrived")
-        rows = {label.row.name: label.row for label in self.record.labels if label.row is not None}
-        for name, flights in self.flights.items():
-            for flight in flights:
-                self._land(flight, rows[name], flight.end)
+        for flight in (one for flights in self.flights.values() for one in flights):
+            self.notes.add(f"nothing waits for {flight.name}: it ends when all has arrived")
+            self._land(flight, flight.end)
 
     @property
     def end_ns(self) -> float:

@@ -54,6 +54,10 @@ ENTRY e {
   quick = f32[100,10]{1,0:S(1)} negate(big), backend_config={"estimated_cycles":"5"}
   product = f32[100,10]{1,0:S(1)} negate(big), backend_config={"estimated_cycles":"50","cost_model_type":"COST_MODEL_TYPE_CLASSIC"}
   moved = f32[100,10]{1,0:S(1)} negate(big), backend_config={"estimated_cycles":"50","cost_model_type":"COST_MODEL_TYPE_INVALID"}
+  windows = f32[100,10]{1,0:S(1)} negate(near), backend_config={"estimated_cycles":"1000","iteration_bounds":["2","1","3"]}
+  fixed = f32[100,10]{1,0:S(1)} negate(near), backend_config={"estimated_cycles":"450","iteration_bounds":["2","1","3"]}
+  windowed = f32[100,10]{1,0:S(1)} negate(near), backend_config={"estimated_cycles":"1000","iteration_bounds":["2","1","3"],"cost_model_type":"COST_MODEL_TYPE_CLASSIC"}
+  sparse = f32[100,10]{1,0:S(1)} negate(big), backend_config={"estimated_cycles":"9223372036854775807"}
   fetch = (f32[100,10]{1,0:S(1)}, f32[100,10]{1,0}, u32[]{:S(2)}) copy-start(big)
   over = (f32[100,10]{1,0}, f32[100,10]{1,0}, u32[]{:S(2)}) copy-start(big)
   piece = ((f32[100,10]{1,0}), f32[1,10]{1,0:S(1)}, u32[]{:S(2)}) slice-start(big), slice={[0:1], [0:10]}
@@ -106,6 +110,17 @@ def test_an_estimate_of_the_memory_alone_gives_way_to_the_memorys_rate():
     assert Costs(pessimistic).compute_ns(ITEMS["moved"]) == 40
     assert Costs(pessimistic).compute_ns(ITEMS["product"]) == 50
     assert Costs(pessimistic).compute_ns(ITEMS["slow"]) == 500
+
+
+@pytest.mark.parametrize(("name", "ns"), [("windows", 500), ("fixed", 450), ("windowed", 1000), ("slow", 500)])
+def test_what_the_compiler_counts_between_the_windows_of_a_loop_passes_beside_the_work(name, ns):
+    """Six windows have five pauses of 100 cycles between them; an estimate of less is none of windows, and a product's
+    stays as it is."""
+    assert Costs(replace(ROUND, window_cycles=100.0)).compute_ns(ITEMS[name]) == ns
+
+
+def test_where_the_compiler_has_no_estimate_the_bytes_count():
+    assert Costs(ROUND).compute_ns(ITEMS["sparse"]) == 40
 
 
 def test_cycles_take_the_time_that_they_are_measured_to_take():

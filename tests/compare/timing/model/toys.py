@@ -17,6 +17,7 @@ ROUND = Hardware(
     cycle_ns=1.0,
     flops_per_ns=1000.0,
     copy_cycles_per_byte=0.0,
+    window_cycles=0.0,
     hbm_bytes_per_ns=100.0,
     link_bytes_per_ns=10.0,
     chip_bytes_per_ns=100.0,
