@@ -12,7 +12,7 @@ from compare.timing import cpu, tpu, xplane
 from compare.timing.errors import TimingError
 from compare.timing.programs import Programs
 from compare.timing.raw import Raw, stacked
-from compare.timing.space import Space, earliest
+from compare.timing.space import Space, one_clock
 from compare.timing.timeline import UNKNOWN
 
 _GPU = "/device:GPU:"
@@ -34,9 +34,10 @@ class Host:
 
 
 def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
-    """The files, by name, with one zero of time; one that holds no profile is noted where others do.
+    """The files, by name, with one zero of time where they have one clock.
 
-    `OSError` where one cannot be opened, `TimingError` where none holds a profile.
+    One that holds no profile is noted where others do.  `OSError` where one cannot be opened, `TimingError` where none
+    holds a profile.
     """
     spaces: list[Space] = []
     lost: dict[str, TimingError] = {}
@@ -47,8 +48,15 @@ def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
             lost[f"{Path(path).name} is left out: {str(error).removeprefix(f'{path}: ')}"] = error
     if not spaces:
         raise next(iter(lost.values()))
-    zero = earliest([plane for space in spaces for plane in space.planes])
-    spaces = [replace(space, zero_ns=zero, notes=_of_file(space, several=len(paths) > 1)) for space in spaces]
+    zeros = [space.zero_ns for space in spaces]
+    spaces = [
+        replace(
+            space,
+            zero_ns=min(zero for zero in zeros if one_clock(zero, space.zero_ns)),
+            notes=_of_file(space, several=len(paths) > 1),
+        )
+        for space in spaces
+    ]
     spaces[0] = replace(spaces[0], notes=(*spaces[0].notes, *lost))
     return spaces
 

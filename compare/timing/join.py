@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.calls import Linked, Seen, linked
-from compare.timing.exchanges import exchanged
+from compare.timing.exchanges import exchanged, spelled_alike
 from compare.timing.halves import DONE, INSIDE, WHOLE, Kept, Parts, kept
 from compare.timing.operations import UNKNOWN, Operation, Signs, operation
 from compare.timing.programs import Programs
@@ -126,7 +126,8 @@ def _parts(raw: Raw, told: Sequence[Operation], names: Sequence[str], of_event: 
     spanning = _on(events, raw.spanning_lines)
     half = np.array([one.half for one in told], np.int8)[of_event[talks]]
     half = np.where(_on(events, raw.other_cores), INSIDE, np.where(spanning & (half == INSIDE), WHOLE, half))
-    group = pd.factorize(np.array(names, dtype=object))[0].astype(np.int64)[of_event[talks]]
+    words = np.array([names, spelled_alike(told, names)], dtype=object)
+    group = pd.factorize(words.ravel())[0].astype(np.int64).reshape(words.shape)[spanning.astype(int), of_event[talks]]
     for name in ("device", "run"):
         numbers = pd.factorize(events[name].to_numpy())[0]
         group = pd.factorize(group * (numbers.max(initial=0) + 1) + numbers)[0]

@@ -22,6 +22,7 @@ Value = int | float | str | bytes
 _METADATA, _OFFSET, _DURATION, _STATS, _OCCURRENCES = 1, 2, 3, 4, 5
 """Numbers of XEvent's fields."""
 _MONTH_NS = 30 * 86_400 * 10**9
+_DEVICE = "/device:TPU:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +167,21 @@ class Space:
     notes: tuple[str, ...] = ()
     """What could not be read."""
 
+    def zero_of(self, plane: Plane) -> int:
+        """The same, but of a plane whose clock is another altogether its own: far from zero a float holds no part of a
+        nanosecond."""
+        own = earliest([plane])
+        return self.zero_ns if one_clock(self.zero_ns, own) else own
+
 
 def earliest(planes: Sequence[Plane]) -> int:
-    """The time of the earliest line with events, of those within a month of the last."""
-    stamps = [line.timestamp_ns for plane in planes for line in plane.lines if len(line)]
-    return min((stamp for stamp in stamps if stamp > max(stamps) - _MONTH_NS), default=0)
+    """The time of the earliest line with events, of those within a month of the last; of TPUs' where there are any."""
+    filled = [plane for plane in planes if any(map(len, plane.lines))]
+    devices = [plane for plane in filled if plane.name.startswith(_DEVICE)]
+    stamps = [line.timestamp_ns for plane in devices or filled for line in plane.lines if len(line)]
+    return min((stamp for stamp in stamps if one_clock(stamp, max(stamps))), default=0)
+
+
+def one_clock(stamp_ns: int, other_ns: int) -> bool:
+    """Whether two times can be of one clock: nobody records for a month."""
+    return abs(stamp_ns - other_ns) < _MONTH_NS

@@ -51,6 +51,7 @@ class _Core:
     plane: Plane
     device: int
     is_main: bool
+    zero_ns: int
 
     def shown(self, line: Line) -> str:
         """The line's name, on a SparseCore with the core's."""
@@ -72,16 +73,16 @@ def device_types(space: Space) -> set[str]:
 def op_events(space: Space) -> Raw:
     """The operations of the devices that this host has, numbered as the host numbers them."""
     cores = list(_cores(space))
-    executions = {core.device: _executions(core, space.zero_ns) for core in cores if core.is_main}
+    executions = {core.device: _executions(core) for core in cores if core.is_main}
     nothing = _no_executions()
     frames: list[pd.DataFrame] = []
     notes: list[str] = []
     for core in cores:
         own = executions.get(core.device, nothing)
         for kind in (OPS, ASYNC):
-            frames += [_operations(line, core, kind, own, space.zero_ns) for line in core.lines(kind)]
+            frames += [_operations(line, core, kind, own) for line in core.lines(kind)]
         notes += _buffers_dropped(core)
-    marks = [_steps(core, space.zero_ns) for core in cores if core.is_main]
+    marks = [_steps(core) for core in cores if core.is_main]
     marked = [rows for rows in marks if len(rows)]
     return Raw(
         events=stacked(frames) if frames else no_events(),
@@ -98,9 +99,9 @@ def op_events(space: Space) -> Raw:
 def _cores(space: Space) -> Iterator[_Core]:
     for plane in space.planes:
         if found := _TENSOR_CORE.match(plane.name):
-            yield _Core(plane, int(found[1]), True)
+            yield _Core(plane, int(found[1]), True, space.zero_of(plane))
         elif found := _SPARSE_CORE.match(plane.name):
-            yield _Core(plane, int(found[1]), False)
+            yield _Core(plane, int(found[1]), False, space.zero_of(plane))
 
 
 def _kind(line: Line) -> str | None:
@@ -113,9 +114,9 @@ def _kind(line: Line) -> str | None:
     return ASYNC if name.startswith("async xla ops") else _LINES.get(name)
 
 
-def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame, zero_ns: int) -> pd.DataFrame:
+def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) -> pd.DataFrame:
     names = line.names
-    starts = line.start_ns(zero_ns)
+    starts = line.start_ns(core.zero_ns)
     own = filled(mapped(names, _hlo_name), mapped(filled(line.words("hlo_op"), line.display_names), _bare))
     module, run = _program_at(starts, executions, line)
     return frame(
@@ -172,11 +173,11 @@ def _numbered(programs: np.ndarray) -> pd.Categorical:
     return pd.Categorical.from_codes(codes, categories=pd.Index(words, dtype=object))
 
 
-def _executions(core: _Core, zero_ns: int) -> pd.DataFrame:
+def _executions(core: _Core) -> pd.DataFrame:
     """The program executions of a device, in order of time; those without a `run_id` are numbered."""
     found = [_no_executions()]
     for line in core.lines(MODULES):
-        starts, run = line.start_ns(zero_ns), line.numbers("run_id", missing=-1)
+        starts, run = line.start_ns(core.zero_ns), line.numbers("run_id", missing=-1)
         rows = pd.DataFrame(
             {
                 "device": core.device,
@@ -195,11 +196,11 @@ def _no_executions() -> pd.DataFrame:
     return pd.DataFrame({name: empty if name == "module" else np.empty(0, kind) for name, kind in EXECUTIONS.items()})
 
 
-def _steps(core: _Core, zero_ns: int) -> pd.DataFrame:
+def _steps(core: _Core) -> pd.DataFrame:
     """The steps of a device, by the numbers that they are named with; where those are not distinct, counted."""
     parts = [
         pd.DataFrame(
-            {"word": np.asarray(line.names), "start_ns": line.start_ns(zero_ns), "duration_ns": line.duration_ns}
+            {"word": np.asarray(line.names), "start_ns": line.start_ns(core.zero_ns), "duration_ns": line.duration_ns}
         )
         for line in core.lines(MARKS)
     ]

@@ -1,7 +1,7 @@
-"""Communication between slices, of which lines of HLO alone tell; they are libtpu's, of v5e:2x2 in two slices."""
+"""What one line of HLO leaves out and another tells; those between slices are libtpu's, of v5e:2x2 in two slices."""
 
 from compare.timing.metrics.summary import trace_summary
-from tests.compare.timing.scenes import FUSION, talks, timeline
+from tests.compare.timing.scenes import FUSION, collective, done, start, talks, timeline
 from tests.compare.timing.spaces import Space, tpu
 
 RUNTIME = '_xla_host_transfer_handler_name="xla_megascale_runtime"'
@@ -48,3 +48,21 @@ def test_two_under_way_at_once_are_told_apart_by_where_they_meet(tmp_path):
     assert talks(timeline(space, tmp_path), "kind", "start_ns", "duration_ns") == [
         ("all-reduce", 0, 35), ("collective-permute", 5, 35),
     ]  # fmt: skip
+
+
+def test_an_end_that_began_before_the_record_has_what_its_start_says(tmp_path):
+    """The second time shows the start."""
+    space = Space()
+    tpu(space, 0, [(done(3), 0, 5), (FUSION, 5, 5), (start(3), 10, 5), (FUSION, 15, 5), (done(3), 20, 5)])
+    assert talks(timeline(space, tmp_path), "collective", "axes", "start_ns", "duration_ns") == [
+        ("all-reduce-start.3", "tensor", 0, 5), ("all-reduce-start.3", "tensor", 10, 15),
+    ]  # fmt: skip
+
+
+def test_the_line_of_asynchronous_operations_may_call_it_by_another_word(tmp_path):
+    space = Space()
+    ops = [(start(3), 0, 5), (FUSION, 5, 20), (done(3), 25, 5), (collective("all-reduce", 3), 40, 5)]
+    tpu(space, 0, ops, Async_XLA_Ops=[(collective("all-reduce", 3), 0, 30)])
+    found = timeline(space, tmp_path)
+    # What is on the device's own line is another, though it is called the same.
+    assert talks(found, "line", "start_ns", "duration_ns") == [("Async XLA Ops", 0, 30), ("XLA Ops", 40, 5)]

@@ -52,6 +52,32 @@ def test_a_file_that_holds_no_profile_is_left_out_of_several(tmp_path, lost, wor
         read(profile_files(tmp_path), axes=AXES)
 
 
+def test_hosts_and_devices_with_clocks_of_their_own_are_each_exact(tmp_path):
+    """In nanoseconds since 1970 a float holds no less than 256 of them."""
+    for name, clocks in (("w-0", (5_000, 1_700_000_000_000_000_000)), ("w-1", (1_650_000_000_000_000_000,))):
+        space = Space()
+        space.plane("/host:CPU").line("python").event("collective_rpc", 0, 9)
+        for device, clock in enumerate(clocks):
+            plane = space.plane(f"/device:TPU:{device}")
+            plane.line("XLA Ops", timestamp_ns=clock).event(FUSION, 0, 100.25).event(REDUCE, 100.25, 50)
+            plane.line("Steps", timestamp_ns=clock).event("0", 0, 200.5)
+        space.write(tmp_path, name)
+    found = trace_summary(read(profile_files(tmp_path), axes=AXES))
+    assert found["devices"] == 3
+    means = ("step_ns", "communication_ns", "exposed_ns", "compute_ns")
+    assert [found["per_step"][name] for name in means] == [200.5, 50, 50, 100.25]
+
+
+def test_what_a_host_marks_by_another_clock_is_no_step(tmp_path):
+    space = Space()
+    plane = space.plane("/device:TPU:0")
+    plane.line("XLA Ops", timestamp_ns=5_000).event(FUSION, 0, 100)
+    plane.line("XLA Modules", timestamp_ns=5_000).event("jit_f(1)", 0, 120)
+    space.plane("/host:CPU").line("python").event("train", 0, 500, stats={"step_num": 3})
+    found = read([space.write(tmp_path)], axes=AXES)
+    assert found.steps[["start_ns", "duration_ns"]].to_numpy().tolist() == [[0, 120]]
+
+
 def test_notes_of_several_files_say_which(tmp_path):
     """One file is cut inside its device, behind a host that can be read."""
     path = host(0).write(tmp_path, "w-0")
