@@ -113,8 +113,8 @@ def test_the_twins_have_the_same_files_and_classes():
 
     jax, torch = classes("jax_impl"), classes("torchxla_impl")
     for name in (
-        "layout.py", "layers.py", "model.py", "pipeline.py", "cache.py", "step.py", "loading.py", "start.py", "worker.py",
-        "lower.py", "profile.py", "generate.py",
+        "layout.py", "layers.py", "model.py", "pipeline.py", "cache.py", "step.py", "loading.py", "start.py",
+        "worker.py", "lower.py", "profile.py", "generate.py",
     ):  # fmt: skip
         assert name in jax, name
         assert name in torch, name
