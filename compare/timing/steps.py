@@ -8,7 +8,7 @@ import pandas as pd
 
 from compare.timing.raw import Raw
 from compare.timing.space import Plane, Space
-from compare.timing.timeline import STEPS
+from compare.timing.timeline import STEPS, UNKNOWN
 
 _MOST = 0.5
 """Marks that hold less of the operations than this belong to something else."""
@@ -107,6 +107,9 @@ def _executed(raw: Raw) -> Steps | None:
 def _spans(events: pd.DataFrame) -> pd.DataFrame:
     """Executions, from the first operation that begins to the last that ends."""
     told = events[(events["run"] != -1) & (events["module"] != "")]
+    known = told[told["device"] != UNKNOWN]
+    # Of devices that are not known a run may be a part of one: they count only where no device is.
+    told = known if len(known) else told
     ends = told.assign(end=told["start_ns"] + told["duration_ns"])
     found = ends.groupby(["device", "module", "run"], observed=True).agg({"start_ns": "min", "end": "max"})
     return found.assign(duration_ns=found["end"] - found["start_ns"]).reset_index()

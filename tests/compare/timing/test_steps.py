@@ -1,5 +1,9 @@
 """Where steps begin and end: as the devices mark them, the host, the programs; or all of it is one."""
 
+import pandas as pd
+
+from compare.timing.raw import Raw, frame
+from compare.timing.steps import steps as steps_of
 from tests.compare.timing.scenes import FUSION, REDUCE, timeline
 from tests.compare.timing.spaces import Space, tpu
 
@@ -86,3 +90,17 @@ def test_else_all_of_it_is_one_step(tmp_path):
     found = timeline(space, tmp_path)
     assert steps(found) == [(0, 0, 10, 110)]
     assert any(note.startswith("nothing marks steps: all that was recorded") for note in found.notes)
+
+
+def test_executions_whose_device_is_not_known_are_no_steps_where_others_are():
+    """Two devices run the program twice; of a third run the profile shows a part, and not on which device."""
+    ops = [(0, 1, 10), (1, 1, 12), (0, 2, 110), (1, 2, 112), (-1, 3, 50)]
+    columns = {
+        "device": [device for device, _, _ in ops], "line": "pool", "name": "add", "hlo_op": "add", "module": "f(0)",
+        "text": "", "category": "", "tf_op": "", "main": True, "start_ns": [start for *_, start in ops],
+        "duration_ns": 20, "wait_ns": float("nan"), "run": [run for _, run, _ in ops],
+    }  # fmt: skip
+    found = steps_of(Raw(events=frame(columns, length=len(ops))), pd.DataFrame())
+    rows = found.frame[found.frame["device"] >= 0].sort_values(["device", "step"])
+    assert rows[["device", "step", "start_ns"]].values.tolist() == [[0, 0, 10], [0, 1, 110], [1, 0, 12], [1, 1, 112]]
+    assert (found.frame["device"] >= 0).all()
