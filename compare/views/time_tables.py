@@ -34,13 +34,33 @@ TIMES = {
     "exposed_ns": NUMBER, "hidden_ns": NUMBER, "wait_ns": NUMBER, "communication_fraction": NUMBER,
     "overlap": NUMBER,
 }  # fmt: skip
-"""Means of one device and one step.  split_by: `all axes kind scope verdict`; part: which of them."""
+"""Means of one device and one step.  split_by: `all axes kind scope verdict device step`; part: which of them."""
+
+_PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "source": TEXT}
+
+LISTS = {
+    "intervals": {
+        **_PROGRAM, "from_axes": TEXT, "to_axes": TEXT, "n": WHOLE, "median_ns": NUMBER, "p95_ns": NUMBER,
+        "iqr_ns": NUMBER,
+    },
+    "matrix": {
+        **_PROGRAM, "device_from": WHOLE, "device_to": WHOLE, "axes": TEXT, "logical_bytes": NUMBER,
+        "routed_bytes": NUMBER,
+    },
+    "messages": {
+        **_PROGRAM, "kind": TEXT, "axes": TEXT, "scope": TEXT, "dtype": TEXT, "shapes_json": TEXT,
+        "payload_bytes": NUMBER, "count": NUMBER,
+    },
+}  # fmt: skip
+"""What a section has as lists, each a table of its own: docs/metrics.md, sections 5, 7 and 10."""
 
 
 def save(report: Mapping[str, Any], folder: Path, *, timelines: Sequence[Timed]) -> None:
-    """Write `times.parquet`, `events.parquet` and `steps.parquet`."""
+    """Write `times.parquet`, `events.parquet`, `steps.parquet`, and a table for each of LISTS."""
     folder.mkdir(parents=True, exist_ok=True)
     frame(_times(report), TIMES).to_parquet(folder / "times.parquet", compression="zstd", index=False)
+    for name, columns in LISTS.items():
+        frame(_listed(report, name), columns).to_parquet(folder / f"{name}.parquet", compression="zstd", index=False)
     _write(folder / "events.parquet", EVENTS, ((one, _judged(one)) for one in timelines))
     _write(folder / "steps.parquet", {**STEPS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
 
@@ -67,6 +87,18 @@ def _times(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     yield {**whose, "split_by": by, "part": part, **times}
             for verdict in _SHOWN[:-1]:
                 yield {**whose, "split_by": "verdict", "part": verdict, **told["by_verdict"].get(verdict, {})}
+            for row in told["per_device"]:
+                yield {**whose, "split_by": "device", "part": str(row["device"]), **row}
+            for row in told["each_step"]:
+                yield {**whose, "split_by": "step", "part": str(row["step"]), **row}
+
+
+def _listed(report: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    """One list of every program's section; one that has none, as the matrix of very many devices, adds nothing."""
+    for phase in report["phases"]:
+        for one in timings(report, phase):
+            whose = {"phase": phase, "arm": one.arm, "cell": one.cell, "source": one.source}
+            yield from ({**whose, **row} for row in one.section[name] or ())
 
 
 def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[Timed, pd.DataFrame]]) -> None:
