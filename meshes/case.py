@@ -3,9 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, Self
 
-from meshes.dims import MEGATRON
+from meshes.checks import CAPACITY, check, kv_heads
+from meshes.dims import OPTIONAL, Rules, is_sequence_parallel
 from meshes.dims import rules as read_rules
 from meshes.errors import MeshError
 from meshes.files import Plan, read_mesh
@@ -22,6 +24,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "partitioner": ("native", "gspmd"),
 }
 """What each word of a case may be; the first is the default (of `phases`: all)."""
+
+NUMBERS = ("batch", "seq", "microbatches", "room")
 
 DTYPE_BYTES = {"bf16": 2, "f32": 4}
 
@@ -41,6 +45,10 @@ class Case:
     seq: int = 1024
     """Prefill reads this many tokens; in decode the cache holds them, and the new token is the next."""
     microbatches: int = 1
+    room: int = 1
+    """New tokens that the cache has room for, at least."""
+    capacity: float | None = CAPACITY
+    """Of an expert: so many times its even share of a group's tokens; `None`: all of them, and none is ever dropped."""
     dtype: str = "bf16"
     style: str = "pinned"
     loop: str = "scan"
@@ -53,12 +61,10 @@ class Case:
             asked = self.phases if name == "phases" else (getattr(self, name),)
             if not asked or any(word not in words for word in asked) or len(set(asked)) != len(asked):
                 raise MeshError(f"{name} is {','.join(map(str, asked))!r}; choose from {', '.join(words)}")
-        for name in ("batch", "seq", "microbatches"):
+        for name in NUMBERS:
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise MeshError(f"{name} is {getattr(self, name)!r}; write a whole number from 1")
-        _check_axes(self.mesh)
-        _check_divides(self)
-        _check_batch(self)
+        check(self)
 
     @classmethod
     def read(
@@ -98,20 +104,68 @@ class Case:
         return DTYPE_BYTES[self.dtype]
 
     @property
+    def rules(self) -> Rules:
+        """The table of this case's only program.
+
+        In decode there is one position: nothing splits it, and under sequence parallelism `tp` splits the sequences of
+        the residual stream instead, where it divides them.
+        """
+        table, at = dict(self.plan.rules), self.mesh
+        if self.phase == "decode":
+            table |= {"seq": None, "stream_seq": None, "parts": None, "groups": "dp,ep", "routed": "dp"}
+            if is_sequence_parallel(self.plan.rules) and self.batch // (at.dp * at.ep * self.microbatches) % at.tp == 0:
+                table["stream_batch"] = "dp,ep,tp"
+        return table
+
+    @property
+    def kv_heads(self) -> int:
+        """With their copies: where `tp` does not divide them, each is held by several shards."""
+        own, tp = self.model.kv_heads, self.mesh.tp if self.plan.rules["kv_heads"] else 1
+        return kv_heads(self.model.heads, own, tp) or own
+
+    @property
     def cache_length(self) -> int:
-        """Positions that the cache has room for."""
-        return -(-(self.seq + 1) // CACHE_TILE) * CACHE_TILE
+        """Positions that the cache has room for; with `cp` on each rank those of its part, and the new ones."""
+        part = self.seq // self.mesh.cp + self.room
+        return self.mesh.cp * -(-part // CACHE_TILE) * CACHE_TILE
+
+    @property
+    def group_tokens(self) -> int:
+        """Tokens that share the capacity of each expert: a device's part of a sequence, or in decode all of its tokens.
+
+        Of a case's only phase.
+        """
+        if self.phase == "prefill":
+            return self.seq // self.mesh.cp
+        return self.batch // (self.mesh.dp * self.mesh.ep * self.microbatches)
+
+    @property
+    def num_groups(self) -> int:
+        """Of a microbatch, over the whole mesh."""
+        if self.phase == "prefill":
+            return self.batch // self.microbatches * self.mesh.cp
+        return self.mesh.dp * self.mesh.ep
+
+    @property
+    def expert_slots(self) -> int:
+        """Places that each expert has for the tokens of one group."""
+        tokens, model = self.group_tokens, self.model
+        if self.capacity is None:
+            return tokens
+        return min(tokens, max(1, ceil(self.capacity * tokens * model.experts_per_token / model.experts)))
 
     @property
     def name(self) -> str:
         """Names the run folder: two cases share a name only if they are equal but for arms."""
-        parts = [self.model.name, self.mesh.name, self.topology.name.replace(":", "-"),
+        parts = [self.model.name, self.plan.name, self.topology.name.replace(":", "-"),
                  f"b{self.batch}", f"s{self.seq}", f"m{self.microbatches}"]  # fmt: skip
         parts += [
             getattr(self, word) for word in CHOICES if word != "phases" and getattr(self, word) != CHOICES[word][0]
         ]
         parts += [] if self.phases == CHOICES["phases"] else ["+".join(self.phases)]
-        parts += [f"{dim}-{axis or 'none'}" for dim, axis in self.plan.rules.items() if axis != MEGATRON[dim]]
+        parts += [f"{dim}-none" for dim in OPTIONAL if not self.plan.rules[dim]]
+        parts += [] if self.room == 1 else [f"room{self.room}"]
+        parts += [] if self.capacity == CAPACITY else [f"c{self.capacity:g}" if self.capacity else "cfull"]
         parts += (
             []
             if self.plan.order == AXES
@@ -127,7 +181,8 @@ class Case:
             "order": list(self.plan.order),
             "rules": dict(self.plan.rules),
             "model": self.model.to_dict(),
-            **{word: getattr(self, word) for word in ("batch", "seq", "microbatches")},
+            **{word: getattr(self, word) for word in NUMBERS},
+            "capacity": self.capacity,
             **{word: getattr(self, word) for word in CHOICES},
             "phases": list(self.phases),
         }
@@ -148,45 +203,7 @@ class Case:
                 read_rules(read["rules"]),
             )
             words = {word: read[word] for word in ("batch", "seq", "microbatches", *CHOICES)}
+            words |= {word: read[word] for word in ("room", "capacity") if word in read}
             return cls(plan=plan, model=Model.from_dict(read["model"]), **{**words, "phases": tuple(words["phases"])})
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise MeshError(f"this is not a case: {error!r}") from None
-
-
-def _check_axes(mesh: MeshSpec) -> None:
-    for axis, why in (("cp", "context parallelism is not offered yet"), ("ep", "no preset has experts yet")):
-        if mesh.axes[axis] > 1:
-            raise MeshError(f"mesh {mesh.name} splits {axis}, but {why}; use dp, tp and pp")
-
-
-def _check_divides(case: Case) -> None:
-    sizes, at = case.model, case.plan.rules
-    dims = {dim: getattr(sizes, dim) for dim in ("heads", "kv_heads", "ffn", "vocab")}
-    for dim, size in dims.items():
-        axis = at[dim]
-        if axis and size % case.mesh.axes[axis]:
-            split = [other for other in dims if at[other] == axis]
-            fits = [n for n in range(1, size + 1) if all(dims[other] % n == 0 for other in split)]
-            raise MeshError(_refusal(case, axis, dim, size, fits))
-    if sizes.layers % case.mesh.pp:
-        fits = [n for n in range(1, sizes.layers + 1) if sizes.layers % n == 0]
-        raise MeshError(_refusal(case, "pp", "layers", sizes.layers, fits))
-
-
-def _refusal(case: Case, axis: str, dim: str, size: int, fits: list[int]) -> str:
-    return (f"{axis}{case.mesh.axes[axis]} does not divide {dim}={size} of {case.model.name}; "
-            f"{axis} sizes that fit: {', '.join(map(str, fits))}")  # fmt: skip
-
-
-def _check_batch(case: Case) -> None:
-    if case.mesh.pp == 1 and case.microbatches != 1:
-        raise MeshError(
-            f"microbatches is {case.microbatches}, but mesh {case.mesh.name} has no pipeline; with pp=1 it is 1"
-        )
-    ways = case.mesh.dp * case.mesh.ep * case.microbatches
-    if case.batch % ways:
-        near = max(case.batch // ways, 1) * ways
-        raise MeshError(
-            f"batch {case.batch} does not divide by dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} "
-            f"microbatches; a multiple of {ways} fits, like {near}"
-        )

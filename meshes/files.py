@@ -1,17 +1,20 @@
-"""What `--mesh` may say: a name, a name with a topology, or the path of a TOML spec file."""
+"""What `--mesh` may say: a name, with `+sp`, with a topology, or the path of a TOML spec file."""
 
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from meshes.dims import MEGATRON, Rules, rules
+from meshes.dims import MEGATRON, SEQUENCE_PARALLEL, Rules, is_sequence_parallel, rules
 from meshes.errors import MeshError
 from meshes.spec import AXES, MeshSpec
 from meshes.topology import Topology
 
 SPECS = Path(__file__).parent / "specs"
 """The spec files that ship with the project."""
+
+SP = "sp"
+"""Behind a mesh's name, `tp8+sp`: sequence parallelism, a rule and no axis."""
 
 _KEYS = ("axes", "topology", "order", "rules")
 
@@ -26,7 +29,14 @@ class Plan:
     """Outermost first: the last takes the nearest neighbours.  It moves chips, never device ids."""
     rules: Rules = field(default_factory=lambda: MEGATRON)
 
+    @property
+    def name(self) -> str:
+        """The mesh, and `+sp` with sequence parallelism."""
+        return self.mesh.name + (f"+{SP}" if is_sequence_parallel(self.rules) else "")
+
     def __post_init__(self) -> None:
+        if is_sequence_parallel(self.rules) and self.mesh.tp == 1:
+            raise MeshError(f"mesh {self.name} has sequence parallelism over tp, but tp is 1; write tp2+{SP} or more")
         if sorted(self.order) != sorted(AXES):
             raise MeshError(f"order names {list(self.order)}; name each of {', '.join(AXES)} once")
         if self.mesh.num_devices != self.topology.num_devices:
@@ -40,8 +50,11 @@ def read_mesh(text: str) -> Plan:
     """Read the value of `--mesh`."""
     if text.endswith(".toml"):
         return _read_file(text)
-    name, at, slice_name = text.partition("@")
-    return _plan(MeshSpec.parse(name), slice_name if at else None)
+    words, at, slice_name = text.partition("@")
+    name, plus, word = words.partition("+")
+    if plus and word != SP:
+        raise MeshError(f"cannot read mesh {text!r}: after + stands {word!r}; write +{SP} for sequence parallelism")
+    return _plan(MeshSpec.parse(name), slice_name if at else None, rules=SEQUENCE_PARALLEL if plus else MEGATRON)
 
 
 def _plan(mesh: MeshSpec, slice_name: str | None, **more: Any) -> Plan:

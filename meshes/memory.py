@@ -10,6 +10,7 @@ from meshes.files import Plan
 from meshes.generations import Generation
 from meshes.spec import MeshSpec
 from meshes.topology import Topology
+from meshes.weights import weights
 
 
 def resident_bytes(case: Case) -> int:
@@ -18,23 +19,21 @@ def resident_bytes(case: Case) -> int:
 
 
 def weight_bytes(case: Case) -> int:
-    """Of one device: its part of the layers of its stage, its rows of embedding and head, the norms whole."""
-    model, split, tp = case.model, case.plan.rules, case.mesh.tp
-    ways = {dim: tp if split[dim] else 1 for dim in ("heads", "kv_heads", "ffn", "vocab")}
-    q_and_o = 2 * model.embed * model.heads * model.head_dim // ways["heads"]
-    k_and_v = 2 * model.embed * model.kv_heads * model.head_dim // ways["kv_heads"]
-    mlp = 3 * model.embed * model.ffn // ways["ffn"]
-    layer = q_and_o + k_and_v + mlp + 2 * model.embed
-    tables = (1 if model.tied else 2) * model.vocab * model.embed // ways["vocab"]
-    return (model.layers // case.mesh.pp * layer + tables + model.embed) * case.dtype_bytes
+    """Of one device: its part of every weight."""
+    sizes, split = case.mesh.axes, case.plan.rules
+
+    def ways(dims: str) -> int:
+        return prod(sizes[axis] for dim in dims.split() if split[dim] for axis in str(split[dim]).split(","))
+
+    return sum(prod(spec.shape) // ways(spec.dims) for spec in weights(case)) * case.dtype_bytes
 
 
 def cache_bytes(case: Case) -> int:
-    """Of one device: keys and values of its sequences, its heads, the layers of its stage."""
+    """Of one device: keys and values of its sequences, its positions, its heads, the layers of its stage."""
     model, mesh = case.model, case.mesh
-    heads = model.kv_heads // (mesh.tp if case.plan.rules["kv_heads"] else 1)
-    sequences = case.batch // (mesh.dp * mesh.ep)
-    return 2 * (model.layers // mesh.pp) * sequences * case.cache_length * heads * model.head_dim * case.dtype_bytes
+    heads = case.kv_heads // (mesh.tp if case.plan.rules["kv_heads"] else 1)
+    positions = case.batch // (mesh.dp * mesh.ep) * case.cache_length // mesh.cp
+    return 2 * (model.layers // mesh.pp) * positions * heads * model.head_dim * case.dtype_bytes
 
 
 def check_fits(case: Case) -> None:

@@ -19,12 +19,15 @@ class RopeScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A decoder of the Llama 3 family: RMSNorm, RoPE, grouped-query attention, SwiGLU."""
+    """A decoder with RMSNorm, RoPE, grouped-query attention and a gated feed-forward, dense or of experts."""
 
     name: str
+    family: str = "llama"
+    """`model_type` of its checkpoints' config.json: it names the table that maps their tensors."""
     vocab: int
     embed: int
     ffn: int
+    """Of a dense layer; 0 where every layer is of experts."""
     layers: int
     heads: int
     kv_heads: int
@@ -34,6 +37,17 @@ class Model:
     norm_eps: float = 1e-5
     tied: bool = False
     """Whether the head is the embedding transposed."""
+    qk_norm: bool = False
+    """A norm over each head of q and k, before they are turned (Qwen3)."""
+    qkv_bias: bool = False
+    experts: int = 0
+    """Of each layer; 0 is a dense model."""
+    experts_per_token: int = 0
+    expert_ffn: int = 0
+    renormalized: bool = True
+    """Whether the shares of a token's chosen experts are made to sum to one."""
+    shared_ffn: int = 0
+    """Of a feed-forward that every token takes beside its experts, behind a gate of its own (Qwen2-MoE)."""
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
@@ -48,14 +62,32 @@ class Model:
 
     @property
     def layer_parameters(self) -> int:
-        """Of one layer: q, k, v, o; gate, up, down; two norms."""
-        attention = 2 * self.embed * self.head_dim * (self.heads + self.kv_heads)
-        return attention + 3 * self.embed * self.ffn + 2 * self.embed
+        """Of one layer: q, k, v, o and their biases and norms; the feed-forward or the experts; two norms."""
+        return self._attention_parameters + self._feed_forward_parameters + 2 * self.embed
 
     @property
     def num_parameters(self) -> int:
         tables = 1 if self.tied else 2
         return self.layers * self.layer_parameters + tables * self.vocab * self.embed + self.embed
+
+    @property
+    def num_active_parameters(self) -> int:
+        """Those that one token meets: of its experts the chosen ones."""
+        idle = self.experts - self.experts_per_token
+        return self.num_parameters - self.layers * idle * 3 * self.embed * self.expert_ffn
+
+    @property
+    def _attention_parameters(self) -> int:
+        matrices = 2 * self.embed * self.head_dim * (self.heads + self.kv_heads)
+        biases = self.head_dim * (self.heads + 2 * self.kv_heads) if self.qkv_bias else 0
+        return matrices + biases + (2 * self.head_dim if self.qk_norm else 0)
+
+    @property
+    def _feed_forward_parameters(self) -> int:
+        if not self.experts:
+            return 3 * self.embed * self.ffn
+        shared = 3 * self.embed * self.shared_ffn + self.embed if self.shared_ffn else 0
+        return self.embed * self.experts + self.experts * 3 * self.embed * self.expert_ffn + shared
 
 
 _SCALING_8X = RopeScaling(8.0, 1.0, 4.0, 8192)
@@ -68,9 +100,27 @@ _TABLE = (
           rope_scaling=_SCALING_8X),
     Model(name="llama-3.1-70b", vocab=128_256, embed=8192, ffn=28_672, layers=80, heads=64, kv_heads=8, head_dim=128,
           rope_scaling=_SCALING_8X),
+    Model(name="llama-3.1-405b", vocab=128_256, embed=16_384, ffn=53_248, layers=126, heads=128, kv_heads=8,
+          head_dim=128, rope_scaling=_SCALING_8X),
+    Model(name="qwen3-4b", family="qwen3", vocab=151_936, embed=2560, ffn=9728, layers=36, heads=32, kv_heads=8,
+          head_dim=128, rope_theta=1e6, norm_eps=1e-6, tied=True, qk_norm=True),
+    Model(name="qwen3-32b", family="qwen3", vocab=151_936, embed=5120, ffn=25_600, layers=64, heads=64, kv_heads=8,
+          head_dim=128, rope_theta=1e6, norm_eps=1e-6, qk_norm=True),
+    Model(name="qwen3-30b-a3b", family="qwen3_moe", vocab=151_936, embed=2048, ffn=0, layers=48, heads=32, kv_heads=4,
+          head_dim=128, rope_theta=1e6, norm_eps=1e-6, qk_norm=True,
+          experts=128, experts_per_token=8, expert_ffn=768),
+    Model(name="mixtral-8x7b", family="mixtral", vocab=32_000, embed=4096, ffn=0, layers=32, heads=32, kv_heads=8,
+          head_dim=128, rope_theta=1e6, experts=8, experts_per_token=2, expert_ffn=14_336),
+    Model(name="qwen1.5-moe-a2.7b", family="qwen2_moe", vocab=151_936, embed=2048, ffn=0, layers=24, heads=16,
+          kv_heads=16, head_dim=128, rope_theta=1e6, norm_eps=1e-6, qkv_bias=True,
+          experts=60, experts_per_token=4, expert_ffn=1408, renormalized=False, shared_ffn=5632),
+    Model(name="phi-4", family="phi3", vocab=100_352, embed=5120, ffn=17_920, layers=40, heads=40, kv_heads=10,
+          head_dim=128, rope_theta=250_000.0),
     # Not published: small enough to run on a laptop's CPU, and still grouped, scaled and untied.
     Model(name="tiny", vocab=512, embed=128, ffn=256, layers=4, heads=16, kv_heads=8, head_dim=16,
           rope_scaling=RopeScaling(8.0, 1.0, 4.0, 32)),
+    Model(name="tiny-moe", family="mixtral", vocab=512, embed=128, ffn=0, layers=4, heads=16, kv_heads=8, head_dim=16,
+          experts=8, experts_per_token=2, expert_ffn=256),
 )  # fmt: skip
 
 MODELS = MappingProxyType({row.name: row for row in _TABLE})

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from meshes.case import Case
-from meshes.models import model
+from meshes.dims import is_sequence_parallel
 
-LEAST = model("tiny")
-"""Its widths are small enough; what is no wider stays as it is."""
+ENOUGH = {"embed": 128, "ffn": 256, "expert_ffn": 64, "shared_ffn": 128, "vocab": 512, "head_dim": 16}
+"""Widths that are small enough; what is no wider stays as it is."""
 
-WIDTHS = ("embed", "ffn", "vocab", "head_dim")
+WIDTHS = tuple(ENOUGH)
 
 SEQ = 32
 """Tokens that are enough: more of them only take time."""
@@ -22,12 +22,14 @@ def reduced(case: Case) -> Case:
     that the mesh still divides: embed, ffn, vocab, head_dim and seq.  In f32: the CPU compiler widens bf16 collectives,
     and would be taken for a framework that does.
     """
-    wide, ways = case.model, {dim: case.mesh.axes[axis] if axis else 1 for dim, axis in case.plan.rules.items()}
-    cut: dict[str, Any] = {dim: _cut(getattr(wide, dim), getattr(LEAST, dim), ways=ways[dim]) for dim in WIDTHS}
+    wide, split, sizes = case.model, case.plan.rules, case.mesh.axes
+    ways = {dim: sizes[axis] if (axis := split[dim]) else 1 for dim in WIDTHS}
+    cut: dict[str, Any] = {dim: _cut(getattr(wide, dim), ENOUGH[dim], ways=ways[dim]) for dim in WIDTHS}
+    seq_ways = sizes["cp"] * (sizes["tp"] if is_sequence_parallel(split) else 1)
     small = replace(wide, **cut)
     if small != wide:
         small = replace(small, name=f"{wide.name}-reduced")
-    return case.at(model=small, seq=min(case.seq, SEQ), dtype="f32")
+    return case.at(model=small, seq=_cut(case.seq, SEQ, ways=seq_ways), dtype="f32")
 
 
 def difference(case: Case, small: Case) -> str:
