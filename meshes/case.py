@@ -68,14 +68,23 @@ class Case:
 
     @classmethod
     def read(
-        cls, mesh: str, *, model_name: str = "llama-3.1-8b", microbatches: int | None = None, **options: Any
+        cls,
+        mesh: str,
+        *,
+        model_name: str = "llama-3.1-8b",
+        shapes: Model | None = None,
+        microbatches: int | None = None,
+        **options: Any,
     ) -> Self:
-        """The case that a command line asks for; `microbatches` is 4 with a pipeline, else 1."""
+        """The case that a command line asks for; `microbatches` is 4 with a pipeline, else 1.
+
+        `shapes`: a model that is no preset, like that of a checkpoint.
+        """
         plan = read_mesh(mesh)
         default = 4 if plan.mesh.pp > 1 else 1
         return cls(
             plan=plan,
-            model=model(model_name),
+            model=shapes or model(model_name),
             microbatches=microbatches if microbatches is not None else default,
             **options,
         )
