@@ -5,14 +5,16 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Never
 
 from compare.program.axes import read_axes
 from meshes.case import CHOICES, Case
+from meshes.checks import CAPACITY
 from meshes.errors import MeshError
 from meshes.files import SPECS, read_mesh
 from meshes.generations import GENERATIONS
-from meshes.models import MODELS
+from meshes.models import MODELS, Model
 
 REFUSED = 2
 """The exit status of a request that was wrong."""
@@ -40,18 +42,29 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
         epilog=f"example: python -m {prog} {example}",
         formatter_class=_Help,
     )
-    add = parser.add_argument_group("the case").add_argument
+    group = parser.add_argument_group("the case")
+    add = group.add_argument
     add(
         "--mesh",
         metavar="NAME",
         default=argparse.SUPPRESS,
-        help="axis+size pairs in any order, optionally @topology (tp4pp2, tp8@v6e:2x4), or a TOML spec file",
+        help="axis+size pairs in any order, with +sp and @topology if you like (tp4pp2, tp8+sp, tp8@v6e:2x4), or a"
+        " TOML spec file",
     )
-    add("--model", metavar="NAME", default="llama-3.1-8b", help="a preset")
+    model = group.add_mutually_exclusive_group().add_argument
+    model("--model", metavar="NAME", default="llama-3.1-8b", help="a preset")
+    model("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder: the shapes of its config.json")
     add("--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both with a comma")
     add("--batch", metavar="B", type=int, default=8, help="sequences, over the whole mesh")
     add("--seq", metavar="S", type=int, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
     add("--microbatches", metavar="M", type=int, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
+    add(
+        "--capacity",
+        metavar="C",
+        type=_capacity,
+        default=CAPACITY,
+        help="of an expert: so many times its even share of the tokens, or full: then none is ever dropped",
+    )
     add("--loop", choices=CHOICES["loop"], default=CHOICES["loop"][0], help="how layers and ticks are written")
     add(
         "--attention",
@@ -72,13 +85,23 @@ def read_case(asked: argparse.Namespace) -> Case:
     return Case.read(
         asked.mesh,
         model_name=asked.model,
+        shapes=_shapes(asked.checkpoint),
         microbatches=getattr(asked, "microbatches", None),
         phases=tuple(asked.phase.split(",")),
         batch=asked.batch,
         seq=asked.seq,
+        capacity=asked.capacity,
         loop=asked.loop,
         attention=asked.attention,
     )
+
+
+def _shapes(checkpoint: Path | None) -> Model | None:
+    if checkpoint is None:
+        return None
+    from meshes.checkpoint import Checkpoint  # most cases are of presets
+
+    return Checkpoint.open(checkpoint).model
 
 
 def add_axes(parser: argparse.ArgumentParser) -> None:
@@ -144,6 +167,16 @@ def seconds(words: str) -> float:
     return found
 
 
+def _capacity(words: str) -> float | None:
+    """A factor, or none where an expert has room for every token; for argparse."""
+    if words == "full":
+        return None
+    try:
+        return float(words)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{words!r} is no factor; write one like 1.25, or full") from None
+
+
 def listing(what: str) -> str:
     """The lines of `--list`."""
     return "\n".join(_LISTS[what]())
@@ -151,12 +184,14 @@ def listing(what: str) -> str:
 
 def _models() -> Iterator[str]:
     for row in MODELS.values():
-        shape = f"L={row.layers} D={row.embed} heads={row.heads}/{row.kv_heads} ffn={row.ffn} V={row.vocab}"
-        yield f"{row.name:16} {row.num_parameters / 1e9:7.3f} B parameters  {shape}"
+        ffn = f"experts={row.experts_per_token}/{row.experts} ffn={row.expert_ffn}" if row.experts else f"ffn={row.ffn}"
+        shape = f"L={row.layers} D={row.embed} heads={row.heads}/{row.kv_heads} {ffn} V={row.vocab}"
+        yield f"{row.name:18} {row.num_parameters / 1e9:7.3f} B parameters  {shape}"
 
 
 def _meshes() -> Iterator[str]:
-    yield "axis+size pairs of dp, pp, tp in any order: tp8, dp2tp4, tp4pp2, dp2pp2tp2 …; spec files that ship:"
+    yield "axis+size pairs of dp, pp, cp, ep, tp in any order: tp8, dp2tp4, tp4pp2, cp4tp2, dp2ep4 (experts) …;"
+    yield "+sp behind them is sequence parallelism over tp: tp8+sp; spec files that ship:"
     for path in sorted(SPECS.glob("*.toml")):
         plan = read_mesh(str(path))
         yield f"{path.name:26} {plan.mesh.name} on {plan.topology.name}"
