@@ -14,6 +14,12 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("cell", "How an arm's program was made and compiled. tpu is the default; tpu+gspmd has PyTorch/XLA's "
      "partitioner, tpu+einsum has attention written as einsum: controls that show what goes away with one change."),
     ("axis", "Of the mesh: dp (data), pp (pipeline stages), cp (context), ep (experts), tp (tensor)."),
+    ("sequence parallelism (+sp)", "Between the blocks tp splits the tokens, too: each all-reduce becomes a "
+     "reduce-scatter behind one block and an all-gather before the next."),
+    ("capacity", "Places that an expert has for the tokens of one group: so many times its even share. Every place "
+     "travels, taken or not; a token that finds none is dropped, and with capacity full none is."),
+    ("KV copies", "Where tp is no divisor of the KV heads, each is held by several shards: the cache is larger, and "
+     "nothing more is sent."),
     ("scope", "The part of the model that asked for a collective."),
     ("step", "One run of the program: a prefill of the whole batch, or one decoded token for every sequence."),
     ("payload", "Bytes that one execution hands to the collective, on one device, without padding."),
