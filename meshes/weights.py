@@ -72,3 +72,8 @@ def weights(case: Case) -> tuple[WeightSpec, ...]:
         for name, dims, holds in _ROWS
         if holds(case.model)
     )
+
+
+def dims_of(model: Model) -> dict[str, str]:
+    """The dims of every weight of a model, by name."""
+    return {name: dims for name, dims, holds in _ROWS if holds(model)}

@@ -1,0 +1,162 @@
+"""A checkpoint's config.json as a `Model`; what no twin computes is refused by name."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from meshes.checkpoint.harmless import HARMLESS
+from meshes.checkpoint.tables import TABLES
+from meshes.errors import MeshError
+from meshes.models import Model, RopeScaling
+
+Config = Mapping[str, Any]
+
+THETAS = MappingProxyType({"mixtral": 1e6})
+"""Where config.json names no rope_theta: what transformers takes; 10,000 for the other families."""
+
+_EXPERTS = ("mixtral", "qwen3_moe", "qwen2_moe")
+
+_SCALING = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+
+_REFUSED: Mapping[str, tuple[Callable[[Any, Config], bool], str]] = MappingProxyType({
+    "hidden_act": (lambda found, config: found == "silu", "'silu'"),
+    "attention_bias": (lambda found, config: not found, "false"),
+    "mlp_bias": (lambda found, config: not found, "false"),
+    "decoder_sparse_step": (lambda found, config: found == 1, "1 (all layers alike)"),
+    "mlp_only_layers": (lambda found, config: not found, "[] (all layers alike)"),
+    "partial_rotary_factor": (lambda found, config: found in (None, 1), "1 (all of a head is turned)"),
+    "sliding_window": (lambda found, config: _sees_all(found, config), "null (attention sees every earlier token)"),
+    "layer_types": (lambda found, config: set(found or []) <= {"full_attention"}, "'full_attention' for each layer"),
+    "quantization_config": (lambda found, config: not found, "null (weights of bf16, f16 or f32)"),
+})  # fmt: skip
+"""Key -> whether what it says is computed here, and what would be."""
+
+_READ = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+         "num_key_value_heads", "head_dim", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
+         "tie_word_embeddings", "num_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
+         "norm_topk_prob", "shared_expert_intermediate_size", "qkv_bias", "use_sliding_window")  # fmt: skip
+
+
+def read_config(path: Path, *, name: str) -> Model:
+    """The model of a config.json.  Raises `MeshError`, one line, naming the key that is missing or not computed."""
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MeshError(f"cannot read {path}: {error.strerror}; a checkpoint is a folder with config.json") from None
+    except ValueError as error:
+        raise MeshError(f"{path} is not JSON: {error}") from None
+    try:
+        return model_of(config, name=name)
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from None
+
+
+def model_of(config: Any, *, name: str) -> Model:
+    """The same of what was read."""
+    family = str(config.get("model_type")) if isinstance(config, dict) else ""
+    if family not in TABLES:
+        raise MeshError(f"model_type is {family!r}; known are {', '.join(TABLES)}")
+    _check_keys(config)
+    heads = _whole(config, "num_attention_heads")
+    theta, scaling = _rope(config, family)
+    return Model(
+        name=name,
+        family=family,
+        vocab=_whole(config, "vocab_size"),
+        embed=_whole(config, "hidden_size"),
+        ffn=0 if family in _EXPERTS else _whole(config, "intermediate_size"),
+        layers=_whole(config, "num_hidden_layers"),
+        heads=heads,
+        kv_heads=_whole(config, "num_key_value_heads", absent=heads),
+        head_dim=_head_dim(config, family, heads),
+        rope_theta=theta,
+        rope_scaling=scaling,
+        norm_eps=_number(config, "rms_norm_eps"),
+        tied=bool(config.get("tie_word_embeddings")),
+        qk_norm=family in ("qwen3", "qwen3_moe"),
+        qkv_bias=family == "qwen2_moe" and config.get("qkv_bias", True) is not False,
+        **(_experts(config, family) if family in _EXPERTS else {}),
+    )
+
+
+def _check_keys(config: Config) -> None:
+    for key, (computed, right) in _REFUSED.items():
+        if key in config and not computed(config[key], config):
+            raise MeshError(f"{key} is {json.dumps(config[key])[:80]}, which is not computed here; it must be {right}")
+    known = {*_READ, *_REFUSED, *HARMLESS}
+    unknown = [key for key, found in config.items() if key not in known and not key.startswith("_") and found]
+    if unknown:
+        raise MeshError(
+            f"unknown keys {', '.join(sorted(unknown))}: what they change is not known here; take them out if they "
+            f"change no numbers"
+        )
+
+
+def _sees_all(window: Any, config: Config) -> bool:
+    """Whether a sliding window is none, switched off, or as long as the longest prompt."""
+    longest = config.get("max_position_embeddings")
+    never = isinstance(window, int) and isinstance(longest, int) and window >= longest
+    return not window or never or config.get("use_sliding_window") is False
+
+
+def _head_dim(config: Config, family: str, heads: int) -> int:
+    embed = _whole(config, "hidden_size")
+    if config.get("head_dim") is None and family != "qwen3" and embed % heads:
+        raise MeshError(f"head_dim is missing, and num_attention_heads {heads} does not divide hidden_size {embed}")
+    return _whole(config, "head_dim", absent=128 if family == "qwen3" else embed // heads)
+
+
+def _experts(config: Config, family: str) -> dict[str, Any]:
+    keys = [key for key in ("num_local_experts", "num_experts") if config.get(key) is not None]
+    if len({config[key] for key in keys}) > 1:
+        raise MeshError("num_local_experts and num_experts differ; name one number of experts")
+    count, chosen = _whole(config, keys[0] if keys else "num_experts"), _whole(config, "num_experts_per_tok")
+    if chosen > count:
+        raise MeshError(f"num_experts_per_tok is {chosen}, but there are {count} experts")
+    return {
+        "experts": count,
+        "experts_per_token": chosen,
+        "expert_ffn": _whole(config, "intermediate_size" if family == "mixtral" else "moe_intermediate_size"),
+        "renormalized": family == "mixtral" or bool(config.get("norm_topk_prob")),
+        "shared_ffn": _whole(config, "shared_expert_intermediate_size") if family == "qwen2_moe" else 0,
+    }
+
+
+def _rope(config: Config, family: str) -> tuple[float, RopeScaling | None]:
+    """Theta and scaling, in the spelling up to transformers 4 (rope_theta, rope_scaling) or since (rope_parameters)."""
+    row = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(row, dict) or any(isinstance(found, dict) for found in row.values()):
+        raise MeshError(f"rope parameters are {json.dumps(row)[:80]}; computed here is one table for all layers")
+    theta = row.get("rope_theta", config.get("rope_theta"))
+    kind = row.get("rope_type", row.get("type", "default"))
+    if kind not in ("default", "llama3"):
+        raise MeshError(f"rope_type is {kind!r}, which is not computed here; it must be 'default' or 'llama3'")
+    if row.get("partial_rotary_factor") not in (None, 1):
+        raise MeshError(f"partial_rotary_factor is {row['partial_rotary_factor']}; computed here is 1")
+    used = {"rope_theta", "rope_type", "type", "partial_rotary_factor", *(_SCALING if kind == "llama3" else ())}
+    if unknown := sorted(set(row) - used):
+        raise MeshError(f"rope parameters of type {kind!r} name {', '.join(unknown)}, which is not computed here")
+    at = _number({"rope_theta": THETAS.get(family, 10_000.0) if theta is None else theta}, "rope_theta")
+    return at, _scaling(row) if kind == "llama3" else None
+
+
+def _scaling(row: Config) -> RopeScaling:
+    factor, low, high, _ = (_number(row, key) for key in _SCALING)
+    return RopeScaling(factor, low, high, _whole(row, _SCALING[-1]))
+
+
+def _whole(config: Config, key: str, *, absent: int | None = None) -> int:
+    found = config.get(key)
+    found = absent if found is None else found
+    if type(found) is not int or found < 1:
+        raise MeshError(f"{key} is {'missing' if found is None else repr(found)}; it must be a whole number from 1")
+    return found
+
+
+def _number(config: Config, key: str) -> float:
+    found = config.get(key)
+    if isinstance(found, bool) or not isinstance(found, int | float) or found <= 0:
+        raise MeshError(f"{key} is {'missing' if found is None else repr(found)}; it must be a number above 0")
+    return float(found)

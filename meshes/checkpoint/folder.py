@@ -1,0 +1,110 @@
+"""A checkpoint's folder: its model, and slices of its weights."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from meshes.case import Case
+from meshes.checkpoint.config import read_config
+from meshes.checkpoint.dtypes import DTYPES, OF_CASE
+from meshes.checkpoint.safetensors import Entry, Files, entries
+from meshes.checkpoint.slices import Array, Index, check_shapes, ranges, read_slice
+from meshes.checkpoint.tables import Source, sources
+from meshes.errors import MeshError
+from meshes.models import Model
+from meshes.weights import WeightSpec
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A Hugging Face folder: config.json, and model.safetensors or several files with an index."""
+
+    folder: Path
+    model: Model
+    entries: dict[str, Entry]
+    sources: dict[str, Source]
+    """Where each weight is."""
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Read the folder's tables, and no tensor.
+
+        Raises `MeshError`, one line, where a file is missing or cut, a tensor is missing, unknown, or of another
+        dtype or shape, or config.json asks for what is not computed here.
+        """
+        path = Path(folder)
+        if not path.is_dir():
+            raise MeshError(f"checkpoint {str(folder)!r} is no folder; name one with config.json and safetensors files")
+        model = read_config(path / "config.json", name=_name(path))
+        found = _entries(path)
+        try:
+            where = sources(model, names=frozenset(found))
+            check_shapes(where.values(), tensors=Files(found, "F32"), model=model)
+        except MeshError as error:
+            raise MeshError(f"{path}: {error}") from None
+        return cls(path, model, found, where)
+
+    def read(self, spec: WeightSpec, index: Index, case: Case) -> Array:
+        """The slice `index` of a stacked weight, in the case's dtype: float32, or bf16 as its bits (uint16).
+
+        Reads what the slice needs and no more, and holds a few MB beside the result.  KV heads come with their copies.
+        """
+        asked = OF_CASE[case.dtype]
+        shape = [len(taken) for taken in ranges(index, shape=spec.shape)]
+        out = np.empty(shape, DTYPES[asked])
+        read_slice(spec, source=self.sources[spec.name], tensors=Files(self.entries, asked), case=case, index=index,
+                   out=out)  # fmt: skip
+        return out
+
+
+def _name(path: Path) -> str:
+    """The folder's; of a folder in Hugging Face's cache the repository's."""
+    whole = path.resolve()
+    repository = whole.parent.parent.name
+    if whole.parent.name == "snapshots" and repository.startswith("models--"):
+        return repository.rpartition("--")[2]
+    return whole.name
+
+
+def _entries(path: Path) -> dict[str, Entry]:
+    """Every tensor of the folder: of the files that the index names, or of the single file."""
+    if not (path / INDEX).exists():
+        if not (path / SINGLE).exists():
+            there = ", ".join(sorted(file.name for file in path.iterdir() if file.suffix in (".safetensors", ".bin")))
+            raise MeshError(f"{path} has neither {SINGLE} nor {INDEX}, but {there or 'no weights'}; both are Hugging "
+                            f"Face's names")  # fmt: skip
+        return entries(path / SINGLE)
+    weight_map = _weight_map(path / INDEX)
+    files = {name: entries(path / name) for name in sorted(set(weight_map.values())) if _there(path / name)}
+    for tensor, name in weight_map.items():
+        if tensor not in files[name]:
+            raise MeshError(f"{path / INDEX} says that {tensor!r} is in {name}, but it is not")
+    return {tensor: files[name][tensor] for tensor, name in weight_map.items()}
+
+
+def _there(path: Path) -> bool:
+    if not path.is_file():
+        raise MeshError(f"{path.parent} has no {path.name}, which its index names; fetch it")
+    return True
+
+
+def _weight_map(path: Path) -> dict[str, str]:
+    try:
+        read: Any = json.loads(path.read_text(encoding="utf-8"))
+        found = read["weight_map"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise MeshError(f"{path} is no index of safetensors files: {error!r}") from None
+    if not isinstance(found, dict) or not all(_plain(name) for name in found.values()):
+        raise MeshError(f"{path} is no index of safetensors files: weight_map is {str(found)[:60]}")
+    return found
+
+
+def _plain(name: Any) -> bool:
+    """Whether this is the name of a file of the same folder."""
+    return isinstance(name, str) and Path(name).name == name

@@ -1,0 +1,125 @@
+"""Safetensors files: what their headers tell, and parts of their tensors.
+
+A file is a length (8 bytes, little-endian), so many bytes of JSON, and the numbers of each tensor, row-major.
+"""
+
+import json
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshes.checkpoint.dtypes import DTYPES, converted
+from meshes.checkpoint.slices import BLOCK_BYTES, Array
+from meshes.errors import MeshError
+
+LARGEST_HEADER = 100_000_000
+"""Bytes; the format allows no more."""
+
+PAGE = 4096
+"""Bytes of a row that are worth a read of their own; of less, whole rows are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where one tensor is."""
+
+    path: Path
+    dtype: str
+    """BF16, F16 or F32."""
+    shape: tuple[int, ...]
+    start: int
+    """Bytes into the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The tensors of one or several files."""
+
+    entries: dict[str, Entry]
+    asked: str
+    """The dtype that numbers are given in, like BF16 (as bits, uint16)."""
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.entries[name].shape
+
+    def matrix(self, name: str, *, lead: tuple[int, ...], rows: range, columns: range) -> Array:
+        entry = self.entries[name]
+        return converted(_read(entry, lead, rows, columns), kept=entry.dtype, asked=self.asked)
+
+
+def _read(entry: Entry, lead: tuple[int, ...], rows: range, columns: range) -> Array:
+    """Rows and columns of a matrix as they are kept: row by row where that leaves much unread, else whole rows."""
+    width, dtype = entry.shape[-1], DTYPES[entry.dtype]
+    first = sum(at * prod(entry.shape[dim + 1 :]) for dim, at in enumerate(lead)) + rows.start * width
+    start = entry.start + first * dtype.itemsize
+    apart = len(columns) < width and len(columns) * dtype.itemsize >= PAGE
+    step = 1 if apart else max(BLOCK_BYTES // (width * dtype.itemsize), 1)
+    found = np.empty((len(rows), len(columns)), dtype)
+    with entry.path.open("rb", buffering=0) as file:
+        for at in range(0, len(rows), step):
+            part = found[at : at + step]
+            whole = part if apart or len(columns) == width else np.empty((len(part), width), dtype)
+            file.seek(start + (at * width + (columns.start if apart else 0)) * dtype.itemsize)
+            _read_into(file, whole, entry.path)
+            if whole is not part:
+                part[...] = whole[:, columns.start : columns.stop]
+    return found
+
+
+def _read_into(file: Any, out: Array, path: Path) -> None:
+    view = out.data.cast("B")
+    while len(view):
+        count = file.readinto(view)
+        if not count:
+            raise MeshError(f"{path.name} ends before its tensors do; it was cut while it was read")
+        view = view[count:]
+
+
+def entries(path: Path) -> dict[str, Entry]:
+    """The tensors of a file by name.  Raises `MeshError`, one line, where it is none, or not whole."""
+    header, begin = _header(path)
+    size = path.stat().st_size
+    found = {name: _entry(name, row, path=path, begin=begin) for name, row in header.items() if name != "__metadata__"}
+    ends = [entry.start + prod(entry.shape) * DTYPES[entry.dtype].itemsize for entry in found.values()]
+    if max(ends, default=begin) != size:
+        raise MeshError(
+            f"{path.name} has {size} bytes, but its header tells of {max(ends, default=begin)}; it is cut or damaged: "
+            f"fetch it again"
+        )
+    return found
+
+
+def _header(path: Path) -> tuple[dict[str, Any], int]:
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            text = file.read(length) if length <= LARGEST_HEADER else b""
+    except OSError as error:
+        raise MeshError(f"cannot read {path}: {error.strerror}") from None
+    if len(text) < max(length, 2):
+        raise MeshError(f"{path.name} is cut, or no safetensors file: its header is not whole; fetch it again")
+    try:
+        header = json.loads(text)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict):
+        raise MeshError(f"{path.name} is no safetensors file: its header is no JSON table; fetch it again")
+    return header, 8 + length
+
+
+def _entry(name: str, row: Any, *, path: Path, begin: int) -> Entry:
+    try:
+        dtype, shape, (start, end) = row["dtype"], tuple(map(int, row["shape"])), map(int, row["data_offsets"])
+    except (KeyError, TypeError, ValueError):
+        raise MeshError(f"{path.name} is damaged: its header tells of {name!r} {row!r}") from None
+    if dtype not in DTYPES:
+        raise MeshError(f"tensor {name!r} of {path.name} is of dtype {dtype}; read are {', '.join(DTYPES)}")
+    if end - start != prod(shape) * DTYPES[dtype].itemsize:
+        raise MeshError(
+            f"{path.name} is damaged: {name!r} has {end - start} bytes, but {dtype}{list(shape)} has "
+            f"{prod(shape) * DTYPES[dtype].itemsize}"
+        )
+    return Entry(path, dtype, shape, begin + start)

@@ -1,0 +1,140 @@
+"""A slice of a weight, put together from slices of a checkpoint's tensors."""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+from meshes.case import Case
+from meshes.checkpoint.tables import Source, dim_size
+from meshes.errors import MeshError
+from meshes.models import Model
+from meshes.weights import WeightSpec
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Index = tuple[slice, ...]
+
+BLOCK_BYTES = 4 * 2**20
+"""Read at a time: small enough that turning it stays in a processor's cache."""
+
+
+class Tensors(Protocol):
+    """Tensors by name, of which parts can be read."""
+
+    def shape(self, name: str) -> tuple[int, ...]: ...
+
+    def matrix(self, name: str, *, lead: tuple[int, ...], rows: range, columns: range) -> Array:
+        """Of the matrix at `lead` of a tensor's outer dims, rows and columns, [rows, columns]; a vector is one row."""
+        ...
+
+
+def read_slice(spec: WeightSpec, *, source: Source, tensors: Tensors, case: Case, index: Index, out: Array) -> None:
+    """Fill `out`, of the shape of `index` into the weight, reading no more than that."""
+    reader = _Reader(spec, source, tensors, case, index)
+    for place, name, lead in reader.matrices():
+        reader.fill(out[place], name=name, lead=lead)
+
+
+def check_shapes(sources: Iterable[Source], *, tensors: Tensors, model: Model) -> None:
+    """Raise `MeshError` where a tensor has another shape than the model's numbers say."""
+    for source in sources:
+        right = source.shape(model)
+        for name in source.each(model):
+            if tensors.shape(name) != right:
+                raise MeshError(
+                    f"tensor {name!r} of the checkpoint has shape {tensors.shape(name)}; {model.name} needs {right} "
+                    f"({source.dims})"
+                )
+
+
+def ranges(index: Index, *, shape: tuple[int, ...]) -> tuple[range, ...]:
+    """What each slice takes of its dim."""
+    return tuple(range(*part.indices(size)) for part, size in zip(index, shape, strict=True))
+
+
+class _Reader:
+    """One weight's slice: which matrices hold it, and where what is read of one belongs."""
+
+    def __init__(self, spec: WeightSpec, source: Source, tensors: Tensors, case: Case, index: Index) -> None:
+        self.source, self.tensors, self.model, self.stages = source, tensors, case.model, case.mesh.pp
+        self.taken = dict(zip(spec.dims.split(), ranges(index, shape=spec.shape), strict=True))
+        dims = len(source.dims.split(","))
+        stacked = source.digits(0) if dims == 3 else ("experts",) if "{expert}" in source.name else ()
+        self.outer = [name for name in ("layers", "stages", *stacked) if name in self.taken]
+        self.inner = [name for name in self.taken if name not in self.outer]
+        self.rows = source.digits(dims - 2) if dims > 1 else ()
+        self.columns = source.digits(dims - 1)
+        self.offsets = [source.offset(at, model=self.model) if at >= 0 else 0 for at in (dims - 2, dims - 1)]
+        self.copies = case.kv_heads // self.model.kv_heads
+
+    def matrices(self) -> Iterator[tuple[tuple[int, ...], str, tuple[int, ...]]]:
+        """For each matrix that holds a part: its place in the result, its tensor, and its place in that."""
+        for numbers in product(*(enumerate(self.taken[name]) for name in self.outer)):
+            place = tuple(at for at, _ in numbers)
+            where = dict(zip(self.outer, (number for _, number in numbers), strict=True))
+            layer = where.get("stages", 0) * (self.model.layers // self.stages) + where.get("layers", 0)
+            expert = where.get("experts", 0)
+            stacked = "experts" in where and "{expert}" not in self.source.name
+            yield place, self.source.name.format(layer=layer, expert=expert), (expert,) if stacked else ()
+
+    def fill(self, out: Array, *, name: str, lead: tuple[int, ...]) -> None:
+        """The part of one matrix, read and turned in blocks of whole rows of its outer digit."""
+        columns = self._span(self.columns, self._own(self.columns[0]), self.offsets[1])
+        if not self.rows:
+            block = self.tensors.matrix(name, lead=lead, rows=range(1), columns=columns)
+            out[...] = self._turned(block[0], self.columns, {})
+            return
+        first = self.rows[0]
+        own = self._own(first)
+        unit_bytes = prod(self._size(digit) for digit in self.rows[1:]) * len(columns) * 4
+        step = max(BLOCK_BYTES // unit_bytes, 1)
+        for start in range(own.start, own.stop, step):
+            part = range(start, min(start + step, own.stop))
+            block = self.tensors.matrix(name, lead=lead, rows=self._span(self.rows, part, self.offsets[0]),
+                                        columns=columns)  # fmt: skip
+            wanted, at = self._copied(first, part)
+            place = tuple(slice(at.start, at.stop) if digit == first else slice(None) for digit in self.inner)
+            out[place] = self._turned(block, (*self.rows, *self.columns), {first: (part, wanted)})
+
+    def _turned(self, block: Array, digits: tuple[str, ...], rows: dict[str, tuple[range, range]]) -> Array:
+        """What was read, cut to what is wanted of each digit, with copies of heads, in the weight's order of dims."""
+        there, wanted = {}, {}
+        for digit in digits:
+            outer = digit in (self.rows[:1] + self.columns[:1])
+            there[digit] = self._own(digit) if outer else range(self._size(digit))
+            wanted[digit] = self.taken[digit]
+        for digit, (part, some) in rows.items():
+            there[digit], wanted[digit] = part, some
+        found = block.reshape([len(there[digit]) for digit in digits])
+        for at, digit in enumerate(digits):
+            copies = self._copies(digit)
+            if copies > 1:
+                found = np.take(found, [number // copies - there[digit].start for number in wanted[digit]], axis=at)
+            elif len(wanted[digit]) != len(there[digit]):
+                begin = wanted[digit].start - there[digit].start
+                found = found[(slice(None),) * at + (slice(begin, begin + len(wanted[digit])),)]
+        return found.transpose([digits.index(digit) for digit in self.inner])
+
+    def _copied(self, digit: str, part: range) -> tuple[range, range]:
+        """Of the wanted numbers those that copy these, and their places among the wanted."""
+        copies, taken = self._copies(digit), self.taken[digit]
+        wanted = range(max(taken.start, part.start * copies), min(taken.stop, part.stop * copies))
+        return wanted, range(wanted.start - taken.start, wanted.stop - taken.start)
+
+    def _own(self, digit: str) -> range:
+        """What the checkpoint must be asked for: of KV heads with copies the ones copied."""
+        taken, copies = self.taken[digit], self._copies(digit)
+        return range(taken.start // copies, -(-taken.stop // copies))
+
+    def _span(self, digits: tuple[str, ...], outer: range, offset: int) -> range:
+        """Rows or columns for a range of their outermost digit, with all of the inner ones."""
+        unit = prod(self._size(digit) for digit in digits[1:])
+        return range(offset + outer.start * unit, offset + outer.stop * unit)
+
+    def _copies(self, digit: str) -> int:
+        return self.copies if digit == "kv_heads" else 1
+
+    def _size(self, digit: str) -> int:
+        return dim_size(digit, model=self.model)
