@@ -34,14 +34,19 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action) if action.default else action.help
 
 
-def case_parser(prog: str, description: str, *, example: str) -> Parser:
-    """A parser with the options of a case."""
-    parser = Parser(
+def door_parser(prog: str, description: str, *, example: str) -> Parser:
+    """A parser with no options yet, whose help tells defaults."""
+    return Parser(
         prog=f"python -m {prog}",
         description=description,
         epilog=f"example: python -m {prog} {example}",
         formatter_class=_Help,
     )
+
+
+def case_parser(prog: str, description: str, *, example: str) -> Parser:
+    """A parser with the options of a case."""
+    parser = door_parser(prog, description, example=example)
     group = parser.add_argument_group("the case")
     add = group.add_argument
     add(
@@ -55,6 +60,14 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
     model("--model", metavar="NAME", default="llama-3.1-8b", help="a preset")
     model("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder: the shapes of its config.json")
     add("--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both with a comma")
+    add_step(group)
+    add_list(parser)
+    return parser
+
+
+def add_step(group: argparse._ArgumentGroup) -> None:
+    """The options that say how a step is written, whatever its model and mesh."""
+    add = group.add_argument
     add("--batch", metavar="B", type=int, default=8, help="sequences, over the whole mesh")
     add("--seq", metavar="S", type=int, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
     add("--microbatches", metavar="M", type=int, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
@@ -72,10 +85,13 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
         default=CHOICES["attention"][0],
         help="each framework's own attention call, or the same written as einsum",
     )
+
+
+def add_list(parser: Parser) -> None:
+    """The option that lists what there is."""
     parser.add_argument(
         "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what there is, and stop"
     )
-    return parser  # fmt: skip
 
 
 def read_case(asked: argparse.Namespace) -> Case:
