@@ -115,9 +115,9 @@ def read_case(asked: argparse.Namespace) -> Case:
 def _shapes(checkpoint: Path | None) -> Model | None:
     if checkpoint is None:
         return None
-    from meshes.checkpoint import Checkpoint  # most cases are of presets
+    from meshes.checkpoint import read_model  # most cases are of presets
 
-    return Checkpoint.open(checkpoint).model
+    return read_model(checkpoint)
 
 
 def add_axes(parser: argparse.ArgumentParser) -> None:

@@ -39,8 +39,14 @@ _READ = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hi
          "norm_topk_prob", "shared_expert_intermediate_size", "qkv_bias", "use_sliding_window")  # fmt: skip
 
 
-def read_config(path: Path, *, name: str) -> Model:
-    """The model of a config.json.  Raises `MeshError`, one line, naming the key that is missing or not computed."""
+def read_model(folder: str | Path) -> Model:
+    """The model of a folder's config.json, by the folder's name; nothing else of the folder is read.
+
+    Raises `MeshError`, one line, naming the key that is missing or that asks for what is not computed here.
+    """
+    if not Path(folder).is_dir():
+        raise MeshError(f"checkpoint {str(folder)!r} is no folder; name one with config.json and safetensors files")
+    path = Path(folder) / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -48,9 +54,18 @@ def read_config(path: Path, *, name: str) -> Model:
     except ValueError as error:
         raise MeshError(f"{path} is not JSON: {error}") from None
     try:
-        return model_of(config, name=name)
+        return model_of(config, name=_name(path.parent))
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from None
+
+
+def _name(folder: Path) -> str:
+    """The folder's; of a folder in Hugging Face's cache the repository's."""
+    whole = folder.resolve()
+    repository = whole.parent.parent.name
+    if whole.parent.name == "snapshots" and repository.startswith("models--"):
+        return repository.rpartition("--")[2]
+    return whole.name
 
 
 def model_of(config: Any, *, name: str) -> Model:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from meshes.case import Case
-from meshes.checkpoint.config import read_config
+from meshes.checkpoint.config import read_model
 from meshes.checkpoint.dtypes import DTYPES, OF_CASE
 from meshes.checkpoint.safetensors import Entry, Files, entries
 from meshes.checkpoint.slices import Array, Index, check_shapes, ranges, read_slice
@@ -38,10 +38,7 @@ class Checkpoint:
         Raises `MeshError`, one line, where a file is missing or cut, a tensor is missing, unknown, or of another
         dtype or shape, or config.json asks for what is not computed here.
         """
-        path = Path(folder)
-        if not path.is_dir():
-            raise MeshError(f"checkpoint {str(folder)!r} is no folder; name one with config.json and safetensors files")
-        model = read_config(path / "config.json", name=_name(path))
+        path, model = Path(folder), read_model(folder)
         found = _entries(path)
         try:
             where = sources(model, names=frozenset(found))
@@ -61,15 +58,6 @@ class Checkpoint:
         read_slice(spec, source=self.sources[spec.name], tensors=Files(self.entries, asked), case=case, index=index,
                    out=out)  # fmt: skip
         return out
-
-
-def _name(path: Path) -> str:
-    """The folder's; of a folder in Hugging Face's cache the repository's."""
-    whole = path.resolve()
-    repository = whole.parent.parent.name
-    if whole.parent.name == "snapshots" and repository.startswith("models--"):
-        return repository.rpartition("--")[2]
-    return whole.name
 
 
 def _entries(path: Path) -> dict[str, Entry]:
