@@ -1,5 +1,6 @@
 """Whether a case fits the chips' memory: its weights and caches alone, a lower bound on what a program needs."""
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -55,16 +56,17 @@ def does_not_fit(case: Case, *, needed: int, there: int) -> str:
 
 
 def smallest_fit(case: Case, *, spare: int = 0) -> str | None:
-    """The mesh of fewest devices, tensor parallelism first, on one slice of the same generation.
+    """The mesh of fewest devices on one slice of the same generation: few copies of KV heads, much `tp`, little `dp`.
 
-    `spare` bytes are needed beside weights and cache on a device of the case's own mesh; on another mesh they are
-    taken to be in proportion to the number of its devices.
+    `cp` and `ep` are kept.  `spare` bytes are needed beside weights and cache on a device of the case's own mesh; on
+    another mesh they are taken to be in proportion to the number of its devices.
     """
     row = case.topology.generation
     for topology in _slices(row):
-        fits = [mesh for mesh in _meshes(case, topology.num_devices) if _resident(case, mesh, topology, row, spare)]
+        fits = [moved for moved in _moved(case, topology) if _resident(moved, case, spare) <= row.hbm_bytes_per_device]
         if fits:
-            return f"{max(fits, key=lambda mesh: (mesh.tp, -mesh.dp)).name}@{topology.name}"
+            best = max(fits, key=lambda moved: (-moved.kv_heads, moved.mesh.tp, -moved.mesh.dp))
+            return f"{best.plan.name}@{topology.name}"
     return None
 
 
@@ -74,22 +76,22 @@ def _slices(row: Generation) -> list[Topology]:
     return [Topology.parse(f"{row.name}:{name}") for name in names]
 
 
-def _meshes(case: Case, num_devices: int) -> list[MeshSpec]:
-    """Every dp·pp·tp of this many devices."""
-    sizes = [n for n in range(1, num_devices + 1) if num_devices % n == 0]
-    return [
-        MeshSpec(dp=dp, pp=num_devices // dp // tp, tp=tp)
-        for dp, tp in product(sizes, repeat=2)
-        if num_devices % (dp * tp) == 0
-    ]
+def _moved(case: Case, topology: Topology) -> list[Case]:
+    """The case on every dp·pp·tp of this slice that it can be laid on."""
+    kept = case.mesh.cp * case.mesh.ep
+    sizes = [n for n in range(1, topology.num_devices + 1) if topology.num_devices % (kept * n) == 0]
+    found = []
+    for dp, tp in product(sizes, repeat=2):
+        pp, rest = divmod(topology.num_devices, kept * dp * tp)
+        if rest == 0:
+            mesh = MeshSpec(dp=dp, pp=pp, cp=case.mesh.cp, ep=case.mesh.ep, tp=tp)
+            microbatches = 4 if pp > 1 and case.batch % (4 * dp * mesh.ep) == 0 else 1
+            with suppress(MeshError):
+                plan = Plan(mesh, topology, case.plan.order, case.plan.rules)
+                found.append(replace(case, plan=plan, microbatches=microbatches))
+    return found
 
 
-def _resident(case: Case, mesh: MeshSpec, topology: Topology, row: Generation, spare: int) -> bool:
-    """Whether the case can be laid on this mesh, and fits with its share of `spare` bytes beside it."""
-    try:
-        plan = Plan(mesh, topology, case.plan.order, case.plan.rules)
-        moved = replace(case, plan=plan, microbatches=4 if mesh.pp > 1 and case.batch % (4 * mesh.dp) == 0 else 1)
-    except MeshError:
-        return False
-    beside = spare * case.mesh.num_devices // mesh.num_devices
-    return resident_bytes(moved) + beside <= row.hbm_bytes_per_device
+def _resident(moved: Case, case: Case, spare: int) -> int:
+    """Bytes on a device of the mesh that the case was moved to, with its share of `spare` bytes beside."""
+    return resident_bytes(moved) + spare * case.mesh.num_devices // moved.mesh.num_devices

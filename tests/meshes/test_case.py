@@ -3,18 +3,44 @@
 import pytest
 
 from meshes.case import Case
+from meshes.checkpoint.tables import TABLES
 from meshes.errors import MeshError
-from meshes.memory import cache_bytes, check_fits, does_not_fit, weight_bytes
+from meshes.memory import cache_bytes, check_fits, does_not_fit, smallest_fit, weight_bytes
 from meshes.models import MODELS
+
+MIXTRAL = {"model_name": "mixtral-8x7b"}
 
 
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    # As published with each checkpoint.
-    [("llama-3.2-1b", 1_235_814_400), ("llama-3.1-8b", 8_030_261_248), ("llama-3.1-70b", 70_553_706_496)],
+    # As published with each checkpoint: half the total_size of its index, which is of bf16.
+    [
+        ("llama-3.2-1b", 1_235_814_400),
+        ("llama-3.1-8b", 8_030_261_248),
+        ("llama-3.1-70b", 70_553_706_496),
+        ("llama-3.1-405b", 405_853_388_800),
+        ("qwen3-4b", 4_022_468_096),
+        ("qwen3-32b", 32_762_123_264),
+        ("qwen3-30b-a3b", 30_532_122_624),
+        ("mixtral-8x7b", 46_702_792_704),
+        ("qwen1.5-moe-a2.7b", 14_315_784_192),
+        ("phi-4", 14_659_507_200),
+    ],
 )
 def test_presets_have_as_many_parameters_as_published(name, parameters):
     assert MODELS[name].num_parameters == parameters
+
+
+def test_a_token_meets_as_many_parameters_as_published():
+    """ "A3B" and "A2.7B" in names; 12.9 B of Mixtral (arXiv 2401.04088, section 2.1)."""
+    assert round(MODELS["qwen3-30b-a3b"].num_active_parameters / 1e9, 1) == 3.4  # 3.0 without the two tables
+    assert round(MODELS["qwen1.5-moe-a2.7b"].num_active_parameters / 1e9, 1) == 2.7
+    assert round(MODELS["mixtral-8x7b"].num_active_parameters / 1e9, 1) == 12.9
+
+
+def test_every_preset_has_its_family_and_a_mesh_of_its_own():
+    for name in MODELS:
+        assert Case.read("tp2pp2", model_name=name).model.family in TABLES
 
 
 def test_the_defaults_are_those_of_the_contract():
@@ -25,9 +51,17 @@ def test_the_defaults_are_those_of_the_contract():
     assert Case.read("tp8").microbatches == 1
 
 
-@pytest.mark.parametrize("mesh", ["tp8", "dp2pp2tp2@v6e:2x4", "tp8-vocab-whole.toml", "dp8tp2-data-close.toml"])
+@pytest.mark.parametrize(
+    "mesh", ["tp8", "dp2pp2tp2@v6e:2x4", "tp8-vocab-whole.toml", "dp8tp2-data-close.toml", "tp8+sp"]
+)
 def test_a_case_survives_json(mesh):
     case = Case.read(mesh, attention="einsum", phases=("decode",))
+    assert Case.from_json(case.to_json()) == case
+
+
+@pytest.mark.parametrize("capacity", [1.25, 2.0, None])
+def test_a_case_of_experts_survives_json(capacity):
+    case = Case.read("ep2tp4", model_name="qwen1.5-moe-a2.7b", capacity=capacity)
     assert Case.from_json(case.to_json()) == case
 
 
@@ -35,14 +69,20 @@ def test_different_cases_have_different_names():
     cases = [Case.read("tp8"), Case.read("tp8", loop="unrolled"), Case.read("tp8", seq=2048), Case.read("tp4pp2"),
              Case.read("tp4pp2", microbatches=2), Case.read("tp8@v6e:2x4"), Case.read("tp8-vocab-whole.toml"),
              Case.read("tp8", phases=("decode",)), Case.read("tp8", model_name="llama-3.2-1b"),
-             Case.read("dp8tp2-data-close.toml"), Case.read("dp8tp2@v6e:4x4")]  # fmt: skip
+             Case.read("dp8tp2-data-close.toml"), Case.read("dp8tp2@v6e:4x4"), Case.read("tp8+sp"),
+             Case.read("ep2tp4", **MIXTRAL), Case.read("ep2tp4", **MIXTRAL, capacity=2.0),
+             Case.read("ep2tp4", **MIXTRAL, capacity=None), Case.read("cp2tp4")]  # fmt: skip
     assert len({case.name for case in cases}) == len(cases)
 
 
 @pytest.mark.parametrize(
     ("mesh", "options", "says"),
     [
-        ("tp16", {}, "tp16 does not divide kv_heads=8 of llama-3.1-8b; tp sizes that fit: 1, 2, 4, 8$"),
+        (
+            "tp64",
+            {},
+            r"tp64 does not divide the heads of llama-3.1-8b \(heads=32, kv_heads=8\), .*: 1, 2, 4, 8, 16, 32$",
+        ),
         ("pp64", {}, "pp64 does not divide layers=32 of llama-3.1-8b; pp sizes that fit: 1, 2, 4, 8, 16, 32$"),
         ("tp8", {"microbatches": 2}, "mesh tp8 has no pipeline; with pp=1 it is 1"),
         ("dp2tp4", {"batch": 3}, "batch 3 does not divide .* a multiple of 2 fits, like 2"),
@@ -51,8 +91,17 @@ def test_different_cases_have_different_names():
         ("tp8", {"model_name": "gpt-2"}, "unknown model 'gpt-2'; known are llama-3.2-1b"),
         ("tp8", {"phases": ("train",)}, "phases is 'train'; choose from prefill, decode"),
         ("tp8", {"phases": ()}, "phases is ''"),
-        ("cp2tp4", {}, "context parallelism is not offered yet"),
-        ("ep2tp4", {}, "no preset has experts yet"),
+        ("ep2tp4", {}, "mesh ep2tp4 splits experts over ep2, but llama-3.1-8b has none"),
+        ("ep16", MIXTRAL, "ep16 does not divide experts=8 of mixtral-8x7b; ep sizes that fit: 1, 2, 4, 8$"),
+        ("ep2tp4", MIXTRAL | {"batch": 3}, r"batch 3 does not divide by dp1 · ep2 · 1 microbatches"),
+        ("tp8", {"model_name": "qwen1.5-moe-a2.7b", "capacity": 0.0}, "capacity is 0.0; write a factor greater than 0"),
+        ("tp8", {"capacity": 2.0}, "capacity is 2.0, but llama-3.1-8b has no experts"),
+        ("cp4tp2", {"seq": 1022}, "seq 1022 does not divide by cp4; a multiple of 4 fits, like 1020"),
+        ("cp2tp4+sp", {"seq": 1020}, "seq 1020 does not divide by cp2 · tp4; a multiple of 8 fits, like 1016"),
+        ("cp4+sp", {}, "mesh cp4[+]sp has sequence parallelism over tp, but tp is 1"),
+        ("tp8+cp", {}, r"cannot read mesh 'tp8\+cp': after \+ stands 'cp'"),
+        ("pp4tp2", {"model_name": "llama-3.1-405b"}, "pp4 does not divide layers=126 .*: 1, 2, 3, 6, 7, 9, 14, 18, 21"),
+        ("tp16", {"model_name": "phi-4"}, "heads=40, kv_heads=10.* tp sizes that fit: 1, 2, 4, 5, 8, 10, 20, 40$"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_would_be_right(mesh, options, says):
@@ -75,6 +124,12 @@ def test_a_model_too_large_for_the_chips_names_the_smallest_mesh_that_fits():
     ):
         check_fits(Case.read("tp8", model_name="llama-3.1-70b"))
     check_fits(Case.read("pp2tp8@v5e:4x4", model_name="llama-3.1-70b"))
+
+
+def test_advice_keeps_what_was_asked_for():
+    """Mixtral's 93 GB are split over ep and tp alone: 4 parts are too large for 17 GB, 8 are not."""
+    assert smallest_fit(Case.read("cp2ep2tp2", **MIXTRAL)) == "cp2ep2tp4@v5e:4x4"
+    assert smallest_fit(Case.read("tp8+sp", model_name="llama-3.1-70b")) == "pp2tp8+sp@v5e:4x4"
 
 
 def test_what_a_program_needs_beside_its_weights_is_split_over_the_devices_of_another_mesh():
