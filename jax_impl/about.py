@@ -27,7 +27,7 @@ DTYPE_NAMES = {jax.numpy.dtype(dtype): name for name, dtype in DTYPES.items()} |
 """As XLA spells them."""
 
 CACHE = (("cache.k", CACHE_DIMS), ("cache.v", CACHE_DIMS))
-INPUTS = {"prefill": (("tokens", "batch seq"),), "decode": (("tokens", "batch _"), ("position", ""))}
+INPUTS = {"prefill": (("tokens", "batch positions"),), "decode": (("tokens", "batch _"), ("position", ""))}
 OUTPUTS = (("ids", "batch"), *CACHE)
 
 
@@ -97,5 +97,5 @@ def outputs(traced: jax.stages.Traced) -> list[dict[str, Any]]:
 
 
 def _array(dims: str, shape: jax.ShapeDtypeStruct) -> dict[str, Any]:
-    axes = list(shape.sharding.spec)
+    axes = [",".join(each) if isinstance(each, tuple) else each for each in shape.sharding.spec]
     return {"dims": dims, "shape": list(shape.shape), "dtype": DTYPE_NAMES[shape.dtype], "axes": axes}

@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from jax_impl.layout import Layout
 from meshes.case import Case
+from meshes.positions import place_shift
 
-CACHE_DIMS = "_ stages batch _ kv_heads"
+CACHE_DIMS = "_ stages batch positions kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
 
 Piece = Float[Array, "stages batch seq kv_heads head_dim"]
@@ -25,7 +26,7 @@ class Cache(NamedTuple):
 
 def cache_shape(case: Case) -> tuple[int, ...]:
     entries = case.model.layers // case.mesh.pp * case.microbatches
-    width = case.model.kv_heads * case.model.head_dim
+    width = case.kv_heads * case.model.head_dim
     return (entries, case.mesh.pp, case.batch // case.microbatches, case.cache_length, width)
 
 
@@ -36,24 +37,37 @@ def write(
     *,
     entry: Int[Array, ""],
     position: Int[Array, ""],
-    active: Bool[Array, "stages"],
     layout: Layout,
 ) -> Cache:
-    """The cache with `k` and `v` from `position` on; stages that are not active keep theirs.  No collective."""
-    return Cache(*(_write(old, new, entry, position, active, layout) for old, new in zip(cache, (k, v), strict=True)))
+    """The cache with `k` and `v` from `position` on.  No collective."""
+    return Cache(*(_write(old, new, entry, position, layout) for old, new in zip(cache, (k, v), strict=True)))
 
 
 def _write(
-    old: Array, new: Array, entry: Array, position: Array, active: Array, layout: Layout
+    old: Array, new: Array, entry: Array, position: Array, layout: Layout
 ) -> Float[Array, "entries stages batch length width"]:
     stages, batch, seq, heads, head_dim = new.shape
-    piece = new.reshape(1, stages, batch, seq, heads * head_dim)
-    at = (entry, 0, 0, position, 0)
-    if stages > 1:
-        kept = jax.lax.dynamic_slice(old, at, piece.shape)
-        piece = jnp.where(active[:, None, None, None], piece, kept)
-    piece = layout.place(piece, CACHE_DIMS)
+    prefill = layout.case.phase == "prefill"
+    piece = new.reshape(stages, batch, seq, heads * head_dim)
+    piece = (_parts(piece, layout) if prefill else piece)[None]
+    at = (entry, 0, 0, _place(position, layout), 0)
+    piece = layout.place(piece, CACHE_DIMS if prefill else "_ stages batch _ kv_heads")
     return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)
+
+
+def _parts(piece: Float[Array, "stages batch seq width"], layout: Layout) -> Float[Array, "stages batch places width"]:
+    """Each part of a prompt at the head of its own part of the cache, so that no token is moved."""
+    ranks, (*outer, seq, width) = layout.ways("positions"), piece.shape
+    if ranks == 1:
+        return piece
+    spare = layout.case.cache_length // ranks - seq // ranks
+    padded = jnp.pad(piece.reshape(*outer, ranks, seq // ranks, width), [(0, 0)] * 3 + [(0, spare), (0, 0)])
+    return padded.reshape(*outer, -1, width)
+
+
+def _place(position: Array, layout: Layout) -> Array:
+    """Where the position stands in the cache; a prompt's first is the first."""
+    return position if layout.case.phase == "prefill" else position + place_shift(layout.case)
 
 
 def read(
@@ -70,5 +84,6 @@ def read(
 def _read(old: Array, new: Array, entry: Array, position: Array, layout: Layout) -> Keys:
     stages, batch, _, heads, head_dim = new.shape
     length = jax.lax.dynamic_index_in_dim(old, entry, keepdims=False)
-    length = jax.lax.dynamic_update_slice(length, new.reshape(stages, batch, -1, heads * head_dim), (0, 0, position, 0))
-    return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "stages batch _ kv_heads head_dim")
+    at = (0, 0, _place(position, layout), 0)
+    length = jax.lax.dynamic_update_slice(length, new.reshape(stages, batch, -1, heads * head_dim), at)
+    return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "stages batch positions kv_heads head_dim")

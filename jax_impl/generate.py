@@ -1,51 +1,118 @@
-"""Run the model on this machine's CPU devices: `python -m jax_impl.generate CASE.json OUTDIR`.
+"""The greedy answer to a prompt: `python -m jax_impl.generate --checkpoint DIR --prompt "…" --mesh tp4pp2`.
 
-Reads OUTDIR/weights.npz (as `meshes.weights` names them) and OUTDIR/prompt.npy, s32 [batch, seq].  Writes
-OUTDIR/logits.npy, f32 [9, batch, vocab], and OUTDIR/tokens.npy, s32 [9, batch]: of the prefill, then of eight decode
-steps, each of which reads the token before.  The case's phases are not looked at.
+The checkpoint is Hugging Face's folder, or what `jax_impl.convert` made of it.  It runs on virtual CPU devices, or on
+this machine's TPUs.  `--help` tells the other options.
+
+As the worker of a case, `python -m jax_impl.generate CASE.json OUTDIR` reads OUTDIR/weights.npz (as `meshes.weights`
+names them) and OUTDIR/prompt.npy, s32 [batch, seq], and writes OUTDIR/logits.npy, f32 [9, batch, vocab], and
+OUTDIR/tokens.npy, s32 [9, batch]: of the prefill, then of eight decode steps, each of which reads the token before.
+The case's phases are not looked at.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jax_impl.start import configure, start
-from jax_impl.worker import serve
+from jax_impl.worker import Stages, serve
 from meshes.case import Case
+from meshes.prompts import Answer, Ids, Request, case_of, chosen, decoded, encoded, read_ends, read_words, respond
 
 DECODE_STEPS = 8
+
+
+class Session:
+    """Both programs of a case and its weights, on this machine's devices, with the cache between them."""
+
+    def __init__(self, case: Case, load: Callable[[Any], Any]):
+        """`load` makes the weights, given a `Step`."""
+        from jax_impl.layout import Layout
+        from jax_impl.loading import empty_cache
+        from jax_impl.step import WATCH_DIMS, Step
+
+        configure(case)
+        steps = {phase: Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
+        self.programs = {phase: step.layout.jit(step.watch, output_dims=WATCH_DIMS) for phase, step in steps.items()}
+        self.weights, self.cache = load(steps["prefill"]), empty_cache(steps["prefill"])
+        self.logits: Any = None
+        """Of the last step, [slots, stages, batch of a microbatch, parts, vocab]."""
+
+    def prefill(self, tokens: Ids) -> Ids:
+        return self._run("prefill", tokens)
+
+    def decode(self, tokens: Ids, *, position: int) -> Ids:
+        return self._run("decode", tokens, np.int32(position))
+
+    def _run(self, phase: str, tokens: Ids, *position: np.int32) -> Ids:
+        ids, self.logits, self.cache = self.programs[phase](self.weights, self.cache, tokens, *position)
+        return np.asarray(ids)
+
+    @property
+    def scores(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The last step's logits of each sequence, [batch, vocab]: those of the last stage and of the last part."""
+        answer = np.asarray(self.logits)[:, -1, :, -1]
+        # Sequences were dealt out to the microbatches.
+        return answer.swapaxes(0, 1).reshape(-1, answer.shape[-1]).astype(np.float32)
 
 
 def generate(case: Case, folder: Path) -> None:
     """Prefill the prompt, then decode."""
     start(num_devices=case.mesh.num_devices)
-    from jax_impl.layout import Layout
-    from jax_impl.loading import load_cache, load_weights
-    from jax_impl.step import WATCH_DIMS, Step
+    from jax_impl.loading import load_weights
 
-    configure(case)
-    prefill, decode = (Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode"))
     with np.load(folder / "weights.npz") as file:
-        weights = load_weights(prefill, lambda name, _: file[name])
-    cache = load_cache(prefill, lambda *_: np.zeros(1))
-    chosen, scored = [], []
-    steps = [prefill.layout.jit(prefill.watch, output_dims=WATCH_DIMS)]
-    steps += [decode.layout.jit(decode.watch, output_dims=WATCH_DIMS)] * DECODE_STEPS
-    tokens = np.load(folder / "prompt.npy").astype(np.int32)
-    for at, step in enumerate(steps):
-        position = () if at == 0 else (np.int32(case.seq + at - 1),)
-        ids, logits, cache = step(weights, cache, tokens, *position)
-        chosen.append(np.asarray(ids))
-        # [slots, stages, batch, vocab], of which the last stage's is the answer; microbatches were dealt out.
-        scored.append(np.asarray(logits)[:, -1].swapaxes(0, 1).reshape(case.batch, -1).astype(np.float32))
-        tokens = chosen[-1][:, None]
-    np.save(folder / "logits.npy", np.stack(scored))
-    np.save(folder / "tokens.npy", np.stack(chosen))
+        session = Session(case, lambda step: load_weights(step, lambda name, _: file[name]))
+    tokens, scores = [session.prefill(np.load(folder / "prompt.npy").astype(np.int32))], []
+    for position in range(case.seq, case.seq + DECODE_STEPS):
+        scores.append(session.scores)
+        tokens.append(session.decode(tokens[-1][:, None], position=position))
+    np.save(folder / "logits.npy", np.stack([*scores, session.scores]))
+    np.save(folder / "tokens.npy", np.stack(tokens))
+
+
+def answer(request: Request) -> Answer:
+    """Load the checkpoint, shard by shard, and answer the prompt."""
+    from tokenizers import Tokenizer
+
+    from meshes.checkpoint import read_model
+
+    stages = Stages()
+    words = read_words(request.checkpoint, load=Tokenizer.from_file)
+    prompt, ends = encoded(words, request.prompt), read_ends(request.checkpoint)
+    case = case_of(request, model=read_model(request.checkpoint), num_tokens=len(prompt))
+    start(num_devices=case.mesh.num_devices, platform=request.platform)
+    stages.begin("load")
+    session = Session(case, source(request.checkpoint))
+    stages.begin("generate")
+    made = chosen(session, prompt, case=case, count=request.max_new_tokens, ends=ends)
+    return Answer(
+        text=decoded(words, prompt, made),
+        tokens=tuple(made),
+        prompt_tokens=tuple(prompt),
+        case=case,
+        seconds=stages.seconds(),
+    )
+
+
+def source(folder: Path) -> Callable[[Any], Any]:
+    """What loads the weights of this folder, Hugging Face's or Orbax's."""
+    from jax_impl.convert import is_converted, restored
+    from jax_impl.loading import read_weights
+    from meshes.checkpoint import Checkpoint
+
+    if is_converted(folder):
+        return lambda step: restored(folder, step)
+    read = Checkpoint.open(folder).read
+    return lambda step: read_weights(step, read)
 
 
 def main(argv: list[str]) -> int:
-    return serve(generate, argv, usage="python -m jax_impl.generate CASE.json OUTDIR")
+    if len(argv) == 2 and not argv[0].startswith("-"):
+        return serve(generate, argv, usage="python -m jax_impl.generate CASE.json OUTDIR")
+    return respond("jax_impl", argv, answer=answer)
 
 
 if __name__ == "__main__":

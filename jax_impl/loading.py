@@ -1,27 +1,28 @@
-"""Arrays on the devices, each where the layout names it, one after the other: the host never holds two."""
+"""Arrays on the devices, each where the layout names it: the host never holds two, and of a checkpoint's not even one."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
 from jax_impl.about import CACHE, INPUTS
 from jax_impl.cache import Cache
 from jax_impl.step import Step
+from meshes.case import Case
+from meshes.weights import WeightSpec, weights
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
 """The numbers of an array by name and shape, flat or not; too few of them are repeated."""
 
+Read = Callable[[WeightSpec, tuple[slice, ...], Case], np.ndarray[Any, np.dtype[Any]]]
+"""A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""
+
 
 def load_weights(step: Step, numbers: Numbers) -> nnx.State:
-    return nnx.from_flat_state(
-        [
-            (path, weight.replace(_load(weight, ".".join(path), numbers)))
-            for path, weight in nnx.to_flat_state(step.arguments[0])
-        ]
-    )
+    return _weights(step, lambda name, each: _load(each, name, numbers))
 
 
 def load_cache(step: Step, numbers: Numbers) -> Cache:
@@ -33,6 +34,41 @@ def load_inputs(step: Step, numbers: Numbers) -> tuple[jax.Array, ...]:
     return tuple(_load(each, name, numbers) for name, each in zip(names, step.arguments[2:], strict=True))
 
 
+def read_weights(step: Step, read: Read) -> nnx.State:
+    """The weights of a checkpoint, shard by shard: the host holds one shard beside those that are on devices."""
+    specs = {spec.name: spec for spec in weights(step.layout.case)}
+
+    def one(name: str, each: jax.ShapeDtypeStruct) -> jax.Array:
+        return _read(each, lambda index: read(specs[name], index, step.layout.case))
+
+    return _weights(step, one)
+
+
+def empty_cache(step: Step) -> Cache:
+    """A cache of zeros, made on the devices."""
+    return Cache(*(jnp.zeros(each.shape, each.dtype, device=each.sharding) for each in step.arguments[1]))
+
+
+def _weights(step: Step, made: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
+    flat = nnx.to_flat_state(step.arguments[0])
+    return nnx.from_flat_state([(path, weight.replace(made(".".join(path), weight))) for path, weight in flat])
+
+
 def _load(each: jax.ShapeDtypeStruct, name: str, numbers: Numbers) -> jax.Array:
     some = numbers(name, each.shape).astype(each.dtype)
     return jax.device_put(np.resize(some, each.shape), each.sharding)
+
+
+def _read(each: jax.ShapeDtypeStruct, read: Callable[[tuple[slice, ...]], np.ndarray[Any, np.dtype[Any]]]) -> jax.Array:
+    """One array; what several devices hold alike is read once."""
+    devices: dict[tuple[tuple[int, int], ...], list[jax.Device]] = {}
+    for device, index in each.sharding.addressable_devices_indices_map(each.shape).items():
+        box = tuple(side.indices(size)[:2] for side, size in zip(index, each.shape, strict=True))
+        devices.setdefault(box, []).append(device)
+    shards = []
+    for box, holders in devices.items():
+        numbers = read(tuple(slice(*side) for side in box))
+        shards += jax.block_until_ready(
+            [jax.device_put(numbers.view(each.dtype), device) for device in holders]
+        )
+    return jax.make_array_from_single_device_arrays(each.shape, each.sharding, shards)

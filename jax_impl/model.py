@@ -8,22 +8,34 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
 
+from jax_impl.attention import Stream, Turn
 from jax_impl.cache import Cache
-from jax_impl.layers import Layer, Norm, Stream, Turn
-from jax_impl.layout import Layout
+from jax_impl.layers import Layer
+from jax_impl.layout import STREAM, TOKENS, Layout
+from jax_impl.norm import Norm
+
+Ends = Float[Array, "slots stages batch parts embed"]
+Scores = Float[Array, "slots stages batch parts vocab"]
 
 
 class Embedding(nnx.Module):
-    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard."""
+    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard.
+
+    Under SEQUENCE_PARALLEL a reduce-scatter.
+    """
 
     def __init__(self, layout: Layout):
         self.layout = layout
         self.table = layout.param("vocab embed")
 
     @jax.named_scope("embed")
-    def __call__(self, tokens: Int[Array, "slots batch seq"]) -> Float[Array, "slots batch seq embed"]:
+    def __call__(self, tokens: Int[Array, "slots batch seq"]) -> Float[Array, "slots stages batch seq embed"]:
+        """Looked up on every stage, though the first alone needs it: a lookup is cheaper than sending it."""
+        place, (slots, *rest) = self.layout.place, tokens.shape
+        tokens = jnp.broadcast_to(tokens[:, None], (slots, self.layout.case.mesh.pp, *rest))
         # Ids are below `vocab`; the default mode would fill the rows of others with NaN.
-        return self.layout.place(jnp.take(self.table[...], tokens, axis=0, mode="clip"), "slots batch seq embed")
+        found = jnp.take(self.table[...], place(tokens, "slots stages batch seq"), axis=0, mode="clip")
+        return place(place(found, f"slots {TOKENS}"), f"slots {STREAM}")
 
 
 class Head(nnx.Module):
@@ -33,16 +45,14 @@ class Head(nnx.Module):
         self.layout = layout
         self.table = layout.param("embed vocab")
 
-    def __call__(self, x: Float[Array, "slots stages batch embed"]) -> Float[Array, "slots stages batch vocab"]:
+    def __call__(self, x: Ends) -> Scores:
         return scores(x, self.table[...], layout=self.layout)
 
 
 @jax.named_scope("head")
-def scores(
-    x: Float[Array, "slots stages batch embed"], table: Float[Array, "embed vocab"], *, layout: Layout
-) -> Float[Array, "slots stages batch vocab"]:
+def scores(x: Ends, table: Float[Array, "embed vocab"], *, layout: Layout) -> Scores:
     """The product with the head's table, each shard for its part of the vocabulary."""
-    return layout.place(jnp.einsum("mzbd,dv->mzbv", x, table), "slots stages batch vocab")
+    return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
 
 
 class Decoder(nnx.Module):
@@ -68,7 +78,7 @@ class Decoder(nnx.Module):
 
         return loop(run, (x, cache), (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
 
-    def logits(self, x: Float[Array, "slots stages batch embed"]) -> Float[Array, "slots stages batch vocab"]:
+    def logits(self, x: Ends) -> Scores:
         """Every stage scores what it holds; only the last one's is the answer."""
         x = self.norm(x)
         if self.head is None:

@@ -17,7 +17,7 @@ Ids = Int[Array, "sequences"]
 Tokens = Int[Array, "sequences seq"]
 
 OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))
-WATCH_DIMS = ("batch", "slots stages batch vocab", Cache(CACHE_DIMS, CACHE_DIMS))
+WATCH_DIMS = ("batch", "slots stages batch parts vocab", Cache(CACHE_DIMS, CACHE_DIMS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Step:
         form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
         kept = shape(cache_shape(case), layout.dtype, CACHE_DIMS)
         if case.phase == "prefill":
-            inputs = (shape((case.batch, case.seq), jnp.int32, "batch seq"),)
+            inputs = (shape((case.batch, case.seq), jnp.int32, "batch positions"),)
         else:
             inputs = (shape((case.batch, 1), jnp.int32, "batch _"), shape((), jnp.int32, ""))
         return cls(layout=layout, form=form, arguments=(layout.shard(weights), Cache(kept, kept), *inputs))
@@ -58,12 +58,12 @@ class Step:
 
     def watch(
         self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
-    ) -> tuple[Ids, Float[Array, "slots stages batch vocab"], Cache]:
+    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
         """The step with its logits, those of every stage."""
         layout, model = self.layout, nnx.merge(self.form, weights)
         embedded = model.embedding(microbatches(tokens, slots=layout.case.microbatches))
         last, cache = run_pipeline(model, embedded, cache, position=jnp.int32(position))
-        logits = model.logits(last)
+        logits = model.logits(layout.last(last))
         ids = layout.collect(layout.sample(logits))
         return layout.place(sequences(ids), "batch"), logits, cache
 
