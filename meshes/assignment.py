@@ -18,32 +18,53 @@ Factors = tuple[int, ...]
 def chips(plan: Plan) -> tuple[Place, ...]:
     """The place of logical device 0, 1, …  Raises `MeshError` where axes cannot be laid on the torus.
 
-    Slices take the outermost axes.  Within a slice each axis, innermost of `plan.order` first, takes the
-    factors of the torus's sides that are left, whole sides before parts of sides; its members follow a
-    snake through them, so that consecutive members are neighbours.
+    Slices take the outermost axes of `plan.order`, the last of them perhaps in part (see `crossing`).  Within a slice
+    each axis, innermost first, takes the factors of the torus's sides that are left, whole sides before parts of sides;
+    its members follow a snake through them, so that consecutive members are neighbours.
     """
-    sizes = {axis: size for axis, size in plan.mesh.axes.items()}
-    outer = _outer_axes(plan)
-    inner = {axis: 1 if axis in outer else size for axis, size in sizes.items()}
+    over = crossing(plan)
+    inner = {axis: size // over.get(axis, 1) for axis, size in plan.mesh.axes.items()}
     sides = (*plan.topology.sides, plan.topology.generation.devices)
     taken = _take(inner, sides, order=plan.order)
-    return tuple(_place(where, plan=plan, outer=outer, taken=taken) for where in plan.mesh.coordinates)
+    return tuple(_place(where, over=over, inner=inner, taken=taken) for where in plan.mesh.coordinates)
 
 
-def _outer_axes(plan: Plan) -> tuple[str, ...]:
-    """The outermost axes whose product is the number of slices."""
-    slices, outer, done = plan.topology.slices, [], 1
-    for axis, size in plan.mesh.axes.items():
-        if done == slices:
+def crossing(plan: Plan) -> dict[str, int]:
+    """Over how many slices each axis lies, outermost first, of those that lie over several; none on a single slice.
+
+    An axis that is larger than the number of slices left to it is split in part: its outer factor lies over slices, its
+    inner one on each of them, as in JAX's `create_hybrid_device_mesh`.  Raises `MeshError` where sizes do not divide.
+    """
+    left, over = plan.topology.slices, {}
+    for axis in plan.order:
+        size = plan.mesh.axes[axis]
+        if left == 1:
             break
-        outer.append(axis)
-        done *= size
-    if done != slices:
-        raise MeshError(
-            f"mesh {plan.mesh.name} cannot be laid over {slices} slices: its outermost axes multiply to {done}; "
-            f"choose sizes whose outermost product is {slices}, like 'dp{slices}tp{plan.mesh.num_devices // slices}'"
-        )
-    return tuple(outer)
+        if size % left and left % size:
+            raise MeshError(_refusal(plan, axis, left))
+        if size > 1:
+            over[axis] = min(size, left)
+            left //= over[axis]
+    return over
+
+
+def network(plan: Plan, axes: str) -> str:
+    """What groups over these axes (comma-joined) talk through: `ici` in a slice, `dcn` between slices, or `ici+dcn`."""
+    over, sizes = crossing(plan), plan.mesh.split_axes
+    named = [axis for axis in axes.split(",") if axis in sizes]
+    if not any(axis in over for axis in named):
+        return "ici"
+    return "dcn" if all(over.get(axis, 1) == sizes[axis] for axis in named) else "ici+dcn"
+
+
+def _refusal(plan: Plan, axis: str, slices: int) -> str:
+    mesh, topology = plan.mesh, plan.topology
+    each = mesh.num_devices // topology.slices
+    return (
+        f"mesh {mesh.name} cannot be laid over {topology.slices} slices: {axis}{mesh.axes[axis]} neither divides "
+        f"{slices} nor is a multiple of it; choose sizes like 'dp{topology.slices}tp{each}', or put another axis "
+        f"outermost with order = [...] in a spec file"
+    )
 
 
 def _take(sizes: dict[str, int], sides: Factors, *, order: Sequence[str]) -> dict[str, tuple[Factors, Factors]]:
@@ -76,14 +97,18 @@ def _choose(size: int, sides: Factors) -> Factors | None:
 
 
 def _place(
-    where: Mapping[str, int], *, plan: Plan, outer: tuple[str, ...], taken: dict[str, tuple[Factors, Factors]]
+    where: Mapping[str, int],
+    *,
+    over: Mapping[str, int],
+    inner: Mapping[str, int],
+    taken: dict[str, tuple[Factors, Factors]],
 ) -> Place:
     slice_index = 0
-    for axis in outer:
-        slice_index = slice_index * plan.mesh.axes[axis] + where[axis]
+    for axis, slices in over.items():
+        slice_index = slice_index * slices + where[axis] // inner[axis]
     at = [0, 0, 0, 0]
     for axis, (factors, stride) in taken.items():
-        for side, step in enumerate(_snake(0 if axis in outer else where[axis], factors)):
+        for side, step in enumerate(_snake(where[axis] % inner[axis], factors)):
             at[side] += step * stride[side]
     return Place(slice_index, *at)
 

@@ -75,6 +75,7 @@ class Judged:
             self.case.mesh.split_axes,
             scopes_of={axes: frozenset(scopes) for axes, scopes in allowed.items()},
             caches=frozenset(number for number, role in self._roles.items() if role == "cache"),
+            device_ids=self.about.get("device_ids") or (),
         )
 
     @cached_property

@@ -46,6 +46,7 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
         "num_slices": request["num_slices"],
         "device_kind": ordered[0].device_kind,
         "num_devices": len(ordered),
+        "device_ids": [device.id for device in ordered],
         "mesh_chips": aot_compiler.places(ordered, aot_found.device_assignment(hlo)),
         "compile_options": request["compile_options"],
         "flags": {name: os.environ[name] for name in FLAG_VARIABLES if name in os.environ},

@@ -48,7 +48,7 @@ class Mesh:
         return tuple(axis for axis, size in self.sizes.items() if size > 1)
 
     @cached_property
-    def _by_groups(self) -> dict[frozenset[frozenset[int]], tuple[str, ...]]:
+    def by_groups(self) -> dict[frozenset[frozenset[int]], tuple[str, ...]]:
         """Every set of axes by its groups; the smallest set of those that share groups."""
         found: dict[frozenset[frozenset[int]], tuple[str, ...]] = {}
         for count in range(len(self._wide) + 1):
@@ -69,7 +69,7 @@ class Mesh:
         """The smallest set of axes with just these groups; `tp:sub` strictly inside one; else `?`."""
         if not self.sizes:
             return "?"
-        found = self._by_groups.get(frozenset(map(frozenset, groups)))
+        found = self.by_groups.get(frozenset(map(frozenset, groups)))
         if found is not None:
             return ",".join(found)
         inside = {self._only_axis(group) for group in groups if len(group) > 1}

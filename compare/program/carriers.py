@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.program import megascale
+from compare.program.devices import Program
 from compare.program.errors import HloError
 from compare.program.forms import feeds, first_parts, starts_chain
 from compare.program.instruction import Instruction
@@ -131,7 +132,7 @@ def _links(module: Module) -> dict[Instruction, list[Instruction]]:
     """For the start of each asynchronous chain the instructions that carry it on, and the one that ends it."""
     links: dict[Instruction, list[Instruction]] = {}
     if "AsyncCollectiveStart" in module.text:
-        values = Evaluator(slices=1, replicas=module.replica_count, partitions=module.num_partitions)
+        values = Evaluator(Program(module.replica_count, module.num_partitions))
         for link, start in first_parts(sites(module, values)).items():
             links.setdefault(start, []).append(link)
     return links

@@ -1,10 +1,11 @@
 """The collectives of a program, one row each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from compare.program import devices, megascale
 from compare.program.axes import Mesh
+from compare.program.cuts import Cut, cuts, part_of
 from compare.program.devices import Program
 from compare.program.flow import Flow
 from compare.program.forms import first_parts, form_of, kind_of
@@ -26,28 +27,31 @@ def collectives(
     *,
     scopes_of: Mapping[str, frozenset[str]] = _NO_SCOPES,
     caches: frozenset[int] | None = None,
+    device_ids: Sequence[int] = (),
 ) -> list[Collective]:
     """The rows, in the order in which ENTRY's schedule reaches each start; what nothing calls comes last, never run.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
     scopes_of: for an axes string the scopes that the contract has a row for, of which a permute's lost scope is one.
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
+    device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
     HloError: names the first line that can't be placed.
     """
-    program, mesh = _devices(module, axes)
-    values = Evaluator(slices=program.slices, replicas=program.replicas, partitions=program.partitions)
-    found = sites(module, values)
+    program, mesh = _devices(module, axes, device_ids)
+    cut = cuts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
+    found = sites(module, Evaluator(program))
     receives = megascale.pairs(site.item for site in found)
     parts = first_parts(found)
     rows = [site for site in found if _is_row(site.item) and site.item not in parts]
     belongs = parts | {receive: send for send, receive in receives.items()}
     flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
     return [
-        _row(site, receives.get(site.item), program=program, mesh=mesh, flow=flow, scopes_of=scopes_of) for site in rows
+        _row(site, receives.get(site.item), program=program, mesh=mesh, cut=cut, flow=flow, scopes_of=scopes_of)
+        for site in rows
     ]
 
 
-def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
+def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[Program, Mesh]:
     """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
     in_program = module.num_devices
     items = [] if axes and in_program else [module.at(at) for at in lines_of(module)]
@@ -58,7 +62,8 @@ def _devices(module: Module, axes: Mapping[str, int]) -> tuple[Program, Mesh]:
         in_slice, left = divmod(mesh.num_devices, slices)
         return Program(1, mesh.num_devices) if left else Program(1, in_slice, slices), mesh
     mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
-    return Program(module.replica_count, module.num_partitions, mesh.num_devices // in_program), mesh
+    slices = mesh.num_devices // in_program
+    return Program(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
 
 
 def _is_row(item: Instruction) -> bool:
@@ -72,6 +77,7 @@ def _row(
     *,
     program: Program,
     mesh: Mesh,
+    cut: dict[Cut, str],
     flow: Flow,
     scopes_of: Mapping[str, frozenset[str]],
 ) -> Collective:
@@ -114,6 +120,8 @@ def _row(
         from_parameters=flow.from_parameters(site),
         reaches_root=flow.reaches_root(site),
         gathers=flow.gathers(site) if kind == "all-gather" else None,
+        part_of="" if kind == "collective-permute" else part_of(wide, cut),
+        mesh_groups=wide,
         line=item.line,
         text=item.text.strip(),
     )

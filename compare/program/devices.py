@@ -1,6 +1,8 @@
 """Which devices take part: a collective's groups as ids of devices, by XLA's rules for replicas and partitions."""
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 from compare.program.errors import HloError
 from compare.program.groups import Groups, read_groups, read_pairs
@@ -9,14 +11,33 @@ from compare.program.instruction import Instruction
 PARTITIONS_ONLY = {"all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"}
 """Kinds whose ids are partitions as soon as they have a channel; the others then need `use_global_device_ids`."""
 
+SLICE_UNIT = 100_000
+"""What the ids of two slices' devices differ by; those of the first begin with it."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Program:
     """The devices that one module runs on: id = replica times partitions + partition."""
 
     replicas: int
     partitions: int
     slices: int = 1
+    ids: tuple[int, ...] = ()
+    """Of several slices: the runtime's id of each device of the mesh, `SLICE_UNIT` · (slice + 1) + its number there.
+
+    None: the slices follow each other, and the devices of each are in the order of their numbers.
+    """
+
+    def __post_init__(self) -> None:
+        if not self.ids:
+            return
+        sizes = Counter(one // SLICE_UNIT for one in self.ids)
+        whole = len(set(self.ids)) == self.num_devices == len(self.ids)
+        if not whole or sizes != dict.fromkeys(range(1, self.slices + 1), self.in_slice):
+            raise HloError(
+                f"the ids of {len(self.ids)} devices were told, in {len(sizes)} slices; the program is for "
+                f"{self.slices} slices of {self.in_slice}"
+            )
 
     @property
     def in_slice(self) -> int:
@@ -26,10 +47,42 @@ class Program:
     def num_devices(self) -> int:
         return self.slices * self.in_slice
 
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Of each device of the mesh: its slice, and its place in that slice's program, by the mesh's order."""
+        counts = [0] * self.slices
+        found = []
+        for at in self._slice_of:
+            found.append((at, counts[at]))
+            counts[at] += 1
+        return tuple(found)
+
+    @property
+    def _slice_of(self) -> tuple[int, ...]:
+        if self.ids:
+            return tuple(one // SLICE_UNIT - 1 for one in self.ids)
+        return tuple(device // self.in_slice for device in range(self.num_devices))
+
+    @cached_property
+    def _at(self) -> dict[tuple[int, int], int]:
+        return {place: device for device, place in enumerate(self.places)}
+
+    @cached_property
+    def _of_number(self) -> dict[tuple[int, int], int]:
+        """By slice and number in it, as targets between slices name devices."""
+        if not self.ids:
+            return self._at
+        return {(one // SLICE_UNIT - 1, one % SLICE_UNIT): device for device, one in enumerate(self.ids)}
+
+    def named(self, at: int, number: int) -> int | None:
+        """The device of the mesh that is device `number` of slice `at`, if there is one."""
+        return self._of_number.get((at, number))
+
     def everywhere(self, groups: Groups) -> Groups:
         """Groups of one slice's program stand for a group in every slice."""
-        size = self.in_slice
-        return tuple(tuple(at * size + place for place in group) for at in range(self.slices) for group in groups)
+        if self.slices == 1:
+            return groups
+        return tuple(tuple(self._at[at, place] for place in group) for at in range(self.slices) for group in groups)
 
 
 def groups_of(item: Instruction, kind: str, program: Program) -> Groups:

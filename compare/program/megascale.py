@@ -1,13 +1,15 @@
 """Collectives between slices: a send and a receive that the megascale runtime turns into one collective.
 
-The attributes of the pair say it all: `_xla_megascale_transfer_type`, `_xla_megascale_target`.
+The attributes of the pair say it all: `_xla_megascale_transfer_type`, `_xla_megascale_target`.  A target names devices,
+by their number in the slice, where groups in a slice name places in its program: the two differ wherever devices were
+put in another order.
 """
 
 import re
 from collections.abc import Iterable
 
 from compare.program.attributes import read_map
-from compare.program.devices import Program
+from compare.program.devices import SLICE_UNIT, Program
 from compare.program.errors import MOST_DEVICES
 from compare.program.groups import Groups, read_pairs
 from compare.program.instruction import Instruction
@@ -16,7 +18,6 @@ KINDS = {
     "ONE_TO_ONE": "collective-permute", "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather",
     "REDUCE_SCATTER": "reduce-scatter", "ALL_TO_ALL": "all-to-all", "BROADCAST": "collective-broadcast",
 }  # fmt: skip
-_SLICE_UNIT = 100_000
 _PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
 _LIST = re.compile(r"\{(\d+(?:(?:,|->)\d+)*)\}")
 _PAIRS = "_xla_send_recv_source_target_pairs"
@@ -75,13 +76,13 @@ def groups_of(item: Instruction, program: Program) -> Groups:
         return program.everywhere(read_pairs(attributes[_PAIRS]))
     text = attributes.get("_xla_megascale_target", "")
     if found := _PRODUCT.fullmatch(text):
-        slices, places = _range(found[1], item), _range(found[2], item)
-        return tuple(tuple(_device(one, place, item, program) for one in slices) for place in places)
+        slices, numbers = _range(found[1], item), _range(found[2], item)
+        return tuple(tuple(_device(one, number, item, program) for one in slices) for number in numbers)
     rows = _LIST.findall(text)
     if not rows or "{" + ",".join("{" + row + "}" for row in rows) + "}" != text.replace(" ", ""):
         raise item.error(f"unknown spelling of a megascale target: {text!r}")
     ids = [[int(word) for word in re.split(",|->", row)] for row in rows]
-    return tuple(tuple(_device(one // _SLICE_UNIT, one % _SLICE_UNIT, item, program) for one in row) for row in ids)
+    return tuple(tuple(_device(one // SLICE_UNIT, one % SLICE_UNIT, item, program) for one in row) for row in ids)
 
 
 def _attributes(item: Instruction) -> dict[str, str]:
@@ -95,19 +96,20 @@ def _range(text: str, item: Instruction) -> list[int]:
         low, _, high = part.strip().partition(":")
         first, last = int(low or 0), int(high or low or 0)
         if last > MOST_DEVICES:
-            raise item.error(f"its target names place {last}, and {MOST_DEVICES} devices are the most")
+            raise item.error(f"its target names device {last}, and {MOST_DEVICES} devices are the most")
         numbers += range(first, last + 1)
     return numbers
 
 
-def _device(from_one: int, place: int, item: Instruction, program: Program) -> int:
-    """Slices count from 1, places from 0."""
-    if not 1 <= from_one <= program.slices or place >= program.in_slice:
+def _device(from_one: int, number: int, item: Instruction, program: Program) -> int:
+    """Slices count from 1, devices of a slice from 0."""
+    found = program.named(from_one - 1, number)
+    if found is None:
         raise item.error(
-            f"its target names place {place} of slice {from_one}; "
+            f"its target names device {number} of slice {from_one}; "
             f"the axes make {program.slices} slices of {program.in_slice} devices"
         )
-    return (from_one - 1) * program.in_slice + place
+    return found
 
 
 def slices_named(item: Instruction) -> int:
@@ -117,4 +119,4 @@ def slices_named(item: Instruction) -> int:
     text = _attributes(item).get("_xla_megascale_target", "")
     if found := _PRODUCT.fullmatch(text):
         return max(_range(found[1], item))
-    return max((int(number) // _SLICE_UNIT for number in re.findall(r"\d+", text)), default=1)
+    return max((int(number) // SLICE_UNIT for number in re.findall(r"\d+", text)), default=1)

@@ -11,6 +11,7 @@ import numpy as np
 
 from compare.program import arithmetic
 from compare.program.arithmetic import BINARY, UNARY, NotUnderstood, Value
+from compare.program.devices import Program
 from compare.program.errors import HloError
 from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of
 from compare.program.instruction import Instruction
@@ -27,8 +28,8 @@ _SAME = {"copy", "copy-start", "copy-done", "opt-barrier", "optimization-barrier
 class Evaluator:
     """Evaluates and remembers."""
 
-    def __init__(self, *, slices: int, replicas: int, partitions: int):
-        self.slices, self.replicas, self.partitions = slices, replicas, partitions
+    def __init__(self, program: Program):
+        self.program = program
         self.trips = Trips(self)
         self._known: dict[tuple[Frame, Instruction, tuple[int, ...]], Value | None] = {}
         self._depth = 0
@@ -36,13 +37,13 @@ class Evaluator:
 
     def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int]) -> "Evaluator":
         """The same, in one iteration of `loop`, which carries these numbers; any other raises `NeedsCarried`."""
-        found = Evaluator(slices=self.slices, replicas=self.replicas, partitions=self.partitions)
+        found = Evaluator(self.program)
         found._step = (loop, carried)
         return found
 
     @property
     def num_devices(self) -> int:
-        return self.slices * self.replicas * self.partitions
+        return self.program.num_devices
 
     def value(self, frame: Frame, item: Instruction, path: tuple[int, ...] = ()) -> Value:
         """The element at `path` of what `item` makes in `frame`; raises `NotUnderstood`."""
@@ -149,12 +150,10 @@ class Evaluator:
 
     def _place(self, opcode: str) -> Value:
         """Each device's partition, replica or slice."""
-        devices = np.arange(self.num_devices)
-        if opcode == "partition-id":
-            return devices % self.partitions
-        if opcode == "replica-id":
-            return devices // self.partitions % self.replicas
-        return devices // (self.replicas * self.partitions)
+        slices, places = (np.array(one) for one in zip(*self.program.places, strict=True))
+        partitions = self.program.partitions
+        found: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
+        return found
 
     def _parameter(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         call, outer, number = frame.call, frame.outer, item.integer("")

@@ -74,6 +74,10 @@ class Collective:
     """Of an all-gather: the reduce-scatter whose result it carries, if it does."""
     line: int
     text: str
+    part_of: str = ""
+    """The axes over several slices of whose collectives it is one step: within the slices, or between them."""
+    mesh_groups: Groups = ()
+    """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
 
     def public(self) -> dict[str, object]:
         """The columns that other people's scripts rely on, in their order."""

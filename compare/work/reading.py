@@ -22,7 +22,7 @@ from meshes.errors import MeshError
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("versions", "compile_options", "seconds", "memory", "cost"), dict),
     **dict.fromkeys(("error", "partitioner", "loop", "attention", "style", "program_digest", "hlo_digest"), str),
-    "parameters": list,
+    **dict.fromkeys(("parameters", "device_ids"), list),
 }
 _VALUES: dict[str, type | tuple[type, ...]] = {"versions": str, "memory": (int, float)}
 """Of `about.json`: what its fields are where they are there, and what is in them."""

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from meshes.assignment import chips
+from meshes.assignment import chips, crossing, network
 from meshes.errors import MeshError
 from meshes.files import read_mesh
 from meshes.generations import GENERATIONS
@@ -68,11 +68,60 @@ def test_members_of_a_tp_group_are_neighbours(name):
             assert steps(places[a], places[b]) <= 1
 
 
-def test_only_the_outermost_axes_cross_slices():
-    plan = read_mesh("dp2tp8@2xv5e:2x4")
-    assert [place.slice_index for place in chips(plan)] == [0] * 8 + [1] * 8
-    with pytest.raises(MeshError, match="cannot be laid over 2 slices"):
-        chips(read_mesh("tp16@2xv5e:2x4"))
+@pytest.mark.parametrize(
+    ("name", "over", "slices"),
+    [
+        ("dp2tp8@2xv5e:2x4", {"dp": 2}, [0] * 8 + [1] * 8),
+        ("pp2tp8@2xv5e:2x4", {"pp": 2}, [0] * 8 + [1] * 8),
+        ("tp16@2xv5e:2x4", {"tp": 2}, [0] * 8 + [1] * 8),
+        # Two halves of dp over slices, two replicas on each.
+        ("dp4tp4@2xv5e:2x4", {"dp": 2}, [0] * 8 + [1] * 8),
+        # Four slices: dp takes two of them, pp two for each replica, and two stages are on each.
+        ("dp2pp4tp2@4xv5e:2x2", {"dp": 2, "pp": 2}, [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4),
+        ("tp8", {}, [0] * 8),
+    ],
+)
+def test_the_outermost_axes_cross_slices_the_last_of_them_perhaps_in_part(name, over, slices):
+    plan = read_mesh(name)
+    assert crossing(plan) == over
+    assert [place.slice_index for place in chips(plan)] == slices
+
+
+def test_an_axis_over_slices_has_equal_chips_on_each():
+    """So that what is exchanged between slices is between chips of one place, as in JAX's hybrid meshes."""
+    plan = read_mesh("dp4tp4@2xv5e:2x4")
+    places = chips(plan)
+    for one, two, three, four in plan.mesh.groups("dp"):
+        assert (places[one].slice_index, places[two].slice_index) == (0, 0)
+        assert places[one][1:] == places[three][1:]
+        assert places[two][1:] == places[four][1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "networks"),
+    [
+        ("dp4tp4@2xv5e:2x4", {"dp": "ici+dcn", "tp": "ici", "dp,tp": "ici+dcn"}),
+        ("dp2tp8@2xv5e:2x4", {"dp": "dcn", "tp": "ici", "pp": "ici"}),
+        ("dp2tp4", {"dp": "ici"}),
+    ],
+)
+def test_axes_talk_within_slices_between_them_or_both(name, networks):
+    assert {axes: network(read_mesh(name), axes) for axes in networks} == networks
+
+
+def test_another_order_sends_another_axis_over_the_slices(tmp_path):
+    path = tmp_path / "stages.toml"
+    path.write_text(
+        'axes = { dp = 2, pp = 2, tp = 4 }\ntopology = "2xv5e:2x4"\norder = ["pp", "cp", "ep", "dp", "tp"]\n'
+    )
+    plan = read_mesh(str(path))
+    assert crossing(plan) == {"pp": 2}
+    assert [place.slice_index for place in chips(plan)] == ([0] * 4 + [1] * 4) * 2
+
+
+def test_axes_that_slices_do_not_divide_are_refused():
+    with pytest.raises(MeshError, match=r"dp2tp24 cannot be laid over 3 slices: dp2 neither divides 3 .* 'dp3tp16'"):
+        chips(read_mesh("dp2tp24@3xv5e:4x4"))
 
 
 def test_the_order_of_a_spec_file_moves_chips_and_no_ids():

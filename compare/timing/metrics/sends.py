@@ -45,12 +45,14 @@ class Sends:
 
 def sends(rows: Sequence[Row], mesh: Mapping[str, Any]) -> dict[str, Sends]:
     """Collective -> what it sends.  `mesh` is a report's picture of the mesh."""
-    num_devices = len(mesh["devices"])
-    return {row["name"]: _sends(row, num_devices, num_devices // mesh["slices"]) for row in rows}
+    slices: dict[int, list[int]] = {}
+    for device in mesh["devices"]:
+        slices.setdefault(device["place"]["slice_index"], []).append(device["id"])
+    return {row["name"]: _sends(row, len(mesh["devices"]), list(slices.values())) for row in rows}
 
 
-def _sends(row: Row, num_devices: int, in_slice: int) -> Sends:
-    groups = _everywhere(tuple(map(tuple, row["groups"])), num_devices, in_slice)
+def _sends(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> Sends:
+    groups = _everywhere(row, num_devices, slices)
     factors = _factors(row["kind"], groups, num_devices)
     return Sends(
         name=row["name"], kind=row["kind"], axes=row["axes"], groups=groups, payload_bytes=row["payload_bytes"],
@@ -58,15 +60,15 @@ def _sends(row: Row, num_devices: int, in_slice: int) -> Sends:
     )  # fmt: skip
 
 
-def _everywhere(groups: Groups, num_devices: int, in_slice: int) -> Groups:
-    """Groups of one slice's program stand for a group in every slice."""
+def _everywhere(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> Groups:
+    """Of one slice's program, groups of places in a slice stand for a group in every slice."""
+    groups: Groups = tuple(map(tuple, row["groups"]))
     largest = max((device for group in groups for device in group), default=0)
     if largest >= num_devices:
         raise TimingError(f"a collective names device {largest}, and the mesh has {num_devices} devices")
-    if largest >= in_slice:
+    if row.get("network") == "dcn" or len(slices) == 1 or largest >= len(slices[0]):
         return groups
-    starts = range(0, num_devices, in_slice)
-    return tuple(tuple(start + place for place in group) for start in starts for group in groups)
+    return tuple(tuple(devices[place] for place in group) for devices in slices for group in groups)
 
 
 @lru_cache(maxsize=256)

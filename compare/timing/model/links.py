@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.program.devices import SLICE_UNIT
 from meshes.assignment import chips
 from meshes.files import Plan
 from meshes.topology import Place
@@ -49,6 +50,17 @@ class Torus:
         """Of each device the number of its chip."""
         slices = np.array([place.slice_index for place in self.places], np.int64)
         return self._number(slices, self.at)
+
+    @cached_property
+    def ids(self) -> tuple[int, ...]:
+        """Of each device what the runtime calls it, of several slices (see `compare.program.devices`)."""
+        x, y, _ = self.sides
+        cores = 1 + int(self.core.max(initial=0))
+        numbers = ((self.at[:, 2] * y + self.at[:, 1]) * x + self.at[:, 0]) * cores + self.core
+        return tuple(
+            (place.slice_index + 1) * SLICE_UNIT + int(number)
+            for place, number in zip(self.places, numbers, strict=True)
+        )
 
     @cached_property
     def core(self) -> Whole:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from compare.program.devices import Program
 from compare.program.groups import Groups
 from compare.program.records import Collective
 from compare.timing.errors import TimingError
@@ -17,14 +16,14 @@ from compare.timing.model.program import Notes, Talk
 class Meetings:
     """Remembers exchanges by kind, groups and algorithm, and meetings by their bytes too."""
 
-    def __init__(self, torus: Torus, hardware: Hardware, notes: Notes, *, slices: int):
-        self._torus, self._hardware, self._notes, self._slices = torus, hardware, notes, slices
+    def __init__(self, torus: Torus, hardware: Hardware, notes: Notes):
+        self._torus, self._hardware, self._notes = torus, hardware, notes
         self._exchanges: dict[tuple[str, Groups, Algorithm], Exchange] = {}
         self._meetings: dict[tuple[object, ...], Meeting] = {}
 
     def of(self, talk: Talk) -> Meeting:
         row = talk.row
-        groups = self._everywhere(row)
+        groups = row.mesh_groups
         largest = max((device for group in groups for device in group), default=0)
         if largest >= len(self._torus.places):
             raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
@@ -46,12 +45,6 @@ class Meetings:
         if key not in self._exchanges:
             self._exchanges[key] = exchange(kind, groups, self._torus, how)
         return self._exchanges[key]
-
-    def _everywhere(self, row: Collective) -> Groups:
-        """As ids of devices of the whole mesh: groups of one slice's program stand for one in every slice."""
-        if self._slices == 1 or row.network == "dcn":
-            return row.groups
-        return Program(1, len(self._torus.places) // self._slices, self._slices).everywhere(row.groups)
 
     def _between_slices(self, row: Collective, groups: Groups) -> Meeting:
         """Through the data centre's network: every device sends its part over its share of its host's cards."""

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.program.carriers import carriers
+from compare.program.devices import Program
 from compare.program.predicate import Evaluator
 from compare.program.records import Collective
 from compare.program.text import Module
@@ -47,10 +48,10 @@ def played(
     """The same of any devices on a torus.  slices: how many the module's devices are repeated on."""
     # A text that does not say for how many devices it is, is for all that are there.
     partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
-    values = Evaluator(slices=slices, replicas=module.replica_count, partitions=partitions)
+    values = Evaluator(Program(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
     schedule = Schedule(module, carriers=carriers(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
-    meetings = Meetings(torus, hardware, schedule.notes, slices=slices)
+    meetings = Meetings(torus, hardware, schedule.notes)
     talks, choices = _met(nodes)
     met = {id(talk): meetings.of(talk) for talk in talks}
     alike = {id(meeting): meeting for meeting in met.values()}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from compare.program.devices import Program
 from compare.program.frames import Frame
 from compare.program.loops import iterations
 from compare.program.predicate import Evaluator
@@ -79,7 +80,7 @@ ENTRY main {{
 
 def count(**changes):
     module = read(program(**changes))
-    values = Evaluator(slices=1, replicas=1, partitions=8)
+    values = Evaluator(Program(1, 8))
     return values.trips.count(Frame(module.entry), module.entry.root)
 
 
@@ -150,7 +151,7 @@ def test_a_counter_comes_round_in_its_own_width(direction, dtype, start, by, bou
                   test=f"compare(c, bound), direction={direction}")  # fmt: skip
     text = text.replace("constant(2)", f"constant({abs(by)})").replace("constant(6)", f"constant({bound})")
     module = read(text)
-    found = Evaluator(slices=1, replicas=1, partitions=8).trips.count(Frame(module.entry), module.entry.root)
+    found = Evaluator(Program(1, 8)).trips.count(Frame(module.entry), module.entry.root)
     assert found == runs(dtype, start, by, lambda counter: CONDITIONS[direction](counter, bound))
 
 
@@ -158,13 +159,13 @@ def test_the_last_number_may_be_the_largest_of_its_type():
     full = narrow("u8", start=0, step="add(i, one)", test="compare(c, bound), direction=LE")
     for bound, trips in ((254, 255), (255, None)):
         module = read(full.replace("constant(6)", f"constant({bound})"))
-        found = Evaluator(slices=1, replicas=1, partitions=8).trips.count(Frame(module.entry), module.entry.root)
+        found = Evaluator(Program(1, 8)).trips.count(Frame(module.entry), module.entry.root)
         assert found == trips
 
 
 def test_a_count_that_the_compiler_contradicts_is_not_believed():
     module = read(program(config=', backend_config={"known_trip_count":{"n":"5"}}'))
-    values = Evaluator(slices=1, replicas=1, partitions=8)
+    values = Evaluator(Program(1, 8))
     frame = Frame(module.entry)
     assert values.trips.count(frame, module.entry.root) is None
     assert values.trips.notes[frame, module.entry.root] == ("backend_config says 5 trips, condition and body say 6")

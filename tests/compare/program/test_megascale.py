@@ -24,9 +24,9 @@ def pair(kind, target, *, sent="f32[16]", received="f32[16]", rendezvous="a", mo
     )
 
 
-def rows(*lines, axes=AXES, shape="f32[16]", header=", num_partitions=4"):
+def rows(*lines, axes=AXES, shape="f32[16]", header=", num_partitions=4", device_ids=()):
     body = "\n  ".join((f"p = {shape} parameter(0)", "t = token[] after-all()", *lines[:-1], "ROOT " + lines[-1]))
-    return collectives(read(f"HloModule m{header}\nENTRY main {{\n  {body}\n}}\n"), axes)
+    return collectives(read(f"HloModule m{header}\nENTRY main {{\n  {body}\n}}\n"), axes, device_ids=device_ids)
 
 
 BOTH = ((0, 4), (1, 5), (2, 6), (3, 7))
@@ -81,6 +81,69 @@ def test_where_the_header_is_silent_the_targets_say_how_many_slices_there_are(ax
     found = rows(*pair("ALL_REDUCE", '"{1,2}x{0:3}"'), inside, axes=axes, header="")
     assert [(row.axes, row.groups) for row in found] == [(over, BOTH), ("tp" if axes else "?", ((0, 1, 2, 3),))]
     assert {len(row.device_bytes) for row in found} == {8}
+
+
+def test_a_target_names_devices_where_groups_name_places():
+    """A libtpu program of a dp2tp4 mesh over two v5e:2x2, whose places 0, 1, 2, 3 are devices 3, 1, 0, 2."""
+    ids = (100003, 100001, 100000, 100002, 200003, 200001, 200000, 200002)
+    forward = "{{100003->200003},{100001->200001},{100000->200000},{100002->200002}}"
+    inside = "g = f32[16] collective-permute(p), channel_id=1, source_target_pairs={{0,1},{2,3}}"
+    over, within = rows(*pair("ONE_TO_ONE", forward), inside, device_ids=ids)
+    assert (over.axes, over.groups) == ("slice", BOTH)
+    assert (within.axes, within.groups) == ("tp", ((0, 1), (2, 3)))
+    assert within.mesh_groups == ((0, 1), (2, 3), (4, 5), (6, 7))
+    # As libtpu spells it when the slices are filled in different orders.
+    mixed = (100003, 100001, 100000, 100002, 200000, 200002, 200001, 200003)
+    turned = "{{100003,200000},{100001,200002},{100000,200001},{100002,200003}}"
+    (row,) = rows(*pair("ALL_TO_ALL", turned), device_ids=mixed)
+    assert (row.axes, row.groups) == ("slice", BOTH)
+
+
+def test_devices_of_a_slice_need_not_follow_each_other():
+    """dp2pp2tp2 with the stages over two slices: devices 0, 1, 4, 5 are on the first."""
+    axes = {"dp": 2, "pp": 2, "tp": 2}
+    ids = (100000, 100001, 200000, 200001, 100002, 100003, 200002, 200003)
+    text = "g = f32[16] collective-permute(p), channel_id=1, source_target_pairs={{0,2},{1,3}}"
+    shift = "{{100000->200000},{100001->200001},{100002->200002},{100003->200003}}"
+    over, within = rows(*pair("ONE_TO_ONE", shift), text, axes=axes, device_ids=ids)
+    assert (over.axes, over.groups) == ("pp", ((0, 2), (1, 3), (4, 6), (5, 7)))
+    assert (within.axes, within.mesh_groups) == ("dp", ((0, 4), (1, 5), (2, 6), (3, 7)))
+    assert over.device_bytes == (64, 64, 0, 0, 64, 64, 0, 0)
+
+
+def test_the_steps_of_a_collective_over_several_slices_say_what_they_are_a_part_of():
+    """How libtpu sums over an axis that lies over two slices: within each, between them, within each."""
+    groups = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, dimensions={0}"
+    lines = (
+        f"scattered = f32[4] reduce-scatter(p), {groups}, to_apply=sum",
+        *pair("ALL_REDUCE", '"{1,2}x{0:3}"', sent="f32[4]", received="f32[4]"),
+        f"gathered = f32[16] all-gather(r.a), {groups}",
+    )
+    add = "x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)"
+    text = f"HloModule m, num_partitions=4\nsum {{\n  {add}\n}}\n"
+    body = "\n  ".join(("p = f32[16] parameter(0)", "t = token[] after-all()", *lines[:-1], "ROOT " + lines[-1]))
+    body = body.replace("send(p,", "send(scattered,")
+    found = collectives(read(f"{text}ENTRY main {{\n  {body}\n}}\n"), {"tp": 8})
+    assert [(row.kind, row.axes, row.network, row.part_of) for row in found] == [
+        ("reduce-scatter", "tp:sub", "ici", "tp"),
+        ("all-reduce", "tp:sub", "dcn", "tp"),
+        ("all-gather", "tp:sub", "ici", "tp"),
+    ]
+    # 64 bytes over 8 devices: 2 (8 - 1)/8 x 64, whatever the steps.
+    assert sum(row.step_wire_bytes for row in found) == 48 + 16 + 48 == 2 * 7 * 64 // 8
+
+
+def test_what_is_part_of_no_axis_says_nothing():
+    """Over dp x tp, with dp over the slices: the steps are the axes themselves."""
+    assert [row.part_of for row in rows(*pair("ALL_REDUCE", '"{1,2}x{0:3}"'))] == [""]
+    pairs = "g = f32[16] all-reduce(p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true"
+    assert [(row.axes, row.part_of) for row in rows(pairs)] == [("tp:sub", "")]
+
+
+@pytest.mark.parametrize("ids", [(100000, 200000), (100000,) * 8, (*range(100000, 100005), *range(200000, 200003))])
+def test_ids_that_are_not_those_of_equal_slices_are_refused(ids):
+    with pytest.raises(HloError, match="the program is for 2 slices of 4"):
+        rows(*pair("ALL_REDUCE", '"{1,2}x{0:3}"'), device_ids=ids)
 
 
 def test_a_branch_on_the_slice_runs_on_that_slice_alone():
@@ -139,7 +202,7 @@ def test_a_send_of_a_pipelined_permute_names_its_own_pairs():
         (pair("SHOUT", '"{1,2}x{0:3}"'), "SHOUT"),
         (pair("ALL_REDUCE", '"one and two"'), "one and two"),
         (pair("ALL_REDUCE", '"{1,3}x{0:3}"'), "slice 3"),
-        (pair("ALL_REDUCE", '"{1,2}x{0:4}"'), "place 4"),
+        (pair("ALL_REDUCE", '"{1,2}x{0:4}"'), "device 4 of slice 1"),
     ],
 )
 def test_what_cannot_be_placed_names_its_line(lines, said):

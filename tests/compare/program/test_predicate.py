@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from compare.program.arithmetic import NotUnderstood
+from compare.program.devices import Program
 from compare.program.frames import Frame
 from compare.program.predicate import Evaluator
 from compare.program.text import read
@@ -13,7 +14,7 @@ def value(*lines, partitions=8, replicas=1, slices=1, computations=""):
     """The last of the lines, as a list over devices (one number if it is the same on all)."""
     body = "\n".join(f"  {line}" for line in (*lines[:-1], "ROOT " + lines[-1]))
     module = read(f"HloModule m\n{computations}\nENTRY main {{\n{body}\n}}\n")
-    values = Evaluator(slices=slices, replicas=replicas, partitions=partitions)
+    values = Evaluator(Program(replicas, partitions, slices))
     found = values.value(Frame(module.entry), module.entry.root)
     return found.tolist() if found.ndim > 1 or found.size > 1 else found.item()
 
@@ -174,7 +175,7 @@ ENTRY main {{
 
 def in_loop(name):
     module = read(LOOP)
-    values = Evaluator(slices=1, replicas=1, partitions=2)
+    values = Evaluator(Program(1, 2))
     loop = module.entry.root
     body = module.computations["body"]
     found = values.value(Frame(module.entry).inside(loop, body), body.get(name))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from compare.program.devices import Program
 from compare.program.errors import HloError
 from compare.program.predicate import Evaluator
 from compare.program.text import read
@@ -12,7 +13,7 @@ REDUCE = "f32[8]{0} all-reduce(%s), channel_id=1, replica_groups={{0,1,2,3}}, us
 
 
 def found(text, *, partitions=4):
-    values = Evaluator(slices=1, replicas=1, partitions=partitions)
+    values = Evaluator(Program(1, partitions))
     return sites(read(f"HloModule m, num_partitions={partitions}\n{ADD}{text}"), values)
 
 
