@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from jax_impl.cache import Cache, Keys, read, write
+from jax_impl.cache import Cache, Keys, Piece, read, write
 from jax_impl.layout import STREAM, TOKENS, Layout
 from jax_impl.norm import Norm
 from meshes.case import Case
@@ -160,7 +160,7 @@ class Attention(nnx.Module):
             out = jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...])
             return layout.place(out, STREAM), cache
 
-    def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, Heads, Heads]:
+    def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, Piece, Piece]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
         q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))
         if self.q_bias is not None:

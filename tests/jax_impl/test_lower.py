@@ -48,7 +48,7 @@ def test_it_writes_a_program_and_says_what_it_is(tmp_path: Path) -> None:
     assert (row["shape"], row["axes"]) == ([2, 2, 128, 8, 16], [None, "pp", None, "tp", None])
     # 2 layers a stage · 4 slots, 2 stages, 8/4 sequences, 1025 positions rounded up, 8 heads of 16
     assert named["cache.v"]["shape"] == [8, 2, 2, 1152, 128]
-    assert named["cache.v"]["axes"] == [None, "pp", "dp", None, "tp"]
+    assert named["cache.v"]["axes"] == [None, "pp", "dp,ep", "cp", "tp"]
     assert [row["name"] for row in about["outputs"]] == ["ids", "cache.k", "cache.v"]
     options = about["compile_options"]
     assert (options["num_replicas"], options["num_partitions"]) == (1, 8)

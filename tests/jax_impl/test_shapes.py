@@ -16,11 +16,15 @@ with install_import_hook("jax_impl", "beartype.beartype"):
     from jax_impl.layout import Layout
     from jax_impl.step import OUTPUT_DIMS, Step
 from meshes.case import CHOICES, Case
-for mesh, phase, attention, loop in product(("tp8", "dp2pp2tp2"), *(CHOICES[w] for w in ("phases", "attention", "loop"))):
-    case = Case.read(mesh, model_name="tiny", phases=(phase,), attention=attention, loop=loop)
+MESHES = [("tp8", "tiny"), ("dp2pp2tp2", "tiny"), ("pp2cp2tp2", "tiny"), ("tp4pp2+sp", "tiny"), ("tp8+sp", "tiny"),
+          ("cp2ep2tp2", "tiny-moe"), ("cp2ep4", "qwen1.5-moe-a2.7b"), ("ep4tp2+sp", "qwen3-30b-a3b")]
+for (mesh, model), phase, attention, loop in product(MESHES, *(CHOICES[w] for w in ("phases", "attention", "loop"))):
+    if loop == "unrolled" and not model.startswith("tiny"):
+        continue
+    case = Case.read(mesh, model_name=model, phases=(phase,), attention=attention, loop=loop)
     step = Step.of(Layout.abstract(case))
     step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
-"""  # noqa: E501
+"""
 
 
 def test_every_array_has_the_shape_that_its_annotation_names() -> None:
