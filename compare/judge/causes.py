@@ -39,8 +39,10 @@ class Induced:
 INFLATED = (
     Inflated(
         name="wrap", measure=measures.wrap,
-        sentence="the last stage sends its state back to the first, which overwrites it",
-        remedy="shift by padding instead of rolling, so that only forward pairs remain",
+        sentence="the hop that closes a ring brings what nobody uses: the last stage's state to the first, or a rank "
+                 "its own keys and values again",
+        remedy="shift by padding instead of rolling, so that only forward pairs remain; end a ring of n after n − 1 "
+               "hops",
     ),
     Inflated(
         name="bubble", measure=None,

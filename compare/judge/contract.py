@@ -40,6 +40,10 @@ class ContractRow:
     """Those in which a given stage has nothing to do: pp − 1."""
     dims: tuple[tuple[int, int], ...] = ()
     """(size, shards) of the dims of what it carries that are split: where rounding up can add elements."""
+    hops: int = 0
+    """Of a permute around a ring of n: n − 1, after which every device has had everything; 0: it is no ring."""
+    vocab: int = 0
+    """Of a row of hidden states at the head: what has a dim of this size is logits, and not what the row asks."""
 
 
 def wire_factor(kind: str, n: int) -> Fraction:

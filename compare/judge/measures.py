@@ -59,6 +59,13 @@ def windowed(share: Share, row: ContractRow) -> Fraction:
     return ALL if share.collective.form == "windowed-einsum" and share.operand.constant else NOTHING
 
 
+def last_hop(share: Share, row: ContractRow) -> Fraction:
+    """Of a ring that is a loop of as many hops as there are ranks, the last: it brings each rank its own part again."""
+    loops, ranks = share.collective.loops, row.hops + 1
+    around = bool(row.hops and loops) and share.collective.form != "windowed-einsum"
+    return Fraction(1, ranks) if around and loops[-1].trip_count == ranks else NOTHING
+
+
 def in_tick_loop(share: Share, row: ContractRow) -> bool:
     """Whether it stands in the loop over the pipeline's ticks: the outermost one, of m + pp − 1 trips."""
     loops = share.collective.loops
@@ -89,7 +96,9 @@ def _by_device(share: Share, row: ContractRow) -> dict[int, Fraction]:
 
 
 def _beyond_permute(share: Share, row: ContractRow) -> Fraction:
-    """Its wire beyond what the row's permute sends of the same payload."""
+    """Its wire beyond what the row's permute sends of the same payload; a gather sends just what a ring does."""
+    if row.hops:
+        return ALL / 2 if share.collective.kind == "all-reduce" else NOTHING
     own = sum(share.collective.device_bytes, NOTHING) / max(len(share.collective.device_bytes), 1)
     permute = share.collective.payload_bytes * Fraction(row.wire_bytes, row.payload_bytes)
     return max(NOTHING, 1 - permute / own) if own else NOTHING

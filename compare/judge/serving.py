@@ -10,17 +10,18 @@ _EQUIVALENT = {
     "reduce-scatter": {"reduce-scatter", "all-reduce"},
     "all-gather": {"all-gather", "all-reduce"},
     "collective-permute": {"collective-permute", "all-reduce", "all-gather"},
-    "all-to-all": {"all-to-all", "ragged-all-to-all"},
+    "all-to-all": {"all-to-all", "ragged-all-to-all", "all-gather", "reduce-scatter", "all-reduce"},
     "collective-broadcast": {"collective-broadcast", "all-reduce", "all-gather"},
 }
 """Kind of the row -> kinds that do its work.
 
 An all-reduce is a reduce-scatter and an all-gather; a sum of parts that are zero elsewhere does what a gather
-does; a masked sum, or a gather, does what a permute or a broadcast does.  The permutes of a windowed einsum do
-what the gather or scatter did that they came from.
+does; a masked sum, or a gather, does what a permute or a broadcast does.  Tokens also reach their experts where all
+are gathered and each expert keeps its own, and return where the experts' parts are summed.  The permutes of a windowed
+einsum do what the gather or scatter did that they came from, and those of a gather what a ring does.
 """
 
-_WINDOWED = {"all-gather", "reduce-scatter", "all-reduce"}
+_WINDOWED = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}
 
 
 def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> list[int | None]:
@@ -42,15 +43,20 @@ def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
     fits = [
         number
         for number, row in enumerate(contract)
-        if row.axes == share.collective.axes and row.scope == share.operand.scope and _does_the_work(share, row)
+        if _runs_over(share, row) and row.scope == share.operand.scope and _does_the_work(share, row)
     ]
     same = [number for number in fits if contract[number].kind == share.collective.kind]
     return next(iter(same or fits), None)
 
 
+def _runs_over(share: Share, row: ContractRow) -> bool:
+    """Over the row's axes, or over their part within slices or between them, as one step of several."""
+    return row.axes in (share.collective.axes, share.collective.part_of)
+
+
 def _does_the_work(share: Share, row: ContractRow) -> bool:
     kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
-    able = row.kind in _WINDOWED if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
+    able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
     return able and not share.roles & {WEIGHT, CACHE} and _carries(share, row)
 
 
@@ -59,7 +65,7 @@ def _carries(share: Share, row: ContractRow) -> bool:
     able = {FLOATS: is_float(dtype), INTEGERS: is_integer(dtype), BOTH: is_float(dtype) or is_integer(dtype)}
     # What is chosen among is no part of the choice: whole logits serve nothing, the winners of the shards do.
     whole_logits = row.scope == "sample" and share.operand.payload_bytes > row.payload_bytes
-    return able[row.carries] and not whole_logits
+    return able[row.carries] and not whole_logits and not (row.vocab and row.vocab in share.operand.shape)
 
 
 def _gathers_what_was_scattered(
@@ -67,6 +73,6 @@ def _gathers_what_was_scattered(
 ) -> int | None:
     """An all-gather of what a serving reduce-scatter made completes an all-reduce, whatever its scope."""
     row = made_by.get(share.collective.gathers or "")
-    if row is None or contract[row].kind != "all-reduce" or contract[row].axes != share.collective.axes:
+    if row is None or contract[row].kind != "all-reduce" or not _runs_over(share, contract[row]):
         return None
     return row if _carries(share, contract[row]) else None

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from compare.judge.causes import INFLATED, induced_cause
 from compare.judge.contract import ContractRow, half_up
-from compare.judge.measures import NOTHING, in_tick_loop
+from compare.judge.measures import NOTHING, dtype, in_tick_loop, last_hop
 from compare.judge.serving import serving
 from compare.judge.shares import Share, is_integer, shares
 from compare.program.records import Collective
@@ -66,7 +66,8 @@ def judge(
     rows = serving(parts, contract)
     counted = [share.collective.executions is not None for share in parts]
     uncounted = {row for row, known in zip(rows, counted, strict=True) if row is not None and not known}
-    idle = _idle_parts(parts, rows, contract)
+    counted_over = {"bubble": _idle_parts(parts, rows, contract)}
+    counted_over["wrap"] = _last_hops(parts, rows, contract, idle=counted_over["bubble"])
     left = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     for number in _filling_order(parts, rows, contract):
@@ -77,7 +78,8 @@ def judge(
         if row is None:
             _add(account.induced, induced_cause(share), share.whole)
         else:
-            _peel_and_fill(share, contract[row], idle=idle.get(number, NOTHING), left=left, row=row, account=account)
+            own = {cause: found[number] for cause, found in counted_over.items() if number in found}
+            _peel_and_fill(share, contract[row], counted=own, left=left, row=row, account=account)
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - rest for row, rest in zip(contract, left, strict=True)),
@@ -99,12 +101,15 @@ def _filling_order(parts: Sequence[Share], rows: Sequence[int | None], contract:
 
 
 def _peel_and_fill(
-    share: Share, asked: ContractRow, *, idle: Fraction, left: list[int], row: int, account: _Account
+    share: Share, asked: ContractRow, *, counted: Mapping[str, Fraction], left: list[int], row: int, account: _Account
 ) -> None:
-    """Take the causes off, fill the row with what is left, and name what overflows."""
+    """Take the causes off, fill the row with what is left, and name what overflows.
+
+    counted: cause -> the part of the share that it has by a count over all shares of the row.
+    """
     remaining, peeled = share.step, dict[str, Fraction]()
     for cause in INFLATED:
-        part = idle if cause.name == "bubble" else cause.measure(share, asked) if cause.measure else NOTHING
+        part = counted.get(cause.name) or (cause.measure(share, asked) if cause.measure else NOTHING)
         if taken := remaining * part:
             peeled[cause.name] = taken
             remaining -= taken
@@ -128,6 +133,8 @@ def _overflow(share: Share, asked: ContractRow) -> str:
         return "bubble"  # unrolled ticks may lose their first or last shift
     if share.collective.form == "windowed-einsum":
         return "windowed-einsum"  # hops beyond those that the row needs
+    if asked.hops and share.collective.kind == asked.kind:
+        return "wrap"  # unrolled, a ring's last hop is one permute of several
     return "replicated" if share.collective.kind != asked.kind else "other"
 
 
@@ -156,6 +163,24 @@ def _idle_parts(
     for (row, _), numbers in unrolled.items():
         idle |= _idle_unrolled([(number, parts[number]) for number in numbers], contract[row])
     return idle
+
+
+def _last_hops(
+    parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow], *, idle: Mapping[int, Fraction]
+) -> dict[int, Fraction]:
+    """For each share of a ring in a loop, the part that its last hop is, where the row has no use for that hop.
+
+    A loop of as many trips may also be one of layers, around a ring of no loop: then all hops are needed, and the row
+    takes them.
+    """
+    found: dict[int, Fraction] = {}
+    for row, asked in enumerate(contract):
+        own = [number for number, served in enumerate(rows)
+               if served == row and asked.hops and parts[number].collective.kind == asked.kind]  # fmt: skip
+        sent = sum((parts[n].step * (1 - idle.get(n, NOTHING)) * (1 - dtype(parts[n], asked)) for n in own), NOTHING)
+        if half_up(sent) > asked.step_wire_bytes:
+            found |= {n: part for n in own if (part := last_hop(parts[n], asked))}
+    return found
 
 
 def _idle_unrolled(parts: Sequence[tuple[int, Share]], row: ContractRow) -> dict[int, Fraction]:
