@@ -1,0 +1,134 @@
+"""The engine of a Ray cluster: each case a task, made on its node as on one machine, its run folder sent back.
+
+Nodes need Python and the frameworks, and no shared disk: they are given this project's sources as they are here.
+"""
+
+import io
+import logging
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compare.work import sweep_local
+from compare.work.arms import ARMS
+from compare.work.error import WorkError
+from compare.work.steps import PREFIXES, ROOT
+from compare.work.sweep_local import Made, Task, Tell
+
+TICK_S = 0.2
+_ERROR_LENGTH = 400
+
+
+def made(
+    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell
+) -> Generator[tuple[Task, Made], None, None]:
+    """Make these on the cluster that `RAY_ADDRESS` names, or the one that runs here, or one that is started for it.
+
+    A case takes one CPU of a node, and makes one program at a time; a node that dies costs its cases another try.
+    """
+    with _cluster() as ray:
+        from ray.util.queue import Queue
+
+        told = Queue(actor_options={"num_cpus": 0})
+        run = ray.remote(num_cpus=1)(_run)
+        at_once = at_once or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        waiting, running = list(tasks), dict[Any, Task]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    task = waiting.pop(0)
+                    running[run.remote(task, told)] = task
+                    tell(task.name, "sent", 0)
+                ready, _ = ray.wait(list(running), timeout=TICK_S)
+                _pass_on(told, tell)
+                for found in ready:
+                    yield running.pop(found), _fetched(ray, found, scratch / uuid4().hex)
+        finally:
+            for left in running:
+                ray.cancel(left, force=True)
+
+
+def _run(task: Task, told: Any) -> tuple[Made, bytes]:
+    """On a node: make one case, and pack its run folder."""
+    with tempfile.TemporaryDirectory(prefix="wirediff-") as scratch:
+        teller = _Teller(told)
+        ended = sweep_local.made([task], at_once=1, scratch=Path(scratch), tell=teller.hear, programs=1)
+        (_, found), *_ = list(ended)
+        packed = io.BytesIO()
+        if found.run:
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                archive.add(found.run, arcname="")
+        return replace(found, run=None), packed.getvalue()
+
+
+class _Teller:
+    """Sends on what changes; that a case is told of is worth no failure."""
+
+    def __init__(self, told: Any):
+        self._told, self._last = told, ""
+
+    def hear(self, name: str, stage: str, seconds: float) -> None:
+        if stage != self._last:
+            self._last = stage
+            with suppress(Exception):
+                self._told.put((name, stage, seconds))
+
+
+def _pass_on(told: Any, tell: Tell) -> None:
+    with suppress(Exception):  # the actor is on a node that may be gone: only words are lost
+        while not told.empty():
+            tell(*told.get_nowait())
+
+
+def _fetched(ray: Any, reference: Any, out: Path) -> Made:
+    """What came of a task, its run folder unpacked at `out`."""
+    try:
+        result: tuple[Made, bytes] = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        cause = getattr(error, "cause", None) or error
+        return Made(status="crashed", error=f"on the cluster: {' '.join(str(cause).split())[:_ERROR_LENGTH]}")
+    found, packed = result
+    if not packed:
+        return found
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(out, filter="data")
+    return replace(found, run=out)
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    """Ray, connected; and left again.  Raises `WorkError` where it is not installed, or no cluster answers."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise WorkError("ray is not installed; get it with pip install -e '.[ray]'") from None
+    with tempfile.TemporaryDirectory(prefix="wirediff-") as folder:
+        _copy_sources(Path(folder))
+        there = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+        try:
+            ray.init(
+                runtime_env={"working_dir": folder, "env_vars": there}, log_to_driver=False,
+                logging_level=logging.ERROR, include_dashboard=False,
+            )  # fmt: skip
+        except (OSError, RuntimeError, ValueError) as error:
+            where = os.environ.get("RAY_ADDRESS") or "on this machine"
+            words = " ".join(str(error).split())[:_ERROR_LENGTH]
+            raise WorkError(f"no Ray cluster answers {where} ({words}); RAY_ADDRESS names one") from None
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _copy_sources(folder: Path) -> None:
+    """The rooms that make a case, without what was compiled of them."""
+    for room in ("meshes", "compare", *(arm.module for arm in ARMS.values())):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
