@@ -28,7 +28,7 @@ _REFUSED: Mapping[str, tuple[Callable[[Any, Config], bool], str]] = MappingProxy
     "mlp_only_layers": (lambda found, config: not found, "[] (all layers alike)"),
     "partial_rotary_factor": (lambda found, config: found in (None, 1), "1 (all of a head is turned)"),
     "sliding_window": (lambda found, config: _sees_all(found, config), "null (attention sees every earlier token)"),
-    "layer_types": (lambda found, config: set(found or []) <= {"full_attention"}, "'full_attention' for each layer"),
+    "layer_types": (lambda found, config: set(_words(found)) <= {"full_attention"}, "'full_attention' for each layer"),
     "quantization_config": (lambda found, config: not found, "null (weights of bf16, f16 or f32)"),
 })  # fmt: skip
 """Key -> whether what it says is computed here, and what would be."""
@@ -84,7 +84,7 @@ def model_of(config: Any, *, name: str) -> Model:
         ffn=0 if family in _EXPERTS else _whole(config, "intermediate_size"),
         layers=_whole(config, "num_hidden_layers"),
         heads=heads,
-        kv_heads=_whole(config, "num_key_value_heads", absent=heads),
+        kv_heads=_kv_heads(config, heads),
         head_dim=_head_dim(config, family, heads),
         rope_theta=theta,
         rope_scaling=scaling,
@@ -116,6 +116,17 @@ def _sees_all(window: Any, config: Config) -> bool:
     return not window or never or config.get("use_sliding_window") is False
 
 
+def _words(found: Any) -> list[str]:
+    return [str(each) for each in (found if isinstance(found, list) else [found] if found else [])]
+
+
+def _kv_heads(config: Config, heads: int) -> int:
+    found = _whole(config, "num_key_value_heads", absent=heads)
+    if heads % found:
+        raise MeshError(f"num_key_value_heads is {found}, which does not divide num_attention_heads {heads}")
+    return found
+
+
 def _head_dim(config: Config, family: str, heads: int) -> int:
     embed = _whole(config, "hidden_size")
     if config.get("head_dim") is None and family != "qwen3" and embed % heads:
@@ -125,7 +136,7 @@ def _head_dim(config: Config, family: str, heads: int) -> int:
 
 def _experts(config: Config, family: str) -> dict[str, Any]:
     keys = [key for key in ("num_local_experts", "num_experts") if config.get(key) is not None]
-    if len({config[key] for key in keys}) > 1:
+    if len({str(config[key]) for key in keys}) > 1:
         raise MeshError("num_local_experts and num_experts differ; name one number of experts")
     count, chosen = _whole(config, keys[0] if keys else "num_experts"), _whole(config, "num_experts_per_tok")
     if chosen > count:
@@ -172,6 +183,6 @@ def _whole(config: Config, key: str, *, absent: int | None = None) -> int:
 
 def _number(config: Config, key: str) -> float:
     found = config.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float) or found <= 0:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
         raise MeshError(f"{key} is {'missing' if found is None else repr(found)}; it must be a number above 0")
     return float(found)

@@ -16,8 +16,8 @@ from meshes.weights import WeightSpec
 Array = np.ndarray[Any, np.dtype[Any]]
 Index = tuple[slice, ...]
 
-BLOCK_BYTES = 4 * 2**20
-"""Read at a time: small enough that turning it stays in a processor's cache."""
+BLOCK_BYTES = 2**18
+"""Read and turned at a time, counted as float32: few rows, so that all of them stay in a processor's cache."""
 
 
 class Tensors(Protocol):
