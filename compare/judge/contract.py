@@ -28,6 +28,8 @@ class ContractRow:
     step_wire_bytes: int
     formula: str = ""
     source: str = ""
+    network: str = "ici"
+    """What its groups talk through: `ici` within a slice, `dcn` between slices, `ici+dcn` where the axis is in both."""
     carries: str = FLOATS
     """`floats`, `integers` (a row that moves ids) or `both`."""
     float_bytes: int = 2

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 from compare.judge.contract import FLOATS, ContractRow, half_up, wire_factor
+from meshes.assignment import network
 from meshes.case import Case
 
 
@@ -15,6 +16,8 @@ class Letters:
 
     sizes: Mapping[str, int]
     """Axis -> size, outermost first."""
+    networks: Mapping[str, str]
+    """Axis -> what its groups talk through."""
     prefill: bool
     m: int
     layers: int
@@ -42,9 +45,9 @@ class Letters:
         shards = sizes["tp"] if case.plan.rules["heads"] else 1
         asked = sizes["tp"] > 1 and "tp" in str(case.plan.rules["stream_seq"]).split(",")
         return cls(
-            sizes=sizes, prefill=prefill, m=case.microbatches, layers=model.layers, embed=model.embed,
-            b=case.dtype_bytes, batch=local, t=tokens, heads=model.heads // shards, kv=case.kv_heads // shards,
-            head_dim=model.head_dim, vocab=model.vocab,
+            sizes=sizes, networks={axis: network(case.plan, axis) for axis in sizes}, prefill=prefill,
+            m=case.microbatches, layers=model.layers, embed=model.embed, b=case.dtype_bytes, batch=local, t=tokens,
+            heads=model.heads // shards, kv=case.kv_heads // shards, head_dim=model.head_dim, vocab=model.vocab,
             scattered=asked and (prefill or tokens % sizes["tp"] == 0),
         )  # fmt: skip
 
@@ -126,6 +129,6 @@ def row(
     return ContractRow(
         scope=scope, kind=kind, axes=axis, executions=executions, payload_bytes=payload,
         wire_bytes=half_up(wire), step_wire_bytes=half_up(wire * executions), formula=formula, source=source,
-        carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
+        network=n.networks[axis], carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
         devices=None if part == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
     )  # fmt: skip

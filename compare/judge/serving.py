@@ -39,7 +39,10 @@ def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> list[in
 
 
 def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
-    """The row with its axes and scope (a, b) whose kind (c) and content (d, e) fit; its own kind first."""
+    """The row with its axes and scope (a, b) whose kind (c) and content (d, e) fit; its own kind first.
+
+    A step of a collective over several slices, within them or between them, has the axes of the whole.
+    """
     fits = [
         number
         for number, row in enumerate(contract)
@@ -51,6 +54,10 @@ def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
 
 def _runs_over(share: Share, row: ContractRow) -> bool:
     """Over the row's axes, or over their part within slices or between them, as one step of several."""
+    return row.axes in (share.collective.axes, share.collective.part_of)
+
+
+def _runs_over(share: Share, row: ContractRow) -> bool:
     return row.axes in (share.collective.axes, share.collective.part_of)
 
 

@@ -18,7 +18,7 @@ def operand(payload, *, dtype="bf16", scope="?", parameters=(), constant=False, 
 def collective(
     mesh, kind, axes, scope, payload=0, *, executions=1, loops=(), pairs=None, operands=None, name=None, form="sync",
     dtype="bf16", executions_are="exact", device_executions=None, in_exact_branch=False, from_parameters=True,
-    reaches_root=False, gathers=None, parameters=(), constant=False, steers_loop=False,
+    reaches_root=False, gathers=None, parameters=(), constant=False, steers_loop=False, groups=None, part_of="",
 ):  # fmt: skip
     """One row; `loops` are trip counts, outermost first, and multiply into the executions."""
     spec = MeshSpec.parse(mesh)
@@ -27,7 +27,7 @@ def collective(
     payload = sum(part.payload_bytes for part in parts)
     for trips in loops:
         executions = executions * trips
-    groups = tuple(pairs) if pairs else spec.groups(*axes.split(","))
+    groups = tuple(pairs or groups or ()) or spec.groups(*axes.split(","))
     sent = _sent(kind, groups, payload, num_devices=spec.num_devices)
     times = device_executions or (executions,) * spec.num_devices
     known = executions_are != "unknown"
@@ -40,7 +40,7 @@ def collective(
         step_wire_bytes=int(step + Fraction(1, 2)) if known else None, source_line=None, operands=parts,
         loops=tuple(Loop(name=f"while.{n}", trip_count=trips) for n, trips in enumerate(loops)),
         device_executions=times if known else (), device_bytes=tuple(sent), in_exact_branch=in_exact_branch,
-        from_parameters=from_parameters, reaches_root=reaches_root, gathers=gathers, line=1, text="",
+        from_parameters=from_parameters, reaches_root=reaches_root, gathers=gathers, line=1, text="", part_of=part_of,
     )  # fmt: skip
 
 
