@@ -11,7 +11,7 @@ from meshes.files import Plan
 from meshes.generations import Generation
 from meshes.spec import MeshSpec
 from meshes.topology import Topology
-from meshes.weights import weights
+from meshes.weights import WeightSpec, weights
 
 
 def resident_bytes(case: Case) -> int:
@@ -21,12 +21,14 @@ def resident_bytes(case: Case) -> int:
 
 def weight_bytes(case: Case) -> int:
     """Of one device: its part of every weight."""
-    sizes, split = case.mesh.axes, case.plan.rules
+    return sum(shard_bytes(spec, case=case) for spec in weights(case))
 
-    def ways(dims: str) -> int:
-        return prod(sizes[axis] for dim in dims.split() if split[dim] for axis in str(split[dim]).split(","))
 
-    return sum(prod(spec.shape) // ways(spec.dims) for spec in weights(case)) * case.dtype_bytes
+def shard_bytes(spec: WeightSpec, *, case: Case) -> int:
+    """One device's part of a weight."""
+    split = [case.plan.rules[dim] for dim in spec.dims.split()]
+    ways = prod(case.mesh.axes[axis] for axes in split if axes for axis in axes.split(","))
+    return prod(spec.shape) // ways * case.dtype_bytes
 
 
 def cache_bytes(case: Case) -> int:
