@@ -57,7 +57,7 @@ def _line(arm: str, folder: Path, mesh: str) -> str:
     beside, allowed = found["peak_bytes"] - finished, 1.5 * max(_shards(case)) + GIB
     verdict = "held" if beside <= allowed else "NOT HELD"
     return (
-        f"{finished / 1e9:.1f} GB of arrays in {found['seconds']:.0f} s; at the most {beside / GIB:.2f} GiB beside them "
+        f"{finished / 1e9:.1f} GB in {found['seconds']:.0f} s; at the most {beside / GIB:.2f} GiB beside them "
         f"({found['before_bytes'] / GIB:.2f} before loading), {allowed / GIB:.2f} allowed: {verdict}"
     )
 
