@@ -9,6 +9,7 @@ from compare.judge.differences import differences
 from compare.judge.frameworks import Cell, Split, compared, splits
 from compare.judge.headline import headline, verdict_sentence
 from compare.judge.inherent import inherent
+from compare.judge.notes import notes
 from compare.judge.program import inherent_row, row, served_rows, totals
 from meshes.assignment import chips
 from meshes.case import Case
@@ -44,14 +45,14 @@ def summarize(case: Case, cells: Sequence[Judged], *, titles: Mapping[str, str])
 
 def plan(case: Case) -> dict[str, Any]:
     """The contract alone, as `compare.plan --json` prints it."""
-    rows = {phase: inherent(case.at(phases=(phase,))) for phase in case.phases}
-    return {
-        "case": case.to_dict(),
-        "phases": {
-            phase: {"inherent": [inherent_row(r) for r in found], "total": sum(r.step_wire_bytes for r in found)}
-            for phase, found in rows.items()
-        },
-    }
+    return {"case": case.to_dict(), "phases": {phase: _planned(case.at(phases=(phase,))) for phase in case.phases}}
+
+
+def _planned(case: Case) -> dict[str, Any]:
+    """The contract of one phase."""
+    rows = inherent(case)
+    total = sum(entry.step_wire_bytes for entry in rows)
+    return {"inherent": [inherent_row(entry) for entry in rows], "total": total, "notes": notes(case)}
 
 
 def mesh_picture(case: Case) -> dict[str, Any]:
@@ -104,6 +105,7 @@ def _phase(case: Case, cells: Sequence[Judged], arms: Sequence[str]) -> dict[str
     return {
         "inherent": _inherent_rows(contract, tables),
         "inherent_total": sum(r.step_wire_bytes for r in contract),
+        "notes": notes(case),
         "compared_cells": {arm: cell.name for arm, cell in chosen.items()},
         "arms": {arm: _with_controls(table) | {"profiles": ran[arm]} for arm, table in tables.items()},
         "differences": differences({arm: cell.rows for arm, cell in chosen.items()}, controls=others),

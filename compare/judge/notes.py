@@ -1,0 +1,63 @@
+"""What a reader must know of a contract's numbers: what a case has beyond the model, and what it leaves out."""
+
+from collections.abc import Iterator
+
+from meshes.case import Case
+from meshes.dims import is_sequence_parallel
+from meshes.memory import cache_bytes
+
+
+def notes(case: Case) -> list[str]:
+    """Sentences on the plan of one phase; none where the rows say all."""
+    return [*_stream(case), *_experts(case), *_copies(case)]
+
+
+def _stream(case: Case) -> Iterator[str]:
+    """Sequence parallelism, or why this phase goes without it."""
+    if not is_sequence_parallel(case.plan.rules):
+        return
+    tp = case.mesh.tp
+    if case.phase == "prefill":
+        yield f"Sequence parallelism: tp{tp} splits the tokens of the residual stream."
+        return
+    own = case.batch // (case.mesh.dp * case.mesh.ep * case.microbatches)
+    if own % tp:
+        yield (
+            f"Sequence parallelism stands still in decode: {own} sequences of a microbatch cannot be shared out among "
+            f"tp{tp}, so that each layer is summed whole, as without it."
+        )
+    else:
+        yield f"Sequence parallelism: with one position to a sequence, tp{tp} splits the sequences of the stream."
+
+
+def _experts(case: Case) -> Iterator[str]:
+    """How much of what is sent to experts can be empty, and what happens to the rest."""
+    model = case.model
+    if not model.experts:
+        return
+    tokens, slots = case.group_tokens, case.expert_slots
+    places, choices = model.experts * slots, tokens * model.experts_per_token
+    dropped = "no choice is dropped" if slots == tokens else "choices beyond an expert's places are dropped"
+    yield (
+        f"Each group of {tokens:,} tokens has {slots:,} places at each of {model.experts} experts: {places:,} places "
+        f"for {choices:,} choices; {dropped}."
+    )
+
+
+def _copies(case: Case) -> Iterator[str]:
+    """What it costs that tp is larger than the number of KV heads."""
+    own = case.model.kv_heads
+    copies = case.kv_heads // own
+    if copies == 1:
+        return
+    more = cache_bytes(case) * (copies - 1) // copies
+    ring = case.phase == "prefill" and case.mesh.cp > 1
+    wire = (
+        f"the ring of layer.attention.core carries the copies, too, {copies} × as many bytes; no other collective does"
+        if ring
+        else "no collective carries them"
+    )
+    yield (
+        f"The {own} KV heads stand {copies} times, so that each of tp{case.mesh.tp} has as many: the cache is "
+        f"{copies} × as large, {more / 1e6:,.1f} MB more a device; {wire}."
+    )
