@@ -32,7 +32,7 @@ class Made:
     """How one case ended, and its run folder where there is one: whoever takes it owns it."""
 
     status: str
-    """`ok`, or how its process ended: `failed refused crashed timeout`."""
+    """`ok`, or how its process ended: `failed` or `crashed`."""
     error: str = ""
     """One line."""
     seconds: float = 0.0
@@ -83,7 +83,8 @@ def _command(task: Task, out: Path, *, programs: int) -> Command:
 def _made(ended: Ended, out: Path) -> Made:
     found = _read(out) if ended.status == "ok" else None
     if found is None:
-        status = "failed" if ended.status == "ok" else ended.status
+        # What cannot be was refused before: a worker that refuses its request has failed.
+        status = "failed" if ended.status in ("ok", "refused") else ended.status
         error = (ended.error or "it ended well, but wrote no run folder").removeprefix("error: ")
         return Made(status=status, error=error, seconds=ended.seconds)
     return Made(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])

@@ -13,8 +13,10 @@ from compare.work.sweep import Tell
 from compare.work.sweep_request import Combination
 
 REFRESH_S = 0.2
+WAITS = ("waits", "sent")
+"""Nobody works on it yet."""
 WELL = ("done", "done before")
-BADLY = ("failed", "refused", "crashed", "timeout")
+BADLY = ("failed", "crashed")
 _MOST = 20
 """Rows of a terminal: those at work come first."""
 
@@ -71,13 +73,13 @@ class _Lines:
         self._begun: set[str] = set()
 
     def hear(self, name: str, stage: str, seconds: float) -> None:
-        if not self._board.hear(name, stage, seconds) or stage == "waits":
+        if not self._board.hear(name, stage, seconds) or stage in WAITS:
             return
         over = self._board.over(name)
         if over or name not in self._begun:
             self._begun.add(name)
             told = f"  ({self._board.counted()})" if over else ""
-            self._console.print(Text(f"{name}  {stage if over else 'start'} {seconds:6.1f} s{told}"), soft_wrap=True)
+            self._console.print(Text(f"{name}  {stage} {seconds:6.1f} s{told}"), soft_wrap=True)
 
 
 class _Screen:
@@ -105,4 +107,4 @@ class _Screen:
         return table
 
     def _waits(self, name: str) -> bool:
-        return self._board.cases[name][0] == "waits"
+        return self._board.cases[name][0] in WAITS

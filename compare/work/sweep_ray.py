@@ -59,6 +59,7 @@ def _run(task: Task, told: Any) -> tuple[Made, bytes]:
     """On a node: make one case, and pack its run folder."""
     with tempfile.TemporaryDirectory(prefix="wirediff-") as scratch:
         teller = _Teller(told)
+        teller.hear(task.name, f"start on node {_node()}", 0)
         ended = sweep_local.made([task], at_once=1, scratch=Path(scratch), tell=teller.hear, programs=1)
         (_, found), *_ = list(ended)
         packed = io.BytesIO()
@@ -66,6 +67,13 @@ def _run(task: Task, told: Any) -> tuple[Made, bytes]:
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 archive.add(found.run, arcname="")
         return replace(found, run=None), packed.getvalue()
+
+
+def _node() -> str:
+    """The first letters of this node's id, as `ray list nodes` has it."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())[:8]
 
 
 class _Teller:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compare.work.arms import arm
@@ -12,6 +13,9 @@ SCHEMA = 1
 
 _OPTIONS = ("batch", "seq", "microbatches", "capacity", "dtype", "loop", "attention")
 """Words of a case that the result repeats."""
+
+_ASKED = ("meshes", "models", "checkpoint", "phases", "arm", *_OPTIONS)
+"""Options that say which programs were asked for; how they were made is another matter."""
 
 _TIMES = ("step_ns", "compute_ns", "exposed_ns")
 
@@ -44,11 +48,11 @@ def result(
 
 def summary(results: Sequence[dict[str, Any]], *, asked: argparse.Namespace, arms: Sequence[str]) -> dict[str, Any]:
     """All of a sweep, the sentence first."""
-    words = {name: str(value) for name, value in sorted(vars(asked).items()) if name not in ("out", "json", "jobs")}
+    words = {name: value for name, value in sorted(vars(asked).items()) if name in _ASKED}
     return {
         "schema": SCHEMA,
         "sentence": sentence(results),
-        "asked": words,
+        "asked": {name: str(value) if isinstance(value, Path) else value for name, value in words.items()},
         "arms": {name: arm(name).title for name in arms},
         "results": list(results),
     }

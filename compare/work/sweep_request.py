@@ -12,6 +12,7 @@ from compare.work.options import Parser, add_list, add_step, door_parser, read_c
 from compare.work.sweep_engines import ENGINES
 from meshes.assignment import chips
 from meshes.case import CHOICES, Case
+from meshes.checks import CAPACITY
 from meshes.errors import MeshError
 from meshes.files import read_mesh
 from meshes.memory import check_fits
@@ -95,8 +96,11 @@ def _combination(asked: argparse.Namespace, name: str, mesh: str) -> Combination
     words = {**vars(asked), "model": name, "mesh": mesh, "phase": asked.phases}
     try:
         plan = read_mesh(mesh)
-        if plan.mesh.pp == 1:  # of a list of meshes, those with a pipeline are meant
+        # Of a list, those are meant that have a pipeline, or experts.
+        if plan.mesh.pp == 1:
             words.pop("microbatches", None)
+        if asked.checkpoint is None and not model(name).experts:
+            words["capacity"] = CAPACITY
         case = read_case(argparse.Namespace(**words))
         chips(case.plan)
         check_fits(case)

@@ -1,0 +1,135 @@
+"""A sweep as it is drawn: one table, one figure, one page, and files for those who ask their own questions."""
+
+import copy
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from rich.console import Console
+
+from compare.views.sweep_draw import draw, show
+from compare.views.sweep_figure import ratios
+from compare.views.sweep_lines import lines, reasons
+from compare.views.sweep_page import page
+from compare.views.sweep_text import print_sweep
+from compare.work.sweep_report import result, summary
+from compare.work.sweep_request import combinations, sweep_parser
+from tests.compare.work.sweeps import REPORT
+
+Sweep = dict[str, Any]
+
+
+def changed(**lines_of: dict[str, Any]) -> dict[str, Any]:
+    """The example's report, with the lines of these arms' programs changed."""
+    report = copy.deepcopy(REPORT)
+    for found in report["phases"].values():
+        for line in found["headline"]:
+            line |= lines_of.get(line["arm"], {})
+    return report
+
+
+@pytest.fixture
+def sweep() -> Sweep:
+    """tp4pp2 as it is; dp2tp4, whose JAX crashed; dp8 of a small model, which needs nothing; ep8, refused."""
+    asked = sweep_parser().parse_args(["--models", "llama-3.1-8b,tiny", "--meshes", "tp4pp2,dp2tp4,ep8,dp8"])
+    crash = {"status": "crashed", "error": "died of SIGABRT: <b>boom</b>", "ratio": None, "wire_bytes": None}
+    nothing = {"ratio": None, "wire_bytes": 0}
+    by_mesh = {"tp4pp2": REPORT, "dp2tp4": changed(jax=crash), "dp8": changed(jax=nothing, torchxla=nothing)}
+    results = [
+        result(one, status="refused", error=one.refused)
+        if one.refused
+        else result(one, status="failed" if one.mesh == "dp2tp4" else "done", folder=f"{one.model}-{one.mesh}",
+                    report=by_mesh[one.mesh])
+        for one in combinations(asked)
+    ]  # fmt: skip
+    return summary(results, asked=asked, arms=["jax", "torchxla"])
+
+
+def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
+    found = lines(sweep)
+    assert [(one.mesh, one.phase) for one in found[:4]] == [
+        ("tp4pp2", "prefill"), ("tp4pp2", "decode"), ("dp2tp4", "prefill"), ("dp2tp4", "decode"),
+    ]  # fmt: skip
+    first, _, crashed, *_, idle = found
+    assert (first.needs, first.ratio("jax"), first.ratio("torchxla")) == ("3.31 GB", "1.26 ×", "1.95 ×")
+    assert (first.step("jax"), first.step("torchxla")) == ("254 ms", "469 ms")
+    assert (crashed.ratio("jax"), crashed.ratio("torchxla"), idle.ratio("jax")) == ("crashed", "1.95 ×", "nothing")
+
+
+def test_what_is_not_there_says_why_once(sweep: Sweep) -> None:
+    failed, refused = reasons(sweep), reasons(sweep, status="refused")
+    assert [(one.what, one.status, one.reason) for one in failed] == [
+        (f"{model} on dp2tp4: JAX tpu in prefill and 3 more", "crashed", "died of SIGABRT: <b>boom</b>")
+        for model in ("llama-3.1-8b", "tiny")
+    ]
+    assert [one.what for one in refused] == ["llama-3.1-8b on ep8", "tiny on ep8"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_words_fit_the_terminal(sweep: Sweep, width: int) -> None:
+    out = io.StringIO()
+    printed = Console(file=out, width=width, highlight=False, markup=False)
+    print_sweep(sweep, out=printed)
+    said = out.getvalue()
+    assert max(map(len, said.splitlines())) <= width
+    assert "1.95 ×" in said
+    assert "splits experts over ep8" in said
+    assert "modelled, not measured" in " ".join(said.split())
+
+
+def test_the_files_hold_every_program_and_every_refusal(sweep: Sweep, tmp_path: Path) -> None:
+    draw(sweep, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"sweep.{kind}" for kind in ("json", "csv", "parquet", "png", "svg", "html")
+    }
+    assert json.loads((tmp_path / "sweep.json").read_text()) == sweep
+    # 6 cases of 2 phases and 4 programs, 2 combinations that cannot be.
+    table = f"'{tmp_path}/sweep.parquet'"
+    assert duckdb.sql(f"select count(*) from {table}").fetchall() == [(6 * 8 + 2,)]
+    refused = f"select model, mesh, phase, error like '%has none%' from {table} where case_status = 'refused'"
+    assert duckdb.sql(refused).fetchall() == [("llama-3.1-8b", "ep8", None, True), ("tiny", "ep8", None, True)]
+    furthest = f"select round(max(emitted_over_inherent)) from {table} where is_default group by arm order by arm"
+    assert duckdb.sql(furthest).fetchall() == [(1,), (177,)]
+    rows = list(csv.DictReader((tmp_path / "sweep.csv").read_text().splitlines()))
+    assert len(rows) == 50
+    assert rows[0]["asked_bytes"] == "3305111640"
+
+
+def test_the_figure_has_a_panel_for_each_model_and_phase(sweep: Sweep) -> None:
+    svg = ratios(sweep).svg.decode()
+    for word in ("llama-3.1-8b, prefill", "tiny, decode", "dp2tp4", "JAX", "TorchXLA", "the plan", "177 ×", "crashed",
+                 "refused", "nothing to move", "Counted in compiled programs, not measured"):  # fmt: skip
+        assert word in svg
+    assert svg.count("refused") == 2 * 2  # once for all arms
+
+
+def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path: Path) -> None:
+    for one in sweep["results"]:
+        one |= {"phases": {}, "status": "crashed", "error": "died of SIGKILL (out of memory?)", "folder": None}
+    draw(sweep, tmp_path)
+    assert "out of memory" in (tmp_path / "sweep.html").read_text()
+
+
+def test_the_same_sweep_gives_the_same_bytes(sweep: Sweep) -> None:
+    one, other = ratios(sweep), ratios(sweep)
+    assert (one.png, one.svg) == (other.png, other.svg)
+
+
+def test_the_page_leads_to_each_case_and_obeys_nothing_that_a_program_said(sweep: Sweep) -> None:
+    html = page(sweep, picture=ratios(sweep))
+    assert 'href="llama-3.1-8b-tp4pp2/report.html"' in html
+    assert "&lt;b&gt;boom&lt;/b&gt;" in html
+    assert "<script" not in html
+    assert not re.search(r"https?://", html.replace("http://www.w3.org/", ""))
+
+
+def test_the_last_line_is_the_path_of_the_page(sweep: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    show(draw(sweep, tmp_path), tmp_path)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1] == str(tmp_path / "sweep.html")
+    assert max(map(len, printed[:-1])) <= 100
