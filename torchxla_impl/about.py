@@ -77,5 +77,5 @@ def results(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
 
 
 def _array(layout: Layout, dims: str, tensor: Any) -> dict[str, Any]:
-    axes = list(layout.spec(dims))
+    axes = [",".join(each) if isinstance(each, tuple) else each for each in layout.spec(dims)]
     return {"dims": dims, "shape": list(tensor.shape), "dtype": DTYPE_NAMES[tensor.dtype], "axes": axes}

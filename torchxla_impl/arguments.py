@@ -27,7 +27,7 @@ def arguments(layout: Layout) -> tuple[Argument, ...]:
     rows = [(each.name, "weight", each.dims, each.shape, dtype) for each in weights(case)]
     rows += [(name, "cache", CACHE_DIMS, cache_shape(case), dtype) for name in ("cache.k", "cache.v")]
     if case.phase == "prefill":
-        rows += [("tokens", "input", "batch seq", (case.batch, case.seq), torch.int32)]
+        rows += [("tokens", "input", "batch positions", (case.batch, case.seq), torch.int32)]
     else:
         rows += [("tokens", "input", "batch _", (case.batch, 1), torch.int32)]
         rows += [("position", "input", "", (), torch.int32)]

@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from meshes.case import Case
+from meshes.positions import place_shift
 from torchxla_impl.layout import Layout
 
-CACHE_DIMS = "_ stages batch _ kv_heads"
+CACHE_DIMS = "_ stages batch positions kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
 
 Piece = Float[Tensor, "stages batch seq kv_heads head_dim"]
@@ -25,7 +26,7 @@ class Cache(NamedTuple):
 
 def cache_shape(case: Case) -> tuple[int, ...]:
     entries = case.model.layers // case.mesh.pp * case.microbatches
-    width = case.model.kv_heads * case.model.head_dim
+    width = case.kv_heads * case.model.head_dim
     return (entries, case.mesh.pp, case.batch // case.microbatches, case.cache_length, width)
 
 
@@ -36,25 +37,41 @@ def write(
     *,
     entry: Int[Tensor, ""],
     position: Int[Tensor, ""],
-    active: Bool[Tensor, "stages"],
     layout: Layout,
 ) -> Cache:
-    """The cache with `k` and `v` from `position` on; stages that are not active keep theirs.  No collective."""
-    return Cache(*(_write(old, new, entry, position, active, layout) for old, new in zip(cache, (k, v), strict=True)))
+    """The cache with `k` and `v` from `position` on.  No collective."""
+    return Cache(*(_write(old, new, entry, position, layout) for old, new in zip(cache, (k, v), strict=True)))
 
 
 def _write(
-    old: Tensor, new: Tensor, entry: Tensor, position: Tensor, active: Tensor, layout: Layout
+    old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout
 ) -> Float[Tensor, "entries stages batch length width"]:
-    piece, at, where = new.flatten(3), entry.reshape(1).long(), position.reshape(1).long()
+    at = entry.reshape(1).long()
     length = old.index_select(0, at).squeeze(0)
-    # A prompt begins at position 0, and is written as a slice: rows at a traced position become a loop over them.
-    prompt = layout.case.phase == "prefill"
-    if piece.shape[0] > 1:
-        kept = length[:, :, : piece.shape[2]] if prompt else length.index_select(2, where)
-        piece = torch.where(active[:, None, None, None], piece, kept)
-    length = length.slice_scatter(piece, 2, 0, piece.shape[2]) if prompt else length.index_copy(2, where, piece)
+    if layout.case.phase == "prefill":
+        length = _put_prompt(length, new.flatten(3), layout)
+    else:
+        length = _put_token(length, new.flatten(3), position, layout)
     return layout.place(old.index_copy(0, at, layout.place(length[None], CACHE_DIMS)), CACHE_DIMS)
+
+
+def _put_prompt(length: Tensor, prompt: Tensor, layout: Layout) -> Float[Tensor, "stages batch length width"]:
+    """Each part of a prompt at the head of its own part of the cache, so that no token is moved.
+
+    As slices: rows at a traced position become a loop over them.
+    """
+    length, prompt = (each.unflatten(2, (layout.ways("positions"), -1)) for each in (length, prompt))
+    return length.slice_scatter(prompt, 3, 0, prompt.shape[3]).flatten(2, 3)
+
+
+def _put_token(
+    length: Tensor, token: Tensor, position: Tensor, layout: Layout
+) -> Float[Tensor, "stages batch length width"]:
+    where = position.reshape(1).long() + place_shift(layout.case)
+    if layout.ways("positions") == 1:
+        return length.index_copy(2, where, token)
+    # XLA reads what `index_copy` would replace, in case that the place is not there: of split positions it gathers all.
+    return torch.where((torch.arange(length.shape[2], device=length.device) == where)[:, None], token, length)
 
 
 def read(
@@ -70,5 +87,5 @@ def read(
 
 def _read(old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout) -> Keys:
     length = old.index_select(0, entry.reshape(1).long()).squeeze(0)
-    length = length.index_copy(2, position.reshape(1).long(), new.flatten(3))
-    return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch _ kv_heads head_dim")
+    length = _put_token(length, new.flatten(3), position, layout)
+    return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")

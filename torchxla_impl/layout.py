@@ -1,6 +1,7 @@
 """Where tensors live: the one file of this twin that touches PyTorch/XLA's sharding API."""
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,13 @@ DTYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 
 MAX_RANK = 5
 """PyTorch/XLA turns a sharding of more dims into another one, and says so in a log line only."""
+
+
+STREAM = "stages stream_batch stream_seq embed"
+"""The residual stream, between the blocks of a layer."""
+
+TOKENS = "stages batch seq embed"
+"""The same inside a block.  Under SEQUENCE_PARALLEL `tp` splits the stream, and not the tokens of a block."""
 
 
 class LayoutError(MeshError):
@@ -48,9 +56,9 @@ class Layout:
     def dtype(self) -> torch.dtype:
         return DTYPES[self.case.dtype]
 
-    def spec(self, dims: str) -> tuple[str | None, ...]:
+    def spec(self, dims: str) -> tuple[str | tuple[str, ...] | None, ...]:
         """The partition spec of a tensor with these dims, `_` for one that is never split."""
-        axes = axes_of(dims, rules=self.case.plan.rules)
+        axes = axes_of(dims, rules=self.case.rules)
         if len(axes) > MAX_RANK:
             raise LayoutError(f"{dims!r} names {len(axes)} dims; a tensor is sharded over at most {MAX_RANK}")
         return axes
@@ -60,6 +68,11 @@ class Layout:
         probe = torch.ops.aten.alias(self.placeholder((1,) * len(dims.split()), torch.float32))
         torch_xla._XLAC._xla_annotate_custom_sharding(probe, self.mesh.get_op_sharding(self.spec(dims)))
         return str(torch_xla._XLAC._get_xla_sharding_spec(probe))
+
+    def ways(self, dim: str) -> int:
+        """Into how many parts the dim is split."""
+        axes = (self.case.rules[dim] or "").split(",")
+        return prod(self.case.mesh.axes[axis] for axis in axes if axis)
 
     def param(self, dims: str) -> nn.Parameter:
         """A weight with these dims and no memory, until one is loaded."""
@@ -94,8 +107,15 @@ class Layout:
         xs.mark_sharding(x, self.mesh, self.spec(dims))
         return x
 
+    def tokens(self, x: Float[Tensor, "stages batch seq embed"]) -> Float[Tensor, "stages batch seq embed"]:
+        """The stream as a block takes it.  No collective, but under SEQUENCE_PARALLEL: an all-gather over `tp`.
+
+        Pinned as it comes, too: else what comes before would be done on whole sequences, after the all-gather.
+        """
+        return self.place(self.place(x, STREAM), TOKENS)
+
     def shift(
-        self, state: Float[Tensor, "stages batch seq embed"], taken: Float[Tensor, "batch seq embed"]
+        self, state: Float[Tensor, "stages batch seq embed"], taken: Float[Tensor, "stages batch seq embed"]
     ) -> Float[Tensor, "stages batch seq embed"]:
         """Each stage's state to the next stage, `taken` to the first: one collective-permute over `pp`.
 
@@ -103,22 +123,47 @@ class Layout:
         """
         stages = self.case.mesh.pp
         if stages == 1:
-            return self.place(taken[None], "stages batch seq embed")
+            return self.place(taken, STREAM)
         with xp.Trace("pipeline.shift"):
             moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages]
             first = torch.arange(stages, device=state.device) == 0
-            moved = torch.where(first[:, None, None, None], taken, self.place(moved, "stages batch seq embed"))
-            return self.place(moved, "stages batch seq embed")
+            moved = torch.where(first[:, None, None, None], taken, self.place(moved, STREAM))
+            return self.place(moved, STREAM)
 
-    def sample(self, logits: Float[Tensor, "slots stages batch vocab"]) -> Int[Tensor, "slots stages batch"]:
+    def last(
+        self, x: Float[Tensor, "slots stages stream_batch stream_seq embed"]
+    ) -> Float[Tensor, "slots stages batch parts embed"]:
+        """The last token of each part of a sequence, of the last tokens of each shard's; whole over `tp`.
+
+        No collective, but under SEQUENCE_PARALLEL: in prefill a masked sum, one all-reduce over `tp`; in decode one
+        all-gather, of the sequences.
+        """
+        with xp.Trace("head"):
+            parts = self.ways("parts")
+            if x.shape[3] > parts:
+                x = _last_of(x.unflatten(3, (parts, -1)), dim=4)
+            return self.place(x, "slots stages batch parts embed")
+
+    def sample(
+        self, logits: Float[Tensor, "slots stages batch parts vocab"]
+    ) -> Int[Tensor, "slots stages batch parts"]:
         """The greedy choice: two all-gathers over `tp`, of each shard's best value and of its id."""
         with xp.Trace("sample"):
-            return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch")
+            return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch parts")
 
-    def collect(self, chosen: Int[Tensor, "slots stages batch"]) -> Int[Tensor, "slots batch"]:
-        """The last stage's ids, on every stage: a masked sum, one all-reduce over `pp`."""
-        if self.case.mesh.pp == 1:
-            return chosen[:, 0]
+    def collect(self, chosen: Int[Tensor, "slots stages batch parts"]) -> Int[Tensor, "slots batch"]:
+        """The last stage's ids of the last part, everywhere: masked sums, an all-reduce over `pp`, one over `cp`."""
+        if self.ways("stages") * self.ways("parts") == 1:
+            return chosen[:, 0, :, 0]
         with xp.Trace("pipeline.collect"):
-            last = torch.arange(chosen.shape[1], device=chosen.device) == chosen.shape[1] - 1
-            return self.place(torch.where(last[:, None], chosen, 0).sum(1, dtype=torch.int32), "slots batch")
+            chosen = self.place(_last_of(chosen, dim=1), "slots batch parts")
+            return self.place(_last_of(chosen, dim=2), "slots batch")
+
+
+def _last_of(x: Shaped[Tensor, "..."], *, dim: int) -> Shaped[Tensor, "..."]:
+    """The last row along a dim that a mesh may split: a masked sum, where a slice would send more."""
+    size = x.shape[dim]
+    if size == 1:
+        return x.squeeze(dim)
+    last = torch.arange(size, device=x.device) == size - 1
+    return torch.where(last.reshape(-1, *(1,) * (x.ndim - dim - 1)), x, 0).sum(dim, dtype=x.dtype)

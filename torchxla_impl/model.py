@@ -11,25 +11,36 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils import _pytree as tree
 
+from torchxla_impl.attention import Stream, Turn
 from torchxla_impl.cache import Cache
-from torchxla_impl.layers import Layer, Norm, Stream, Turn
-from torchxla_impl.layout import Layout
+from torchxla_impl.layers import Layer
+from torchxla_impl.layout import STREAM, TOKENS, Layout
+from torchxla_impl.norm import Norm
 from torchxla_impl.scan import scan
+
+Ends = Float[Tensor, "slots stages batch parts embed"]
+Scores = Float[Tensor, "slots stages batch parts vocab"]
 
 
 class Embedding(nn.Module):
-    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard."""
+    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard.
+
+    Under SEQUENCE_PARALLEL a reduce-scatter.
+    """
 
     def __init__(self, layout: Layout):
         super().__init__()
         self.layout = layout
         self.table = layout.param("vocab embed")
 
-    def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots batch seq embed"]:
+    def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots stages batch seq embed"]:
+        """Looked up on every stage, though the first alone needs it: a lookup is cheaper than sending it."""
+        place, case, parts = self.layout.place, self.layout.case, self.layout.ways("seq")
         with xp.Trace("embed"):
-            # The ids are flattened for the lookup: `batch` comes first, or its shards would be torn and gathered.
-            found = F.embedding(tokens.transpose(0, 1), self.table).transpose(0, 1)
-            return self.layout.place(found, "slots batch seq embed")
+            # The ids are flattened for the lookup: split dims come first, or their shards would be torn and gathered.
+            cut = tokens.unflatten(2, (parts, -1)).permute(2, 1, 0, 3).expand(case.mesh.pp, *(-1,) * 4)
+            found = F.embedding(cut, self.table).permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
+            return place(place(found, f"slots {TOKENS}"), f"slots {STREAM}")
 
 
 class Head(nn.Module):
@@ -40,15 +51,14 @@ class Head(nn.Module):
         self.layout = layout
         self.table = layout.param("embed vocab")
 
-    def forward(self, x: Float[Tensor, "slots stages batch embed"]) -> Float[Tensor, "slots stages batch vocab"]:
+    def forward(self, x: Ends) -> Scores:
         return scores(x, self.table, layout=self.layout)
 
 
-def scores(
-    x: Float[Tensor, "slots stages batch embed"], table: Float[Tensor, "embed vocab"], *, layout: Layout
-) -> Float[Tensor, "slots stages batch vocab"]:
+def scores(x: Ends, table: Float[Tensor, "embed vocab"], *, layout: Layout) -> Scores:
+    """The product with the head's table, each shard for its part of the vocabulary."""
     with xp.Trace("head"):
-        return layout.place(torch.einsum("mzbd,dv->mzbv", x, table), "slots stages batch vocab")
+        return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
 
 
 class Decoder(nn.Module):
@@ -78,7 +88,7 @@ class Decoder(nn.Module):
         layers = torch.arange(case.model.layers // case.mesh.pp, device=x.device)
         return loop(run, (x, cache), (stacked, layers), form=case.loop)[0]
 
-    def logits(self, x: Float[Tensor, "slots stages batch embed"]) -> Float[Tensor, "slots stages batch vocab"]:
+    def logits(self, x: Ends) -> Scores:
         """Every stage scores what it holds; only the last one's is the answer."""
         x = self.norm(x)
         if self.head is None:

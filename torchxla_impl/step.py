@@ -54,7 +54,7 @@ class Step:
         cache: Cache,
         tokens: Tokens,
         position: Int[Tensor, ""] | None = None,
-    ) -> tuple[Ids, Float[Tensor, "slots stages batch vocab"], Cache]:
+    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
         """The step with its logits, those of every stage."""
         layout, model = self.layout, self.model
         # The module was made without memory; `assign` gives it these tensors themselves.
@@ -62,7 +62,7 @@ class Step:
         embedded = model.embedding(microbatches(tokens, slots=layout.case.microbatches))
         first = torch.zeros((), dtype=torch.int32, device=tokens.device) if position is None else position
         last, cache = run_pipeline(model, embedded, cache, position=first)
-        logits = model.logits(last)
+        logits = model.logits(layout.last(last))
         ids = layout.collect(layout.sample(logits))
         return layout.place(sequences(ids), "batch"), logits, cache
 

@@ -16,15 +16,21 @@ from meshes.weights import weights
 from torchxla_impl.start import start
 
 
-def slices(case: Case, shape: tuple[int, ...], axes: tuple[str | None, ...], device: int) -> tuple[slice, ...]:
-    """By hand: the part number is the device's coordinate on the axis that splits the dim."""
-    where = case.mesh.coordinates[device]
-    parts = [(where[axis], size // case.mesh.axes[axis]) if axis else (0, size)
-             for axis, size in zip(axes, shape, strict=True)]  # fmt: skip
-    return tuple(slice(part * size, (part + 1) * size) for part, size in parts)
+Axes = tuple[str | tuple[str, ...] | None, ...]
 
 
-def found(case: Case, whole: Any, tensor: Any, axes: tuple[str | None, ...]) -> dict[str, Any]:
+def slices(case: Case, shape: tuple[int, ...], axes: Axes, device: int) -> tuple[slice, ...]:
+    """By hand: the part number is the device's coordinate on the axis that splits the dim, or on several, row-major."""
+    where, found = case.mesh.coordinates[device], []
+    for split, size in zip(axes, shape, strict=True):
+        part, parts = 0, 1
+        for axis in (split,) if isinstance(split, str) else split or ():
+            part, parts = part * case.mesh.axes[axis] + where[axis], parts * case.mesh.axes[axis]
+        found.append(slice(part * size // parts, (part + 1) * size // parts))
+    return tuple(found)
+
+
+def found(case: Case, whole: Any, tensor: Any, axes: Axes) -> dict[str, Any]:
     import torch_xla
 
     (shards,) = torch_xla._XLAC._get_local_shards([tensor])

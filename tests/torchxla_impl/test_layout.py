@@ -19,8 +19,8 @@ def told() -> dict[str, Any]:
 
 def test_dims_name_their_axes(told: dict[str, Any]) -> None:
     assert told["specs"] == {
-        "batch": ["dp"],
-        "stages batch seq embed": ["pp", "dp", None, None],
+        "batch": [["dp", "ep"]],
+        "stages batch seq embed": ["pp", ["dp", "ep"], "cp", None],
         "vocab embed": ["tp", None],
         "": [],
     }
@@ -32,6 +32,21 @@ def test_shardings_are_written_as_xla_writes_them(told: dict[str, Any]) -> None:
         "embed": "{replicated}",
         "vocab embed": "{devices=[2,1,4]0,2,4,6,1,3,5,7 last_tile_dim_replicate}",
         "stages batch seq ffn": "{devices=[2,2,1,2]0,1,4,5,2,3,6,7}",
+    }
+
+
+def test_several_axes_split_one_dim_the_first_outermost(told: dict[str, Any]) -> None:
+    """Device ids are 4·dp + 2·cp + tp; groups go over cp, then dp."""
+    assert told["sharding of several"] == "{devices=[4,1,2]0,1,4,5,2,3,6,7 last_tile_dim_replicate}"
+
+
+def test_the_stream_is_split_over_tp_where_the_rules_say_so(told: dict[str, Any]) -> None:
+    """In decode a token has one position: the sequences are split instead."""
+    assert told["streams"] == {
+        "tp8 prefill": ["pp", ["dp", "ep"], "cp", None],
+        "tp8+sp prefill": ["pp", ["dp", "ep"], ["cp", "tp"], None],
+        "tp8+sp decode": ["pp", ["dp", "ep", "tp"], None, None],
+        "cp2tp4+sp prefill": ["pp", ["dp", "ep"], ["cp", "tp"], None],
     }
 
 
@@ -57,6 +72,16 @@ def test_a_single_stage_takes_what_comes(told: dict[str, Any]) -> None:
 
 def test_the_last_stage_chooses(told: dict[str, Any]) -> None:
     assert told["collect"] == [[9, 10, 11], [21, 22, 23]]
+    assert told["collect of one"] == [[0, 1, 2], [12, 13, 14]]
+
+
+def test_of_the_parts_of_a_sequence_the_last_chooses(told: dict[str, Any]) -> None:
+    assert told["collect parts"] == [[7, 9, 11], [19, 21, 23]]
+
+
+def test_of_the_shards_of_a_part_the_last_has_its_last_token(told: dict[str, Any]) -> None:
+    assert told["last"] == [1.0, 3.0, 5.0, 7.0]
+    assert told["last of decode"] == [0.0, 4.0]
 
 
 def test_the_best_score_wins_and_of_equals_the_first(told: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ def test_it_writes_a_program_and_says_what_it_is(tmp_path: Path) -> None:
     assert (row["shape"], row["axes"]) == ([2, 2, 128, 8, 16], [None, "pp", None, "tp", None])
     # 2 layers a stage · 4 slots, 2 stages, 8/4 sequences, 1025 positions rounded up, 8 heads of 16
     assert named["cache.v"]["shape"] == [8, 2, 2, 1152, 128]
-    assert named["cache.v"]["axes"] == [None, "pp", "dp", None, "tp"]
+    assert named["cache.v"]["axes"] == [None, "pp", "dp,ep", "cp", "tp"]
     assert (named["position"]["role"], named["position"]["dtype"]) == ("input", "s32")
     assert [row["name"] for row in about["outputs"]] == ["ids", "cache.k", "cache.v"]
     options = about["compile_options"]
@@ -51,7 +51,7 @@ def test_the_same_case_gives_the_same_program_and_no_path_of_the_machine(tmp_pat
         assert lower(case, tmp_path / name).returncode == 0
         programs.append((tmp_path / name / "program.mlirbc").read_bytes())
     assert programs[0] == programs[1]
-    assert b"torchxla_impl/layers.py" in programs[0]
+    assert b"torchxla_impl/attention.py" in programs[0]
     assert str(ROOT).encode() not in programs[0]
     assert b"site-packages" not in programs[0]
 

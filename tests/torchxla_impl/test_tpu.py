@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +117,15 @@ def test_entry_parameters_are_sharded_overwritten_and_named_as_declared(mesh: st
         assert line is not None
         assert f'op_name="{row["name"]}"' in line[0]
     lines = {row.scope: row.source_line for row in program.rows}
-    assert lines["layer.attention.out"] == source_line("layers.py", 'einsum("zbshk,zhkd->zbsd"')
+    assert lines["layer.attention.out"] == source_line("attention.py", 'einsum("zbshk,zhkd->zbsd"')
     assert lines["layer.mlp.down"] == source_line("layers.py", 'einsum("zbsf,zfd->zbsd"')
     assert lines["embed"] == source_line("model.py", "F.embedding(")
 
 
 def local_shape(row: dict[str, Any], case: Case) -> str:
     """What one device holds."""
-    return ",".join(str(n // case.mesh.axes.get(axis, 1)) for n, axis in zip(row["shape"], row["axes"], strict=True))
+    ways = [prod(case.mesh.axes[axis] for axis in axes.split(",")) if axes else 1 for axes in row["axes"]]
+    return ",".join(str(n // parts) for n, parts in zip(row["shape"], ways, strict=True))
 
 
 def source_line(file: str, text: str) -> str:

@@ -8,6 +8,9 @@ from meshes.case import Case
 from torchxla_impl.start import start
 
 
+STREAMS = (("tp8", "prefill"), ("tp8+sp", "prefill"), ("tp8+sp", "decode"), ("cp2tp4+sp", "prefill"))
+
+
 def refusal(act: Callable[[], Any]) -> str:
     from torchxla_impl.layout import LayoutError
 
@@ -23,28 +26,38 @@ def main() -> dict[str, Any]:
     import torch
     import torch_xla
 
-    from torchxla_impl.layout import Layout
+    from torchxla_impl.layout import STREAM, Layout
     from torchxla_impl.step import microbatches, sequences
 
-    layout = Layout.on_devices(Case.read("dp2pp2tp2", model_name="tiny"))
-    stages = Layout.on_devices(Case.read("pp4tp2", model_name="tiny"))
-    single = Layout.on_devices(Case.read("tp8", model_name="tiny"))
+    def on(mesh: str, phase: str = "prefill", **words: Any) -> Layout:
+        return Layout.on_devices(Case.read(mesh, model_name="tiny", phases=(phase,), **words))
+
+    layout, stages, single, parts = on("dp2pp2tp2"), on("pp4tp2"), on("tp8"), on("pp2cp2tp2+sp")
     device = torch_xla.device()
     state = stages.shard((torch.arange(4.0) + 1).reshape(4, 1, 1, 1), "stages batch seq embed")
-    chosen = torch.arange(2 * 4 * 3, dtype=torch.int32).reshape(2, 4, 3).to(device)
-    taken = torch.full((1, 1, 1), 9.0).to(device)
-    scores = torch.tensor([[0.0, 3.0, 1.0], [5.0, 2.0, 5.0]]).reshape(1, 2, 1, 3).to(device)
+    chosen = torch.arange(2 * 4 * 3, dtype=torch.int32).reshape(2, 4, 3, 1).to(device)
+    of_parts = torch.arange(2 * 2 * 3 * 2, dtype=torch.int32).reshape(2, 2, 3, 2).to(device)
+    taken = torch.full((1, 1, 1, 1), 9.0).to(device)
+    scores = torch.tensor([[0.0, 3.0, 1.0], [5.0, 2.0, 5.0]]).reshape(1, 2, 1, 1, 3).to(device)
+    # Of two stages: the last tokens of 2 parts of a sequence, each on two shards.
+    ends = torch.arange(8.0).reshape(1, 2, 1, 4, 1).to(device)
     dealt = microbatches(torch.arange(6)[:, None], slots=2)
     return {
         "specs": {dims: layout.spec(dims) for dims in ("batch", "stages batch seq embed", "vocab embed", "")},
+        "streams": {f"{mesh} {phase}": on(mesh, phase).spec(STREAM) for mesh, phase in STREAMS},
         "sharding": {dims: layout.sharding(dims) for dims in ("embed", "vocab embed", "stages batch seq ffn")},
+        "sharding of several": on("dp2cp2tp2").sharding("groups embed"),
         "rank": refusal(lambda: layout.place(torch.zeros((1,) * 6), "layers stages batch seq heads head_dim")),
         "dims": refusal(lambda: layout.place(torch.zeros((2, 2, 2)), "batch seq")),
-        "devices": refusal(lambda: Layout.on_devices(Case.read("dp16", model_name="tiny", batch=16))),
+        "devices": refusal(lambda: on("dp16", batch=16)),
         "shift": stages.shift(state, taken).cpu().ravel().tolist(),
         "shift of one": single.shift(torch.zeros(1, 1, 1, 1).to(device), taken).cpu().ravel().tolist(),
+        "last": parts.last(ends).cpu().ravel().tolist(),
+        "last of decode": on("tp8+sp", "decode").last(ends[..., :1, :]).cpu().ravel().tolist(),
         "collect": stages.collect(chosen).cpu().tolist(),
-        "sample": stages.sample(scores.expand(1, 2, 1, 3)).cpu().ravel().tolist(),
+        "collect parts": parts.collect(of_parts).cpu().tolist(),
+        "collect of one": single.collect(chosen[:, :1]).cpu().tolist(),
+        "sample": stages.sample(scores).cpu().ravel().tolist(),
         "dealt": dealt[..., 0].tolist(),
         "taken back": sequences(dealt[..., 0]).tolist(),
     }

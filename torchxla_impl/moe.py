@@ -1,0 +1,106 @@
+"""A mixture of experts over `ep`: each token to the experts that it chooses, and back (GShard, arXiv 2006.16668).
+
+Shapes are static: the tokens of a group share `expert_slots` places at each expert, and what comes later is dropped.
+Which token has which place is a table of ones, [stages groups tokens experts slots]; sending and taking back are
+products with it.
+"""
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+import torch_xla.debug.profiler as xp
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from meshes.case import Case
+from torchxla_impl.layout import STREAM, Layout
+
+Tokens = Float[Tensor, "stages batch seq embed"]
+Groups = Float[Tensor, "stages groups tokens embed"]
+Table = Float[Tensor, "stages groups tokens experts slots"]
+Sent = Float[Tensor, "stages experts groups slots embed"]
+Partial = Float[Tensor, "stages experts routed shards embed"]
+
+
+class Moe(nn.Module):
+    """Experts over `ep`, each a SwiGLU feed-forward split over `tp`.
+
+    Two all-to-alls over `ep`, of all experts' places, taken or not; one all-reduce over `tp`, of the tokens.
+    Under SEQUENCE_PARALLEL: an all-gather over `tp` before the router and a reduce-scatter at the end.
+    """
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.router = layout.param("layers stages embed choices")
+        self.gate = layout.param("layers stages experts embed expert_ffn")
+        self.up = layout.param("layers stages experts embed expert_ffn")
+        self.down = layout.param("layers stages experts expert_ffn embed")
+
+    def forward(self, x: Tokens) -> Tokens:
+        with xp.Trace("layer.moe.route"):
+            tokens = self.layout.place(grouped(self.layout.tokens(x), case=self.layout.case), "stages groups _ embed")
+            shares = self.route(tokens)
+            table = self.seats(shares)
+        with xp.Trace("layer.moe.dispatch"):
+            sent = self.dispatch(tokens, table)
+        with xp.Trace("layer.moe.experts"):
+            partial = self.experts(sent)
+        with xp.Trace("layer.moe.combine"):
+            return self.combine(partial, table * shares[..., None].to(x.dtype))
+
+    def route(self, tokens: Groups) -> Float[Tensor, "stages groups tokens experts"]:
+        """Each token's share of each expert, in float32; 0 of those that it does not choose.  No collective."""
+        model = self.layout.case.model
+        logits = torch.einsum("zgtd,zde->zgte", tokens, self.router)
+        best, chosen = torch.topk(torch.softmax(logits.float(), dim=-1), model.experts_per_token)
+        if model.renormalized:
+            best = best / best.sum(-1, keepdim=True)
+        hot = chosen[..., None] == torch.arange(model.experts, device=chosen.device)
+        shares = torch.where(hot, best[..., None], 0.0).sum(-2)
+        return self.layout.place(shares, "stages groups _ choices")
+
+    def seats(self, shares: Float[Tensor, "stages groups tokens experts"]) -> Table:
+        """1 where a token has a place at an expert, in the order of the tokens.  No collective."""
+        takes = (shares > 0).int()
+        place = takes.cumsum(2, dtype=torch.int32) - takes
+        slots = torch.arange(self.layout.case.expert_slots, device=takes.device)
+        seats = (place[..., None] == slots) & (takes[..., None] > 0)
+        return self.layout.place(seats.to(self.layout.dtype), "stages groups _ choices _")
+
+    def dispatch(self, tokens: Groups, table: Table) -> Sent:
+        """Every group's tokens in the places of every expert, then every expert's own: one all-to-all over `ep`."""
+        sent = self.layout.place(torch.einsum("zgtec,zgtd->zegcd", table, tokens), "stages _ groups _ embed")
+        return self.layout.place(sent, "stages experts routed _ embed")
+
+    def experts(self, sent: Sent) -> Partial:
+        """What each shard of each expert adds.  No collective: the sums are left to `combine`.
+
+        There they are of tokens, each once; here they would be of places, of which a token has several.
+        """
+        place, shards = self.layout.place, self.layout.ways("expert_ffn")
+        gate, up = (torch.einsum("zegcd,zedf->zegcf", sent, weight) for weight in (self.gate, self.up))
+        hidden = place(F.silu(gate) * up, "stages experts routed _ expert_ffn")
+        hidden = place(hidden.flatten(2, 3).unflatten(3, (shards, -1)), "stages experts routed shards _")
+        down = self.down.unflatten(2, (shards, -1))
+        return place(torch.einsum("zensf,zesfd->zensd", hidden, down), "stages experts routed shards embed")
+
+    def combine(self, partial: Partial, table: Table) -> Tokens:
+        """Back to the tokens' groups, one all-to-all over `ep`; summed by share, then over `tp`: one all-reduce."""
+        place, case = self.layout.place, self.layout.case
+        back = place(partial, "stages _ groups shards embed").unflatten(2, (case.num_groups, -1))
+        mixed = place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return place(ungrouped(mixed.sum(3), case=case), STREAM)
+
+
+def grouped(x: Tokens, *, case: Case) -> Groups:
+    """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
+    if case.phase == "decode":
+        return x.reshape(x.shape[0], case.num_groups, case.group_tokens, x.shape[3])
+    return x.unflatten(2, (case.mesh.cp, -1)).transpose(1, 2).flatten(1, 2)
+
+
+def ungrouped(x: Groups, *, case: Case) -> Tokens:
+    """Back in the order of the stream.  No collective."""
+    if case.phase == "decode":
+        return x.flatten(1, 2)[:, :, None]
+    return x.unflatten(1, (case.mesh.cp, -1)).transpose(1, 2).flatten(2, 3)
