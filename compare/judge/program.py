@@ -23,6 +23,10 @@ class Totals:
     """Bytes of one step, mean over devices; rows of unknown executions are in none but `unknown_rows`."""
 
     wire_bytes: int
+    ici_wire_bytes: int
+    """Of `wire_bytes`, those of collectives within slices."""
+    dcn_wire_bytes: int
+    """Those of collectives between slices, over the data centre's network."""
     inherent: int
     inflated: int
     induced: int
@@ -45,8 +49,13 @@ def totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
         for number, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
         if number not in judgement.uncounted
     ]
+    by_network = {"ici": 0, "dcn": 0}
+    for row in known:
+        by_network[row.collective.network] += row.collective.step_wire_bytes or 0
     return Totals(
-        wire_bytes=sum(row.collective.step_wire_bytes or 0 for row in known),
+        wire_bytes=sum(by_network.values()),
+        ici_wire_bytes=by_network["ici"],
+        dcn_wire_bytes=by_network["dcn"],
         inherent=sum(row.inherent_bytes or 0 for row in known),
         inflated=sum(row.inflated_bytes or 0 for row in known),
         induced=sum(row.induced_bytes or 0 for row in known),

@@ -57,10 +57,6 @@ def _runs_over(share: Share, row: ContractRow) -> bool:
     return row.axes in (share.collective.axes, share.collective.part_of)
 
 
-def _runs_over(share: Share, row: ContractRow) -> bool:
-    return row.axes in (share.collective.axes, share.collective.part_of)
-
-
 def _does_the_work(share: Share, row: ContractRow) -> bool:
     kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
     able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})

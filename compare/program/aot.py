@@ -12,6 +12,7 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from compare.program.aot_error import RefusedError
@@ -26,7 +27,7 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
     """Compile, and write what was found."""
     stages = Stages()
     stages.begin("import")
-    from compare.program import aot_compiler, aot_found
+    from compare.program import aot_compiler, aot_found, aot_names
 
     aot_compiler.start()
     there = aot_compiler.devices(request["topology"], num_slices=request["num_slices"])
@@ -34,12 +35,17 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
     made = aot_compiler.options(request["compile_options"], ordered)
     module = aot_compiler.module(Path(request["program"]).read_bytes())
     stages.begin("compile")
-    executable = aot_compiler.compiled(module, ordered=ordered, made=made)
+    with TemporaryDirectory(dir=out) as dump:
+        if asks := request["num_slices"] > 1 and "xla_dump_to" not in os.environ.get("XLA_FLAGS", ""):
+            made.env_option_overrides += aot_names.flags(Path(dump))
+        executable = aot_compiler.compiled(module, ordered=ordered, made=made)
+        before = aot_names.before(Path(dump)) if asks else ""
     (hlo,) = executable.hlo_modules()
     stages.begin("write")
-    text = aot_found.stripped(hlo.to_string(), request["strip"])
+    text, before = (aot_found.stripped(one, request["strip"]) for one in (hlo.to_string(), before))
+    names = aot_names.restored(text, before)
     # Neither a time nor a file name in the header: the same program gives the same bytes.
-    (out / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
+    (out / "optimized.hlo.gz").write_bytes(gzip.compress(names.text.encode(), compresslevel=6, mtime=0))
     found = {
         "versions": {package: version(package) for package in ("jaxlib", "libtpu")},
         "topology": request["topology"],
@@ -50,6 +56,7 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
         "mesh_chips": aot_compiler.places(ordered, aot_found.device_assignment(hlo)),
         "compile_options": request["compile_options"],
         "flags": {name: os.environ[name] for name in FLAG_VARIABLES if name in os.environ},
+        "op_names": {"lost": names.lost, "restored": names.restored},
         "memory": aot_found.memory(executable),
         "cost": aot_found.cost(executable),
         "seconds": stages.seconds(),

@@ -12,7 +12,7 @@ from compare.program.layout import sources
 from compare.program.metadata import Sources
 from compare.program.recovery import Recovery, tells
 from compare.program.steering import Steering
-from compare.program.steps import Value, handed, made_of
+from compare.program.steps import Value, handed, made_of, used_by
 from compare.program.text import Module
 from compare.program.walk import Site
 
@@ -37,7 +37,8 @@ class Flow:
         self._module, self._parts, self._caches = module, parts, caches
         self._metadata = Sources(module)
         self._entry = Frame(module.entry)
-        self._recovery = Recovery(self._metadata, back=self._made_of, is_own=self._is_own)
+        self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
+        self._recovery = Recovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
         self._steering = Steering(self._row_of)
         self._from_parameters: dict[Value, bool] = {}
 
@@ -142,6 +143,14 @@ class Flow:
         if item.opcode == "recv" and item in self._parts:
             return [(frame, self._parts[item].operand(0), ())]
         return made_of(value)
+
+    def _used_by(self, value: Value) -> Iterator[Value]:
+        """What is sent goes on where it is received."""
+        frame, item, _ = value
+        if item in self._received_by:
+            yield frame, self._received_by[item], ()
+        else:
+            yield from used_by(value)
 
     @cached_property
     def _results(self) -> frozenset[Instruction]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from compare.program.instruction import Instruction
 from compare.program.metadata import Sources
-from compare.program.steps import Value, used_by
+from compare.program.steps import Value
 
 _Step = Callable[[Value], Iterable[Value]]
 
@@ -18,16 +18,16 @@ class Recovery:
 
     Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
 
-    back: a step to what a value is made of.
+    back: a step to what a value is made of; on: one to what is made of it.
     is_own: whether a value depends on an argument of the program.  What does not (the device's number, zeros, iotas)
     is shared by the whole program, and tells nothing of who asked.
     """
 
-    def __init__(self, sources: Sources, *, back: _Step, is_own: Callable[[Value], bool]):
+    def __init__(self, sources: Sources, *, back: _Step, on: _Step, is_own: Callable[[Value], bool]):
         self._sources = sources
         self._is_own = is_own
         self._back = _remembered(back)
-        self._on = _remembered(used_by)
+        self._on = _remembered(on)
         self._barren: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
 
     def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:

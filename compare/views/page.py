@@ -29,6 +29,7 @@ from compare.views.findings import (
     sources,
 )
 from compare.views.glossary import GLOSSARY
+from compare.views.networks import between_slices
 from compare.views.programs import Program, compared, programs, titles
 from compare.views.story import Move, moves, story
 from compare.views.strip import Strip
@@ -118,7 +119,7 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "small": [_finding(one, report, phase, shown) for one in apart.small],
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
         "heading": heading(report, phase),
-        "asides": asides(report, phase),
+        "asides": [*between_slices(report, phase), *asides(report, phase)],
         "story": story(report, phase),
         "served": [
             (asked, [(program, program.entry["served"][number]) for program in programs(report)

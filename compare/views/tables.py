@@ -45,7 +45,7 @@ TOTALS = {
     "style": TEXT, "wire_bytes": WHOLE, "inherent_bytes": WHOLE, "inflated_bytes": WHOLE, "induced_bytes": WHOLE,
     "common_bytes": WHOLE, "framework_induced_bytes": WHOLE, "partitioner_induced_bytes": WHOLE,
     "missing_bytes": WHOLE, "unserved_bytes": WHOLE, "asked_bytes": WHOLE, "emitted_over_inherent": NUMBER,
-    "unknown_rows": WHOLE, "upper_bound_rows": WHOLE,
+    "unknown_rows": WHOLE, "upper_bound_rows": WHOLE, "ici_wire_bytes": WHOLE, "dcn_wire_bytes": WHOLE,
 }  # fmt: skip
 
 _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing",
@@ -126,7 +126,7 @@ def _sums(program: Program, *, asked: int) -> Row:
     emitted = found.get("wire_bytes")
     return {
         **{f"{name}_bytes": found.get(name) for name in _SUMS},
-        **{name: found.get(name) for name in ("wire_bytes", "unknown_rows", "upper_bound_rows")},
+        **{name: found.get(name) for name in TOTALS if name.endswith(("wire_bytes", "_rows"))},
         "emitted_over_inherent": emitted / asked if emitted is not None and asked else None,
     }
 

@@ -23,6 +23,7 @@ from compare.views.findings import (
     left_out,
     sources,
 )
+from compare.views.networks import between_slices
 from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
 from compare.views.text_time import times
@@ -87,6 +88,8 @@ def print_plan(plan: Report, *, out: Console | None = None) -> None:
             out.print(wrapped(_NOTHING, width=text_width(out), indent=_INDENT))
         for line in _contract(found["inherent"], width=text_width(out)):
             out.print(line)
+        for note in found["notes"]:
+            out.print(wrapped(note, width=text_width(out), indent=_INDENT))
 
 
 def _case(case: Mapping[str, Any]) -> str:
@@ -133,6 +136,8 @@ def _notes(report: Report, phase: str, width: int) -> Iterator[Text]:
     """What a reader must know of the table above."""
     if left_out(report["phases"][phase]) and phase == next(iter(report["phases"])):
         yield wrapped(NOT_COMPARED, width=width, style="dim")
+    for line in between_slices(report, phase):
+        yield wrapped(line, width=width)
     yield from _failures(report, phase, width)
     yield from _uncounted(report, phase, width)
     yield from _less(report, phase, width)

@@ -12,6 +12,8 @@ import pytest
 
 from compare.program.aot_error import CompileError
 from compare.program.aot_found import cost
+from compare.program.collectives import collectives
+from compare.program.text import read
 
 ROOT = Path(__file__).parents[3]
 TOY = Path(__file__).with_name("toy_jax.py")
@@ -102,6 +104,19 @@ def test_partitions_run_on_the_chips_that_were_asked_for(toys, tmp_path):
     for places in (V5E, V5E[::-1], [V5E[i] for i in ORDER]):
         found = compiled(tmp_path, request(toys, places=places))
         assert found["mesh_chips"] == [list(place) for place in places]
+
+
+def test_of_several_slices_every_collective_still_says_who_asked_for_it(toys, tmp_path):
+    """tp4 over two v5e:2x2, two of each replica's shards on either: devices 0, 1, 4, 5 are on the first slice."""
+    places = [(tp // 2, dp, tp % 2, 0, 0) for dp in range(2) for tp in range(4)]
+    found = compiled(tmp_path, request(toys, topology="v5e:2x2", num_slices=2, places=places))
+    assert found["device_ids"][:4] == [100_000, 100_002, 200_000, 200_002]
+    assert found["op_names"]["lost"] == found["op_names"]["restored"] > 0
+    rows = collectives(read(hlo(tmp_path)), {"dp": 2, "tp": 4}, device_ids=found["device_ids"])
+    assert {(row.scope, row.part_of) for row in rows} == {("layer.mlp.down", "tp")}
+    assert {row.network for row in rows} == {"ici", "dcn"}
+    assert sum(row.step_wire_bytes for row in rows) == 2 * 3 * (128 * 512 * 2) // 4
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == set()
 
 
 GENERATIONS = [  # slice         x  y  z  cores

@@ -1,0 +1,92 @@
+"""Names that libtpu drops in programs of several slices, put back."""
+
+from compare.program.aot_names import Restored, restored
+from compare.program.collectives import collectives
+from compare.program.text import read
+
+GROUPS = "replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=sum"
+SUM = "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n"
+TABLES = """
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+"""
+
+
+def program(*lines, tables="", partitions=4):
+    body = "\n  ".join(("p = f32[64] parameter(0)", *lines[:-1], "ROOT " + lines[-1]))
+    return f"HloModule m, num_partitions={partitions}\n{tables}{SUM}ENTRY main {{\n  {body}\n}}\n"
+
+
+def named(opcode, name, *, channel=1, scope, of="p"):
+    what = f'metadata={{op_name="jit(f)/{scope}/dot" stack_frame_id=1}}'
+    return f"{name} = f32[64] {opcode}({of}), channel_id={channel}, {GROUPS}, {what}"
+
+
+def transfer(rendezvous):
+    attributes = (
+        'is_host_transfer=true, frontend_attributes={_xla_host_transfer_handler_name="xla_megascale_runtime",'
+        f'_xla_host_transfer_rendezvous="{rendezvous}",_xla_megascale_target="{{1,2}}x{{0:1}}",'
+        '_xla_megascale_transfer_type="ALL_REDUCE"}, backend_config={"a":1}'
+    )
+    return (
+        "t = token[] after-all()",
+        f"send = (f32[64], u32[], token[]) send(p, t), channel_id=8, {attributes}",
+        f"recv = (f32[64], u32[], token[]) recv(t), channel_id=9, {attributes}",
+        "done = (f32[64], token[]) recv-done(recv), channel_id=9",
+        "r = f32[64] get-tuple-element(done), index=0",
+    )
+
+
+def scopes(text):
+    return [(row.name, row.scope, row.source_line) for row in collectives(read(text), {"slice": 2, "tp": 2})]
+
+
+def test_a_collective_within_slices_is_known_by_its_channel():
+    before = program(
+        named("all-reduce", "a", channel=3, scope="embed"),
+        named("all-reduce", "b", channel=4, scope="head", of="a"),
+        tables=TABLES,
+    )
+    after = program(
+        "a.1 = f32[64] all-reduce(p), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
+        "b.1 = f32[64] all-reduce(a.1), channel_id=4, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
+        partitions=2,
+    )
+    found = restored(after, before)
+    assert (found.lost, found.restored) == (2, 2)
+    assert scopes(found.text) == [("a.1", "embed", "model.py:7"), ("b.1", "head", "model.py:7")]
+
+
+def test_a_send_between_slices_is_known_by_its_rendezvous():
+    before = program(named("all-reduce", "psum.7", scope="sample"), tables=TABLES)
+    found = restored(program(*transfer("psum.7_0"), partitions=2), before)
+    assert (found.lost, found.restored) == (2, 2)  # the send and its receive
+    assert scopes(found.text) == [("send", "sample", "model.py:7")]
+    assert found.text.count(', backend_config={"a":1}') == 2
+
+
+def test_one_that_could_be_several_stays_without_a_name():
+    """Every collective of a shard_map has channel 1."""
+    before = program(
+        named("all-reduce", "a", scope="embed"), named("all-reduce", "b", scope="head", of="a"), tables=TABLES
+    )
+    after = program(
+        "a.1 = f32[64] all-reduce(p), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
+        partitions=2,
+    )
+    assert restored(after, before) == Restored(after, lost=1, restored=0)
+
+
+def test_a_text_without_the_one_before_it_stays_as_it_is():
+    after = program(*transfer("psum.7_0"), partitions=2)
+    assert restored(after, "").text == after

@@ -1,0 +1,29 @@
+"""Bytes between slices, on a line of their own."""
+
+from compare.views.networks import between_slices
+from tests.compare.views.reports import made_report
+
+
+def over_slices(**dcn):
+    """The made report as if its mesh lay over two slices, with so many bytes of each arm's programs between them."""
+    report = made_report()
+    report["mesh"]["slices"] = 2
+    for arm, amount in dcn.items():
+        entry = report["phases"]["prefill"]["arms"][arm]
+        for cell in (entry, *entry["controls"].values()):
+            whole = cell["totals"]["wire_bytes"]
+            cell["totals"] |= {"dcn_wire_bytes": amount, "ici_wire_bytes": whole - amount}
+    return report
+
+
+def test_each_program_says_what_it_moves_between_slices():
+    (line,) = between_slices(over_slices(jax=41_943_040, torchxla=0), "prefill")
+    assert line == (
+        "between the 2 slices (dcn): JAX tpu 41.9 MB, JAX tpu+gspmd 41.9 MB, TorchXLA tpu 0 B, TorchXLA tpu+einsum "
+        "0 B; all else within them (ici)"
+    )
+
+
+def test_of_a_single_slice_and_in_reports_that_do_not_tell_nothing_is_said():
+    assert between_slices(made_report(), "prefill") == []
+    assert between_slices(over_slices(), "prefill") == []
