@@ -16,10 +16,24 @@ from typing import Any
 
 import numpy as np
 
+from jax_impl.convert import is_converted, restored
 from jax_impl.start import configure, start
-from jax_impl.worker import Stages, serve
+from jax_impl.worker import serve
 from meshes.case import Case
-from meshes.prompts import Answer, Ids, Request, case_of, chosen, decoded, encoded, read_ends, read_words, respond
+from meshes.checkpoint import Checkpoint, read_model
+from meshes.prompts import (
+    Answer,
+    Ids,
+    Progress,
+    Request,
+    case_of,
+    chosen,
+    decoded,
+    encoded,
+    read_ends,
+    read_words,
+    respond,
+)
 
 DECODE_STEPS = 8
 
@@ -65,48 +79,55 @@ def generate(case: Case, folder: Path) -> None:
 
     with np.load(folder / "weights.npz") as file:
         session = Session(case, lambda step: load_weights(step, lambda name, _: file[name]))
-    tokens, scores = [session.prefill(np.load(folder / "prompt.npy").astype(np.int32))], []
+    logits, tokens = watched(session, np.load(folder / "prompt.npy").astype(np.int32), case=case)
+    np.save(folder / "logits.npy", logits)
+    np.save(folder / "tokens.npy", tokens)
+
+
+def watched(session: Session, prompt: Ids, *, case: Case) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Ids]:
+    """Logits [steps, batch, vocab] and tokens [steps, batch] of a prefill and the decode steps after it."""
+    tokens, scores = [session.prefill(prompt)], [session.scores]
     for position in range(case.seq, case.seq + DECODE_STEPS):
-        scores.append(session.scores)
         tokens.append(session.decode(tokens[-1][:, None], position=position))
-    np.save(folder / "logits.npy", np.stack([*scores, session.scores]))
-    np.save(folder / "tokens.npy", np.stack(tokens))
+        scores.append(session.scores)
+    return np.stack(scores), np.stack(tokens)
 
 
 def answer(request: Request) -> Answer:
     """Load the checkpoint, shard by shard, and answer the prompt."""
     from tokenizers import Tokenizer
 
-    from meshes.checkpoint import read_model
-
-    stages = Stages()
+    progress = Progress()
     words = read_words(request.checkpoint, load=Tokenizer.from_file)
     prompt, ends = encoded(words, request.prompt), read_ends(request.checkpoint)
     case = case_of(request, model=read_model(request.checkpoint), num_tokens=len(prompt))
+    load = source(request.checkpoint)
     start(num_devices=case.mesh.num_devices, platform=request.platform)
-    stages.begin("load")
-    session = Session(case, source(request.checkpoint))
-    stages.begin("generate")
+    progress.begin("load")
+    session = Session(case, load)
+    progress.begin("generate")
     made = chosen(session, prompt, case=case, count=request.max_new_tokens, ends=ends)
     return Answer(
         text=decoded(words, prompt, made),
         tokens=tuple(made),
         prompt_tokens=tuple(prompt),
         case=case,
-        seconds=stages.seconds(),
+        seconds=progress.seconds(),
     )
 
 
 def source(folder: Path) -> Callable[[Any], Any]:
     """What loads the weights of this folder, Hugging Face's or Orbax's."""
-    from jax_impl.convert import is_converted, restored
-    from jax_impl.loading import read_weights
-    from meshes.checkpoint import Checkpoint
-
     if is_converted(folder):
         return lambda step: restored(folder, step)
     read = Checkpoint.open(folder).read
-    return lambda step: read_weights(step, read)
+
+    def load(step: Any) -> Any:
+        from jax_impl.loading import read_weights
+
+        return read_weights(step, read)
+
+    return load
 
 
 def main(argv: list[str]) -> int:

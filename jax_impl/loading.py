@@ -1,4 +1,4 @@
-"""Arrays on the devices, each where the layout names it: the host never holds two, and of a checkpoint's not even one."""
+"""Arrays on the devices, each where the layout names it; the host holds one at a time, of a checkpoint one shard."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ Read = Callable[[WeightSpec, tuple[slice, ...], Case], np.ndarray[Any, np.dtype[
 
 
 def load_weights(step: Step, numbers: Numbers) -> nnx.State:
-    return _weights(step, lambda name, each: _load(each, name, numbers))
+    return make_weights(step, lambda name, each: _load(each, name, numbers))
 
 
 def load_cache(step: Step, numbers: Numbers) -> Cache:
@@ -41,7 +41,7 @@ def read_weights(step: Step, read: Read) -> nnx.State:
     def one(name: str, each: jax.ShapeDtypeStruct) -> jax.Array:
         return _read(each, lambda index: read(specs[name], index, step.layout.case))
 
-    return _weights(step, one)
+    return make_weights(step, one)
 
 
 def empty_cache(step: Step) -> Cache:
@@ -49,9 +49,12 @@ def empty_cache(step: Step) -> Cache:
     return Cache(*(jnp.zeros(each.shape, each.dtype, device=each.sharding) for each in step.arguments[1]))
 
 
-def _weights(step: Step, made: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
+def make_weights(step: Step, made: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
+    """Each weight by its name and its shape with sharding."""
     flat = nnx.to_flat_state(step.arguments[0])
-    return nnx.from_flat_state([(path, weight.replace(made(".".join(path), weight))) for path, weight in flat])
+    return nnx.from_flat_state(
+        [(path, weight.replace(made(".".join(path), weight.get_value()))) for path, weight in flat]
+    )
 
 
 def _load(each: jax.ShapeDtypeStruct, name: str, numbers: Numbers) -> jax.Array:
@@ -68,7 +71,5 @@ def _read(each: jax.ShapeDtypeStruct, read: Callable[[tuple[slice, ...]], np.nda
     shards = []
     for box, holders in devices.items():
         numbers = read(tuple(slice(*side) for side in box))
-        shards += jax.block_until_ready(
-            [jax.device_put(numbers.view(each.dtype), device) for device in holders]
-        )
+        shards += jax.block_until_ready([jax.device_put(numbers.view(each.dtype), device) for device in holders])
     return jax.make_array_from_single_device_arrays(each.shape, each.sharding, shards)

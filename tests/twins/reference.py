@@ -1,62 +1,86 @@
-"""Hugging Face transformers' own Llama, on plain CPU: `python reference.py OUTDIR`.
+"""Hugging Face transformers' own models, on plain CPU: `python reference.py OUTDIR FAMILY…`.
 
-Writes its random weights (hf.npz), a prompt, and what it answers: logits and tokens of the prefill and of eight
-cached decode steps.  No wirediff code but the preset's numbers.
+For each family it writes OUTDIR/FAMILY: a checkpoint as the hub keeps them (config.json, sharded safetensors with their
+index, tokenizer.json), a prompt of ids, and what transformers answers: logits and tokens of the prefill and of eight
+cached decode steps; and the greedy answer to a prompt in words.  No wirediff code at all.
 """
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from meshes.models import model
+BATCH, SEQ, STEPS, NEW_TOKENS = 8, 48, 8, 32
+VOCAB = 512
+TEXT = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
+PROMPT = "The quick brown fox jumps over the lazy dog, and the License shall be governed by the laws of"
 
-BATCH, SEQ, STEPS = 8, 48, 8
-SEED = 1
-"""Of 80 seeds the one whose winners lead most: by 0.8 % of the largest logit at least."""
+_COMMON = {
+    "vocab_size": VOCAB, "num_hidden_layers": 4, "max_position_embeddings": 4096, "initializer_range": 0.1,
+    "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1,
+}  # fmt: skip
+_DENSE = {"hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 16}
+_EXPERTS = {"hidden_size": 64, "num_attention_heads": 16, "num_experts_per_tok": 2}
+
+FAMILIES: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "llama": ("Llama", 0, _DENSE | {
+        "num_key_value_heads": 8, "head_dim": 16,
+        "rope_parameters": {"rope_type": "llama3", "rope_theta": 500_000.0, "factor": 8.0, "low_freq_factor": 1.0,
+                            "high_freq_factor": 4.0, "original_max_position_embeddings": 32},
+    }),
+    "qwen3": ("Qwen3", 0, _DENSE | {"num_key_value_heads": 4, "head_dim": 24, "tie_word_embeddings": True}),
+    # 6 KV heads on tp4 and tp8: shards do not hold whole sets of copies.
+    "phi3": ("Phi3", 0, {"hidden_size": 192, "intermediate_size": 256, "num_attention_heads": 24,
+                         "num_key_value_heads": 6, "sliding_window": None}),
+    "mixtral": ("Mixtral", 0, _EXPERTS | {"num_key_value_heads": 8, "intermediate_size": 64, "num_local_experts": 8,
+                                          "sliding_window": None}),
+    "qwen3_moe": ("Qwen3Moe", 0, _EXPERTS | {"num_key_value_heads": 4, "head_dim": 8, "moe_intermediate_size": 32,
+                                             "num_experts": 16, "norm_topk_prob": True}),
+    "qwen2_moe": ("Qwen2Moe", 0, _EXPERTS | {"num_key_value_heads": 8, "moe_intermediate_size": 32, "num_experts": 8,
+                                             "shared_expert_intermediate_size": 64, "norm_topk_prob": False,
+                                             "sliding_window": None}),
+}  # fmt: skip
+"""The class, the seed (of 40 the one whose winners lead most), and the config's own words."""
 
 
-def llama() -> LlamaForCausalLM:
-    tiny = model("tiny")
-    scaling = tiny.rope_scaling
-    assert scaling is not None
-    config = LlamaConfig(
-        vocab_size=tiny.vocab,
-        hidden_size=tiny.embed,
-        intermediate_size=tiny.ffn,
-        num_hidden_layers=tiny.layers,
-        num_attention_heads=tiny.heads,
-        num_key_value_heads=tiny.kv_heads,
-        head_dim=tiny.head_dim,
-        rms_norm_eps=tiny.norm_eps,
-        tie_word_embeddings=tiny.tied,
-        max_position_embeddings=4096,
-        initializer_range=0.1,
-        rope_parameters={
-            "rope_type": "llama3",
-            "rope_theta": tiny.rope_theta,
-            "factor": scaling.factor,
-            "low_freq_factor": scaling.low_freq_factor,
-            "high_freq_factor": scaling.high_freq_factor,
-            "original_max_position_embeddings": scaling.original_seq,
-        },
-    )
-    net = LlamaForCausalLM(config).eval().float()
+def made(family: str, *, seed: int) -> Any:
+    name, _, words = FAMILIES[family]
+    torch.manual_seed(seed)
+    config = getattr(transformers, f"{name}Config")(**_COMMON, **words)
+    net = getattr(transformers, f"{name}ForCausalLM")(config).eval().float()
     for name, weight in net.named_parameters():
         if "norm" in name:  # ones would hide a norm that is left out
             weight.copy_(1 + 0.2 * torch.randn_like(weight))
+        if name.endswith("bias"):  # so would zeros
+            weight.copy_(0.2 * torch.randn_like(weight))
     return net
 
 
-@torch.no_grad()
-def main(out: Path) -> None:
-    torch.manual_seed(SEED)
-    net = llama()
-    tokens = torch.randint(0, net.config.vocab_size, (BATCH, SEQ))
-    np.savez(out / "hf.npz", **{name: weight.numpy() for name, weight in net.state_dict().items()})
-    np.save(out / "prompt.npy", tokens.numpy().astype(np.int32))
+def tokenizer() -> Tokenizer:
+    """A byte-pair tokenizer of `VOCAB` tokens, which puts <s> before a text, as Llama's does."""
+    found = Tokenizer(models.BPE())
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCAB, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet, show_progress=False
+    )
+    found.train_from_iterator([TEXT], trainer)
+    found.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return found
+
+
+def prompts(*, seed: int) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).integers(2, VOCAB, (BATCH, SEQ)))
+
+
+def answers(net: Any, tokens: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Logits and tokens of the prefill and of the decode steps."""
     past, scored, chosen = None, [], []
     for _ in range(1 + STEPS):
         found = net(tokens, past_key_values=past, use_cache=True)
@@ -64,9 +88,37 @@ def main(out: Path) -> None:
         scored.append(found.logits[:, -1])
         chosen.append(scored[-1].argmax(-1))
         tokens = chosen[-1][:, None]
-    np.save(out / "logits.npy", torch.stack(scored).numpy())
-    np.save(out / "tokens.npy", torch.stack(chosen).numpy().astype(np.int32))
+    return torch.stack(scored).numpy(), torch.stack(chosen).numpy().astype(np.int32)
+
+
+def text_answer(net: Any, words: Tokenizer) -> dict[str, Any]:
+    """What `generate` of transformers says behind `PROMPT`."""
+    ids = words.encode(PROMPT).ids
+    found = net.generate(
+        torch.tensor([ids]), max_new_tokens=NEW_TOKENS, do_sample=False, output_scores=True,
+        return_dict_in_generate=True,
+    )  # fmt: skip
+    tokens = found.sequences[0].tolist()
+    text = words.decode(tokens).removeprefix(words.decode(ids))
+    leads = [float((best[0] - best[1]) / score.abs().max()) for score in found.scores for best in score.topk(2).values]
+    return {"prompt": PROMPT, "prompt_tokens": ids, "tokens": tokens[len(ids) :], "text": text, "lead": min(leads)}
+
+
+@torch.no_grad()
+def main(out: Path, family: str) -> None:
+    seed = FAMILIES[family][1]
+    net, words = made(family, seed=seed), tokenizer()
+    folder = out / family / "checkpoint"
+    net.save_pretrained(folder, max_shard_size="200KB")
+    words.save(str(folder / "tokenizer.json"))
+    tokens = prompts(seed=seed)
+    logits, chosen = answers(net, tokens)
+    np.save(out / family / "prompt.npy", tokens.numpy().astype(np.int32))
+    np.save(out / family / "logits.npy", logits)
+    np.save(out / family / "tokens.npy", chosen)
+    (out / family / "text.json").write_text(json.dumps(text_answer(net, words)))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for asked in sys.argv[2:] or FAMILIES:
+        main(Path(sys.argv[1]), asked)

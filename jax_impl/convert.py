@@ -1,0 +1,182 @@
+"""A checkpoint as Orbax keeps it, made once: `python -m jax_impl.convert --checkpoint DIR --out DIR`.
+
+It belongs to no mesh: layers are one dim, and no KV head has a copy.  `jax_impl.generate` restores it, sharded, onto
+any.  The host holds one weight at a time, all layers of it.  The folder appears when all of it is written; one that is
+half there has another name, and does not load.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshes.case import Case
+from meshes.checkpoint import Checkpoint
+from meshes.errors import MeshError
+from meshes.prompts import Parser, Progress, guarded
+from meshes.weights import WeightSpec, weights
+
+MANIFEST = "converted.json"
+"""Written last: the dtype and the shape of each weight."""
+
+CHUNK_BYTES = 2**25
+"""The file's own parts: a shard is read without much that is not its own."""
+
+TEXT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+
+
+def convert(folder: Path, out: Path) -> None:
+    """Write OUT, weight by weight.  Raises `MeshError` where it is there already, or the checkpoint cannot be read."""
+    if out.exists():
+        raise MeshError(f"{out} is there already; name a folder that is not, or remove it")
+    checkpoint = Checkpoint.open(folder)
+    case, progress = _unsplit(checkpoint), Progress()
+    with _whole(out) as partial:
+        shapes = {}
+        for spec in weights(case):
+            progress.begin(f"convert {spec.name}")
+            numbers = checkpoint.read(spec, tuple(slice(0, size) for size in spec.shape), case)
+            shapes[spec.name] = _save(partial / "weights" / spec.name, numbers, spec=spec, dtype=case.dtype)
+        for name in TEXT:
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, partial / name)
+        (partial / MANIFEST).write_text(json.dumps({"dtype": case.dtype, "weights": shapes}, indent=1) + "\n")
+
+
+def _unsplit(checkpoint: Checkpoint) -> Case:
+    """The checkpoint's model on one device, in the narrowest dtype that keeps all of its numbers."""
+    kept = {entry.dtype for entry in checkpoint.entries.values()}
+    return Case.read("tp1", shapes=checkpoint.model, dtype="bf16" if kept == {"BF16"} else "f32")
+
+
+def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, spec: WeightSpec, dtype: str) -> list[int]:
+    import jax.numpy as jnp
+    import orbax.checkpoint as orbax
+
+    if spec.dims.startswith("layers stages "):
+        numbers = numbers[:, 0]
+    stored = numbers.view(jnp.bfloat16) if dtype == "bf16" else numbers
+    with orbax.PyTreeCheckpointer() as saver:
+        parts = orbax.SaveArgs(chunk_byte_size=CHUNK_BYTES)
+        saver.save(path.resolve(), {"weight": stored}, save_args={"weight": parts})
+    return list(stored.shape)
+
+
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """A folder beside OUT that becomes it at the end, or is removed; what a killed process left is removed, too."""
+    name = f".{out.name}.partial-"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for left in out.parent.glob(f"{name}*"):
+        if not _runs(left.name.removeprefix(name)):
+            shutil.rmtree(left)
+    partial = out.parent / f"{name}{os.getpid()}"
+    partial.mkdir()
+    try:
+        yield partial
+        partial.rename(out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _runs(process: str) -> bool:
+    return process.isdecimal() and Path(f"/proc/{process}").exists()
+
+
+def is_converted(folder: Path) -> bool:
+    """Whether `convert` made this folder; a half of one is refused."""
+    if (folder / "weights").is_dir() and not (folder / MANIFEST).is_file():
+        raise MeshError(f"{folder} is a conversion that was interrupted (no {MANIFEST}); convert the checkpoint again")
+    return (folder / MANIFEST).is_file()
+
+
+def restored(folder: Path, step: Any) -> Any:
+    """The weights of a converted checkpoint, as the state of a `Step`: each device reads its part, in the case's dtype.
+
+    On each device there is one shard beside the finished ones.
+    """
+    from jax_impl.loading import make_weights
+
+    specs = {spec.name: spec for spec in weights(step.layout.case)}
+    return make_weights(step, lambda name, each: _restored(folder, each, specs[name], step.layout))
+
+
+def _restored(folder: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    stacked = spec.dims.startswith("layers stages ")
+    # All layers, one stage after the other: the first dim is split as stages are.
+    dims = spec.dims.removeprefix("layers ")
+    copied = "kv_heads" in dims.split() and layout.case.kv_heads > layout.case.model.kv_heads
+    kept = _without_copies(layout) if copied else layout
+    found = _read(folder / "weights" / spec.name, kept.sharding(dims), each.dtype)
+    places, shards = each.sharding.addressable_devices_indices_map(each.shape), []
+    for shard in found.addressable_shards:
+        data = shard.data
+        if copied:
+            at = dims.split().index("kv_heads")
+            data = jnp.take(data, _copied(places[shard.device][at + 1], shard.index[at], layout), axis=at)
+        shards.append(jax.block_until_ready(jnp.expand_dims(data, 1)) if stacked else data)
+        if stacked:
+            shard.data.delete()
+    return jax.make_array_from_single_device_arrays(each.shape, each.sharding, shards)
+
+
+def _read(path: Path, sharding: Any, dtype: Any) -> Any:
+    import orbax.checkpoint as orbax
+
+    with orbax.PyTreeCheckpointer() as reader:
+        try:
+            asked = orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)
+            return reader.restore(path.resolve(), restore_args={"weight": asked})["weight"]
+        except (OSError, ValueError, KeyError) as error:
+            line = " ".join(str(error).split())[:200]
+            raise MeshError(f"cannot restore {path}: {line}; convert the checkpoint again") from None
+
+
+def _without_copies(layout: Any) -> Any:
+    """The same layout with `tp` only as many ways as it splits KV heads without copies, and an axis for the rest."""
+    from jax.sharding import Mesh
+
+    case, mesh = layout.case, layout.mesh
+    ways = gcd(case.model.kv_heads, case.mesh.tp)
+    return type(layout)(
+        case, Mesh(mesh.devices.reshape(*mesh.devices.shape[:-1], ways, -1), (*mesh.axis_names, "copies"))
+    )
+
+
+def _copied(wanted: slice, there: slice, layout: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Which of the heads that a device has read it holds, in order, copies beside each other."""
+    case = layout.case
+    copies = case.kv_heads // case.model.kv_heads
+    return np.arange(*wanted.indices(case.kv_heads)) // copies - (there.start or 0)
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        prog="python -m jax_impl.convert",
+        description="A Hugging Face checkpoint as Orbax keeps it, for any mesh.",
+        epilog="example: python -m jax_impl.convert --checkpoint DIR --out DIR",
+    )
+    parser.add_argument("--checkpoint", metavar="DIR", type=Path, required=True, help="Hugging Face's folder")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="what is made")
+    asked = parser.parse_args(argv)
+
+    def work() -> str:
+        convert(asked.checkpoint, asked.out)
+        return str(asked.out)
+
+    return guarded(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
