@@ -118,6 +118,20 @@ def test_bytes_that_stay_on_a_device_by_hand():
     assert cache_bytes(case) == 2 * 16 * 8 * 1152 * 2 * 128 * 2
 
 
+def test_bytes_of_experts_and_of_a_split_cache_by_hand():
+    case = Case.read("cp2ep2tp2", model_name="mixtral-8x7b")
+    # 32 layers: attention and its norms whole over cp and ep, experts over ep and tp, the router whole.
+    layer = (4096 * 4096 * 2 + 4096 * 1024 * 2) // 2 + 2 * 4096 + 4096 * 8 + 8 * 3 * 4096 * 14336 // 4
+    assert weight_bytes(case) == (32 * layer + 2 * 32000 * 4096 // 2 + 4096) * 2
+    # k and v, 32 layers, 8/2 sequences, (1024/2 + 1 → 640) positions, 4 heads of 128, 2 bytes
+    assert cache_bytes(case) == 2 * 32 * 4 * 640 * 4 * 128 * 2
+
+
+def test_copies_of_kv_heads_make_the_cache_larger():
+    """phi-4 has 10: of 40 on tp8 each shard holds 5, where 1.25 would be its share."""
+    assert cache_bytes(Case.read("tp8", model_name="phi-4")) == 2 * 40 * 8 * 1152 * 5 * 128 * 2
+
+
 def test_a_model_too_large_for_the_chips_names_the_smallest_mesh_that_fits():
     with pytest.raises(
         MeshError, match=r"needs 18\.0 GB .* has 17\.2 GB; the smallest mesh that fits is pp2tp8@v5e:4x4"

@@ -23,6 +23,13 @@ def test_a_file_says_all_that_a_name_says_and_more(tmp_path):
     assert plan.rules["ffn"] == "tp"
 
 
+def test_sequence_parallelism_is_a_rule_or_a_word_behind_the_name(tmp_path):
+    named = read_mesh("tp4pp2+sp")
+    assert read_mesh(written(tmp_path, 'axes = { tp = 4, pp = 2 }\nrules = { seq = "tp" }')) == named
+    assert named.name == "pp2tp4+sp"
+    assert read_mesh("tp4pp2+sp@v6e:2x4").topology.name == "v6e:2x4"
+
+
 @pytest.mark.parametrize("path", sorted(SPECS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_file_that_ships_can_be_read_by_its_name(path):
     assert read_mesh(path.name) == read_mesh(str(path))

@@ -20,6 +20,8 @@ CASES = [
     ("tp8-vocab-whole.toml", {}),
     ("dp8tp2-data-close.toml", {"batch": 64}),
     ("dp4tp8@2xv5e:4x4", {}),
+    ("tp8+sp", {"model_name": "phi-4"}),
+    ("cp2tp4+sp", {}),
 ]
 
 
@@ -35,6 +37,18 @@ def test_the_structure_is_kept_and_the_widths_are_cut(mesh, words):
     widths = (small.model.embed, small.model.ffn, small.model.vocab, small.model.head_dim, small.seq)
     assert widths == (128, 256, 512, 16, 32)
     assert small.model.name == f"{case.model.name}-reduced"
+    assert Case.from_json(small.to_json()) == small
+
+
+@pytest.mark.parametrize("mesh", ["dp2ep4", "ep4tp2", "pp2ep4", "cp2ep4", "cp2ep2tp2"])
+@pytest.mark.parametrize("name", ["mixtral-8x7b", "qwen3-30b-a3b", "qwen1.5-moe-a2.7b"])
+def test_experts_are_kept_and_made_narrow(name, mesh):
+    case = Case.read(mesh, model_name=name, capacity=2.0, batch=16)
+    small = reduced(case)
+    for word in ("experts", "experts_per_token", "renormalized", "qk_norm", "qkv_bias", "family", "heads", "kv_heads"):
+        assert getattr(small.model, word) == getattr(case.model, word), word
+    assert (small.model.expert_ffn, small.model.ffn, small.seq, small.capacity) == (64, 0, 32, 2.0)
+    assert small.model.shared_ffn == (128 if case.model.shared_ffn else 0)
     assert Case.from_json(small.to_json()) == small
 
 
