@@ -152,7 +152,10 @@ def _experts(config: Config, family: str) -> dict[str, Any]:
 
 def _rope(config: Config, family: str) -> tuple[float, RopeScaling | None]:
     """Theta and scaling, in the spelling up to transformers 4 (rope_theta, rope_scaling) or since (rope_parameters)."""
-    row = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    given = [config[key] for key in ("rope_parameters", "rope_scaling") if config.get(key)]
+    if len(given) == 2:
+        raise MeshError("rope_parameters and rope_scaling are both there; one of them says how the rope is stretched")
+    row = given[0] if given else {}
     if not isinstance(row, dict) or any(isinstance(found, dict) for found in row.values()):
         raise MeshError(f"rope parameters are {json.dumps(row)[:80]}; computed here is one table for all layers")
     theta = row.get("rope_theta", config.get("rope_theta"))

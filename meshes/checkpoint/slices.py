@@ -82,39 +82,36 @@ class _Reader:
     def fill(self, out: Array, *, name: str, lead: tuple[int, ...]) -> None:
         """The part of one matrix, read and turned in blocks of whole rows of its outer digit."""
         columns = self._span(self.columns, self._own(self.columns[0]), self.offsets[1])
+        outer = {*self.rows[:1], *self.columns[:1]}
+        there = {digit: self._own(digit) if digit in outer else range(self._size(digit))
+                 for digit in (*self.rows, *self.columns)}  # fmt: skip
+        wanted = {digit: self.taken[digit] for digit in there}
         if not self.rows:
             block = self.tensors.matrix(name, lead=lead, rows=range(1), columns=columns)
-            out[...] = self._turned(block[0], self.columns, {})
+            out[...] = self._turned(block, there=there, wanted=wanted)
             return
-        first = self.rows[0]
-        own = self._own(first)
+        first, own = self.rows[0], there[self.rows[0]]
         unit_bytes = prod(self._size(digit) for digit in self.rows[1:]) * len(columns) * 4
         step = max(BLOCK_BYTES // unit_bytes, 1)
         for start in range(own.start, own.stop, step):
             part = range(start, min(start + step, own.stop))
-            block = self.tensors.matrix(name, lead=lead, rows=self._span(self.rows, part, self.offsets[0]),
-                                        columns=columns)  # fmt: skip
-            wanted, at = self._copied(first, part)
+            rows = self._span(self.rows, part, self.offsets[0])
+            block = self.tensors.matrix(name, lead=lead, rows=rows, columns=columns)
+            some, at = self._copied(first, part)
             place = tuple(slice(at.start, at.stop) if digit == first else slice(None) for digit in self.inner)
-            out[place] = self._turned(block, (*self.rows, *self.columns), {first: (part, wanted)})
+            out[place] = self._turned(block, there=there | {first: part}, wanted=wanted | {first: some})
 
-    def _turned(self, block: Array, digits: tuple[str, ...], rows: dict[str, tuple[range, range]]) -> Array:
+    def _turned(self, block: Array, *, there: dict[str, range], wanted: dict[str, range]) -> Array:
         """What was read, cut to what is wanted of each digit, with copies of heads, in the weight's order of dims."""
-        there, wanted = {}, {}
-        for digit in digits:
-            outer = digit in (self.rows[:1] + self.columns[:1])
-            there[digit] = self._own(digit) if outer else range(self._size(digit))
-            wanted[digit] = self.taken[digit]
-        for digit, (part, some) in rows.items():
-            there[digit], wanted[digit] = part, some
-        found = block.reshape([len(there[digit]) for digit in digits])
-        for at, digit in enumerate(digits):
+        found = block.reshape([len(numbers) for numbers in there.values()])
+        for at, digit in enumerate(there):
             copies = self._copies(digit)
             if copies > 1:
                 found = np.take(found, [number // copies - there[digit].start for number in wanted[digit]], axis=at)
             elif len(wanted[digit]) != len(there[digit]):
                 begin = wanted[digit].start - there[digit].start
                 found = found[(slice(None),) * at + (slice(begin, begin + len(wanted[digit])),)]
+        digits = list(there)
         return found.transpose([digits.index(digit) for digit in self.inner])
 
     def _copied(self, digit: str, part: range) -> tuple[range, range]:

@@ -154,6 +154,7 @@ def test_older_spellings_of_the_rope_are_read() -> None:
         ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "low_freq_factor is missing"),
         ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "one table for all layers"),
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5; computed here"),
+        ("llama", {"rope_parameters": {"rope_theta": 1.0}, "rope_scaling": {"type": "default"}}, "are both there"),
         ("qwen3_moe", {"mlp_only_layers": [0]}, r"mlp_only_layers is \[0\], .* it must be \[\] .all layers alike"),
         ("qwen2_moe", {"decoder_sparse_step": 2}, "decoder_sparse_step is 2, .* it must be 1"),
         ("llama", {"quantization_config": {"quant_method": "fp8"}}, "quantization_config is {.*fp8.*}, which"),
