@@ -27,7 +27,7 @@ Index = tuple[slice, ...]
 Read = Callable[[WeightSpec, Index, Case], np.ndarray[Any, np.dtype[Any]]]
 """A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""
 
-PIECE_BYTES = 2**27
+PIECE_BYTES = 2**26
 """Of a weight, brought to the devices at a time; PyTorch/XLA holds up to four copies of a piece on the way."""
 
 
