@@ -13,10 +13,15 @@ def between_slices(report: Report, phase: str) -> list[str]:
     """One sentence for a phase of programs of several slices; none for those of a single one."""
     if report["mesh"]["slices"] == 1:
         return []
-    told = [
-        f"{one.title} {one.cell} {bytes_text(one.entry['totals']['dcn_wire_bytes'])}"
+    found = {
+        f"{one.title} {one.cell}": one.entry["totals"]["dcn_wire_bytes"]
         for one in programs(report)
         if one.phase == phase and one.judged and "dcn_wire_bytes" in one.entry["totals"]
-    ]
-    slices = report["mesh"]["slices"]
-    return [f"between the {slices} slices (dcn): {', '.join(told)}; all else within them (ici)"] * bool(told)
+    }
+    if not found:
+        return []
+    where = f"the {report['mesh']['slices']} slices (dcn)"
+    if not any(found.values()):
+        return [f"nothing moves between {where}"]
+    told = ", ".join(f"{name} {bytes_text(amount)}" for name, amount in found.items())
+    return [f"between {where}: {told}; all else within them (ici)"]

@@ -24,6 +24,10 @@ def test_each_program_says_what_it_moves_between_slices():
     )
 
 
+def test_where_nothing_crosses_that_is_said():
+    assert between_slices(over_slices(jax=0, torchxla=0), "prefill") == ["nothing moves between the 2 slices (dcn)"]
+
+
 def test_of_a_single_slice_and_in_reports_that_do_not_tell_nothing_is_said():
     assert between_slices(made_report(), "prefill") == []
     assert between_slices(over_slices(), "prefill") == []
