@@ -15,6 +15,11 @@ from meshes.scopes import SCOPES
 from meshes.weights import weights
 
 MESHES = ("tp8", "dp2tp4", "tp4pp2", "dp2pp2tp2")
+EVERYTHING = (("pp2cp2tp2+sp", "tiny"), ("cp2ep2tp2+sp", "tiny-moe"))
+"""Meshes with every axis and rule between them, beside those above."""
+
+MODELS = ("tiny", "tiny-moe", "llama-3.2-1b", "qwen3-30b-a3b", "qwen1.5-moe-a2.7b")
+CASES = [(mesh, "tiny") for mesh in MESHES] + list(EVERYTHING)
 PHASES = ("prefill", "decode")
 
 
@@ -28,8 +33,8 @@ def lowered(made: Step) -> jax.stages.Lowered:
     return traced.lower(lowering_platforms=("tpu",))
 
 
-@pytest.mark.parametrize("model", ["tiny", "llama-3.2-1b"])
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("mesh", ["tp8", "dp2pp2tp2"])
 def test_the_module_holds_the_table_of_weights(mesh: str, model: str) -> None:
     made = step(mesh, "decode", model=model)
     found = {
@@ -39,10 +44,10 @@ def test_the_module_holds_the_table_of_weights(mesh: str, model: str) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("mesh", MESHES)
-def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str) -> None:
+@pytest.mark.parametrize(("mesh", "model"), CASES)
+def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, phase: str) -> None:
     """Run on eight devices: the arrays that go in, what the executable says, and the cache that comes out."""
-    made = step(mesh, phase, devices=True, dtype="f32", seq=16)
+    made = step(mesh, phase, model=model, devices=True, dtype="f32", seq=16)
     layout = made.layout
     arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
     for path, weight in nnx.to_flat_state(arrays[0]):
@@ -59,13 +64,13 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str) ->
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("mesh", MESHES)
-def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: str, phase: str) -> None:
-    made = step(mesh, phase, devices=True, seq=16)
+@pytest.mark.parametrize(("mesh", "model"), CASES)
+def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: str, model: str, phase: str) -> None:
+    made = step(mesh, phase, model=model, devices=True, seq=16)
     arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
     traced = made.layout.jit(made.run, output_dims=OUTPUT_DIMS).trace(*arrays)
     real = traced.lower(lowering_platforms=("tpu",)).as_text()
-    assert real == lowered(step(mesh, phase, seq=16)).as_text()
+    assert real == lowered(step(mesh, phase, model=model, seq=16)).as_text()
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -81,8 +86,19 @@ def test_the_cache_is_donated_to_the_cache(mesh: str, phase: str) -> None:
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_scope_of_a_dense_model_is_said(phase: str, loop: str) -> None:
     text = lowered(step("dp2pp2tp2", phase, loop=loop)).as_text(debug_info=True)
-    said = {scope for scope in SCOPES if re.search(rf"[/\"(]{re.escape(scope)}[/)]", text)}
-    assert said == {scope for scope in SCOPES if ".moe." not in scope}
+    assert said(text) == {scope for scope in SCOPES if ".moe." not in scope}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_model_of_experts_says_theirs(phase: str) -> None:
+    alone = said(lowered(step("dp2ep4", phase, model="tiny-moe")).as_text(debug_info=True))
+    assert alone == {scope for scope in SCOPES if ".mlp." not in scope and "pipeline." not in scope}
+    shared = said(lowered(step("dp2ep4", phase, model="qwen1.5-moe-a2.7b")).as_text(debug_info=True))
+    assert shared == alone | {"layer.mlp.up", "layer.mlp.down"}
+
+
+def said(text: str) -> set[str]:
+    return {scope for scope in SCOPES if re.search(rf"[/\"(]{re.escape(scope)}[/)]", text)}
 
 
 def test_without_a_pipeline_no_pipeline_is_said() -> None:
