@@ -1,0 +1,93 @@
+"""Which cases are held against transformers, and how an arm is asked."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+
+TOLERANCE = 1e-4
+"""Largest difference, as a share of the largest logit."""
+
+MESHES = {
+    "tp8": ("phi3", "qwen3_moe"),
+    "dp2tp4": ("phi3", "mixtral"),
+    "tp4pp2": ("llama", "qwen2_moe"),
+    "dp2pp2tp2": ("qwen3", "mixtral"),
+    "dp2ep4": ("mixtral", "qwen2_moe"),
+    "tp2ep4": ("qwen3_moe", "mixtral"),
+    "pp2ep4": ("qwen2_moe", "qwen3_moe"),
+    "cp4tp2": ("llama", "mixtral"),
+    "dp2cp2tp2": ("qwen3", "qwen2_moe"),
+    "pp2cp2tp2": ("phi3", "qwen3_moe"),
+    "cp2ep4": ("mixtral", "qwen3_moe"),
+    "tp8+sp": ("qwen3", "qwen2_moe"),
+    "tp4pp2+sp": ("phi3", "mixtral"),
+    "cp2tp4+sp": ("llama", "qwen3_moe"),
+    "ep4tp2+sp": ("qwen2_moe", "mixtral"),
+}
+"""Both families on a mesh are asked for logits (in JAX), and for text the second; each is on meshes of every kind."""
+
+Words = dict[str, Any]
+
+
+def name(words: Words) -> str:
+    return " ".join(str(word) for word in words.values() if word is not True)
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own, on this machine's CPUs, that succeeds."""
+    done = started(*command)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+def started(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an arm answers to some cases, asked in one process."""
+
+    reference: Path
+    out: Path
+    cases: list[Words]
+
+    @classmethod
+    def of(cls, arm: str, cases: list[Words], *, reference: Path, out: Path) -> "Answers":
+        script = Path(__file__).with_name("answers.py")
+        run(sys.executable, str(script), arm, str(reference), str(out), json.dumps(cases))
+        return cls(reference, out, cases)
+
+    def check(self, words: Words) -> None:
+        """Assert that what it answers to this case is what transformers does."""
+        made = self.out / str(self.cases.index(words))
+        failed = made.with_suffix(".txt")
+        assert not failed.exists(), failed.read_text()
+        if words.get("text"):
+            self._check_text(made.with_suffix(".json"), words)
+        else:
+            self._check_logits(made.with_suffix(".npz"), words)
+
+    def _check_logits(self, made: Path, words: Words) -> None:
+        right = self.reference / words["family"]
+        logits = np.load(right / "logits.npy")
+        with np.load(made) as found:
+            assert found["logits"].shape == logits.shape
+            assert np.abs(found["logits"] - logits).max() <= TOLERANCE * np.abs(logits).max()
+            assert np.array_equal(found["tokens"], np.load(right / "tokens.npy"))
+
+    def _check_text(self, made: Path, words: Words) -> None:
+        found = json.loads(made.read_text())
+        right = json.loads((self.reference / words["family"] / "text.json").read_text())
+        assert found["prompt_tokens"] == right["prompt_tokens"]
+        assert found["tokens"] == right["tokens"]
+        assert found["text"] == right["text"]

@@ -1,0 +1,64 @@
+"""A conversion to Orbax is there whole, or it does not load."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.twins.cases import ROOT, run, started
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("jax") is None or find_spec("orbax") is None, reason="orbax is not installed"),
+]
+
+
+def convert(checkpoint: Path, out: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", "jax_impl.convert", "--checkpoint", str(checkpoint), "--out", str(out))
+
+
+def generate(checkpoint: Path) -> subprocess.CompletedProcess[str]:
+    return started(sys.executable, "-m", "jax_impl.generate", "--checkpoint", str(checkpoint), "--prompt",
+                   "The License", "--mesh", "tp2", "--dtype", "f32")  # fmt: skip
+
+
+def line(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a refusal."""
+    assert done.returncode == 2, done.stderr[-2000:]
+    (found,) = [line for line in done.stderr.splitlines() if not line.endswith("…")]
+    return found
+
+
+def test_a_killed_conversion_leaves_nothing_that_loads_and_is_made_again(reference: Path, tmp_path: Path) -> None:
+    whole, out = reference / "qwen3" / "checkpoint", tmp_path / "made"
+    killed = subprocess.Popen(convert(whole, out), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert killed.stderr is not None
+    for told in killed.stderr:
+        if "layers.attention.k" in told:
+            break
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not out.exists()
+    (half,) = tmp_path.iterdir()
+    assert "interrupted" in line(generate(half))
+    assert run(*convert(whole, out)).stdout == f"{out}\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["made"]
+    assert json.loads((out / "converted.json").read_text())["dtype"] == "f32"
+    assert "is there already" in line(started(*convert(whole, out)))
+
+
+def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path, tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    run(*convert(reference / "qwen3" / "checkpoint", out))
+    shutil.rmtree(out / "weights" / "layers.mlp.up")
+    assert "layers.mlp.up" in line(generate(out))
+
+
+def test_what_is_no_checkpoint_is_not_converted(tmp_path: Path) -> None:
+    assert "no folder" in line(started(*convert(tmp_path / "nowhere", tmp_path / "made")))
+    assert not list(tmp_path.iterdir())

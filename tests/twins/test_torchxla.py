@@ -1,0 +1,37 @@
+"""The truth: the PyTorch/XLA twin and Hugging Face transformers give the same logits and the same tokens.
+
+float32, the same checkpoints, eight CPU devices, prefill and decode; and the same text behind a prompt.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.twins.cases import MESHES, Answers, Words, name
+
+LOGITS: list[Words] = [{"mesh": mesh, "family": first} for mesh, (first, _) in MESHES.items()] + [
+    {"mesh": "tp4pp2", "family": "llama", "attention": "einsum", "loop": "unrolled"},
+    {"mesh": "cp2tp4+sp", "family": "llama", "attention": "einsum"},
+]
+
+TEXT: list[Words] = [{"mesh": mesh, "family": second, "text": True} for mesh, (_, second) in MESHES.items()]
+
+
+@pytest.fixture(scope="module")
+def answers(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    if find_spec("torch_xla") is None:
+        pytest.skip("torch_xla is not installed")
+    return Answers.of("torchxla_impl", LOGITS + TEXT, reference=reference, out=tmp_path_factory.mktemp("torchxla"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", LOGITS, ids=name)
+def test_torchxla_scores_as_transformers_does(words: Words, answers: Answers) -> None:
+    answers.check(words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", TEXT, ids=name)
+def test_torchxla_says_what_transformers_says(words: Words, answers: Answers) -> None:
+    answers.check(words)
