@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jax_impl.start import start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
 from meshes.errors import MeshError
@@ -38,6 +39,7 @@ def convert(folder: Path, out: Path) -> None:
         raise MeshError(f"{out} is there already; name a folder that is not, or remove it")
     checkpoint = Checkpoint.open(folder)
     case, progress = _unsplit(checkpoint), Progress()
+    start(num_devices=1)  # Orbax asks for devices, if only to know that it is alone
     with _whole(out) as partial:
         shapes = {}
         for spec in weights(case):

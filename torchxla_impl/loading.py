@@ -79,7 +79,7 @@ def _zeros(step: Step, shape: tuple[int, ...], dims: str) -> Tensor:
 
 
 def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tensor:
-    """One weight.  A large one is written on the devices, in place: `mark_sharding` would take it whole on the host."""
+    """One weight.  A large one is written on the devices, in place: PyTorch/XLA would take it whole on the host."""
     layout = step.layout
     pieces = list(_pieces(spec, whole=layout.spec(spec.dims), most=PIECE_BYTES // layout.dtype.itemsize))
     if len(pieces) == 1:
