@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,10 @@ def _config(some: Model) -> dict[str, Any]:
         "num_attention_heads": some.heads, "num_key_value_heads": some.kv_heads, "head_dim": some.head_dim,
         "rms_norm_eps": some.norm_eps, "rope_theta": some.rope_theta, "tie_word_embeddings": some.tied,
     }  # fmt: skip
+    if some.rope_scaling:
+        scaling = asdict(some.rope_scaling)
+        config["rope_scaling"] = {"rope_type": "llama3", "original_max_position_embeddings": scaling.pop("original_seq"),
+                                  **scaling}  # fmt: skip
     if some.experts:
         config |= {"num_local_experts": some.experts, "num_experts_per_tok": some.experts_per_token,
                    "moe_intermediate_size": some.expert_ffn, "norm_topk_prob": some.renormalized}  # fmt: skip
