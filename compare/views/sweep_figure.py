@@ -88,7 +88,9 @@ def _mark(panel: Any, place: float, ratio: float | None, words: str, *, number: 
         panel.plot([1, ratio], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
         panel.plot([ratio], [place], marker, color=colour, markersize=5, label=label)
     ink, at = UNCLEAR if ratio is None else INK, (max(ratio or 1.0, 1.0), place)
-    panel.annotate(f"  {words}", at, va="center", color=ink, fontsize=7.5, parse_math=False)
+    panel.annotate(
+        words, at, (6, 0), textcoords="offset points", va="center", color=ink, fontsize=7.5, parse_math=False
+    )
 
 
 def _told(one: Result, phase: str, arm: str) -> tuple[float | None, str]:

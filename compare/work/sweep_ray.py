@@ -38,7 +38,7 @@ def made(
 
         told = Queue(actor_options={"num_cpus": 0})
         run = ray.remote(num_cpus=1)(_run)
-        at_once = at_once or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        at_once = at_once or len(tasks)  # the cluster has its own queue, and may grow by it
         waiting, running = list(tasks), dict[Any, Task]()
         try:
             while waiting or running:
@@ -47,7 +47,8 @@ def made(
                     running[run.remote(task, told)] = task
                     tell(task.name, "sent", 0)
                 ready, _ = ray.wait(list(running), timeout=TICK_S)
-                _pass_on(told, tell)
+                for words in _heard(told):
+                    tell(*words)
                 for found in ready:
                     yield running.pop(found), _fetched(ray, found, scratch / uuid4().hex)
         finally:
@@ -89,10 +90,13 @@ class _Teller:
                 self._told.put((name, stage, seconds))
 
 
-def _pass_on(told: Any, tell: Tell) -> None:
-    with suppress(Exception):  # the actor is on a node that may be gone: only words are lost
-        while not told.empty():
-            tell(*told.get_nowait())
+def _heard(told: Any) -> list[tuple[str, str, float]]:
+    """What nodes have said since; nothing where the actor's own node is gone: only words are lost."""
+    try:
+        found: list[tuple[str, str, float]] = told.get_nowait_batch(told.qsize())
+    except Exception:
+        return []
+    return found
 
 
 def _fetched(ray: Any, reference: Any, out: Path) -> Made:

@@ -1,0 +1,179 @@
+"""Sweeps by their command line: wrong requests, a real one that is killed and goes on, and one on a Ray cluster."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax")
+CASES = ("--meshes", "tp8,ep8,tp4pp2,dp2tp4")
+NAMES = [f"tiny-{mesh}-decode-jax" for mesh in ("tp8-v5e-2x4-b8-s128-m1", "pp2tp4-v5e-2x4-b8-s128-m4",
+                                                "dp2tp4-v5e-2x4-b8-s128-m1")]  # fmt: skip
+
+
+def begun(*words, scratch, environment=None):
+    return subprocess.Popen(
+        [sys.executable, "-m", "compare.sweep", *map(str, words)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache"), "COLUMNS": "100"}
+        | (environment or {}),
+    )  # fmt: skip
+
+
+def sweep(*words, **more):
+    started = begun(*words, **more)
+    out, error = started.communicate(timeout=600)
+    return started.returncode, out.splitlines(), error.splitlines()
+
+
+WRONG = [
+    ((), "no mesh was named; write --meshes tp8,tp4pp2"),
+    (("--meshes", "tp8,tp3x"), "cannot read mesh 'tp3x'"),
+    (("--meshes", "tp8", "--models", "gpt-2"), "unknown model 'gpt-2'"),
+    (("--meshes", "ep8", "--models", "tiny"), "none of these 1 combinations can be"),
+    (("--meshes", "tp8", "--arm", "mlx"), "unknown arm 'mlx'"),
+    (("--meshes", "tp8", "--engine", "slurm"), "invalid choice: 'slurm'"),
+    (("--meshes", "tp8", "--jobs", "0"), "'0' is no whole number from 1"),
+    (("--mess", "tp8"), "unrecognized arguments: --mess tp8"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
+def test_a_wrong_request_is_one_line_and_status_2(tmp_path, words, says):
+    status, out, (error,) = sweep(*words, scratch=tmp_path)
+    assert (status, out) == (2, [])
+    assert says in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_ray_its_engine_says_how_to_get_it(tmp_path):
+    (tmp_path / "no").mkdir()
+    (tmp_path / "no" / "ray.py").write_text("raise ImportError")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "no"), str(ROOT)])}
+    words = ("--meshes", "tp8", "--models", "tiny", "--engine", "ray")
+    status, _, error = sweep(*words, scratch=tmp_path, environment=path)
+    assert (status, error) == (2, ["error: ray is not installed; get it with pip install -e '.[ray]'"])
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("sweep")
+
+
+def made(folder):
+    return {name: (folder / name / "report.json").stat().st_mtime_ns for name in NAMES if (folder / name).is_dir()}
+
+
+@pytest.fixture(scope="module")
+def stopped(scratch):
+    """A sweep that is killed, without warning, when its first case is done and its second at work."""
+    with begun(*CASES, *TINY, "--jobs", 1, "--out", scratch / "out", scratch=scratch) as started:
+        deadline = time.monotonic() + 300
+        while not list(scratch.glob("out/.sweep/done/*.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1)
+        started.send_signal(signal.SIGKILL)
+        started.communicate(timeout=20)
+    return made(scratch / "out")
+
+
+@pytest.fixture(scope="module")
+def done(scratch, stopped):
+    return sweep(*CASES, *TINY, "--out", scratch / "out", scratch=scratch)
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_where_it_was(scratch, stopped, done):
+    status, _, error = done
+    assert status == 0, error
+    assert list(stopped) == NAMES[:1]
+    told = [" ".join(line.split()[:3]) for line in error]
+    assert f"{NAMES[0]} done before" in told
+    assert made(scratch / "out")[NAMES[0]] == stopped[NAMES[0]]
+    assert sorted(made(scratch / "out")) == sorted(NAMES)
+    assert not (scratch / "out/.sweep/begun").exists()
+
+
+@pytest.mark.slow
+def test_it_ends_in_a_table_a_figure_and_a_page(scratch, done):
+    _, out, _ = done
+    assert out[0].startswith("3 of 4 combinations are compiled and judged (1 refused).")
+    assert out[-1] == str(scratch / "out/sweep.html")
+    told = " ".join(out)
+    assert "tiny on ep8: refused: mesh ep8 splits experts over ep8, but tiny has none" in told
+    assert {path.suffix for path in scratch.glob("out/sweep.*")} == {
+        ".json", ".csv", ".parquet", ".png", ".svg", ".html",
+    }  # fmt: skip
+    found = json.loads((scratch / "out/sweep.json").read_text())["results"]
+    # Pinned JAX moves what the plan needs; with two stages and four microbatches a fifth of the ticks is a bubble.
+    ratios = {one["mesh"]: one["phases"]["decode"]["programs"][0]["ratio"] for one in found if one["phases"]}
+    assert ratios["tp8"] == pytest.approx(1, abs=0.01)
+    assert ratios["dp2tp4"] == pytest.approx(1, abs=0.01)
+    assert ratios["tp4pp2"] == pytest.approx(5 / 4, abs=0.1)
+
+
+@pytest.mark.slow
+def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
+    words = ("--mesh", "tp8", "--model", "tiny", "--seq", "128", "--phase", "decode", "--arm", "jax")
+    subprocess.run(
+        [sys.executable, "-m", "compare.run", *words, "--out", str(scratch / "runs")], check=True, capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache")},
+    )  # fmt: skip
+    one, other = ((scratch / place / NAMES[0]) for place in ("runs", "out"))
+    assert (one / "report.json").read_bytes() == (other / "report.json").read_bytes()
+    files = [{path.relative_to(run) for path in run.rglob("*")} for run in (one, other)]
+    assert files[0] == files[1]
+
+
+CLUSTER = """
+    import sys
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    print(cluster.address, *(node.node_id for node in nodes), flush=True)
+    sys.stdin.read()
+    cluster.shutdown()
+"""
+
+
+@pytest.fixture
+def cluster(scratch):
+    """A real one: a head that takes no work, and two workers of one CPU each.  Its address, and the workers' ids."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "WIREDIFF_CACHE": str(scratch / "cache")}
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(CLUSTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True, env=os.environ | quiet,
+    ) as started:  # fmt: skip
+        try:
+            yield started.stdout.readline().split()
+        finally:
+            started.communicate("")
+
+
+@pytest.mark.slow
+def test_two_workers_of_a_ray_cluster_make_the_same(scratch, done, cluster):
+    address, *workers = cluster
+    words = (*CASES, *TINY, "--engine", "ray", "--out", scratch / "far")
+    status, _, error = sweep(*words, scratch=scratch, environment={"RAY_ADDRESS": address})
+    assert status == 0, error
+    at = {line.split()[0]: line.split("start on node ")[1].split()[0] for line in error if "start on node" in line}
+    assert sorted(at) == sorted(NAMES)
+    assert {node[:8] for node in workers} == set(at.values())
+    assert sorted(made(scratch / "far")) == sorted(NAMES)
+    for name in NAMES:
+        assert (scratch / "far" / name / "report.json").read_bytes() == (
+            scratch / "out" / name / "report.json"
+        ).read_bytes()
+    here, there = ((scratch / place / "sweep.json").read_bytes() for place in ("out", "far"))
+    assert here == there
+    again = sweep(*words, scratch=scratch, environment={"RAY_ADDRESS": address})
+    assert [line.split()[1:3] for line in again[2] if line.startswith("tiny-")] == [["done", "before"]] * 3
