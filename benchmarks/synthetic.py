@@ -52,8 +52,8 @@ def _config(some: Model) -> dict[str, Any]:
     }  # fmt: skip
     if some.rope_scaling:
         scaling = asdict(some.rope_scaling)
-        config["rope_scaling"] = {"rope_type": "llama3", "original_max_position_embeddings": scaling.pop("original_seq"),
-                                  **scaling}  # fmt: skip
+        longest = scaling.pop("original_seq")
+        config["rope_scaling"] = {"rope_type": "llama3", "original_max_position_embeddings": longest, **scaling}
     if some.experts:
         config |= {"num_local_experts": some.experts, "num_experts_per_tok": some.experts_per_token,
                    "moe_intermediate_size": some.expert_ffn, "norm_topk_prob": some.renormalized}  # fmt: skip
