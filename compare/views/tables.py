@@ -31,7 +31,7 @@ COLLECTIVES = {
 INHERENT = {
     "phase": TEXT, "contract_row": WHOLE, "scope": TEXT, "kind": TEXT, "axes": TEXT, "executions": WHOLE,
     "payload_bytes": WHOLE, "wire_bytes": WHOLE, "step_wire_bytes": WHOLE, "served_bytes": WHOLE,
-    "unserved_bytes": WHOLE, "formula": TEXT, "source": TEXT,
+    "unserved_bytes": WHOLE, "formula": TEXT, "source": TEXT, "network": TEXT,
 }  # fmt: skip
 
 DIFFERENCES = {

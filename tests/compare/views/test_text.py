@@ -161,6 +161,13 @@ def test_the_plan_has_each_row_with_its_formula() -> None:
     assert "(L/pp)·m = (32/2)·4 times t·D·b = 2048·4096·2" in out.getvalue()
 
 
+def test_a_plan_says_what_copies_of_kv_heads_cost() -> None:
+    out = StringIO()
+    print_plan(plan(Case.read("tp8", model_name="qwen3-30b-a3b")), out=console(out))
+    words = " ".join(out.getvalue().split())
+    assert "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large" in words
+
+
 def test_a_plan_that_needs_nothing_says_so() -> None:
     out = StringIO()
     print_plan(plan(Case.read("dp4", model_name="tiny")), out=console(out))
