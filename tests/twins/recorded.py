@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -137,7 +138,8 @@ def declared(about: dict[str, Any], *, axes: dict[str, int]) -> list[str]:
     """What about.json says that one device holds of each parameter."""
 
     def local(row: dict[str, Any]) -> str:
-        return ",".join(str(n // axes.get(axis, 1)) for n, axis in zip(row["shape"], row["axes"], strict=True))
+        ways = [prod(axes[axis] for axis in split.split(",")) if split else 1 for split in row["axes"]]
+        return ",".join(str(n // parts) for n, parts in zip(row["shape"], ways, strict=True))
 
     return [f"{row['dtype']}[{local(row)}]" for row in about["parameters"]]
 
