@@ -1,6 +1,7 @@
 """What the benchmarks share: wall time and memory of a command and all the processes that it starts."""
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -21,11 +22,13 @@ class Measured:
 
     seconds: float
     peak_bytes: int
+    cpu_seconds: float
+    """Of all its processes and cores: what it takes whoever else is at work on the machine."""
 
 
 def measure(command: Sequence[str], *, environment: dict[str, str] | None = None) -> Measured:
     """Run a command to its end.  Raises `CalledProcessError` when it fails."""
-    begun = time.monotonic()
+    begun, used = time.monotonic(), _cpu_seconds()
     process = subprocess.Popen(
         command, env=os.environ | (environment or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -39,7 +42,7 @@ def measure(command: Sequence[str], *, environment: dict[str, str] | None = None
     reader.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, list(command), stderr="".join(said[-20:]))
-    return Measured(time.monotonic() - begun, peak)
+    return Measured(time.monotonic() - begun, peak, _cpu_seconds() - used)
 
 
 def two_at_a_time(works: Sequence[Callable[[], object]]) -> float:
@@ -53,6 +56,12 @@ def two_at_a_time(works: Sequence[Callable[[], object]]) -> float:
 
 def python(*words: str) -> list[str]:
     return [sys.executable, "-m", *words]
+
+
+def _cpu_seconds() -> float:
+    """Of every process that this one has started and that has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _resident(root: int) -> int:

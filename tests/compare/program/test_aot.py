@@ -127,6 +127,28 @@ GENERATIONS = [  # slice         x  y  z  cores
 ]  # fmt: skip
 
 
+KNOWN = """
+from compare.program import aot_compiler
+from meshes.generations import GENERATIONS
+from meshes.topology import Topology
+aot_compiler.start()
+for row in GENERATIONS.values():
+    for shape in (*row.slices, *(("4x4x4", "8x8x4") if row.torus_dims == 3 else ())):
+        for slices in ("", "2x"):
+            topology = Topology.parse(f"{slices}{row.name}:{shape}")
+            there = aot_compiler.devices(topology.slice_name, num_slices=topology.slices)
+            print(topology.name, sorted(map(aot_compiler.place, there)) == sorted(topology.places()))
+"""
+
+
+def test_every_slice_in_the_table_of_generations_is_one_that_libtpu_knows():
+    done = python("-c", KNOWN)
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split() for line in done.stdout.splitlines())
+    assert len(found) == 2 * (9 + 9 + 3 * (6 + 2))
+    assert [name for name, same in found.items() if same != "True"] == []
+
+
 @pytest.mark.parametrize(("topology", "sides"), GENERATIONS)
 def test_every_generation_compiles_for_chips_in_any_order(toys, tmp_path, topology, sides):
     places = [[0, *at] for at in itertools.product(*map(range, sides))]

@@ -1,0 +1,168 @@
+"""`python -m benchmarks.generations [--only v5p,v6e]`: every TPU generation against every kind of mesh, both arms.
+
+Each program is lowered, compiled for the chips of that generation, read and judged; `docs/generations.md` has the table
+of what each emits beyond its plan, and below it every program that failed and why.
+"""
+
+import argparse
+import gzip
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from compare.judge.cells import CellResult, Judged
+from compare.judge.program import totals
+from compare.work.arms import ARMS
+from compare.work.cache import Cache, opened
+from compare.work.jobs import Outcome, run
+from meshes.assignment import chips
+from meshes.case import Case
+from meshes.errors import MeshError
+from meshes.generations import GENERATIONS
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "generations.md"
+
+ONE_CHIP = {"v5e": "1x1", "v6e": "1x1", "v5p": "1x1x1", "v4": "1x1x1", "tpu7x": "1x1x1"}
+EIGHT = {"v5e": "2x4", "v6e": "2x4", "v5p": "2x2x2", "v4": "2x2x1", "tpu7x": "2x2x1"}
+"""The slice of each generation with eight devices."""
+TWICE_FOUR = {"v5e": "2x2", "v6e": "2x2", "v5p": "2x2x1", "v4": "1x2x1", "tpu7x": "1x2x1"}
+"""The one that two of which have eight."""
+
+DENSE = ("tp8", "dp2tp4", "tp4pp2", "dp2pp2tp2", "tp8+sp", "tp4pp2+sp", "cp4tp2", "dp2cp2tp2")
+EXPERTS = ("dp2ep4", "tp2ep4", "pp2ep4", "cp2ep4")
+SLICED = ("dp2tp4", "pp2tp4", "tp8", "dp4tp2")
+MODELS = {"dense": "tiny", "experts": "tiny-moe"}
+SEQ = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One mesh on one generation: for each arm and phase emitted over inherent bytes, or why there is no program."""
+
+    mesh: str
+    generation: str
+    told: dict[tuple[str, str], float | None]
+    unserved: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def main() -> int:
+    asked = _arguments()
+    entries = []
+    with opened() as cache:
+        for generation, mesh, model in _cases(asked.only.split(",")):
+            entry = _entry(generation, mesh, model, cache=cache)
+            print(f"{generation:6} {mesh:26} {_cell(entry)} {' | '.join(entry.failures)}", flush=True)
+            entries.append(entry)
+    if asked.only == ",".join(GENERATIONS):
+        PAGE.write_text(page(entries), encoding="utf-8")
+        print(PAGE)
+    return int(any(entry.failures for entry in entries))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.generations", description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--only", default=",".join(GENERATIONS), help="generations, comma-joined; all, and the page too"
+    )
+    return parser.parse_args()
+
+
+def _cases(generations: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Generation, mesh with its topology, model."""
+    for name in generations:
+        single = f"tp{GENERATIONS[name].devices}@{name}:{ONE_CHIP[name]}"
+        yield name, single, MODELS["dense"]
+        for kind, meshes in (("dense", DENSE), ("experts", EXPERTS)):
+            yield from ((name, f"{mesh}@{name}:{EIGHT[name]}", MODELS[kind]) for mesh in meshes)
+        yield from ((name, f"{mesh}@2x{name}:{TWICE_FOUR[name]}", MODELS["dense"]) for mesh in SLICED)
+
+
+def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
+    name, _, topology = mesh.partition("@")
+    shown = f"{name} over two slices" if topology.startswith("2x") else name
+    shown = "one chip" if topology.endswith(f":{ONE_CHIP[generation]}") else shown
+    try:
+        case = Case.read(mesh, model_name=model, seq=SEQ)
+        chips(case.plan)
+    except MeshError as error:
+        return Entry(shown, generation, {}, (), (str(error),))
+    # The default program of each arm: the controls are other questions.
+    arms = [replace(arm, controls=()) for arm in ARMS.values()]
+    outcomes = run(case, arms=arms, cache=cache, tell=lambda event: None)
+    judged = {(one.arm, one.phase): _judged(case, one) for one in outcomes}
+    return Entry(
+        shown,
+        generation,
+        {key: _ratio(found) if found else None for key, found in judged.items()},
+        tuple(f"{arm} {phase}" for (arm, phase), found in judged.items() if found and _unserved(found)),
+        tuple(f"{ARMS[one.arm].title} {one.phase}: {one.error}" for one in outcomes if one.status != "ok"),
+    )
+
+
+def _judged(case: Case, outcome: Outcome) -> Judged | None:
+    if outcome.program is None or outcome.compiled is None:
+        return None
+    about = json.loads((outcome.program / "about.json").read_bytes())
+    about |= json.loads((outcome.compiled / "compiled.json").read_bytes())
+    hlo = gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode()
+    result = CellResult(
+        arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status=outcome.status, about=about, hlo=hlo
+    )
+    return Judged.of(case, result)
+
+
+def _ratio(judged: Judged) -> float:
+    asked = sum(row.step_wire_bytes for row in judged.contract)
+    emitted = sum(row.step_wire_bytes or 0 for row in judged.rows)
+    return emitted / asked if asked else float(emitted > 0)
+
+
+def _unserved(judged: Judged) -> bool:
+    return judged.judgement is not None and totals(judged.judgement, judged.contract).unserved > 0
+
+
+def page(entries: Sequence[Entry]) -> str:
+    """The table, and below it what failed."""
+    columns = list(GENERATIONS)
+    by = {(entry.mesh, entry.generation): entry for entry in entries}
+    rows = [
+        f"| `{mesh}` | " + " | ".join(_cell(by[mesh, name]) for name in columns) + " |"
+        for mesh in dict.fromkeys(entry.mesh for entry in entries)
+    ]
+    failures = [f"* `{e.mesh}` on {e.generation}: {text}" for e in entries for text in e.failures]
+    missing = [f"* `{e.mesh}` on {e.generation}: {', '.join(e.unserved)}" for e in entries if e.unserved]
+    return "\n".join(
+        [
+            _HEAD,
+            f"| mesh | {' | '.join(columns)} |",
+            "|---" * (len(columns) + 1) + "|",
+            *rows,
+            "\n## What failed\n",
+            *(failures or ["Nothing."]),
+            "\n## Whose plan was not served in full\n",
+            *(missing or ["None."]),
+            "",
+        ]
+    )
+
+
+_HEAD = f"""# Generations and meshes
+
+Made by `python -m benchmarks.generations`: both arms, each compiled for a slice of eight devices of every generation
+that libtpu knows (v4 and tpu7x have two devices a chip), for one chip, and for two slices of four devices.  Models
+`{MODELS["dense"]}` and, with `ep`, `{MODELS["experts"]}`; {SEQ} tokens.  Each cell is what the program emits over what
+its plan needs, JAX in prefill / decode, then TorchXLA; 1.00 is the plan, `–` a program that failed.
+"""
+
+
+def _cell(entry: Entry) -> str:
+    told = {key: "–" if ratio is None else f"{ratio:.2f}" for key, ratio in entry.told.items()}
+    arms = dict.fromkeys(arm for arm, _ in told)
+    return ", ".join(" / ".join(text for (one, _), text in told.items() if one == arm) for arm in arms) or "–"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

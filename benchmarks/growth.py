@@ -1,0 +1,112 @@
+"""`python -m benchmarks.growth [chips layers large]`: seconds and memory of both arms as a program grows.
+
+chips: a small model on 8 to 512 chips.  layers: Llama-3.1-8B on eight chips with more and more layers, in a scan and
+unrolled.  large: Llama-3.1-405B on 256 chips.  Each line is one process, run alone: the arm's own lowering, libtpu's
+compile, and the reading and judging of what came out.
+"""
+
+import argparse
+import gzip
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.measuring import measure
+from compare.judge.cells import CellResult, Judged
+from compare.work import steps
+from compare.work.arms import ARMS, Arm
+from compare.work.steps import Step
+from meshes.case import Case
+
+CHIPS = {
+    8: "tp8",
+    32: "dp4tp8",
+    64: "dp8tp8",
+    128: "dp16tp8",
+    256: "dp32tp8",
+    512: "dp64tp8@2xv5e:16x16",
+}
+"""The mesh for each number of chips: more replicas, each of one sequence; the last on two slices."""
+LAYERS = (4, 8, 16, 32, 64)
+LARGE = "dp16tp8pp2@v5p:8x8x4"
+PARTS = ("chips", "layers", "large")
+HEAD = (
+    f"| {'program':52} | arm      | lower, CPU s | GB   | compile, CPU s | GB   | HLO, MB | read, s |\n"
+    f"|{'-' * 54}|----------|-------------:|-----:|---------------:|-----:|--------:|--------:|"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is measured, and how the table names it."""
+
+    title: str
+    case: Case
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"which of {', '.join(PARTS)}; all without one")
+    parser.add_argument("--arm", default=",".join(ARMS), help="which frameworks, with commas")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.parts) - set(PARTS)):
+        parser.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+    print(HEAD, flush=True)
+    for part in asked.parts or PARTS:
+        for program in {"chips": chips, "layers": layers, "large": large}[part]():
+            for name in asked.arm.split(","):
+                print(row(program, ARMS[name]), flush=True)
+
+
+def chips() -> Iterator[Program]:
+    for number, mesh in CHIPS.items():
+        case = Case.read(mesh, model_name="tiny", phases=("decode",), batch=max(8, number // 8))
+        yield Program(f"tiny, 4 layers, decode, {case.mesh.name}, {number} chips", case)
+
+
+def layers() -> Iterator[Program]:
+    whole = Case.read("tp8", phases=("decode",))
+    for number in LAYERS:
+        for loop in ("scan", "unrolled"):
+            deep = replace(whole.model, layers=number, name=f"{whole.model.name}-{number}")
+            yield Program(f"llama-3.1-8b, {number} layers, decode, tp8, {loop}", whole.at(model=deep, loop=loop))
+
+
+def large() -> Iterator[Program]:
+    for phase in ("prefill", "decode"):
+        case = Case.read(LARGE, model_name="llama-3.1-405b", phases=(phase,), batch=128)
+        yield Program(f"llama-3.1-405b, 126 layers, {phase}, {case.mesh.name}, 256 chips", case)
+
+
+def row(program: Program, arm: Arm) -> str:
+    with tempfile.TemporaryDirectory() as scratch:
+        lowered, compiled = Path(scratch) / "lowered", Path(scratch) / "compiled"
+        first = _run(steps.lower(program.case, arm), lowered)
+        second = _run(steps.compiling(program.case, arm, program=lowered), compiled)
+        hlo = gzip.decompress((compiled / "optimized.hlo.gz").read_bytes()).decode()
+        about = json.loads((lowered / "about.json").read_bytes())
+        about |= json.loads((compiled / "compiled.json").read_bytes())
+    begun = time.process_time()
+    result = CellResult(arm=arm.name, phase=program.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
+    assert Judged.of(program.case, result).judgement is not None
+    read = time.process_time() - begun
+    return (
+        f"| {program.title:52} | {arm.title:8} | {first[0]:12.1f} | {first[1]:4.1f} | {second[0]:14.1f} "
+        f"| {second[1]:4.1f} | {len(hlo) / 1e6:7.1f} | {read:7.1f} |"
+    )
+
+
+def _run(step: Step, out: Path) -> tuple[float, float]:
+    """Seconds of all cores together, and the most GB of memory that its processes had."""
+    out.mkdir()
+    (out / "request.json").write_text(step.request)
+    found = measure(step.argv(out / "request.json", out), environment=step.environment())
+    return found.cpu_seconds, found.peak_bytes / 1e9
+
+
+if __name__ == "__main__":
+    sys.exit(main())
