@@ -35,11 +35,10 @@ class Moe(nnx.Module):
         self.down = layout.param("layers stages experts expert_ffn embed")
 
     def __call__(self, x: Tokens) -> Tokens:
+        place = self.layout.place
         with jax.named_scope("layer.moe.route"):
-            tokens = self.layout.place(
-                grouped(self.layout.place(self.layout.place(x, STREAM), TOKENS), case=self.layout.case),
-                "stages groups _ embed",
-            )
+            x = place(place(x, STREAM), TOKENS)
+            tokens = place(grouped(x, case=self.layout.case), "stages groups _ embed")
             shares = self.route(tokens)
             table = self.seats(shares)
         with jax.named_scope("layer.moe.dispatch"):
@@ -76,7 +75,7 @@ class Moe(nnx.Module):
 
         There they are of tokens, each once; here they would be of places, of which a token has several.
         """
-        place, shards = self.layout.place, self.layout.ways("expert_ffn")
+        place, shards = self.layout.place, self.layout.ways("shards")
         gate, up = (jnp.einsum("zegcd,zedf->zegcf", sent, weight[...]) for weight in (self.gate, self.up))
         hidden = place(jax.nn.silu(gate) * up, "stages experts routed _ expert_ffn")
         stages, experts, groups, slots, ffn = hidden.shape

@@ -34,7 +34,7 @@ DIMS = tuple(MEGATRON)
 OPTIONAL = ("heads", "kv_heads", "ffn", "vocab")
 """The rules that a spec file may switch off, by naming no axis."""
 
-_FOLLOW = {"ffn": ("expert_ffn", "shared_ffn")}
+_FOLLOW = {"ffn": ("expert_ffn", "shared_ffn", "shards")}
 """Dims that have no rule of their own."""
 
 _EARLIER = {"batch": ("dp",), "seq": (None,)}

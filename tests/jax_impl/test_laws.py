@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.program.collectives import collectives
-from compare.program.text import read
 from meshes.case import Case
-from meshes.scopes import SCOPES
-from tests.jax_impl.tpu import compiled, needs_libtpu
+from tests.jax_impl.tpu import emitted, needs_libtpu
 
 pytestmark = [needs_libtpu, pytest.mark.slow]
 
@@ -82,10 +79,3 @@ def test_the_unrolled_form_moves_the_same_in_as_many_instructions(tmp_path: Path
 def law(mesh: str, phase: str) -> Counter[tuple[str, str, int, int]]:
     column = {"prefill": 3, "decode": 4}[phase]
     return Counter((*row[:3], row[column]) for row in LAWS[mesh])
-
-
-def emitted(case: Case, out: Path) -> Counter[tuple[str, str, int, int]]:
-    """Scope, kind@axes, executions and payload bytes of every collective, counted."""
-    scopes = {"pp": frozenset(scope for scope in SCOPES if scope.startswith("pipeline."))}
-    rows = collectives(read(compiled(case, out)), case.mesh.split_axes, scopes_of=scopes)
-    return Counter((row.scope, f"{row.kind}@{row.axes}", row.executions, row.payload_bytes) for row in rows)

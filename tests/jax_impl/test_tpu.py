@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def instructions(text: str) -> list[str]:
     return [line for line in lines if re.match(r"\s*(%|ROOT |ENTRY |HloModule |\})", line)]
 
 
-CASES = (("dp2pp2tp2", "native", "decode"), ("tp4pp2", "gspmd", "prefill"))
+CASES = (("dp2pp2tp2", "native", "decode"), ("tp4pp2", "gspmd", "prefill"), ("cp4tp2", "native", "prefill"))
 
 
 @pytest.mark.parametrize(("mesh", "partitioner", "phase"), CASES, ids=[" ".join(row) for row in CASES])
@@ -34,7 +35,7 @@ def test_a_program_of_an_abstract_mesh_is_the_one_of_the_chips(
     assert len(instructions(text)) > 300
 
 
-@pytest.mark.parametrize("mesh", ["tp8", "dp2pp2tp2"])
+@pytest.mark.parametrize("mesh", ["tp8", "dp2pp2tp2", "pp2cp2tp2+sp"])
 def test_entry_parameters_are_sharded_and_overwritten_as_declared(mesh: str, tmp_path: Path) -> None:
     case = Case.read(mesh, model_name="tiny", phases=("decode",))
     text = compiled(case, tmp_path)
@@ -50,4 +51,5 @@ def test_entry_parameters_are_sharded_and_overwritten_as_declared(mesh: str, tmp
 
 def local_shape(row: dict[str, Any], case: Case) -> str:
     """What one device holds."""
-    return ",".join(str(n // case.mesh.axes.get(axis, 1)) for n, axis in zip(row["shape"], row["axes"], strict=True))
+    ways = [prod(case.mesh.axes[axis] for axis in axes.split(",")) if axes else 1 for axes in row["axes"]]
+    return ",".join(str(size // n) for size, n in zip(row["shape"], ways, strict=True))

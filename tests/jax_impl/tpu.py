@@ -5,13 +5,17 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from compare.program.collectives import collectives
+from compare.program.text import read
 from meshes.assignment import chips
 from meshes.case import Case
+from meshes.scopes import SCOPES
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {
@@ -48,3 +52,10 @@ def compiled(case: Case, out: Path) -> str:
     (out / "request.json").write_text(json.dumps(request))
     run("-m", "compare.program.aot", str(out / "request.json"), str(out))
     return gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode()
+
+
+def emitted(case: Case, out: Path) -> Counter[tuple[str, str, int, int]]:
+    """Scope, kind@axes, executions and payload bytes of every collective, counted."""
+    scopes = {"pp": frozenset(scope for scope in SCOPES if scope.startswith("pipeline."))}
+    rows = collectives(read(compiled(case, out)), case.mesh.split_axes, scopes_of=scopes)
+    return Counter((row.scope, f"{row.kind}@{row.axes}", row.executions, row.payload_bytes) for row in rows)
