@@ -1,8 +1,8 @@
 """A checkpoint as Orbax keeps it, made once: `python -m jax_impl.convert --checkpoint DIR --out DIR`.
 
-It belongs to no mesh: layers are one dim, and no KV head has a copy.  `jax_impl.generate` restores it, sharded, onto
-any.  The host holds one weight at a time, all layers of it.  The folder appears when all of it is written; one that is
-half there has another name, and does not load.
+It belongs to no mesh: layers are one dim (with another of size 1 behind it), and no KV head has a copy.
+`jax_impl.generate` restores it, sharded, onto any.  The host holds one weight at a time, all layers of it.  The folder
+appears when all of it is written; one that is half there has another name, and does not load.
 """
 
 import json
@@ -39,13 +39,12 @@ def convert(folder: Path, out: Path) -> None:
         raise MeshError(f"{out} is there already; name a folder that is not, or remove it")
     checkpoint = Checkpoint.open(folder)
     case, progress = _unsplit(checkpoint), Progress()
-    start(num_devices=1)  # Orbax asks for devices, if only to know that it is alone
     with _whole(out) as partial:
         shapes = {}
         for spec in weights(case):
             progress.begin(f"convert {spec.name}")
             numbers = checkpoint.read(spec, tuple(slice(0, size) for size in spec.shape), case)
-            shapes[spec.name] = _save(partial / "weights" / spec.name, numbers, spec=spec, dtype=case.dtype)
+            shapes[spec.name] = _save(partial / "weights" / spec.name, numbers, dtype=case.dtype)
         for name in TEXT:
             if (folder / name).is_file():
                 shutil.copyfile(folder / name, partial / name)
@@ -58,12 +57,10 @@ def _unsplit(checkpoint: Checkpoint) -> Case:
     return Case.read("tp1", shapes=checkpoint.model, dtype="bf16" if kept == {"BF16"} else "f32")
 
 
-def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, spec: WeightSpec, dtype: str) -> list[int]:
+def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, dtype: str) -> list[int]:
     import jax.numpy as jnp
     import orbax.checkpoint as orbax
 
-    if spec.dims.startswith("layers stages "):
-        numbers = numbers[:, 0]
     stored = numbers.view(jnp.bfloat16) if dtype == "bf16" else numbers
     with orbax.PyTreeCheckpointer() as saver:
         parts = orbax.SaveArgs(chunk_byte_size=CHUNK_BYTES)
@@ -103,7 +100,7 @@ def is_converted(folder: Path) -> bool:
 def restored(folder: Path, step: Any) -> Any:
     """The weights of a converted checkpoint, as the state of a `Step`: each device reads its part, in the case's dtype.
 
-    On each device there is one shard beside the finished ones.
+    No array is there twice, but a shard of KV heads that are copied.
     """
     from jax_impl.loading import make_weights
 
@@ -115,21 +112,16 @@ def _restored(folder: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
-    stacked = spec.dims.startswith("layers stages ")
-    # All layers, one stage after the other: the first dim is split as stages are.
-    dims = spec.dims.removeprefix("layers ")
+    # All layers in a row, cut in stages, or a stage's layers, and stages beside: a device holds the same of either.
+    dims = spec.dims.replace("layers stages", "stages _")
     copied = "kv_heads" in dims.split() and layout.case.kv_heads > layout.case.model.kv_heads
     kept = _without_copies(layout) if copied else layout
     found = _read(folder / "weights" / spec.name, kept.sharding(dims), each.dtype)
     places, shards = each.sharding.addressable_devices_indices_map(each.shape), []
     for shard in found.addressable_shards:
-        data = shard.data
-        if copied:
-            at = dims.split().index("kv_heads")
-            data = jnp.take(data, _copied(places[shard.device][at + 1], shard.index[at], layout), axis=at)
-        shards.append(jax.block_until_ready(jnp.expand_dims(data, 1)) if stacked else data)
-        if stacked:
-            shard.data.delete()
+        at = dims.split().index("kv_heads") if copied else None
+        own = None if at is None else _copied(places[shard.device][at], shard.index[at], layout)
+        shards.append(shard.data if own is None else jnp.take(shard.data, own, axis=at))
     return jax.make_array_from_single_device_arrays(each.shape, each.sharding, shards)
 
 
@@ -174,6 +166,7 @@ def main(argv: list[str]) -> int:
     asked = parser.parse_args(argv)
 
     def work() -> str:
+        start(num_devices=1)  # Orbax asks JAX for its devices
         convert(asked.checkpoint, asked.out)
         return str(asked.out)
 

@@ -37,6 +37,17 @@ MESHES = {
 Words = dict[str, Any]
 
 
+def logits(mesh: str, family: str, **words: Any) -> Words:
+    """A case for logits, of the eight sequences of the reference."""
+    fewer = {"microbatches": 2} if mesh == "pp2ep4" else {}
+    return {"mesh": mesh, "family": family, **fewer, **words}
+
+
+def text(mesh: str, family: str, **words: Any) -> Words:
+    """A case for text."""
+    return {"mesh": mesh, "family": family, "text": True, **words}
+
+
 def name(words: Words) -> str:
     return " ".join(str(word) for word in words.values() if word is not True)
 

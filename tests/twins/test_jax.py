@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.twins.cases import MESHES, Answers, Words, name, run
+from tests.twins.cases import MESHES, Answers, Words, logits, name, run, text
 
-LOGITS: list[Words] = [{"mesh": mesh, "family": family} for mesh, families in MESHES.items() for family in families] + [
-    {"mesh": "tp4pp2", "family": "llama", "attention": "einsum", "loop": "unrolled"},
-    {"mesh": "tp4pp2", "family": "llama", "partitioner": "gspmd"},
-    {"mesh": "cp2tp4+sp", "family": "llama", "partitioner": "gspmd"},
-    {"mesh": "tp2ep4", "family": "mixtral", "partitioner": "gspmd"},
+LOGITS = [logits(mesh, family) for mesh, families in MESHES.items() for family in families] + [
+    logits("tp4pp2", "llama", attention="einsum", loop="unrolled"),
+    logits("tp4pp2", "llama", partitioner="gspmd"),
+    logits("cp2tp4+sp", "llama", partitioner="gspmd"),
+    logits("tp2ep4", "mixtral", partitioner="gspmd"),
 ]
 
-TEXT: list[Words] = [{"mesh": mesh, "family": second, "text": True} for mesh, (_, second) in MESHES.items()]
+TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
 
-ORBAX: list[Words] = [
-    {"mesh": mesh, "family": family, "text": True, "form": "orbax"}
-    for mesh, family in (("tp8", "phi3"), ("dp2tp4", "phi3"), ("pp2ep4", "mixtral"), ("tp4pp2+sp", "mixtral"),
-                         ("cp2tp4+sp", "qwen3"))
-]  # fmt: skip
+ORBAX = [
+    text("tp8", "phi3", form="orbax"),
+    text("dp2tp4", "phi3", form="orbax"),
+    text("pp2ep4", "mixtral", form="orbax"),
+    text("tp4pp2+sp", "mixtral", form="orbax"),
+    text("cp2tp4+sp", "qwen3", form="orbax"),
+]
 """Converted once each; restored onto one mesh and another."""
 
 

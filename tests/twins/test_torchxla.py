@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.twins.cases import MESHES, Answers, Words, name
+from tests.twins.cases import MESHES, Answers, Words, logits, name, text
 
-LOGITS: list[Words] = [{"mesh": mesh, "family": first} for mesh, (first, _) in MESHES.items()] + [
-    {"mesh": "tp4pp2", "family": "llama", "attention": "einsum", "loop": "unrolled"},
-    {"mesh": "cp2tp4+sp", "family": "llama", "attention": "einsum"},
+LOGITS = [logits(mesh, first) for mesh, (first, _) in MESHES.items()] + [
+    logits("tp4pp2", "llama", attention="einsum", loop="unrolled"),
+    logits("cp2tp4+sp", "llama", attention="einsum"),
 ]
 
-TEXT: list[Words] = [{"mesh": mesh, "family": second, "text": True} for mesh, (_, second) in MESHES.items()]
+TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
 
 
 @pytest.fixture(scope="module")
