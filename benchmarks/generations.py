@@ -30,9 +30,9 @@ EIGHT = {"v5e": "2x4", "v6e": "2x4", "v5p": "2x2x2", "v4": "2x2x1", "tpu7x": "2x
 TWICE_FOUR = {"v5e": "2x2", "v6e": "2x2", "v5p": "2x2x1", "v4": "1x2x1", "tpu7x": "1x2x1"}
 """The one that two of which have eight."""
 
-DENSE = ("tp8", "dp2tp4", "tp4pp2", "dp2pp2tp2", "tp8+sp", "tp4pp2+sp", "cp4tp2", "dp2cp2tp2")
-EXPERTS = ("dp2ep4", "tp2ep4", "pp2ep4", "cp2ep4")
-SLICED = ("dp2tp4", "pp2tp4", "tp8", "dp4tp2")
+DENSE = ("tp8", "tp4pp2", "tp8+sp", "cp4tp2")
+EXPERTS = ("dp2ep4",)
+SLICED = ("tp4pp2", "tp8")
 MODELS = {"dense": "tiny", "experts": "tiny-moe"}
 SEQ = 128
 
@@ -71,13 +71,15 @@ def _arguments() -> argparse.Namespace:
 
 
 def _cases(generations: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Generation, mesh with its topology, model."""
-    for name in generations:
-        single = f"tp{GENERATIONS[name].devices}@{name}:{ONE_CHIP[name]}"
-        yield name, single, MODELS["dense"]
-        for kind, meshes in (("dense", DENSE), ("experts", EXPERTS)):
-            yield from ((name, f"{mesh}@{name}:{EIGHT[name]}", MODELS[kind]) for mesh in meshes)
-        yield from ((name, f"{mesh}@2x{name}:{TWICE_FOUR[name]}", MODELS["dense"]) for mesh in SLICED)
+    """Generation, mesh with its topology, model; mesh by mesh, because programs are lowered for no generation."""
+    yield from (
+        (name, f"tp{GENERATIONS[name].devices}@{name}:{ONE_CHIP[name]}", MODELS["dense"]) for name in generations
+    )
+    for mesh in (*DENSE, *EXPERTS):
+        model = MODELS["experts" if mesh in EXPERTS else "dense"]
+        yield from ((name, f"{mesh}@{name}:{EIGHT[name]}", model) for name in generations)
+    for mesh in SLICED:
+        yield from ((name, f"{mesh}@2x{name}:{TWICE_FOUR[name]}", MODELS["dense"]) for name in generations)
 
 
 def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
@@ -117,7 +119,7 @@ def _judged(case: Case, outcome: Outcome) -> Judged | None:
 def _ratio(judged: Judged) -> float:
     asked = sum(row.step_wire_bytes for row in judged.contract)
     emitted = sum(row.step_wire_bytes or 0 for row in judged.rows)
-    return emitted / asked if asked else float(emitted > 0)
+    return emitted / asked if asked else 1.0 if not emitted else float("inf")
 
 
 def _unserved(judged: Judged) -> bool:
