@@ -150,19 +150,47 @@ def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
 def _idle_parts(
     parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]
 ) -> dict[int, Fraction]:
-    """For each share that serves a row, the part of its executions that falls in idle ticks."""
+    """For each share that serves a row, the part of its executions that falls in idle ticks.
+
+    Where the shift is in a loop of ticks, whatever is outside of that loop is no tick's; where it is in none, ticks are
+    unrolled, and a loop of as many trips is of something else.
+    """
     idle: dict[int, Fraction] = {}
-    unrolled: dict[tuple[int, bool], list[int]] = {}
+    unrolled: dict[tuple[int, str], list[int]] = {}
+    loops = _tick_loops(parts, rows, contract)
     for number, (share, row) in enumerate(zip(parts, rows, strict=True)):
         if row is None or share.collective.in_exact_branch or not contract[row].idle_ticks:
             continue
-        if in_tick_loop(share, contract[row]):
+        if in_tick_loop(share, contract[row]) and (loops is None or share.collective.loops[0].name in loops):
             idle[number] = Fraction(contract[row].idle_ticks, contract[row].ticks)
-        else:
-            unrolled.setdefault((row, is_integer(share.operand.dtype)), []).append(number)
+        elif not loops and (kind := _counted_as(share, contract[row])):
+            unrolled.setdefault((row, kind), []).append(number)
     for (row, _), numbers in unrolled.items():
         idle |= _idle_unrolled([(number, parts[number]) for number in numbers], contract[row])
     return idle
+
+
+def _tick_loops(
+    parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]
+) -> frozenset[str] | None:
+    """The loops over ticks, by the collectives that shift; `None` where nothing shifts, and any loop may be one."""
+    shifts = [(share, contract[row]) for share, row in zip(parts, rows, strict=True)
+              if row is not None and contract[row].scope == "pipeline.shift"]  # fmt: skip
+    if not shifts:
+        return None
+    return frozenset(share.collective.loops[0].name for share, row in shifts if in_tick_loop(share, row))
+
+
+def _counted_as(share: Share, row: ContractRow) -> str:
+    """What is counted together when unrolled ticks are told by number: what comes once in each of them.
+
+    The two gathers of one sampling, ids and values, are no two ticks of it; nor are the scatter and the gather that one
+    sum of a step comes as, nor the hops of its windowed einsum, which are not counted at all.
+    """
+    once = row.executions == 1
+    if once and share.collective.form == "windowed-einsum":
+        return ""
+    return ("integers" if is_integer(share.operand.dtype) else "floats") + (share.collective.kind if once else "")
 
 
 def _last_hops(
@@ -184,10 +212,7 @@ def _last_hops(
 
 
 def _idle_unrolled(parts: Sequence[tuple[int, Share]], row: ContractRow) -> dict[int, Fraction]:
-    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so.
-
-    Counted apart for integers and floats: the two gathers of one sampling are no two ticks of it.
-    """
+    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so."""
     total = sum(share.collective.executions or 0 for _, share in parts)
     if not total or total % row.ticks:
         return {}

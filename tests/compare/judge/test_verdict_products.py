@@ -207,6 +207,55 @@ def test_a_whole_prompt_at_the_head_is_more_of_what_the_head_asks():
     assert split(judged([row], rows_of("tp8+sp"), mesh="tp8").verdicts[0]) == (57_344, {"other": 56 * MIB - 57_344})
 
 
+def shift_of(mesh, payload, **where):
+    pairs = [(d, d + 4) for d in range(4)]
+    return collective(mesh, "collective-permute", "pp", "pipeline.shift", payload, pairs=pairs, **where)
+
+
+def test_outside_of_the_loop_of_ticks_nothing_is_a_tick_s():
+    # m = 4, pp = 2: five ticks, in a loop; the head's tokens come in five hops, once a step, after it
+    contract = rows_of("tp4pp2+sp")
+    ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
+    hop = {"form": "windowed-einsum", "pairs": ring}
+    rows = [shift_of("tp4pp2", 4 * MIB, loops=(5,)),
+            *[collective("tp4pp2", "collective-permute", "tp", "head", 16_384, **hop) for _ in range(5)]]  # fmt: skip
+    shift, *hops = (split(v) for v in judged(rows, contract).verdicts)
+    assert shift == (8 * MIB, {"bubble": 2 * MIB})
+    # On one of two stages three hops of 16 KiB are asked, as a mean over all: 24 KiB; the other stage has as much again
+    assert [cause for _, causes in hops for cause in causes] == ["replicated"] * 3 + [
+        "replicated",
+        "windowed-einsum",
+    ] * 2
+    assert sum(inherent_bytes for inherent_bytes, _ in hops) == 24_576
+
+
+def test_where_ticks_are_unrolled_a_loop_of_as_many_trips_is_of_something_else():
+    # m = 1, pp = 2: two ticks, unrolled; the windowed einsum of one of two layers is a loop of two trips, in each tick
+    case = Case.read("tp4pp2+sp", phases=("prefill",), microbatches=1)
+    contract = inherent(case.at(model=replace(case.model, layers=4)))
+    chunk = 64 * MIB // 4
+    ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
+    hop = {"form": "windowed-einsum", "pairs": ring}
+    layer = [collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, loops=(2,), **hop),
+             collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, **hop)]  # fmt: skip
+    rows = [*layer, *layer, shift_of("tp4pp2", 16 * MIB), *layer, *layer, shift_of("tp4pp2", 16 * MIB)]
+    rows = [replace(row, name=f"{row.kind}.{at}") for at, row in enumerate(rows)]
+    found = [split(v) for v in judged(rows, contract).verdicts]
+    needed = [(2 * chunk, {}), (chunk, {})] * 2
+    idle = [(0, {"bubble": 2 * chunk}), (0, {"bubble": chunk})] * 2
+    assert found == [*needed, (8 * MIB, {}), *idle, (0, {"bubble": 8 * MIB})]
+
+
+def test_the_scatter_and_the_gather_of_one_sum_are_no_two_ticks():
+    # m = 1, pp = 2: two ticks, unrolled; the embedding's sum comes once, as two: 64 MiB · 3/4 each, half on stage 0
+    contract = rows_of("tp4pp2", microbatches=1)
+    rows = [collective("tp4pp2", "reduce-scatter", "tp", "embed", 64 * MIB),
+            collective("tp4pp2", "all-gather", "tp", "embed", 64 * MIB),
+            shift_of("tp4pp2", 64 * MIB), shift_of("tp4pp2", 64 * MIB)]  # fmt: skip
+    found = [split(v) for v in judged(rows, contract).verdicts]
+    assert found[:2] == [(24 * MIB, {"replicated": 24 * MIB})] * 2
+
+
 @pytest.mark.parametrize("mesh", ["tp32@2xv5e:4x4", "ep32@2xv5e:4x4"])
 def test_an_axis_over_slices_says_both_networks(mesh):
     axis = mesh[:2]
