@@ -8,6 +8,13 @@ from compare.views.units import bytes_text
 
 Report = Mapping[str, Any]
 
+_WORDS = {"dcn": "between slices (dcn)", "ici+dcn": "within slices and between them (ici+dcn)"}
+
+
+def network_words(row: Mapping[str, Any]) -> str:
+    """Of a row of the contract what it talks through, where that is not a slice's own links alone."""
+    return _WORDS.get(row.get("network", "ici"), "")
+
 
 def between_slices(report: Report, phase: str) -> list[str]:
     """One sentence for a phase of programs of several slices; none for those of a single one."""

@@ -29,7 +29,7 @@ from compare.views.findings import (
     sources,
 )
 from compare.views.glossary import GLOSSARY
-from compare.views.networks import between_slices
+from compare.views.networks import between_slices, network_words
 from compare.views.programs import Program, compared, programs, titles
 from compare.views.story import Move, moves, story
 from compare.views.strip import Strip
@@ -82,7 +82,7 @@ def _environment() -> Environment:
     made.filters |= {
         "bytes": _kept(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
         "times": _kept(units.times_text), "kept": units.kept, "coded": _coded, "counted": units.counted,
-        "facts": facts, "time": _kept(units.time_text), "capitalize_first": _capitalized,
+        "facts": facts, "network": network_words, "time": _kept(units.time_text), "capitalize_first": _capitalized,
     }  # fmt: skip
     made.globals |= {"ratio": _kept(units.ratio_text)}
     return made

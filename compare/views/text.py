@@ -23,7 +23,7 @@ from compare.views.findings import (
     left_out,
     sources,
 )
-from compare.views.networks import between_slices
+from compare.views.networks import between_slices, network_words
 from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
 from compare.views.text_time import times
@@ -258,7 +258,8 @@ def _contract(rows: Sequence[Mapping[str, Any]], *, width: int) -> Iterator[Text
         else:
             told = ", ".join(f"{name} {word}" for name, word in zip(heading[2:], words[2:], strict=True))
             yield wrapped(f"{row['scope']}: {collective}; {told}", width=width, indent=_INDENT)
-        yield wrapped(f"{row['formula']}; {row['source']}", width=width, indent=_INDENT + "  ", style="dim")
+        told = "; ".join(filter(None, (row["formula"], row["source"], network_words(row))))
+        yield wrapped(told, width=width, indent=_INDENT + "  ", style="dim")
 
 
 def _columns(words: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """Bytes between slices, on a line of their own."""
 
-from compare.views.networks import between_slices
+import pytest
+
+from compare.views.networks import between_slices, network_words
 from tests.compare.views.reports import made_report
 
 
@@ -26,6 +28,19 @@ def test_each_program_says_what_it_moves_between_slices():
 
 def test_where_nothing_crosses_that_is_said():
     assert between_slices(over_slices(jax=0, torchxla=0), "prefill") == ["nothing moves between the 2 slices (dcn)"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"network": "ici"}, ""),
+        ({}, ""),  # as reports had it before there were slices
+        ({"network": "dcn"}, "between slices (dcn)"),
+        ({"network": "ici+dcn"}, "within slices and between them (ici+dcn)"),
+    ],
+)
+def test_a_row_of_the_contract_says_what_it_talks_through(row, words):
+    assert network_words(row) == words
 
 
 def test_of_a_single_slice_and_in_reports_that_do_not_tell_nothing_is_said():
