@@ -4,6 +4,7 @@ Each takes a share and its row and returns the part (0 … 1) of what the causes
 """
 
 from fractions import Fraction
+from math import prod
 
 from compare.judge.contract import ContractRow
 from compare.judge.shares import Share, is_integer, senders
@@ -26,15 +27,32 @@ def wrap(share: Share, row: ContractRow) -> Fraction:
 
 
 def replicated(share: Share, row: ContractRow) -> Fraction:
-    """What devices send that the row does not name; or what a sum or gather sends beyond a permute."""
+    """What devices send that the row does not name; or what a stand-in sends beyond what the row's own kind would."""
     if row.kind == "collective-permute" and share.collective.kind in ("all-reduce", "all-gather"):
         return _beyond_permute(share, row)
-    if row.devices is None:
-        return NOTHING
-    sent = _by_device(share, row)
+    return 1 - _by_named(share, row) * _of_stand_in(share, row)
+
+
+def _by_named(share: Share, row: ContractRow) -> Fraction:
+    """The part that the row's own devices send."""
+    sent = _by_device(share, row) if row.devices is not None else {}
     total = sum(sent.values(), NOTHING)
-    others = sum((amount for device, amount in sent.items() if device not in row.devices), NOTHING)
-    return others / total if total else NOTHING
+    if row.devices is None or not total:
+        return ALL
+    return sum((amount for device, amount in sent.items() if device in row.devices), NOTHING) / total
+
+
+def _of_stand_in(share: Share, row: ContractRow) -> Fraction:
+    """The part that does the row's work.
+
+    Of a sum for a scatter, gather or broadcast it is a half; of a gather for a broadcast, what one member gives.
+    """
+    kind = share.collective.kind
+    if kind == "all-reduce" and row.kind in ("reduce-scatter", "all-gather", "collective-broadcast"):
+        return ALL / 2
+    if kind == "all-gather" and row.kind == "collective-broadcast":
+        return ALL / prod(share.sizes[axis] for axis in row.axes.split(","))
+    return ALL
 
 
 def dtype(share: Share, row: ContractRow) -> Fraction:
