@@ -126,6 +126,15 @@ def test_groups_of_one_slice_stand_for_a_group_in_every_slice():
     assert set(map(tuple, frame[["device_from", "device_to"]].to_numpy()[:1])) == {(0, 8)}
 
 
+def test_groups_are_of_places_where_the_devices_of_a_slice_do_not_follow_each_other():
+    """Stages over the slices: devices 0 to 3 and 8 to 11 are on the first."""
+    picture = mesh("dp2pp2tp4-stages-apart.toml")
+    inside = row("r", "all-gather", "dp", 800, [(at, at + 4) for at in range(4)], induced=400)
+    assert sends([inside], picture)["r"].groups[:5] == ((0, 8), (1, 9), (2, 10), (3, 11), (4, 12))
+    shift = row("s", "collective-permute", "pp", 100, [(0, 4)], induced=100) | {"network": "dcn"}
+    assert sends([shift], picture)["s"].groups == ((0, 4),)
+
+
 def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     picture = mesh("tp4pp2@v5e:2x4")
     groups = [range(4), range(4, 8)]

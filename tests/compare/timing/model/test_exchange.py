@@ -158,3 +158,15 @@ def test_devices_sit_where_the_plan_puts_them():
     assert where.wraps == (False, False, False)
     assert [tuple(at) for at in where.at[:4].tolist()] == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0)]
     assert (where.at[4:] - where.at[:4]).tolist() == [[1, 0, 0]] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        # As libtpu lists them: x fastest, and before it the cores of a chip.
+        ("2xv5e:2x2", [100_000, 100_002, 100_001, 100_003, 200_000, 200_002, 200_001, 200_003]),
+        ("2xv4:1x2x1", [100_000, 100_001, 100_002, 100_003, 200_000, 200_001, 200_002, 200_003]),
+    ],
+)
+def test_devices_of_several_slices_are_called_as_the_runtime_calls_them(name, ids):
+    assert list(torus(name).ids) == ids
