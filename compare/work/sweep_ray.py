@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import shutil
+import socket
 import tarfile
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
@@ -23,6 +24,8 @@ from compare.work.steps import PREFIXES, ROOT
 from compare.work.sweep_local import Made, Task, Tell
 
 TICK_S = 0.2
+ANSWER_S = 10.0
+"""Seconds that a cluster has to take a connection."""
 _ERROR_LENGTH = 400
 
 
@@ -122,6 +125,7 @@ def _cluster() -> Iterator[Any]:
         import ray
     except ImportError:
         raise WorkError("ray is not installed; get it with pip install -e '.[ray]'") from None
+    _check_answers(os.environ.get("RAY_ADDRESS", ""))
     with tempfile.TemporaryDirectory(prefix="wirediff-") as folder:
         _copy_sources(Path(folder))
         there = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
@@ -131,13 +135,23 @@ def _cluster() -> Iterator[Any]:
                 logging_level=logging.ERROR, include_dashboard=False,
             )  # fmt: skip
         except (OSError, RuntimeError, ValueError) as error:
-            where = os.environ.get("RAY_ADDRESS") or "on this machine"
             words = " ".join(str(error).split())[:_ERROR_LENGTH]
-            raise WorkError(f"no Ray cluster answers {where} ({words}); RAY_ADDRESS names one") from None
+            raise WorkError(f"no Ray cluster could be joined or started: {words}; RAY_ADDRESS names one") from None
         try:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raise `WorkError` where nobody listens: Ray itself would wait for minutes, and not heed an interrupt."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon:
+        return  # none, or a word of Ray's own
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
+    except (OSError, ValueError) as error:
+        raise WorkError(f"no Ray cluster answers at RAY_ADDRESS={address} ({error}); start one, or unset it") from None
 
 
 def _copy_sources(folder: Path) -> None:

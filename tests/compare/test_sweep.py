@@ -62,6 +62,14 @@ def test_without_ray_its_engine_says_how_to_get_it(tmp_path):
     assert (status, error) == (2, ["error: ray is not installed; get it with pip install -e '.[ray]'"])
 
 
+def test_a_cluster_that_is_not_there_is_one_line_at_once(tmp_path):
+    pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
+    words = ("--meshes", "tp8", "--models", "tiny", "--engine", "ray")
+    status, out, (told,) = sweep(*words, scratch=tmp_path, environment={"RAY_ADDRESS": "127.0.0.1:1"})
+    assert (status, out) == (2, [])
+    assert told.startswith("error: no Ray cluster answers at RAY_ADDRESS=127.0.0.1:1")
+
+
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("sweep")
