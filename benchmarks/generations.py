@@ -1,17 +1,18 @@
 """`python -m benchmarks.generations [--only v5p,v6e]`: every TPU generation against every kind of mesh, both arms.
 
 Each program is lowered, compiled for the chips of that generation, read and judged; `docs/generations.md` has the table
-of what each emits beyond its plan, and below it every program that failed and why.
+of what each emits beyond its plan, where generations differ, and every program that failed and why.
 """
 
 import argparse
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.generations_page import Entry, Extra, Found, cell, page
 from compare.judge.cells import CellResult, Judged
 from compare.judge.program import totals
 from compare.work.arms import ARMS
@@ -37,27 +38,17 @@ MODELS = {"dense": "tiny", "experts": "tiny-moe"}
 SEQ = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One mesh on one generation: for each arm and phase emitted over inherent bytes, or why there is no program."""
-
-    mesh: str
-    generation: str
-    told: dict[tuple[str, str], float | None]
-    unserved: tuple[str, ...]
-    failures: tuple[str, ...]
-
-
 def main() -> int:
     asked = _arguments()
     entries = []
     with opened() as cache:
         for generation, mesh, model in _cases(asked.only.split(",")):
             entry = _entry(generation, mesh, model, cache=cache)
-            print(f"{generation:6} {mesh:26} {_cell(entry)} {' | '.join(entry.failures)}", flush=True)
+            print(f"{generation:6} {mesh:26} {cell(entry)} {' | '.join(entry.failures)}", flush=True)
             entries.append(entry)
     if asked.only == ",".join(GENERATIONS):
-        PAGE.write_text(page(entries), encoding="utf-8")
+        models = f"`{MODELS['dense']}` and, with `ep`, `{MODELS['experts']}`; {SEQ} tokens"
+        PAGE.write_text(page(entries, models=models), encoding="utf-8")
         print(PAGE)
     return int(any(entry.failures for entry in entries))
 
@@ -90,17 +81,34 @@ def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
         case = Case.read(mesh, model_name=model, seq=SEQ)
         chips(case.plan)
     except MeshError as error:
-        return Entry(shown, generation, {}, (), (str(error),))
+        return Entry(shown, generation, {}, (str(error),))
     # The default program of each arm: the controls are other questions.
     arms = [replace(arm, controls=()) for arm in ARMS.values()]
     outcomes = run(case, arms=arms, cache=cache, tell=lambda event: None)
-    judged = {(one.arm, one.phase): _judged(case, one) for one in outcomes}
     return Entry(
         shown,
         generation,
-        {key: _ratio(found) if found else None for key, found in judged.items()},
-        tuple(f"{arm} {phase}" for (arm, phase), found in judged.items() if found and _unserved(found)),
+        {(ARMS[one.arm].title, one.phase): _found(case, one) for one in outcomes},
         tuple(f"{ARMS[one.arm].title} {one.phase}: {one.error}" for one in outcomes if one.status != "ok"),
+    )
+
+
+def _found(case: Case, outcome: Outcome) -> Found | None:
+    judged = _judged(case, outcome)
+    if judged is None or judged.judgement is None:
+        return None
+    asked = sum(row.step_wire_bytes for row in judged.contract)
+    emitted = sum(row.step_wire_bytes or 0 for row in judged.rows)
+    extras: dict[Extra, int] = {}
+    for row in judged.judgement.verdicts:
+        one = row.collective
+        for cause, amount in row.causes.items():
+            key = Extra(cause, one.kind, one.part_of or one.axes, one.scope)
+            extras[key] = extras.get(key, 0) + amount
+    return Found(
+        ratio=emitted / asked if asked else 1.0 if not emitted else float("inf"),
+        extras=extras,
+        unserved_bytes=totals(judged.judgement, judged.contract).unserved,
     )
 
 
@@ -114,56 +122,6 @@ def _judged(case: Case, outcome: Outcome) -> Judged | None:
         arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status=outcome.status, about=about, hlo=hlo
     )
     return Judged.of(case, result)
-
-
-def _ratio(judged: Judged) -> float:
-    asked = sum(row.step_wire_bytes for row in judged.contract)
-    emitted = sum(row.step_wire_bytes or 0 for row in judged.rows)
-    return emitted / asked if asked else 1.0 if not emitted else float("inf")
-
-
-def _unserved(judged: Judged) -> bool:
-    return judged.judgement is not None and totals(judged.judgement, judged.contract).unserved > 0
-
-
-def page(entries: Sequence[Entry]) -> str:
-    """The table, and below it what failed."""
-    columns = list(GENERATIONS)
-    by = {(entry.mesh, entry.generation): entry for entry in entries}
-    rows = [
-        f"| `{mesh}` | " + " | ".join(_cell(by[mesh, name]) for name in columns) + " |"
-        for mesh in dict.fromkeys(entry.mesh for entry in entries)
-    ]
-    failures = [f"* `{e.mesh}` on {e.generation}: {text}" for e in entries for text in e.failures]
-    missing = [f"* `{e.mesh}` on {e.generation}: {', '.join(e.unserved)}" for e in entries if e.unserved]
-    return "\n".join(
-        [
-            _HEAD,
-            f"| mesh | {' | '.join(columns)} |",
-            "|---" * (len(columns) + 1) + "|",
-            *rows,
-            "\n## What failed\n",
-            *(failures or ["Nothing."]),
-            "\n## Whose plan was not served in full\n",
-            *(missing or ["None."]),
-            "",
-        ]
-    )
-
-
-_HEAD = f"""# Generations and meshes
-
-Made by `python -m benchmarks.generations`: both arms, each compiled for a slice of eight devices of every generation
-that libtpu knows (v4 and tpu7x have two devices a chip), for one chip, and for two slices of four devices.  Models
-`{MODELS["dense"]}` and, with `ep`, `{MODELS["experts"]}`; {SEQ} tokens.  Each cell is what the program emits over what
-its plan needs, JAX in prefill / decode, then TorchXLA; 1.00 is the plan, `–` a program that failed.
-"""
-
-
-def _cell(entry: Entry) -> str:
-    told = {key: "–" if ratio is None else f"{ratio:.2f}" for key, ratio in entry.told.items()}
-    arms = dict.fromkeys(arm for arm, _ in told)
-    return ", ".join(" / ".join(text for (one, _), text in told.items() if one == arm) for arm in arms) or "–"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,119 @@
+"""The page of generations and meshes: a table, where generations differ, what failed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compare.views.units import bytes_text
+from meshes.generations import GENERATIONS
+
+NEARLY = 1.01
+"""Ratios that differ by less are alike."""
+
+
+class Extra(NamedTuple):
+    """What a program moves beyond its plan, of one cause at one place."""
+
+    cause: str
+    kind: str
+    axes: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One program, judged."""
+
+    ratio: float
+    """Emitted over inherent bytes."""
+    extras: Mapping[Extra, int]
+    unserved_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One mesh on one generation: its programs by arm and phase, `None` where there is none, and why."""
+
+    mesh: str
+    generation: str
+    found: Mapping[tuple[str, str], Found | None]
+    failures: tuple[str, ...]
+
+
+def page(entries: Sequence[Entry], *, models: str) -> str:
+    """The page as markdown."""
+    by = {(entry.mesh, entry.generation): entry for entry in entries}
+    meshes = list(dict.fromkeys(entry.mesh for entry in entries))
+    rows = [f"| `{mesh}` | " + " | ".join(cell(by[mesh, name]) for name in GENERATIONS) + " |" for mesh in meshes]
+    failures = [f"* `{one.mesh}` on {one.generation}: {text}" for one in entries for text in one.failures]
+    parts = [
+        _HEAD.format(models=models),
+        f"| mesh | {' | '.join(GENERATIONS)} |",
+        "|---" * (len(GENERATIONS) + 1) + "|",
+        *rows,
+        "\n## Where generations differ\n",
+        *([line for mesh in meshes for line in _differences([by[mesh, name] for name in GENERATIONS])] or ["Nowhere."]),
+        "\n## What failed\n",
+        *(failures or ["Nothing."]),
+        "\n## Whose plan was not served in full\n",
+        *(list(_unserved(entries)) or ["None's."]),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+_HEAD = """# Generations and meshes
+
+Made by `python -m benchmarks.generations`: both arms, each compiled for a slice of eight devices of every generation
+that libtpu knows (v4 and tpu7x have two devices a chip), for one chip, and for two slices of four devices.  Models
+{models}.  Each cell is what the program emits over what its plan needs, JAX in prefill / decode, then TorchXLA with the
+attention call of its documentation; 1.00 is the plan, `–` a program that failed.
+"""
+
+
+def cell(entry: Entry) -> str:
+    """`1.00 / 1.00, 2.11 / 114`: arm after arm, phase after phase."""
+    told = {key: _ratio(found) for key, found in entry.found.items()}
+    arms = dict.fromkeys(arm for arm, _ in told)
+    return ", ".join(" / ".join(text for (one, _), text in told.items() if one == arm) for arm in arms) or "–"
+
+
+def _ratio(found: Found | None) -> str:
+    if found is None:
+        return "–"
+    return f"{found.ratio:.2f}" if found.ratio < 10 else f"{found.ratio:.0f}"
+
+
+def _differences(entries: Sequence[Entry]) -> Iterator[str]:
+    """Of one mesh: the generations on which a program emits more than on the best, and what."""
+    for key in entries[0].found:
+        there = {entry.generation: found for entry in entries if (found := entry.found.get(key))}
+        best = min(there, key=lambda name: there[name].ratio, default="")
+        for name, found in there.items():
+            if found.ratio > NEARLY * there[best].ratio:
+                more = _more(found.extras, there[best].extras)
+                what = f"`{entries[0].mesh}`, {' '.join(key)}"
+                yield f"* {what}: {_ratio(found)} on {name}, {_ratio(there[best])} on {best}; more there: {more}"
+
+
+def _more(extras: Mapping[Extra, int], others: Mapping[Extra, int]) -> str:
+    """The largest of what one program has beyond another: cause, collective, scopes, bytes."""
+    more: dict[Extra, int] = {}
+    scopes: dict[Extra, list[str]] = {}
+    for extra, amount in extras.items():
+        if (left := amount - others.get(extra, 0)) > 0:
+            key = extra._replace(scope="")
+            more[key] = more.get(key, 0) + left
+            scopes.setdefault(key, []).append(extra.scope)
+    if not more:
+        return "nothing of a cause that is not there"
+    most = max(more, key=lambda key: more[key])
+    places = ", ".join(f"`{scope}`" for scope in dict.fromkeys(scopes[most]))
+    return f"{most.kind} over {most.axes} in {places} ({most.cause}, {bytes_text(more[most])})"
+
+
+def _unserved(entries: Sequence[Entry]) -> Iterator[str]:
+    for one in entries:
+        for key, found in one.found.items():
+            if found and found.unserved_bytes:
+                yield f"* `{one.mesh}` on {one.generation}, {' '.join(key)}: {bytes_text(found.unserved_bytes)}"
