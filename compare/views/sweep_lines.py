@@ -32,6 +32,11 @@ class Line:
             return "nothing" if not found["wire_bytes"] else bytes_text(found["wire_bytes"])
         return ratio_text(found["ratio"], found["qualifier"])
 
+    def between_slices(self, arm: str) -> str:
+        """What of it crosses the network between slices."""
+        found = self.programs.get(arm)
+        return bytes_text(found["dcn_wire_bytes"]) if found else "–"
+
     def step(self, arm: str) -> str:
         """Its time a step, modelled."""
         found = self.programs.get(arm)
@@ -45,6 +50,11 @@ class Reason:
     what: str
     status: str
     reason: str
+
+
+def crosses_slices(found: Sequence[Line]) -> bool:
+    """Whether any program moves bytes between slices."""
+    return any(program["dcn_wire_bytes"] for line in found for program in line.programs.values())
 
 
 def lines(sweep: Sweep) -> list[Line]:

@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from compare.views.figures import Picture
-from compare.views.sweep_lines import lines, reasons
+from compare.views.sweep_lines import crosses_slices, lines, reasons
 from compare.views.sweep_text import NOTE
 from compare.views.time_page import inlined
 from compare.views.units import kept
@@ -28,6 +28,7 @@ def page(sweep: Mapping[str, Any], *, picture: Picture) -> str:
         style=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # our own file, no program's text
         picture=inlined(picture),
         lines=lines(sweep),
+        far=list(sweep["arms"]) if crosses_slices(lines(sweep)) else [],
         failed=reasons(sweep),
         refused=reasons(sweep, status="refused"),
         note=NOTE,

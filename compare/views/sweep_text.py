@@ -9,7 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.sweep_lines import Line, Reason, lines, reasons
+from compare.views.sweep_lines import Line, Reason, crosses_slices, lines, reasons
 from compare.views.terminal import console, plain, text_width, wrapped
 
 Sweep = Mapping[str, Any]
@@ -41,14 +41,16 @@ def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
     for name in ("model", "mesh"):
         table.add_column(name, vertical="bottom")  # may wrap: numbers never do
     table.add_column("phase", no_wrap=True, vertical="bottom")
-    heads = ["the plan\nneeds", *arms.values(), *(f"{title}\nstep" for title in arms.values())]
-    for head in heads:
+    far = list(arms) if crosses_slices(found) else []
+    heads = ["the plan\nneeds", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
+    for head in (*heads, *(f"{title}\nstep" for title in arms.values())):
         table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
     before = ("", "")
     for line in found:
         own = (line.model, line.mesh)
         shown = [plain(word) if own[: at + 1] != before[: at + 1] else "" for at, word in enumerate(own)]
-        numbers = [Text(line.ratio(arm), style="bold") for arm in arms] + [Text(line.step(arm)) for arm in arms]
+        numbers = [Text(line.ratio(arm), style="bold") for arm in arms]
+        numbers += [Text(line.between_slices(arm)) for arm in far] + [Text(line.step(arm)) for arm in arms]
         table.add_row(*shown, line.phase, line.needs, *numbers)
         before = own
     return table

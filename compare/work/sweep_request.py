@@ -85,7 +85,9 @@ def combinations(asked: argparse.Namespace) -> list[Combination]:
 
 def _models(asked: argparse.Namespace) -> list[str]:
     if asked.checkpoint is not None:
-        return [asked.checkpoint.name]
+        from meshes.checkpoint import Checkpoint  # most cases are of presets
+
+        return [Checkpoint.open(asked.checkpoint).model.name]
     names = _words(asked.models, "--models")
     for name in names:
         model(name)

@@ -70,12 +70,15 @@ def test_what_is_not_there_says_why_once(sweep: Sweep) -> None:
     assert [one.what for one in refused] == ["llama-3.1-8b on ep8", "tiny on ep8"]
 
 
+def printed(sweep: Sweep, *, width: int = 100) -> str:
+    out = io.StringIO()
+    print_sweep(sweep, out=Console(file=out, width=width, highlight=False, markup=False))
+    return out.getvalue()
+
+
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_words_fit_the_terminal(sweep: Sweep, width: int) -> None:
-    out = io.StringIO()
-    printed = Console(file=out, width=width, highlight=False, markup=False)
-    print_sweep(sweep, out=printed)
-    said = out.getvalue()
+    said = printed(sweep, width=width)
     assert max(map(len, said.splitlines())) <= width
     assert "1.95 ×" in said
     assert "splits experts over ep8" in said
@@ -108,6 +111,14 @@ def test_the_figure_has_a_panel_for_each_model_and_phase(sweep: Sweep) -> None:
     assert svg.count("refused") == 2 * 2  # once for all arms
 
 
+def test_bytes_between_slices_have_a_column_where_there_are_any(sweep: Sweep) -> None:
+    assert "over DCN" not in printed(sweep)
+    sweep["results"][0]["phases"]["decode"]["programs"][0]["dcn_wire_bytes"] = 1_500_000
+    assert "over DCN" in printed(sweep)
+    assert "1.50 MB" in printed(sweep)
+    assert "1.50 MB" in page(sweep, picture=ratios(sweep))
+
+
 def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path: Path) -> None:
     for one in sweep["results"]:
         one |= {"phases": {}, "status": "crashed", "error": "died of SIGKILL (out of memory?)", "folder": None}
@@ -130,6 +141,6 @@ def test_the_page_leads_to_each_case_and_obeys_nothing_that_a_program_said(sweep
 
 def test_the_last_line_is_the_path_of_the_page(sweep: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     show(draw(sweep, tmp_path), tmp_path)
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[-1] == str(tmp_path / "sweep.html")
-    assert max(map(len, printed[:-1])) <= 100
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == str(tmp_path / "sweep.html")
+    assert max(map(len, said[:-1])) <= 100
