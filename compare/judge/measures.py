@@ -93,7 +93,8 @@ def in_tick_loop(share: Share, row: ContractRow) -> bool:
 def _by_pair(share: Share) -> dict[tuple[int, int], Fraction]:
     """(source, target) -> bytes in one step; pairs that stay where they are move nothing."""
     sent = senders(share)
-    pairs = [(source, target) for source, target in share.collective.groups if source != target]
+    groups = share.collective.mesh_groups or share.collective.groups
+    pairs = [(source, target) for source, target in groups if source != target]
     return {pair: sent.get(pair[0], NOTHING) for pair in pairs}
 
 
