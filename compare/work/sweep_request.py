@@ -85,9 +85,9 @@ def combinations(asked: argparse.Namespace) -> list[Combination]:
 
 def _models(asked: argparse.Namespace) -> list[str]:
     if asked.checkpoint is not None:
-        from meshes.checkpoint import Checkpoint  # most cases are of presets
+        from meshes.checkpoint import read_model  # most cases are of presets
 
-        return [Checkpoint.open(asked.checkpoint).model.name]
+        return [read_model(asked.checkpoint).name]
     names = _words(asked.models, "--models")
     for name in names:
         model(name)

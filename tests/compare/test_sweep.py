@@ -128,6 +128,17 @@ def test_it_ends_in_a_table_a_figure_and_a_page(scratch, done):
 
 
 @pytest.mark.slow
+def test_again_it_makes_nothing_and_prints_what_is_in_its_file(scratch, done):
+    before = made(scratch / "out")
+    status, out, error = sweep(*CASES, *TINY, "--json", "--out", scratch / "out", scratch=scratch)
+    assert status == 0
+    assert json.loads("\n".join(out)) == json.loads((scratch / "out/sweep.json").read_text())
+    assert [line.split()[1:3] for line in error if line.startswith("tiny-")] == [["done", "before"]] * 3
+    assert error[-1] == str(scratch / "out/sweep.html")
+    assert made(scratch / "out") == before
+
+
+@pytest.mark.slow
 def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
     words = ("--mesh", "tp8", "--model", "tiny", "--seq", "128", "--phase", "decode", "--arm", "jax")
     subprocess.run(
@@ -183,5 +194,3 @@ def test_two_workers_of_a_ray_cluster_make_the_same(scratch, done, cluster):
         ).read_bytes()
     here, there = ((scratch / place / "sweep.json").read_bytes() for place in ("out", "far"))
     assert here == there
-    again = sweep(*words, scratch=scratch, environment={"RAY_ADDRESS": address})
-    assert [line.split()[1:3] for line in again[2] if line.startswith("tiny-")] == [["done", "before"]] * 3

@@ -1,5 +1,7 @@
 """What a sweep may be asked for: every combination is a case, or says why it is none."""
 
+import json
+
 import pytest
 
 from compare.work.error import WorkError
@@ -85,6 +87,23 @@ def test_microbatches_are_of_the_meshes_that_have_a_pipeline():
 def test_a_capacity_is_of_the_models_that_have_experts():
     one, other = combinations(asked("--models", f"{DENSE},{MIXED}", "--meshes", "tp4", "--capacity", "2"))
     assert (one.refused, other.case.capacity) == ("", 2)
+
+
+def test_a_checkpoint_gives_the_shapes_of_every_case(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    config = {
+        "model_type": "llama", "vocab_size": 1024, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+        "num_attention_heads": 8, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+        "tie_word_embeddings": False, "rope_theta": 10000.0,
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    parsed = sweep_parser().parse_args(["--checkpoint", str(folder), "--meshes", "tp8,ep8,dp2tp4", "--seq", "128"])
+    one, refused, other = combinations(parsed)
+    assert (one.model, one.case.model.vocab, other.case.name) == ("mine", 1024, "mine-dp2tp4-v5e-2x4-b8-s128-m1")
+    assert "mine has none" in refused.refused
+    with pytest.raises(MeshError, match=r"config\.json"):
+        combinations(sweep_parser().parse_args(["--checkpoint", str(tmp_path), "--meshes", "tp8"]))
 
 
 def test_phases_and_the_other_words_of_a_case_reach_it():
