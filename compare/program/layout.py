@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compare.program.instruction import Instruction
+from compare.program.shapes import Array
 from compare.program.steps import Value, handed
 
 _FIRST = {"bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "dynamic-slice", "pad"}
@@ -41,8 +42,8 @@ class Sources:
 def sources(starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), updates: bool = True) -> Sources:
     """Walk back from `starts`.
 
-    A broadcast is passed for constants only; a dynamic-update-slice and a scatter, by their first operand, for
-    `caches` only.
+    A broadcast is passed for constants only; a dynamic-update-slice and a scatter, by their first operand, and a select
+    of floats, by both, for `caches` only: so a cache is written whose positions are split.
     """
     todo = [(value, 0) for value in starts]
     seen = set(todo)
@@ -57,6 +58,8 @@ def sources(starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), up
             before, marks = [(frame, item.operand(0), ())], marks | _SPREAD
         elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
             before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _UPDATED
+        elif before is None and updates and item.opcode == "select" and _is_float(item):
+            before, marks = [(frame, one, ()) for one in item.operands[1:]], marks | _UPDATED
         if before is not None:
             fresh = [(one, marks) for one in before if (one, marks) not in seen]
             seen.update(fresh)
@@ -69,6 +72,10 @@ def sources(starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), up
             made_by.add(item)
     passed = frozenset(value for value, _ in seen)
     return Sources(frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, passed)
+
+
+def _is_float(item: Instruction) -> bool:
+    return isinstance(item.shape, Array) and item.shape.dtype.startswith(("f", "bf"))
 
 
 def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool:

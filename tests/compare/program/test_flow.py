@@ -85,8 +85,10 @@ SCATTER = (
     "d = f32[8]{0} scatter(w, i, u), to_apply=add",
 )
 
+SELECT = ("p = pred[8]{0} constant({...})", "u = f32[8]{0} negate(k)", "d = f32[8]{0} select(p, u, w)")
 
-@pytest.mark.parametrize("lines", [UPDATE, SCATTER])
+
+@pytest.mark.parametrize("lines", [UPDATE, SCATTER, SELECT])
 def test_a_cache_is_also_seen_through_its_update_and_a_weight_is_not(lines):
     assert carried(*lines, caches=frozenset({0})).parameters == {0}
     assert carried(*lines, caches=frozenset({1})).parameters == frozenset()
