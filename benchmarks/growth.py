@@ -1,8 +1,8 @@
 """`python -m benchmarks.growth [chips layers large]`: seconds and memory of both arms as a program grows.
 
 chips: a small model on 8 to 512 chips.  layers: Llama-3.1-8B on eight chips with more and more layers, in a scan and
-unrolled.  large: Llama-3.1-405B on 256 chips.  Each line is one process, run alone: the arm's own lowering, libtpu's
-compile, and the reading and judging of what came out.
+unrolled.  large: Llama-3.1-405B on 256 chips.  Each line is the arm's own lowering and libtpu's compile, a process
+each and run alone, and the reading and judging of what came out.  All parts together are written to `docs/growth.md`.
 """
 
 import argparse
@@ -31,12 +31,21 @@ CHIPS = {
     512: "dp64tp8@2xv5e:16x16",
 }
 """The mesh for each number of chips: more replicas, each of one sequence; the last on two slices."""
-LAYERS = (4, 8, 16, 32, 64)
+LAYERS = (4, 8, 16, 32)
 LARGE = "dp16tp8pp2@v5p:8x8x4"
-PARTS = ("chips", "layers", "large")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "growth.md"
+TITLE = """# How time and memory grow
+
+Made by `python -m benchmarks.growth`.  Seconds are those of all cores together, so that they hold on a busy machine,
+too; GB is the most that a process held.  *Lower* is the framework with the twin, from its import to StableHLO;
+*compile* is libtpu; *read* is this tool: the HLO read, every collective judged."""
+HEADS = {
+    "chips": "More chips\n\nA model of four layers, a decode step; every eight chips are one replica more.",
+    "layers": "More layers\n\nLlama-3.1-8B's layers on eight chips, a decode step, in a scan and unrolled.",
+    "large": "Llama-3.1-405B on 256 chips\n\n126 layers in two stages, batch 128, sequences of 1,024 tokens.",
+}
 HEAD = (
-    f"| {'program':52} | arm      | lower, CPU s | GB   | compile, CPU s | GB   | HLO, MB | read, s |\n"
-    f"|{'-' * 54}|----------|-------------:|-----:|---------------:|-----:|--------:|--------:|"
+    "| program | arm | lower, s | GB | compile, s | GB | HLO, MB | read, s |\n|---|---|---:|---:|---:|---:|---:|---:|"
 )
 
 
@@ -50,22 +59,29 @@ class Program:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"which of {', '.join(PARTS)}; all without one")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"which of {', '.join(HEADS)}; all without one")
     parser.add_argument("--arm", default=",".join(ARMS), help="which frameworks, with commas")
     asked = parser.parse_args()
-    if unknown := sorted(set(asked.parts) - set(PARTS)):
-        parser.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
-    print(HEAD, flush=True)
-    for part in asked.parts or PARTS:
-        for program in {"chips": chips, "layers": layers, "large": large}[part]():
+    if unknown := sorted(set(asked.parts) - set(HEADS)):
+        parser.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(HEADS)}")
+    parts = asked.parts or list(HEADS)
+    said = [TITLE]
+    for part in parts:
+        said.append(f"\n## {HEADS[part]}\n\n{HEAD}")
+        print(said[-1], flush=True)
+        for program in PROGRAMS[part]():
             for name in asked.arm.split(","):
-                print(row(program, ARMS[name]), flush=True)
+                said.append(row(program, ARMS[name]))
+                print(said[-1], flush=True)
+    if parts == list(HEADS):
+        PAGE.write_text("\n".join([*said, ""]), encoding="utf-8")
+        print(PAGE)
 
 
 def chips() -> Iterator[Program]:
     for number, mesh in CHIPS.items():
         case = Case.read(mesh, model_name="tiny", phases=("decode",), batch=max(8, number // 8))
-        yield Program(f"tiny, 4 layers, decode, {case.mesh.name}, {number} chips", case)
+        yield Program(f"{case.mesh.name}, {number} chips, {case.topology.name}", case)
 
 
 def layers() -> Iterator[Program]:
@@ -73,13 +89,16 @@ def layers() -> Iterator[Program]:
     for number in LAYERS:
         for loop in ("scan", "unrolled"):
             deep = replace(whole.model, layers=number, name=f"{whole.model.name}-{number}")
-            yield Program(f"llama-3.1-8b, {number} layers, decode, tp8, {loop}", whole.at(model=deep, loop=loop))
+            yield Program(f"{number} layers, {loop}", whole.at(model=deep, loop=loop))
 
 
 def large() -> Iterator[Program]:
     for phase in ("prefill", "decode"):
         case = Case.read(LARGE, model_name="llama-3.1-405b", phases=(phase,), batch=128)
-        yield Program(f"llama-3.1-405b, 126 layers, {phase}, {case.mesh.name}, 256 chips", case)
+        yield Program(f"{phase}, {case.mesh.name}, {case.topology.name}", case)
+
+
+PROGRAMS = {"chips": chips, "layers": layers, "large": large}
 
 
 def row(program: Program, arm: Arm) -> str:
@@ -95,8 +114,8 @@ def row(program: Program, arm: Arm) -> str:
     assert Judged.of(program.case, result).judgement is not None
     read = time.process_time() - begun
     return (
-        f"| {program.title:52} | {arm.title:8} | {first[0]:12.1f} | {first[1]:4.1f} | {second[0]:14.1f} "
-        f"| {second[1]:4.1f} | {len(hlo) / 1e6:7.1f} | {read:7.1f} |"
+        f"| {program.title} | {arm.title} | {first[0]:.1f} | {first[1]:.1f} | {second[0]:.1f} "
+        f"| {second[1]:.1f} | {len(hlo) / 1e6:.1f} | {read:.2f} |"
     )
 
 
