@@ -90,6 +90,24 @@ LAWS = {
         ("layer.moe.combine", "all-to-all@ep", 10, 655_360, 2_048),
         ("pipeline.collect", "all-reduce@pp", 1, 16, 16),
     ],
+    "cp2ep2tp2": [
+        ("embed", "all-reduce@tp", 1, 524_288, 1_024),  # 8·1024/4·128·2, and in decode 4·128·2
+        # A finding: of the table's copies XLA gives the halves of a batch those along the outermost axis, cp, whereas
+        # ep splits the batch.  So ids and what is found for them change places: 4 · 4, and 4 · 128 · 2.
+        ("embed", "collective-permute@cp,ep", 1, None, 16),
+        ("embed", "collective-permute@cp,ep", 1, None, 1_024),
+        *[("layer.attention.core", "collective-permute@cp", 4, 262_144, None)] * 2,  # 2048 tokens · 4 heads · 16 · 2
+        *[("layer.attention.core", "all-reduce@cp", 4, None, 128)] * 2,  # 4 tokens · 8 heads, f32
+        ("layer.attention.core", "all-reduce@cp", 4, None, 1_024),
+        ("layer.attention.out", "all-reduce@tp", 4, 524_288, 1_024),
+        # 4 groups · 8 experts · ceil(1.25·2·512/8) places · 128 · 2; in decode 1 group and ceil(1.25·2·4/8).
+        ("layer.moe.dispatch", "all-to-all@ep", 4, 1_310_720, 4_096),
+        ("layer.moe.combine", "all-to-all@ep", 4, 1_310_720, 4_096),
+        ("layer.moe.combine", "all-reduce@tp", 4, 524_288, 1_024),
+        ("sample", "all-gather@tp", 1, 16, 16),
+        ("sample", "all-gather@tp", 1, 32, 32),
+        ("pipeline.collect", "all-reduce@cp", 1, 16, None),
+    ],
     "ep4tp2+sp": [
         ("embed", "reduce-scatter@tp", 1, 524_288, None),
         ("embed", "all-reduce@tp", 1, None, 512),
