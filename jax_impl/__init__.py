@@ -1,1 +1,1 @@
-"""The JAX twin: a Llama decoder in Flax NNX, partitioned by XLA from the shardings that `layout` pins."""
+"""The JAX twin: a decoder, dense or of experts, in Flax NNX, partitioned by XLA from what `layout` pins."""

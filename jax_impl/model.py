@@ -56,7 +56,7 @@ def scores(x: Ends, table: Float[Array, "embed vocab"], *, layout: Layout) -> Sc
 
 
 class Decoder(nnx.Module):
-    """A Llama 3 decoder; `layers` holds the weights of all layers of all stages."""
+    """A decoder, dense or of experts; `layers` holds the weights of all layers of all stages."""
 
     def __init__(self, layout: Layout):
         self.layout = layout
