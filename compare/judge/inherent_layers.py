@@ -27,7 +27,8 @@ def layer_rows(n: Letters, case: Case) -> Iterator[ContractRow]:
     if experts:
         yield from _experts(n, case, partial=tp and split["expert_ffn"] is not None)
     if tp and split["shared_ffn" if experts else "ffn"] and (case.model.shared_ffn or not experts):
-        yield from _whole_tokens(n, "layer.mlp.up")
+        # Shared experts read the tokens that were gathered for the router.
+        yield from () if experts else _whole_tokens(n, "layer.mlp.up")
         yield _partial_sums(n, "layer.mlp.down")
 
 

@@ -265,6 +265,13 @@ def test_a_merge_of_softmax_parts_is_in_float32_and_a_ring_knows_its_hops():
     assert rows_of("cp4tp2")["layer.attention.core", "cp"].hops == 3
 
 
+def test_shared_experts_read_the_tokens_that_the_router_read():
+    rows = rows_of("ep2tp2+sp", model_name="qwen1.5-moe-a2.7b")
+    assert [scope for (scope, axis), row in rows.items() if row.kind == "all-gather" and axis == "tp"] == [
+        "layer.attention.qkv", "layer.moe.route", "head", "sample"]  # fmt: skip
+    assert rows["layer.mlp.down", "tp"].kind == rows["layer.moe.combine", "tp"].kind == "reduce-scatter"
+
+
 def test_experts_alone_over_tp_are_summed_as_tokens():
     rows = rows_of("tp8", model_name=MIXTRAL)
     assert list(rows) == [("layer.attention.out", "tp"), ("layer.moe.combine", "tp"), ("embed", "tp"), ("sample", "tp")]

@@ -104,8 +104,9 @@ class Walk:
             self.whole("layer.moe.route", here, microbatch)
             self.to_experts(here, microbatch)
             self.partial("layer.moe.combine", here, microbatch)
-        if self.model.shared_ffn or not self.model.experts:
+        if not self.model.experts:
             self.whole("layer.mlp.up", here, microbatch)
+        if self.model.shared_ffn or not self.model.experts:  # shared experts have the router's tokens
             self.partial("layer.mlp.down", here, microbatch)
 
     def ring(self, here, microbatch):
