@@ -13,7 +13,7 @@ from meshes.case import Case
 from meshes.positions import held
 from meshes.rope import inverse_frequencies
 from torchxla_impl.cache import Cache, Keys, Piece, read, write
-from torchxla_impl.layout import STREAM, Layout
+from torchxla_impl.layout import STREAM, TOKENS, Layout
 from torchxla_impl.norm import Norm
 
 Stream = Float[Tensor, "stages batch seq embed"]
@@ -83,7 +83,7 @@ def gathered_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""],
     Two all-gathers over `cp`, of keys and of values, as Llama 3 was trained (arXiv 2407.21783, section 3.3.2): a
     program that GSPMD partitions cannot write a ring.  Beside them what the attention itself costs.
     """
-    k, v = (layout.place(torch.ops.aten.alias(each), KV_HEADS.replace("seq", "_")) for each in (k, v))
+    k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (k, v))
     return ATTENTION[layout.case.attention, "prefill"](q, k, v, position=position, layout=layout)
 
 
@@ -134,7 +134,7 @@ class Attention(nn.Module):
     def forward(self, x: Stream, cache: Cache, *, entry: Int[Tensor, ""], turn: Turn) -> tuple[Stream, Cache]:
         layout, case = self.layout, self.layout.case
         with xp.Trace("layer.attention.qkv"):
-            q, k, v = self.project(layout.tokens(x), position=turn.position)
+            q, k, v = self.project(layout.place(layout.place(x, STREAM), TOKENS), position=turn.position)
         with xp.Trace("layer.attention.core"):
             keys, values = k, v
             if case.phase == "decode":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from torchxla_impl.attention import Attention, Stream, Turn
 from torchxla_impl.cache import Cache
-from torchxla_impl.layout import STREAM, Layout
+from torchxla_impl.layout import STREAM, TOKENS, Layout
 from torchxla_impl.moe import Moe
 from torchxla_impl.norm import Norm
 
@@ -33,7 +33,7 @@ class Mlp(nn.Module):
 
     def forward(self, x: Stream) -> Stream:
         with xp.Trace("layer.mlp.up"):
-            x = self.layout.tokens(x)
+            x = self.layout.place(self.layout.place(x, STREAM), TOKENS)
             gate, up = (torch.einsum("zbsd,zdf->zbsf", x, weight) for weight in (self.gate, self.up))
             hidden = self.layout.place(F.silu(gate) * up, self.hidden_dims)
         with xp.Trace("layer.mlp.down"):

@@ -98,21 +98,18 @@ class Layout:
 
     def shard(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
         """Bring a tensor to the devices, each its part."""
-        return self.place(x.to(torch_xla.device()), dims)
+        return self._marked(x.to(torch_xla.device()), dims)
 
     def place(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
-        """Pin a tensor's sharding.  Collectives appear where two pins disagree."""
+        """Pin an activation's sharding.  Collectives appear where two pins disagree."""
+        # Marked is the tensor itself, also where it is used elsewhere; an alias is another one.
+        return self._marked(torch.ops.aten.alias(x), dims)
+
+    def _marked(self, x: Tensor, dims: str) -> Tensor:
         if x.ndim != len(dims.split()):
             raise LayoutError(f"{dims!r} names {len(dims.split())} dims; the tensor has {x.ndim}")
         xs.mark_sharding(x, self.mesh, self.spec(dims))
         return x
-
-    def tokens(self, x: Float[Tensor, "stages batch seq embed"]) -> Float[Tensor, "stages batch seq embed"]:
-        """The stream as a block takes it.  No collective, but under SEQUENCE_PARALLEL: an all-gather over `tp`.
-
-        Pinned as it comes, too: else what comes before would be done on whole sequences, after the all-gather.
-        """
-        return self.place(self.place(x, STREAM), TOKENS)
 
     def shift(
         self, state: Float[Tensor, "stages batch seq embed"], taken: Float[Tensor, "stages batch seq embed"]

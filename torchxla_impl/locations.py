@@ -12,6 +12,9 @@ ROOTS = tuple(f"{path}/" for path in (Path(__file__).parents[1], Path(torch.__fi
 BODY = "FnComputation."
 """How torch_xla's scan names the function of a body."""
 
+PINS = ("mark_sharding", "_marked", "place")
+"""The functions of a pin, which say less than the line of the model that asked for it."""
+
 
 def put_right(module: ir.Module, bodies: Sequence[ir.Module], *, names: Sequence[str]) -> None:
     """Give each scan's body the locations of `bodies`, inner loops first, and shorten all file names.
@@ -72,6 +75,8 @@ def _rebuilt(location: ir.Location, known: dict[ir.Location, ir.Location]) -> ir
             return ir.Location.name(location.name_str, _shortened(location.child_loc, known))
         case ir.CallSiteLoc():
             caller = _shortened(location.caller, known)
+            if isinstance(location.callee, ir.NameLoc) and location.callee.name_str in PINS:
+                return caller
             return ir.Location.callsite(_shortened(location.callee, known), [caller])
         case ir.FusedLoc():
             return ir.Location.fused([_shortened(each, known) for each in location.locations])

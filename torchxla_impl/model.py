@@ -35,11 +35,12 @@ class Embedding(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots stages batch seq embed"]:
         """Looked up on every stage, though the first alone needs it: a lookup is cheaper than sending it."""
-        place, case, parts = self.layout.place, self.layout.case, self.layout.ways("seq")
+        place, stages, parts = self.layout.place, self.layout.case.mesh.pp, self.layout.ways("seq")
         with xp.Trace("embed"):
             # The ids are flattened for the lookup: split dims come first, or their shards would be torn and gathered.
-            cut = tokens.unflatten(2, (parts, -1)).permute(2, 1, 0, 3).expand(case.mesh.pp, *(-1,) * 4)
-            found = F.embedding(cut, self.table).permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
+            cut = tokens.unflatten(2, (parts, -1)).permute(2, 1, 0, 3).expand(stages, -1, -1, -1, -1)
+            found = F.embedding(place(cut, "stages parts batch slots _"), self.table)
+            found = found.permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
             return place(place(found, f"slots {TOKENS}"), f"slots {STREAM}")
 
 

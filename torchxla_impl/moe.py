@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from meshes.case import Case
-from torchxla_impl.layout import STREAM, Layout
+from torchxla_impl.layout import STREAM, TOKENS, Layout
 
 Tokens = Float[Tensor, "stages batch seq embed"]
 Groups = Float[Tensor, "stages groups tokens embed"]
@@ -38,7 +38,10 @@ class Moe(nn.Module):
 
     def forward(self, x: Tokens) -> Tokens:
         with xp.Trace("layer.moe.route"):
-            tokens = self.layout.place(grouped(self.layout.tokens(x), case=self.layout.case), "stages groups _ embed")
+            tokens = self.layout.place(
+                grouped(self.layout.place(self.layout.place(x, STREAM), TOKENS), case=self.layout.case),
+                "stages groups _ embed",
+            )
             shares = self.route(tokens)
             table = self.seats(shares)
         with xp.Trace("layer.moe.dispatch"):

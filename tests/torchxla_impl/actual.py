@@ -15,7 +15,6 @@ from meshes.case import Case
 from meshes.weights import weights
 from torchxla_impl.start import start
 
-
 Axes = tuple[str | tuple[str, ...] | None, ...]
 
 

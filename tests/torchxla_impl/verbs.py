@@ -7,7 +7,6 @@ from typing import Any
 from meshes.case import Case
 from torchxla_impl.start import start
 
-
 STREAMS = (("tp8", "prefill"), ("tp8+sp", "prefill"), ("tp8+sp", "decode"), ("cp2tp4+sp", "prefill"))
 
 
