@@ -58,3 +58,10 @@ def branch_operand(choice: Instruction, branch: int) -> Instruction:
 
 ONE_CALL = {"fusion", "call", "async-start", "call-start", "fusion-start", "custom-call"}
 """Opcodes whose computation takes the operands as its parameters and runs once."""
+
+
+def runs_once(item: Instruction) -> bool:
+    """Whether its computation takes its operands and makes its result; that of a custom call may only compare two."""
+    if item.opcode not in ONE_CALL or not item.called:
+        return False
+    return item.opcode != "custom-call" or len(item.called[0].parameters) == len(item.operands)

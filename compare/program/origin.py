@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of
+from compare.program.frames import Frame, body_of, branch_operand, branches_of, runs_once
 from compare.program.instruction import Instruction
 from compare.program.shapes import Array
 
@@ -50,7 +50,7 @@ def _before(node: Node) -> Node | None:
         return Node(frame, item.operand(0), path[1:])
     if opcode in ("convert", "bitcast", "reshape") and not path and _same_number(item):
         return Node(frame, item.operand(0))
-    if opcode in ONE_CALL and item.called:
+    if runs_once(item):
         computation = item.called[0]
         return Node(frame.inside(item, computation), computation.root, path)
     if opcode == "while" and path:

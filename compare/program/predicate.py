@@ -13,7 +13,7 @@ from compare.program import arithmetic
 from compare.program.arithmetic import BINARY, UNARY, NotUnderstood, Value
 from compare.program.devices import Program
 from compare.program.errors import HloError
-from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of
+from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of, runs_once
 from compare.program.instruction import Instruction
 from compare.program.loops import NeedsCarried, Trips
 from compare.program.origin import Node, origin
@@ -88,7 +88,7 @@ class Evaluator:
             return self.value(frame, item.operand(path[0]), path[1:])
         if opcode in _SAME:
             return self.value(frame, item.operand(0), path[1:] if opcode == "copy-start" else path)
-        if opcode in ONE_CALL and item.called:
+        if runs_once(item):
             computation = item.called[0]
             return self.value(frame.inside(item, computation), computation.root, path)
         if opcode == "while":

@@ -6,7 +6,7 @@ of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the
 
 from collections.abc import Iterator
 
-from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of, condition_of
+from compare.program.frames import Frame, body_of, branch_operand, branches_of, condition_of, runs_once
 from compare.program.instruction import Instruction
 
 Value = tuple[Frame, Instruction, tuple[int, ...]]
@@ -32,7 +32,7 @@ def handed(value: Value) -> list[Value] | None:
         return [(frame, item.operand(0), path), (frame.inside(item, body), body.root, path)]
     if opcode == "conditional":
         return [(frame.inside(item, branch), branch.root, path) for branch in branches_of(item)]
-    if opcode in ONE_CALL and item.called:
+    if runs_once(item):
         return _out_of_call(frame, item, path)
     return _asynchronous(frame, item, path)
 
@@ -114,7 +114,7 @@ def used_by(value: Value) -> Iterator[Value]:
             yield frame, user, path
         elif user.opcode == "conditional":
             yield from _into_branches(frame, item, user, path)
-        elif user.opcode in ONE_CALL and user.called:
+        elif runs_once(user):
             yield from _into_call(frame, item, user, path)
         else:
             yield frame, user, path if user.opcode in ASIDE else ()

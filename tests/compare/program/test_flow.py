@@ -228,3 +228,16 @@ def test_the_operands_of_a_combined_collective_keep_their_producers_scopes():
         ("norm", "bf16", 16),
     ]
     assert (row.dtype, row.payload_bytes) == ("f32+bf16", 48)
+
+
+def test_what_a_custom_call_compares_with_does_not_make_its_result():
+    """So the CPU compiler writes the choice of the best experts."""
+    greater = "greater {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+    greater += "  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n  ROOT c = pred[] compare(a, b), direction=GT\n}\n"
+    best = 't = (f32[2], s32[2]) custom-call(w), custom_call_target="TopK", called_computations={greater}'
+    (row,) = rows(
+        greater + entry(best, "d = f32[2]{0} get-tuple-element(t), index=0",
+                        f"g = f32[8]{{0}} all-gather(d), dimensions={{0}}, {ALL}")
+    )  # fmt: skip
+    assert row.from_parameters
+    assert row.operands[0].parameters == frozenset()
