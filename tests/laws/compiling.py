@@ -1,0 +1,64 @@
+"""Many lowered programs through one compiler, in one process: `python -m tests.laws.compiling tpu|cpu FOLDER…`.
+
+Each folder has what an arm's `lower` wrote, and gets optimized.hlo.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from compare.program import aot_compiler
+from meshes.assignment import chips
+from meshes.case import Case
+from tests.laws.workers import each
+
+TOPOLOGY = "v5e:2x4"
+
+
+def for_tpu() -> Callable[[Path], str]:
+    """libtpu, ahead of time: no TPU is needed."""
+    aot_compiler.start()
+    there = aot_compiler.devices(TOPOLOGY)
+
+    def text(folder: Path) -> str:
+        case = Case.from_json((folder / "case.json").read_text())
+        ordered = aot_compiler.order(there, chips(case.plan))
+        made = aot_compiler.options(_asked(folder), ordered)
+        return _text(aot_compiler.compiled(_module(folder), ordered=ordered, made=made))
+
+    return text
+
+
+def for_cpu() -> Callable[[Path], str]:
+    """XLA's CPU compiler, of the same program."""
+    from jaxlib import xla_client
+
+    client = xla_client.make_cpu_client(num_devices=8)
+    there = list(client.devices())
+
+    def text(folder: Path) -> str:
+        made = aot_compiler.options(_asked(folder), there)
+        return _text(client.compile_and_load(_module(folder), xla_client.DeviceList(tuple(there)), made))
+
+    return text
+
+
+def _asked(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "about.json").read_text())["compile_options"]
+
+
+def _module(folder: Path) -> Any:
+    return aot_compiler.module((folder / "program.mlirbc").read_bytes())
+
+
+def _text(executable: Any) -> str:
+    (hlo,) = executable.hlo_modules()
+    return hlo.to_string()
+
+
+if __name__ == "__main__":
+    backend, *folders = sys.argv[1:]
+    compiled = {"tpu": for_tpu, "cpu": for_cpu}[backend]()
+    each(folders, lambda folder: (folder / "optimized.hlo").write_text(compiled(folder)))

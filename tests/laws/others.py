@@ -1,0 +1,75 @@
+"""Laws at the size of a real model, and of another compiler."""
+
+from meshes.models import model
+from tests.laws.findings import MASKED, collected, sampled, sdpa
+from tests.laws.law import CLEAN, MOE, Law, Setting
+
+REAL = (
+    Setting(
+        mesh="tp4pp2",
+        model=model("llama-3.1-8b"),
+        batch=8,
+        seq=1024,
+        layers=16,
+        ticks=5,
+        laws=(
+            Law("embed", "all-reduce@tp", "step", "4·2·1024·4096·2", "4·2·1·4096·2"),
+            Law("pipeline.shift", "collective-permute@pp", "tick", "2·1024·4096·2", "2·1·4096·2"),
+            Law("layer.attention.out", "all-reduce@tp", "layer", "2·1024·4096·2", "2·1·4096·2"),
+            Law("layer.mlp.down", "all-reduce@tp", "layer", "2·1024·4096·2", "2·1·4096·2"),
+            *sampled("4·8·2", "4·8·4"),
+            collected("8·4"),
+            *sdpa(
+                q=("2·1024·32·128·2", "2·1·32·128·2"),
+                k=("2·1024·32·128·2", "2·1152·8·128·2"),
+                v=("2·1024·8·128·2", "2·1152·8·128·2"),
+            ),
+        ),
+    ),
+)
+
+WIDE = "on the CPU bf16 travels as float32"
+NO_SCATTER = f"{WIDE}, and a reduce-scatter is written as an all-reduce, of which each device cuts its part out"
+IN_PIECES = f"{WIDE}; an all-to-all has an operand for each device of its group"
+
+
+def wide(block: str, collective: str, per: str, size: str, *, note: str = WIDE, each: int = 1, what: str = "") -> Law:
+    """In prefill."""
+    return Law(block, collective, per, size, None, each=each, what=what, note=note)
+
+
+CPU = (
+    Setting(
+        mesh="tp8+sp",
+        backend="cpu",
+        seq=128,
+        phases=("prefill",),
+        programs=CLEAN,
+        laws=(
+            wide("embed", "all-reduce@tp", "step", "16·128·256·4", note=NO_SCATTER),
+            wide("layer.attention.qkv", "all-gather@tp", "layer", "16·128·256·4"),
+            wide("layer.attention.out", "all-reduce@tp", "layer", "16·128·256·4", note=NO_SCATTER),
+            wide("layer.mlp.up", "all-gather@tp", "layer", "16·128·256·4"),
+            wide("layer.mlp.down", "all-reduce@tp", "layer", "16·128·256·4", note=NO_SCATTER),
+            wide("head", "all-reduce@tp", "step", "16·256·4", note=MASKED),
+            wide("sample", "all-gather@tp", "step", "8·16·4", what="the best value of each shard"),
+            wide("sample", "all-gather@tp", "step", "8·16·4", note="", what="its id"),
+        ),
+    ),
+    Setting(
+        mesh="tp2ep4",
+        model=MOE,
+        backend="cpu",
+        phases=("prefill",),
+        programs=CLEAN,
+        laws=(
+            wide("embed", "all-reduce@tp", "step", "4·64·256·4"),
+            wide("layer.attention.out", "all-reduce@tp", "layer", "4·64·256·4"),
+            wide("layer.moe.dispatch", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
+            wide("layer.moe.combine", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
+            wide("layer.moe.combine", "all-reduce@tp", "layer", "4·64·256·4"),
+            wide("sample", "all-gather@tp", "step", "2·4·4", what="the best value of each shard"),
+            wide("sample", "all-gather@tp", "step", "2·4·4", note="", what="its id"),
+        ),
+    ),
+)

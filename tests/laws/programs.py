@@ -1,0 +1,81 @@
+"""The compiled programs of many cases, and the collectives in them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.judge.inherent import inherent
+from compare.program.collectives import collectives
+from compare.program.text import read
+from meshes.case import Case
+from tests.laws.law import Program, Setting
+from tests.laws.workers import FAILED, run
+
+Found = Counter[tuple[str, str, int]]
+"""Block, kind@axes and payload bytes of one: how often the busiest device runs it in a step."""
+
+Words = tuple[tuple[str, str], ...]
+
+
+class DeadError(AssertionError):
+    """A program that could not be made: what its worker said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program to make."""
+
+    arm: str
+    case: Case
+    backend: str
+
+    @classmethod
+    def of(cls, setting: Setting, phase: str, program: Program, words: Words = ()) -> "Job":
+        """words: of the case, beside the program's own."""
+        return cls(program.arm, setting.case(phase, program, **dict(words)), setting.backend)
+
+    @property
+    def key(self) -> str:
+        return f"{self.arm} {self.backend} {self.case.name}"
+
+
+def compiled(jobs: Sequence[Job], out: Path) -> Mapping[str, Path]:
+    """The folder of each job, by its key: lowered in one process an arm, compiled in one for each compiler."""
+    folders = {job.key: out.resolve() / str(number) for number, job in enumerate(jobs)}
+    for job in jobs:
+        folders[job.key].mkdir()
+        (folders[job.key] / "case.json").write_text(job.case.to_json())
+    for arm in dict.fromkeys(job.arm for job in jobs):
+        run("tests.laws.lowering", arm, folders=[folders[job.key] for job in jobs if job.arm == arm])
+    for backend in dict.fromkeys(job.backend for job in jobs):
+        run("tests.laws.compiling", backend, folders=[folders[job.key] for job in jobs if job.backend == backend])
+    return folders
+
+
+def emitted(folder: Path) -> Found:
+    """What a program has; what the compiler has combined counts once for each thing that it carries."""
+    if (folder / FAILED).exists():
+        raise DeadError((folder / FAILED).read_text())
+    case = Case.from_json((folder / "case.json").read_text())
+    rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, scopes_of=_scopes(case))
+    found: Found = Counter()
+    for row in rows:
+        assert row.executions is not None, (row.name, row.loops)
+        assert row.executions_are == "exact", (row.name, row.executions_are)
+        combined = row.operands if len(row.operands) > 1 else ()
+        for part in combined or (row,):
+            found[part.scope, f"{row.kind}@{row.axes}", part.payload_bytes] += row.executions
+    return found
+
+
+def without_shift(found: Found) -> tuple[int, Found]:
+    """How often the pipeline shifts, and all else."""
+    shifts = [row for row in found if row[0] == "pipeline.shift"]
+    return sum(found[row] for row in shifts), Counter({row: times for row, times in found.items() if row not in shifts})
+
+
+def _scopes(case: Case) -> dict[str, frozenset[str]]:
+    """What the reader is told of the plan: where a permute that has lost its name may belong."""
+    rows = inherent(case)
+    return {axes: frozenset(row.scope for row in rows if row.axes == axes) for axes in {row.axes for row in rows}}

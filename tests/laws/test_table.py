@@ -1,0 +1,78 @@
+"""The law table itself: its arithmetic, what it says of the plan, and the page that is made of it."""
+
+from pathlib import Path
+
+import pytest
+
+from compare.judge.contract import ContractRow
+from compare.judge.inherent import inherent
+from meshes.scopes import SCOPES
+from meshes.spec import AXES
+from tests.laws.law import ALL, PASSES, Law, Program, Setting, number
+from tests.laws.page import page
+from tests.laws.table import CHAPTERS, settings
+
+ROOT = Path(__file__).parents[2]
+ROWS = [(each, phase, program) for each in settings() for phase in each.phases for program in each.programs]
+
+
+def test_a_product_is_read_as_it_is_written() -> None:
+    assert number("4·8·128·256·2") == 2_097_152
+    assert number("0") == 0
+
+
+def test_the_page_is_the_one_that_the_table_makes() -> None:
+    shipped = (ROOT / "docs/laws.md").read_text(encoding="utf-8")
+    assert shipped == page(), "make it again: python -m tests.laws > docs/laws.md"
+
+
+def test_every_parallelism_has_its_laws() -> None:
+    """Beside `dp`, which no collective names."""
+    named = {axis for each in settings() for law in each.laws for axis in law.collective.partition("@")[2].split(",")}
+    assert named == set(AXES) - {"dp"}
+    assert any(each.mesh.endswith("+sp") for each in settings())
+    silent = {"norm", "layer.moe.experts"}
+    assert {law.block for each in settings() for law in each.laws} == set(SCOPES) - silent
+
+
+@pytest.mark.parametrize("setting", settings(), ids=lambda each: each.name)
+def test_the_passes_are_those_of_the_case(setting: Setting) -> None:
+    for phase in setting.phases:
+        case = setting.case(phase, ALL[0])
+        assert setting.layers * case.mesh.pp == case.model.layers
+        assert setting.ticks == case.microbatches + case.mesh.pp - 1
+        assert {law.per for law in setting.laws} <= set(PASSES)
+
+
+@pytest.mark.parametrize(
+    ("setting", "phase", "program"), ROWS, ids=[f"{row[0].name} {row[1]} {row[2].title}" for row in ROWS]
+)
+def test_what_is_not_as_the_plan_asks_is_said(setting: Setting, phase: str, program: Program) -> None:
+    """The contract, which is derived from the numbers of a case, and the laws, which are written by hand, agree."""
+    asked = {(row.scope, row.axes): row for row in inherent(setting.case(phase, program))}
+    there: dict[tuple[str, str], list[Law]] = {}
+    for law in setting.laws:
+        if law.bytes_in(phase) and program in law.programs:
+            there.setdefault((law.block, law.collective.partition("@")[2]), []).append(law)
+    assert set(asked) <= set(there), "the plan asks for what no law says"
+    for place, found in there.items():
+        serving = [law for law in found if not law.finding]
+        assert all(law.note for law in found if law.finding), (place, "a finding says what it is")
+        if place not in asked:
+            assert not serving, (place, "the plan does not ask for it: a finding")
+        elif not _agrees(asked[place], found, setting=setting, phase=phase):
+            assert any(law.note for law in found), (place, asked[place].kind, asked[place].formula)
+
+
+def _agrees(row: ContractRow, found: list[Law], *, setting: Setting, phase: str) -> bool:
+    """Whether the laws have the row's kind, and its bytes: in a pipeline those of its busy ticks."""
+    kinds = {law.collective.partition("@")[0] for law in found}
+    moved = sum(law.each * number(law.bytes_in(phase) or "0") * setting.passes(law.per) for law in found)
+    (per,) = {law.per for law in found}
+    busy = setting.ticks - row.idle_ticks if per != "step" else setting.ticks
+    return kinds == {row.kind} and moved * busy == row.executions * row.payload_bytes * setting.ticks
+
+
+def test_every_chapter_has_laws() -> None:
+    for chapter in CHAPTERS:
+        assert chapter.settings, chapter.title
