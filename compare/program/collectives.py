@@ -32,7 +32,8 @@ def collectives(
     """The rows, in the order in which ENTRY's schedule reaches each start; what nothing calls comes last, never run.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
-    scopes_of: for an axes string the scopes that the contract has a row for, of which a permute's lost scope is one.
+    scopes_of: for an axes string the scopes that the contract has a row for: a permute's lost scope is one of them, and
+        so is one of several that XLA has joined in one name.
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
     HloError: names the first line that can't be placed.
@@ -93,8 +94,10 @@ def _row(
     step = total_bytes(sent, site.device_executions) if known else None
     once = total_bytes(sent, (1,) * program.num_devices)
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
-    wanted = scopes_of.get(axes, frozenset()) if kind == "collective-permute" else frozenset()
-    scope = flow.scope(site, wanted)
+    part = "" if kind == "collective-permute" else part_of(wide, cut)
+    asked = scopes_of.get(part or axes, frozenset())
+    wanted = asked if kind == "collective-permute" else frozenset()
+    scope = flow.scope(site, wanted, joined=asked)
     return Collective(
         name=item.name,
         kind=kind,
@@ -120,7 +123,7 @@ def _row(
         from_parameters=flow.from_parameters(site),
         reaches_root=flow.reaches_root(site),
         gathers=flow.gathers(site) if kind == "all-gather" else None,
-        part_of="" if kind == "collective-permute" else part_of(wide, cut),
+        part_of=part,
         mesh_groups=wide,
         line=item.line,
         text=item.text.strip(),

@@ -59,17 +59,21 @@ class Flow:
         moves = kind not in ("all-reduce", "reduce-scatter")
         return self._recovery.line((frame, site.item, ()), made_from, scope=scope, consumers_first=moves)
 
-    def scope(self, site: Site, wanted: frozenset[str]) -> str:
-        """Its own, or that of what wraps it, or the nearest one."""
-        if scope := self._own(site):
+    def scope(self, site: Site, wanted: frozenset[str], *, joined: frozenset[str] = frozenset()) -> str:
+        """Its own, or that of what wraps it, or the nearest one.
+
+        wanted: of those found elsewhere, these before others; joined: of those in one name.
+        """
+        if scope := self._own(site, joined):
             return scope
         frame = self.frames(site)[0]
         made_from = [(frame, operand, ()) for operand in site.item.operands]
         return self._recovery.nearest((frame, site.item, ()), made_from, wanted=wanted) or "?"
 
-    def _own(self, site: Site) -> str | None:
+    def _own(self, site: Site, joined: frozenset[str] = frozenset()) -> str | None:
         """The scope in its `op_name`, or in that of what wraps it."""
-        return next((scope for item in self._wrapped(site) if (scope := self._metadata.scope(item))), None)
+        found = (self._metadata.scope_among(item, joined) for item in self._wrapped(site))
+        return next((scope for scope in found if scope), None)
 
     def _producers(self, value: Value) -> str | None:
         """The scope of what makes a value: of the first instruction that does more than hand it on."""

@@ -21,13 +21,13 @@ _ENTRY = re.compile(r"(\d+) (.*)$")
 _FIELD = re.compile(r"(\w+)=(\d+)")
 
 
-def scope_in(op_name: str) -> str | None:
+def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
     """The last word of the closed list in an `op_name`, as a whole part of a path, also inside brackets.
 
-    Where XLA merges instructions it joins their paths with `;`.
+    Where XLA merges instructions it joins their paths with `;`: of several the last that is `wanted`, else the last.
     """
-    found = _SCOPE.findall(op_name)
-    return found[-1] if found else None
+    found = [words[-1] for path in op_name.split(";") if (words := _SCOPE.findall(path))]
+    return next((scope for scope in reversed(found) if scope in wanted), found[-1] if found else None)
 
 
 class Sources:
@@ -51,6 +51,10 @@ class Sources:
         if op_name not in self._scopes:
             self._scopes[op_name] = None if op_name in self._arguments else scope_in(op_name)
         return self._scopes[op_name]
+
+    def scope_among(self, item: Instruction, wanted: frozenset[str]) -> str | None:
+        """Its own scope, where names are joined one of these before others."""
+        return scope_in(item.op_name, wanted) if ";" in item.op_name else self.scope(item)
 
     def source_line(self, item: Instruction) -> str | None:
         """`file:line` of the innermost frame that is neither an installed package's nor a framework's."""

@@ -31,6 +31,16 @@ def test_a_scope_is_a_whole_part_of_the_path(op_name, scope):
     assert scope_in(op_name) == scope
 
 
+def test_of_joined_names_one_that_is_asked_for_goes_before_others():
+    """As libtpu names an all-to-all on tpu7x: what asked for it first, then a pin that it merged with."""
+    joined = "jit(f)/layer.moe.combine/sharding_constraint;jit(f)/layer.moe.experts/sharding_constraint"
+    assert scope_in(joined) == "layer.moe.experts"
+    assert scope_in(joined, frozenset({"layer.moe.dispatch", "layer.moe.combine"})) == "layer.moe.combine"
+    assert scope_in(joined, frozenset({"sample"})) == "layer.moe.experts"
+    # Within one path the last word counts, whatever is asked for.
+    assert scope_in("jit(f)/head/sample/max", frozenset({"head"})) == "sample"
+
+
 TABLES = """HloModule m
 
 FileNames
