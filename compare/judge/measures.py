@@ -45,11 +45,14 @@ def _by_named(share: Share, row: ContractRow) -> Fraction:
 def _of_stand_in(share: Share, row: ContractRow) -> Fraction:
     """The part that does the row's work.
 
-    Of a sum for a scatter, gather or broadcast it is a half; of a gather for a broadcast, what one member gives.
+    Of a sum for a scatter, gather or broadcast it is a half; of a gather for a broadcast, what one member gives; of one
+    after a scatter, nothing.
     """
     kind = share.collective.kind
     if kind == "all-reduce" and row.kind in ("reduce-scatter", "all-gather", "collective-broadcast"):
         return ALL / 2
+    if kind == "all-gather" and row.kind == "reduce-scatter":
+        return NOTHING
     if kind == "all-gather" and row.kind == "collective-broadcast":
         return ALL / prod(share.sizes[axis] for axis in row.axes.split(","))
     return ALL

@@ -1,6 +1,7 @@
 """Which row of the contract a share serves, if any: definitions, section 3."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from compare.judge.contract import BOTH, FLOATS, INTEGERS, ContractRow
 from compare.judge.shares import CACHE, WEIGHT, Share, is_float, is_integer
@@ -60,6 +61,8 @@ def _runs_over(share: Share, row: ContractRow) -> bool:
 def _does_the_work(share: Share, row: ContractRow) -> bool:
     kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
     able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
+    # The last step of a sum over slices that stands in for a scatter: it serves, as a whole, in vain.
+    able |= kind == "all-gather" and row.kind == "reduce-scatter" and share.collective.part_of == row.axes
     return able and not share.roles & {WEIGHT, CACHE} and _carries(share, row)
 
 
@@ -68,7 +71,13 @@ def _carries(share: Share, row: ContractRow) -> bool:
     able = {FLOATS: is_float(dtype), INTEGERS: is_integer(dtype), BOTH: is_float(dtype) or is_integer(dtype)}
     # What is chosen among is no part of the choice: whole logits serve nothing, the winners of the shards do.
     whole_logits = row.scope == "sample" and share.operand.payload_bytes > row.payload_bytes
-    return able[row.carries] and not whole_logits and not (row.vocab and row.vocab in share.operand.shape)
+    return able[row.carries] and not whole_logits and not _is_logits(share, row)
+
+
+def _is_logits(share: Share, row: ContractRow) -> bool:
+    """At the head: a dim of the vocabulary's size, in more than hidden states are: merged, those may have it, too."""
+    elements, hidden = prod(share.operand.shape), row.payload_bytes // row.float_bytes
+    return bool(row.vocab) and row.vocab in share.operand.shape and elements > hidden
 
 
 def _gathers_what_was_scattered(

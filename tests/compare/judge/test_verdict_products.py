@@ -213,6 +213,13 @@ def test_the_last_tokens_are_made_whole_at_the_head_and_logits_are_not():
     assert split(found.verdicts[1]) == (0, {"logits-gather": 8 * 128_256 * 2 * 7 // 8})
 
 
+def test_hidden_states_whose_merged_dims_are_as_large_as_a_vocabulary_are_no_logits():
+    # tiny: 8 sequences of 128, laid out as 2 · 512, and a vocabulary of 512
+    contract = rows_of("tp8+sp", model_name="tiny", phases=("decode",))
+    row = collective("tp8", "all-gather", "tp", "head", operands=[operand(2048, scope="head", shape=(2, 512))])
+    assert split(judged([row], contract, mesh="tp8").verdicts[0]) == (1792, {})
+
+
 def test_a_whole_prompt_at_the_head_is_more_of_what_the_head_asks():
     row = collective("tp8", "all-gather", "tp", "head", operands=[
         operand(64 * MIB, scope="head", shape=(8, 1024, 4096))])  # fmt: skip

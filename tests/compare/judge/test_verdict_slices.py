@@ -34,3 +34,19 @@ def test_the_steps_of_a_sum_over_slices_fill_its_row_together():
     found = judge(rows, contract, axes={"tp": 8})
     assert [split(v) for v in found.verdicts] == [(32 * 48 * MIB, {}), (32 * 16 * MIB, {}), (32 * 48 * MIB, {})]
     assert found.served_bytes[place(contract, "layer.mlp.down", "all-reduce")] == 32 * 112 * MIB
+
+
+def test_the_gather_that_ends_a_sum_over_slices_is_too_much_where_a_scatter_would_do():
+    # As above, for reduce-scatters of 64 MiB · 7/8 = 56 MiB: 48 of them within, 8 of the 16 between; no gather
+    contract = rows_of("tp8+sp")
+    within, between = [(0, 1, 2, 3), (4, 5, 6, 7)], [(d, d + 4) for d in range(4)]
+    where = {"loops": (32,), "part_of": "tp"}
+    rows = [collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
+            collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
+            collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where)]  # fmt: skip
+    found = [split(v) for v in judge(rows, contract, axes={"tp": 8}).verdicts]
+    assert found == [
+        (32 * 48 * MIB, {}),
+        (32 * 8 * MIB, {"replicated": 32 * 8 * MIB}),
+        (0, {"replicated": 32 * 48 * MIB}),
+    ]
