@@ -71,6 +71,20 @@ EP = (
     ),
     Setting(
         mesh="tp2ep4",
+        model=MOE,
+        off=("ffn",),
+        laws=(
+            Law("embed", "all-reduce@tp", "step", "4·64·256·2", "4·1·256·2"),
+            Law("layer.attention.out", "all-reduce@tp", "layer", "4·64·256·2", "4·1·256·2"),
+            # Each expert is whole on a device: there are no partial sums.
+            Law("layer.moe.dispatch", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
+            Law("layer.moe.combine", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
+            *sampled("2·4·2", "2·4·4"),
+            *FOUR_SEQUENCES,
+        ),
+    ),
+    Setting(
+        mesh="tp2ep4",
         model=replace(MOE, name="shared-expert", family="qwen2_moe", shared_ffn=512, qkv_bias=True, renormalized=False),
         laws=(
             Law("embed", "all-reduce@tp", "step", "4·64·256·2", "4·1·256·2"),

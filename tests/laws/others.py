@@ -2,9 +2,42 @@
 
 from meshes.models import model
 from tests.laws.findings import MASKED, collected, sampled, sdpa
-from tests.laws.law import CLEAN, MOE, Law, Setting
+from tests.laws.law import EINSUM, MOE, SHARDY, Law, Setting
 
 REAL = (
+    Setting(
+        mesh="tp8",
+        model=model("llama-3.1-8b"),
+        batch=8,
+        seq=1024,
+        layers=32,
+        phases=("prefill",),
+        programs=(SHARDY,),
+        laws=(
+            Law("embed", "all-reduce@tp", "step", "8·1024·4096·2", None),
+            Law("layer.attention.out", "all-reduce@tp", "layer", "8·1024·4096·2", None),
+            Law("layer.mlp.down", "all-reduce@tp", "layer", "8·1024·4096·2", None),
+            *sampled("8·8·2", "8·8·4"),
+        ),
+    ),
+    Setting(
+        mesh="dp2pp2tp2",
+        model=model("llama-3.1-8b"),
+        batch=8,
+        seq=1024,
+        layers=16,
+        ticks=5,
+        phases=("prefill",),
+        programs=(SHARDY,),
+        laws=(
+            Law("embed", "all-reduce@tp", "step", "4·1·1024·4096·2", None),
+            Law("pipeline.shift", "collective-permute@pp", "tick", "1·1024·4096·2", None),
+            Law("layer.attention.out", "all-reduce@tp", "layer", "1·1024·4096·2", None),
+            Law("layer.mlp.down", "all-reduce@tp", "layer", "1·1024·4096·2", None),
+            *sampled("2·4·2", "2·4·4"),
+            collected("4·4"),
+        ),
+    ),
     Setting(
         mesh="tp4pp2",
         model=model("llama-3.1-8b"),
@@ -32,6 +65,8 @@ WIDE = "on the CPU bf16 travels as float32"
 NO_SCATTER = f"{WIDE}, and a reduce-scatter is written as an all-reduce, of which each device cuts its part out"
 IN_PIECES = f"{WIDE}; an all-to-all has an operand for each device of its group"
 
+TOP_K = "JAX's top_k becomes a custom call for the CPU, and the partitioner gives it all tokens"
+
 
 def wide(block: str, collective: str, per: str, size: str, *, note: str = WIDE, each: int = 1, what: str = "") -> Law:
     """In prefill."""
@@ -44,7 +79,7 @@ CPU = (
         backend="cpu",
         seq=128,
         phases=("prefill",),
-        programs=CLEAN,
+        programs=(SHARDY, EINSUM),
         laws=(
             wide("embed", "all-reduce@tp", "step", "16·128·256·4", note=NO_SCATTER),
             wide("layer.attention.qkv", "all-gather@tp", "layer", "16·128·256·4"),
@@ -61,10 +96,21 @@ CPU = (
         model=MOE,
         backend="cpu",
         phases=("prefill",),
-        programs=CLEAN,
+        programs=(SHARDY, EINSUM),
         laws=(
             wide("embed", "all-reduce@tp", "step", "4·64·256·4"),
             wide("layer.attention.out", "all-reduce@tp", "layer", "4·64·256·4"),
+            Law(
+                "layer.moe.route",
+                "all-gather@ep",
+                "layer",
+                "16·64·8·4",
+                None,
+                programs=(SHARDY,),
+                what="shares of the experts",
+                finding=True,
+                note=TOP_K,
+            ),
             wide("layer.moe.dispatch", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
             wide("layer.moe.combine", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
             wide("layer.moe.combine", "all-reduce@tp", "layer", "4·64·256·4"),

@@ -72,13 +72,15 @@ def _heading(setting: Setting) -> str:
     """The mesh, its rules, and how often passes come in a step."""
     rules = "sequence-parallel rules" if setting.mesh.endswith("+sp") else "Megatron's rules"
     off = f", {' and '.join(setting.off)} whole" if setting.off else ""
-    sizes = f"B = {setting.batch}, S = {setting.seq}"
     model = "" if setting.model.name == "dense" else f", model: {setting.model.name}"
-    backend = "" if setting.backend == "tpu" else ", compiled for 8 CPU devices"
-    often = f"a layer's rows run {setting.layers}"
-    often += f" layers · {setting.ticks} ticks" if setting.ticks > 1 else ""
-    often += f" times a step{f', a tick’s {setting.ticks}' if setting.ticks > 1 else ''}"
-    return f"**`{setting.mesh}`**, {rules}{off}{model} ({sizes}{backend}; {often}):"
+    compiler = "by libtpu for v5e:2x4" if setting.backend == "tpu" else "by XLA for 8 CPU devices"
+    once = f"{setting.layers} times" if setting.ticks == 1 else (
+        f"{setting.layers} layers · {setting.ticks} ticks = {setting.passes('layer')} times, a tick’s {setting.ticks}"
+    )  # fmt: skip
+    return (
+        f"**`{setting.mesh}`**, {rules}{off}{model}, B = {setting.batch}, S = {setting.seq}. Compiled {compiler}. "
+        f"In a step a layer’s rows run {once}."
+    )
 
 
 def _table(setting: Setting, notes: list[str]) -> Iterator[str]:
