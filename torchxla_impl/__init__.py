@@ -1,1 +1,1 @@
-"""The PyTorch/XLA twin: a Llama decoder as `nn.Module`s, partitioned by GSPMD from the shardings that `layout` pins."""
+"""The PyTorch/XLA twin: a decoder, dense or of experts, partitioned by GSPMD from what `layout` pins."""

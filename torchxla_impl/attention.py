@@ -56,7 +56,8 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], l
     """PyTorch's own attention over the part of a cache that is filled.
 
     The call of Hugging Face transformers' Llama (as above: with a mask and one query, the heads of a group take the
-    place of the queries).  As above, too: an all-gather over `tp` of q, and of all keys and values in the cache.
+    place of the queries).  As above, too: an all-gather over `tp` of q, and of all keys and values in the cache.  Where
+    `cp` splits the positions it merges the softmax, as `grouped_attention`, and asks besides whether a row sees any.
     """
     mask = up_to(position, q=q, k=k, layout=layout)
     q, k, v = (each.transpose(2, 3) for each in (q, k, v))

@@ -63,7 +63,7 @@ def scores(x: Ends, table: Float[Tensor, "embed vocab"], *, layout: Layout) -> S
 
 
 class Decoder(nn.Module):
-    """A Llama 3 decoder; `layers` holds the weights of all layers of all stages."""
+    """A decoder, dense or of experts; `layers` holds the weights of all layers of all stages."""
 
     def __init__(self, layout: Layout):
         super().__init__()

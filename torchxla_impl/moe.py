@@ -37,11 +37,10 @@ class Moe(nn.Module):
         self.down = layout.param("layers stages experts expert_ffn embed")
 
     def forward(self, x: Tokens) -> Tokens:
+        place = self.layout.place
         with xp.Trace("layer.moe.route"):
-            tokens = self.layout.place(
-                grouped(self.layout.place(self.layout.place(x, STREAM), TOKENS), case=self.layout.case),
-                "stages groups _ embed",
-            )
+            x = place(place(x, STREAM), TOKENS)
+            tokens = place(grouped(x, case=self.layout.case), "stages groups _ embed")
             shares = self.route(tokens)
             table = self.seats(shares)
         with xp.Trace("layer.moe.dispatch"):
@@ -80,7 +79,7 @@ class Moe(nn.Module):
 
         There they are of tokens, each once; here they would be of places, of which a token has several.
         """
-        place, shards = self.layout.place, self.layout.ways("expert_ffn")
+        place, shards = self.layout.place, self.layout.ways("shards")
         gate, up = (torch.einsum("zegcd,zedf->zegcf", sent, weight) for weight in (self.gate, self.up))
         hidden = place(F.silu(gate) * up, "stages experts routed _ expert_ffn")
         hidden = place(hidden.flatten(2, 3).unflatten(3, (shards, -1)), "stages experts routed shards _")

@@ -8,23 +8,32 @@ import pytest
 from meshes.case import Case
 from tests.torchxla_impl.workers import script
 
-CASES = (("tp8", "decode"), ("dp2tp4", "decode"), ("tp4pp2", "prefill"), ("dp2pp2tp2", "decode"))
+CASES = (
+    ("tp8", "decode", "tiny"),
+    ("dp2tp4", "decode", "tiny"),
+    ("tp4pp2", "prefill", "tiny"),
+    ("pp2cp2tp2+sp", "prefill", "tiny"),
+    ("cp2ep2tp2", "decode", "tiny-moe"),
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mesh", "phase"), CASES, ids=[" ".join(row) for row in CASES])
-def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mesh", "phase", "model"), CASES, ids=[" ".join(row[:2]) for row in CASES])
+def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str, model: str, tmp_path: Path) -> None:
     """Byte for byte: each device holds the slice that its coordinates name, and the caches that come out, too."""
-    case = Case.read(mesh, model_name="tiny", phases=(phase,), dtype="f32", seq=16)
+    case = Case.read(mesh, model_name=model, phases=(phase,), dtype="f32", seq=16)
     (tmp_path / "case.json").write_text(case.to_json())
     told = json.loads(script("actual.py", str(tmp_path / "case.json")))
-    assert len(told["tensors"]) == 12 + 2 + 2
+    # Experts have a router more than a feed-forward.
+    assert len(told["tensors"]) == (13 if case.model.experts else 12) + 2 + 2
     for name, tensor in told["tensors"].items():
         assert tensor["devices"] == 8, name
         assert tensor["right"], name
-    tp, pp, dp = case.mesh.tp, case.mesh.pp, case.mesh.dp
-    assert told["tensors"]["layers.attention.q"]["shard"] == [4 // pp, 1, 128, 16 // tp, 16]
-    batch = 8 // case.microbatches // dp
-    assert told["tensors"]["cache.k out"]["shard"] == [4 // pp * case.microbatches, 1, batch, 128, 128 // tp]
+    at = case.mesh
+    assert told["tensors"]["layers.attention.q"]["shard"] == [4 // at.pp, 1, 128, 16 // at.tp, 16]
+    if case.model.experts:
+        assert told["tensors"]["layers.moe.down"]["shard"] == [4, 1, 8 // at.ep, 256 // at.tp, 128]
+    batch = 8 // case.microbatches // at.dp // at.ep
+    assert told["tensors"]["cache.k out"]["shard"] == [4 // at.pp * case.microbatches, 1, batch, 128, 128 // at.tp]
     assert told["module"] == told["table"]
     assert len(told["ids"]) == 8

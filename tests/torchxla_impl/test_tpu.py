@@ -81,14 +81,48 @@ def judged(program: Program) -> list[Any]:
     return list(found.verdicts)
 
 
-@pytest.mark.parametrize(("mesh", "phase"), [("tp8", "decode"), ("dp2pp2tp2", "prefill")])
-def test_attention_as_einsum_moves_what_the_plan_needs(mesh: str, phase: str, tmp_path: Path) -> None:
-    """Nothing induced, nothing missing; a pipeline adds its bubble, and what every stage does alike."""
-    program = compiled(small(mesh, layers=2, phases=(phase,), attention="einsum"), tmp_path)
-    verdicts = judged(program)
-    causes = {cause for verdict in verdicts for cause in verdict.causes}
-    assert causes == ({"bubble", "replicated"} if program.case.mesh.pp > 1 else set())
+MOVED: tuple[tuple[str, str, str, set[str]], ...] = (
+    ("tp8", "decode", "llama-3.1-8b", set()),
+    ("dp2pp2tp2", "prefill", "llama-3.1-8b", {"bubble", "replicated"}),
+    # The part of a sequence that is not the last samples, too.
+    ("cp4tp2", "prefill", "llama-3.1-8b", {"replicated"}),
+    ("pp2ep4", "decode", "mixtral-8x7b", {"bubble", "replicated"}),
+    # The last token of a split sequence is made whole by a sum, where a gather would do.
+    ("ep4tp2+sp", "prefill", "qwen1.5-moe-a2.7b", {"replicated"}),
+)
+
+
+@pytest.mark.parametrize(("mesh", "phase", "model", "allowed"), MOVED, ids=[" ".join(row[:2]) for row in MOVED])
+def test_attention_as_einsum_moves_what_the_plan_needs(
+    mesh: str, phase: str, model: str, allowed: set[str], tmp_path: Path
+) -> None:
+    """Nothing induced, nothing missing; a pipeline adds its bubble, and what every stage and every part does alike."""
+    case = small(mesh, layers=2, phases=(phase,), attention="einsum", batch=16, model_name=model)
+    verdicts = judged(compiled(case, tmp_path))
+    assert {cause for verdict in verdicts for cause in verdict.causes} == allowed
     assert sum(verdict.induced_bytes for verdict in verdicts) == 0
+
+
+def test_all_keys_and_values_are_gathered_where_cp_splits_a_prompt(tmp_path: Path) -> None:
+    """In the place of a ring: by hand, 8 sequences of 1024 of 4 KV heads of 128, keys and values, in 2 layers."""
+    program = compiled(small("cp4tp2", layers=2, phases=("prefill",), attention="einsum"), tmp_path)
+    found = {(row.kind, row.scope, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"}
+    assert found == {
+        ("all-gather", "layer.attention.core", 8 * 1024 * 4 * 128 * 2, 2),
+        ("all-reduce", "pipeline.collect", 8 * 4, 1),
+    }
+
+
+def test_a_split_cache_is_merged_and_not_gathered(tmp_path: Path) -> None:
+    """By hand, of 8 tokens of 16 heads: the highest score and the sum in f32, the values of 128 in the case's bf16."""
+    program = compiled(small("cp4tp2", layers=2, phases=("decode",), attention="einsum"), tmp_path)
+    found = Counter(
+        (row.kind, row.scope, row.dtype, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"
+    )
+    assert found == {
+        ("all-reduce", "layer.attention.core", "f32", 8 * 16 * 4, 2): 2,
+        ("all-reduce", "layer.attention.core", "bf16", 8 * 16 * 128 * 2, 2): 1,
+    }
 
 
 def test_the_attention_call_gathers_q_k_and_v_in_every_layer(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Load a checkpoint in small pieces, on several meshes: `python pieces.py DIR DTYPE MESH…`.
+
+Prints JSON: of each mesh, the names of the weights that were not brought as they should be, and how many pieces there
+were.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshes.case import Case
+from meshes.checkpoint import Checkpoint, read_model
+from torchxla_impl.start import start
+
+
+def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
+    case = Case.read(mesh, shapes=read_model(folder), phases=("prefill",), dtype=dtype, batch=32, seq=16)
+    start(num_devices=case.mesh.num_devices)
+    import torch
+    import torch_xla
+
+    from torchxla_impl import loading
+    from torchxla_impl.layout import Layout
+    from torchxla_impl.step import Step
+
+    loading.PIECE_BYTES = 2048
+    step, read, asked = Step.of(Layout.on_devices(case)), Checkpoint.open(folder).read, []
+
+    def counted(*at: Any) -> np.ndarray:
+        asked.append(at[0].name)
+        return read(*at)
+
+    wrong = []
+    for name, tensor in loading.read_weights(step, counted).items():
+        spec = next(each for each in step.arguments if each.name == name)
+        whole = read(spec, tuple(slice(0, size) for size in spec.shape), case)
+        right = torch.from_numpy(whole).view(torch.bfloat16) if dtype == "bf16" else torch.from_numpy(whole)
+        split = torch_xla._XLAC._get_xla_sharding_spec(tensor) == step.layout.sharding(spec.dims)
+        if not split or not torch.equal(tensor.cpu(), right):
+            wrong.append(name)
+    return {"wrong": wrong, "weights": len(set(asked)), "pieces": len(asked)}
+
+
+if __name__ == "__main__":
+    folder, dtype, *meshes = sys.argv[1:]
+    print(json.dumps({mesh: loaded(Path(folder), mesh, dtype) for mesh in meshes}))
