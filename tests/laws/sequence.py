@@ -4,9 +4,9 @@ from tests.laws.findings import MASKED, collected, sampled, sdpa
 from tests.laws.law import Law, Setting
 
 SMALL = (
-    "libtpu writes a reduce-scatter that leaves each device few rows as an all-reduce and cuts its part out: twice the "
-    "wire bytes. (Where tokens are split 16 rows were enough in these programs, where sequences are 8, and with stages "
-    "no number was)"
+    "the plan scatters; libtpu, which decides by shapes, writes this one as an all-reduce and cuts each device's part "
+    "out: twice the wire bytes. (Those of layers it kept with 16 tokens or 8 sequences a device; in decode with stages "
+    "it kept none, up to 32)"
 )
 
 SP = (
