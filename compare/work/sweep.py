@@ -78,9 +78,11 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
         keys = {name: sweep_done.made_by(case, work.arms) for name, case in cases.items()}
         ended: dict[str, Ended] = {}
         for name in cases:
+            tell(name, "waits", 0)
+        for name in cases:
             if not work.no_cache and sweep_done.is_done(_mark(hidden, name), work.out / name, by=keys[name]):
                 ended[name] = Ended(DONE, at=work.out / name)
-            tell(name, "done before" if name in ended else "waits", 0)
+                tell(name, "done before", 0)
         tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
         with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", tell=tell)) as ending:
             for task, made in ending:

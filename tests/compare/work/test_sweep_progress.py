@@ -9,7 +9,7 @@ from compare.work.sweep_progress import shown
 from compare.work.sweep_request import Combination
 
 EVENTS = [
-    ("one", "done before", 0.0), ("two", "waits", 0.0), ("three", "waits", 0.0), ("two", "start", 0.1),
+    *((name, "waits", 0.0) for name in ("one", "two", "three")), ("one", "done before", 0.0), ("two", "start", 0.1),
     ("two", "1 of 8, compile jax", 3.0), ("three", "sent", 0.0), ("three", "start on node 3f2a", 0.0),
     ("two", "done", 30.0), ("three", "crashed", 5.0),
 ]  # fmt: skip
@@ -31,7 +31,7 @@ def test_where_nobody_looks_there_is_a_line_for_each_that_begins_or_ends():
     told(Console(file=out, width=40), *EVENTS, refused=refused)
     assert lines(out.getvalue()) == [
         "tiny on ep8: tiny has no experts",
-        "one done before 0.0 s (1 of 1 cases done, 0 s)",
+        "one done before 0.0 s (1 of 3 cases done, 0 s)",
         "two start 0.1 s",
         "three start on node 3f2a 0.0 s",
         "two done 30.0 s (2 of 3 cases done, 0 s)",
@@ -41,7 +41,7 @@ def test_where_nobody_looks_there_is_a_line_for_each_that_begins_or_ends():
 
 def test_a_terminal_shows_what_each_is_at():
     out = io.StringIO()
-    told(Console(file=out, force_terminal=True, width=100), *EVENTS[:5])
+    told(Console(file=out, force_terminal=True, width=100), *EVENTS[:6])
     last = out.getvalue()
     assert "1 of 8, compile jax" in last
     assert "1 of 3 cases done" in last
