@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 import torch_xla
-import torch_xla.core.xla_model as xm
 from torch import Tensor
 from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
 
@@ -27,8 +27,8 @@ Index = tuple[slice, ...]
 Read = Callable[[WeightSpec, Index, Case], np.ndarray[Any, np.dtype[Any]]]
 """A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""
 
-PIECE_BYTES = 2**26
-"""Of a weight, brought to the devices at a time; PyTorch/XLA holds up to four copies of a piece on the way."""
+PIECE_BYTES = 2**25
+"""Of a weight, brought to the devices at a time; on the way there are about six copies of a piece."""
 
 
 def load_weights(step: Step, numbers: Numbers) -> dict[str, Tensor]:
@@ -73,8 +73,8 @@ def _tensor(numbers: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
 
 
 def _zeros(step: Step, shape: tuple[int, ...], dims: str) -> Tensor:
-    made = step.layout.place(torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
-    xm.unlazy([made])
+    made = step.layout.shard(torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
+    torch_xla.sync(wait=True)
     return made
 
 
@@ -87,13 +87,22 @@ def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tens
     made = _zeros(step, spec.shape, spec.dims)
     for index in pieces:
         piece = layout.shard(read(index), spec.dims)
-        # A slice that is assigned becomes a select: unlike a scatter, it stays bf16 on a CPU.
         torch_xla._XLAC._set_buffer_donation(made, True)
-        made[index] = piece
+        made = layout.shard(_written(made, piece, index), spec.dims)
         with alias_with_buffer_donor_config():
-            xm.unlazy([made])
-        xm.wait_device_ops()
+            torch_xla.sync(wait=True)
     return made
+
+
+def _written(old: Tensor, piece: Tensor, index: Index) -> Tensor:
+    """`old` with a piece in its place.  As a select: unlike a scatter, it stays bf16 on a CPU."""
+    pads, inside = [], torch.ones((), dtype=torch.bool, device=old.device)
+    for dim, (side, size) in enumerate(zip(index, old.shape, strict=True)):
+        pads = [side.start, size - side.stop, *pads]
+        if side.stop - side.start < size:
+            at = torch.arange(size, device=old.device).reshape(-1, *[1] * (old.ndim - dim - 1))
+            inside = inside & (at >= side.start) & (at < side.stop)
+    return torch.where(inside, F.pad(piece, pads), old)
 
 
 def _pieces(spec: WeightSpec, *, whole: tuple[Any, ...], most: int) -> Iterator[Index]:

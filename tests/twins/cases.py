@@ -61,7 +61,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 def started(*command: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
-    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
 
 
 @dataclass(frozen=True)
