@@ -7,7 +7,7 @@ has 128 places for each sequence: 64, and the new token, rounded up to 128s.
 from dataclasses import replace
 
 from tests.laws.findings import collected, sampled, sdpa
-from tests.laws.law import DENSE, Law, Setting
+from tests.laws.law import DENSE, SDPA, SHARDY, Law, Setting
 
 WHOLE_BATCH = sdpa(
     q=("16·64·24·32·2", "16·1·24·32·2"), k=("16·64·24·32·2", "16·128·8·32·2"), v=("16·64·8·32·2", "16·128·8·32·2")
@@ -46,6 +46,7 @@ DP = (
 RULES = (
     Setting(
         mesh="tp8",
+        programs=(SHARDY, SDPA),
         off=("vocab",),
         laws=(
             Law("layer.attention.out", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
@@ -55,6 +56,7 @@ RULES = (
     ),
     Setting(
         mesh="tp8",
+        programs=(SHARDY, SDPA),
         off=("heads", "kv_heads"),
         laws=(
             Law("embed", "all-reduce@tp", "step", "16·64·256·2", "16·1·256·2"),
@@ -64,6 +66,7 @@ RULES = (
     ),
     Setting(
         mesh="tp8",
+        programs=(SHARDY, SDPA),
         off=("ffn",),
         laws=(
             Law("embed", "all-reduce@tp", "step", "16·64·256·2", "16·1·256·2"),
