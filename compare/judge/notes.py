@@ -9,7 +9,7 @@ from meshes.memory import cache_bytes
 
 def notes(case: Case) -> list[str]:
     """Sentences on the plan of one phase; none where the rows say all."""
-    return [*_stream(case), *_experts(case), *_copies(case)]
+    return [*_stream(case), *_merge(case), *_experts(case), *_copies(case)]
 
 
 def _stream(case: Case) -> Iterator[str]:
@@ -28,6 +28,15 @@ def _stream(case: Case) -> Iterator[str]:
         )
     else:
         yield f"Sequence parallelism: with one position to a sequence, tp{tp} splits the sequences of the stream."
+
+
+def _merge(case: Case) -> Iterator[str]:
+    """Why programs may move less than the merge of a split cache."""
+    if case.phase == "decode" and case.mesh.cp > 1 and case.dtype_bytes < 4:
+        yield (
+            f"The parts of a softmax over cp{case.mesh.cp} are merged in float32; a program that sums its output in "
+            f"{case.dtype} leaves about half of the row unserved."
+        )
 
 
 def _experts(case: Case) -> Iterator[str]:

@@ -16,6 +16,14 @@ def test_a_dense_plan_of_whole_heads_needs_no_words():
     assert plan(Case.read("tp4pp2"))["phases"]["decode"]["notes"] == []
 
 
+def test_a_merge_in_float32_says_why_programs_move_less():
+    (found,) = told("cp4tp2", "decode")
+    assert found.startswith(
+        "The parts of a softmax over cp4 are merged in float32; a program that sums its output in bf16"
+    )
+    assert told("cp4tp2", "decode", dtype="f32") == []
+
+
 def test_copies_of_kv_heads_say_what_the_cache_costs():
     # 48 layers · 2 · 8 sequences · 1152 positions · 1 head of 128 · 2 bytes = 226.5 MB a device, half of it copies
     (_, found) = told("tp8", **QWEN)
