@@ -185,7 +185,7 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "mesh": {"name": self.mesh.name, "axes": self.mesh.axes},
+            "mesh": {"name": self.plan.name, "axes": self.mesh.axes},
             "topology": self.topology.name,
             "order": list(self.plan.order),
             "rules": dict(self.plan.rules),
