@@ -2,7 +2,7 @@
 
 from meshes.models import model
 from tests.laws.findings import MASKED, collected, sampled, sdpa
-from tests.laws.law import EINSUM, MOE, SHARDY, Law, Setting
+from tests.laws.law import EINSUM, MOE, SDPA, SHARDY, Law, Setting
 
 REAL = (
     Setting(
@@ -45,6 +45,7 @@ REAL = (
         seq=1024,
         layers=16,
         ticks=5,
+        programs=(SHARDY, EINSUM, SDPA),
         laws=(
             Law("embed", "all-reduce@tp", "step", "4·2·1024·4096·2", "4·2·1·4096·2"),
             Law("pipeline.shift", "collective-permute@pp", "tick", "2·1024·4096·2", "2·1·4096·2"),
