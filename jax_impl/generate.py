@@ -97,11 +97,10 @@ def answer(request: Request) -> Answer:
     """Load the checkpoint, shard by shard, and answer the prompt."""
     from tokenizers import Tokenizer
 
-    progress = Progress()
+    progress, load = Progress(), source(request.checkpoint)
     words = read_words(request.checkpoint, load=Tokenizer.from_file)
     prompt, ends = encoded(words, request.prompt), read_ends(request.checkpoint)
     case = case_of(request, model=read_model(request.checkpoint), num_tokens=len(prompt))
-    load = source(request.checkpoint)
     start(num_devices=case.mesh.num_devices, platform=request.platform)
     progress.begin("load")
     session = Session(case, load)
