@@ -12,7 +12,7 @@ ROOTS = tuple(f"{path}/" for path in (Path(__file__).parents[1], Path(torch.__fi
 BODY = "FnComputation."
 """How torch_xla's scan names the function of a body."""
 
-PINS = ("mark_sharding", "_marked", "place")
+PINS = ("place", "_marked")
 """The functions of a pin, which say less than the line of the model that asked for it."""
 
 
