@@ -14,8 +14,8 @@ ROW_FIELDS = (
 """Of a collective, as every report writes them; `groups` beside them."""
 
 INHERENT_FIELDS = (
-    "scope", "kind", "axes", "network", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "formula",
-    "source",
+    "scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "formula", "source",
+    "network",
 )  # fmt: skip
 
 
@@ -89,8 +89,8 @@ def row(verdict: Verdict) -> dict[str, Any]:
 def inherent_row(row: ContractRow, *, served_bytes: int | None = None) -> dict[str, Any]:
     """One row of a report's `inherent`; `served_bytes` is unknown where no program was judged."""
     unserved = None if served_bytes is None else row.step_wire_bytes - served_bytes
-    fields = {name: getattr(row, name) for name in INHERENT_FIELDS[:8]}
-    words = {name: getattr(row, name) for name in INHERENT_FIELDS[8:]}
+    fields = {name: getattr(row, name) for name in INHERENT_FIELDS[:7]}
+    words = {name: getattr(row, name) for name in INHERENT_FIELDS[7:]}
     return {**fields, "served_bytes": served_bytes, "unserved_bytes": unserved, **words}
 
 

@@ -26,7 +26,7 @@ def test_the_plan_is_the_published_check_table():
     assert [plan["phases"][phase]["total"] for phase in ("prefill", "decode")] == [3_305_111_640, 3_227_736]
     row = plan["phases"]["prefill"]["inherent"][0]
     assert list(row) == ["scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes",
-                         "served_bytes", "unserved_bytes", "formula", "source"]  # fmt: skip
+                         "served_bytes", "unserved_bytes", "formula", "source", "network"]  # fmt: skip
     assert (row["scope"], row["kind"], row["axes"], row["served_bytes"]) == (
         "layer.attention.out",
         "all-reduce",
@@ -60,7 +60,14 @@ WRONG = [
     (("--mesh", "tp8", "--model", "gpt-2"), "unknown model 'gpt-2'; known are"),
     (("--mesh", "tp8@v9:2x4"), "unknown TPU generation 'v9'; known are"),
     (("--mesh", "tp8@v5e:3x3"), "v5e has no slice '3x3'"),
-    (("--mesh", "tp16"), "tp16 does not divide kv_heads=8 of llama-3.1-8b; tp sizes that fit: 1, 2, 4, 8"),
+    (("--mesh", "tp64"), "tp64 does not divide the heads of llama-3.1-8b (heads=32, kv_heads=8)"),
+    (("--mesh", "dp2ep4"), "llama-3.1-8b has none; use dp, cp, pp and tp, or a model with experts"),
+    (("--mesh", "ep8", "--model", "qwen1.5-moe-a2.7b"), "ep8 does not divide experts=60"),
+    (("--mesh", "cp8", "--seq", "1001"), "seq 1001 does not divide by cp8; a multiple of 8 fits, like 1000"),
+    (("--mesh", "tp1+sp"), "sequence parallelism over tp, but tp is 1"),
+    (("--mesh", "tp8+cp"), "write +sp for sequence parallelism"),
+    (("--mesh", "tp8", "--capacity", "half"), "'half' is no factor; write one like 1.25, or full"),
+    (("--mesh", "tp8", "--checkpoint", "nowhere"), "nowhere"),
     (("--mesh", "pp3@v5e:1x1"), "mesh pp3 has 3 devices, but v5e:1x1 has 1"),
     (("--mesh", "tp8", "--microbatches", "2"), "with pp=1 it is 1"),
     (("--mesh", "tp8", "--phase", "training"), "choose from prefill, decode"),

@@ -152,10 +152,10 @@ def test_a_control_that_is_no_other_program_is_no_cell(toy, case):
 
 
 def test_a_mesh_that_cannot_be_laid_is_refused_before_anything_starts(toy, tmp_path):
-    """One axis of 8 over two slices: no outermost axes multiply to 2."""
+    """An outermost axis of 2 over three slices."""
     told = []
     with pytest.raises(MeshError, match="cannot be laid"):
-        run(Case.read("tp8@2xv5e:2x2", model_name="tiny"), toy, Cache(tmp_path / "cache"), told=told)
+        run(Case.read("dp2cp6@3xv5e:2x2", model_name="tiny", seq=96), toy, Cache(tmp_path / "cache"), told=told)
     assert (told, lowered(tmp_path)) == ([], {})
 
 
