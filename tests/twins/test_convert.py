@@ -36,13 +36,12 @@ def line(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_a_killed_conversion_leaves_nothing_that_loads_and_is_made_again(reference: Path, tmp_path: Path) -> None:
     whole, out = reference / "qwen3" / "checkpoint", tmp_path / "made"
-    killed = subprocess.Popen(convert(whole, out), cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert killed.stderr is not None
-    for told in killed.stderr:
-        if "layers.attention.k" in told:
-            break
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    with subprocess.Popen(convert(whole, out), cwd=ROOT, stderr=subprocess.PIPE, text=True) as killed:
+        assert killed.stderr is not None
+        for told in killed.stderr:
+            if "layers.attention.k" in told:
+                break
+        killed.send_signal(signal.SIGKILL)
     assert not out.exists()
     (half,) = tmp_path.iterdir()
     assert "interrupted" in line(generate(half))
