@@ -51,8 +51,10 @@ INFLATED = (
     ),
     Inflated(
         name="replicated", measure=measures.replicated,
-        sentence="devices that do not need the result compute and communicate it too",
-        remedy="guard it with the stage's index, or accept it: it costs no time while the others wait",
+        sentence="devices get more of the result than they need: idle stages compute and communicate it too, or a sum "
+                 "goes to all where a scatter would do",
+        remedy="guard it with the stage's index, or pin the result split; or accept it, where it costs no time while "
+               "the others wait",
     ),
     Inflated(
         name="dtype", measure=measures.dtype,

@@ -82,7 +82,7 @@ def verdict_sentence(report: Report) -> str:
     told = {name: _ratios(report, name) for name in titles if name != arm}
     others = "".join(f" ({titles[name]}: {text})" for name, text in told.items() if text)
     own = f"{titles[arm]} moves {_ratios(report, arm, noun=' what the plan needs')}"
-    return f"{own}{others}; {_main_reason(report, arm)}.{_failures(report)}"
+    return f"{own}{others}; {_main_reason(report, arm)}.{_less(report)}{_failures(report)}"
 
 
 def _candidates(phases: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
@@ -204,12 +204,24 @@ def _no_difference(report: Report) -> str:
     if not told:
         return _nothing_to_judge(report)
     moved = "; ".join(f"{titles[arm]} moves {text}" for arm, text in told.items())
-    failed = _failures(report)
+    failed = _less(report) + _failures(report)
     if any(True for _ in _candidates(report["phases"])):
         return f"No framework adds bytes that the other does not: {moved}.{failed}"
     if len(titles) > 1:
         return f"The frameworks could not be compared: {moved}.{failed or _uncounted(report)}"
     return f"{moved}.{failed}"
+
+
+def _less(report: Report) -> str:
+    """Whose ratio looks better than it is, since a part of the plan is unserved; nothing where none's is."""
+    told: dict[str, list[str]] = {}
+    for phase, entry in report["phases"].items():
+        for line in _compared(entry):
+            default = entry["arms"].get(line["arm"], {})
+            cells = [default, *default.get("controls", {}).values()]
+            if any((cell.get("totals") or {}).get("unserved") for cell in cells if cell["cell"] == line["cell"]):
+                told.setdefault(line["title"], []).append(phase)
+    return "".join(f" {who} does not move all that the plan asks in {' and '.join(at)}." for who, at in told.items())
 
 
 def _failures(report: Report) -> str:

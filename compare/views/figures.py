@@ -115,12 +115,15 @@ def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
         panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
         left += widths
     panel.axvline(found["inherent_total"], color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
+    most = max(float(left.max(initial=0)), found["inherent_total"], 1)
     for row, (line, end) in enumerate(zip(lines, left, strict=True)):
         told = bytes_text(line["wire_bytes"]) if line["wire_bytes"] is not None else str(line["status"])
-        panel.annotate(f"  {told}", (end, row), va="center", fontsize=8, parse_math=False)
+        # Words that the plan's line would run through stand behind it.
+        at = found["inherent_total"] if end < found["inherent_total"] < end + 0.13 * most else end
+        panel.annotate(told, (at, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False)
     panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
     panel.invert_yaxis()
-    panel.set_xlim(0, max(float(left.max(initial=0)), found["inherent_total"], 1) * 1.14)
+    panel.set_xlim(0, most * 1.14)
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
     panel.set_title(f"{phase}, mean over devices", loc="left")
 
@@ -147,6 +150,7 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
         cells[0].set_ylabel("from device")
         place = figure.add_axes(((_PANEL * len(panels) + 0.65) / wide, 0.5 / tall, 0.12 / wide, square[1]))
         bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=place)
+        bar.set_label("bytes a step, log scale", fontsize=8)
         bar.ax.minorticks_off()
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
         caption = (

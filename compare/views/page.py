@@ -31,6 +31,7 @@ from compare.views.findings import (
 from compare.views.glossary import GLOSSARY
 from compare.views.networks import between_slices, network_words
 from compare.views.programs import Program, compared, programs, titles
+from compare.views.shortfalls import is_short, marked, shortfalls
 from compare.views.story import Move, moves, story
 from compare.views.strip import Strip
 from compare.views.time_page import SCRIPT, SCRIPT_HASH, inlined, time_part
@@ -84,13 +85,17 @@ def _environment() -> Environment:
         "times": _kept(units.times_text), "kept": units.kept, "coded": _coded, "counted": units.counted,
         "facts": facts, "network": network_words, "time": _kept(units.time_text), "capitalize_first": _capitalized,
     }  # fmt: skip
-    made.globals |= {"ratio": _kept(units.ratio_text)}
+    made.globals |= {"ratio": _kept(units.ratio_text), "line_ratio": _kept(_line_ratio)}
     return made
 
 
 def _kept(text: Callable[..., str]) -> Callable[..., str]:
     """The same words, with no line ending inside them."""
     return lambda *values: text(*values).replace(" ", units.KEPT)
+
+
+def _line_ratio(found: Report, line: Mapping[str, Any]) -> str:
+    return marked(units.ratio_text(line["ratio"], line["qualifier"]), short=is_short(found, line))
 
 
 def _capitalized(words: str) -> str:
@@ -111,6 +116,8 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
     return {
         "name": phase,
         "found": found,
+        "notes": list(found.get("notes", ())),
+        "short": list(shortfalls(report, phase)),
         "left_out": NOT_COMPARED if left_out(found) else "",
         "widest": widest,
         "apart": widest / max(1, min([line["wire_bytes"] for line in found["headline"] if line["wire_bytes"]],

@@ -173,11 +173,13 @@ def _label(station: Station, case: Mapping[str, Any]) -> str:
 
 
 def _loop_names(loops: Sequence[int | None], case: Mapping[str, Any]) -> list[str]:
-    """`5 ticks`, `16 layers`: told by their trip counts, the outermost first."""
+    """`5 ticks`, `16 layers`: told by their trip counts, the outermost first; one trip is no loop."""
     pp = case["mesh"]["axes"].get("pp", 1)
     ticks, layers = case["microbatches"] + pp - 1, case["model"]["layers"] // pp
     names: list[str] = []
     for count in loops:
+        if count == 1:
+            continue
         if count is None:
             names.append("an unknown number of rounds")
         elif pp > 1 and count == ticks and not names:

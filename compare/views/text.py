@@ -25,6 +25,7 @@ from compare.views.findings import (
 )
 from compare.views.networks import between_slices, network_words
 from compare.views.programs import compared, num_devices, programs, titles
+from compare.views.shortfalls import is_short, marked, shortfalls
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
 from compare.views.text_time import times
 from compare.views.time_sentence import time_sentence
@@ -116,7 +117,7 @@ def _headline(found: Phase) -> Table:
     for line in found["headline"]:
         label = Text.assemble((plain(line["title"]), "bold"), " ", plain(line["cell"]))
         numbers = [Text(bytes_text(line[column]), style=_style(column, line[column])) for column, _ in _COLUMNS]
-        table.add_row(label, *numbers, Text(ratio_text(line["ratio"], line["qualifier"]), style="bold"))
+        table.add_row(label, *numbers, Text(_ratio(found, line), style="bold"))
     return table
 
 
@@ -124,8 +125,11 @@ def _narrow(found: Phase, width: int) -> Iterator[Text]:
     """The same where a terminal has no room for a table."""
     for line in found["headline"]:
         numbers = ", ".join(f"{words} {bytes_text(line[column])}".replace("-\n", "-") for column, words in _COLUMNS)
-        ratio = ratio_text(line["ratio"], line["qualifier"])
-        yield wrapped(f"{line['title']} {line['cell']}: {ratio}; {numbers}", width=width, hang=_INDENT)
+        yield wrapped(f"{line['title']} {line['cell']}: {_ratio(found, line)}; {numbers}", width=width, hang=_INDENT)
+
+
+def _ratio(found: Phase, line: Mapping[str, Any]) -> str:
+    return marked(ratio_text(line["ratio"], line["qualifier"]), short=is_short(found, line))
 
 
 def _style(column: str, amount: int | None) -> str:
@@ -140,7 +144,10 @@ def _notes(report: Report, phase: str, width: int) -> Iterator[Text]:
         yield wrapped(line, width=width)
     yield from _failures(report, phase, width)
     yield from _uncounted(report, phase, width)
-    yield from _less(report, phase, width)
+    for line in shortfalls(report, phase):
+        yield wrapped(line, width=width)
+    for line in report["phases"][phase].get("notes", ()):
+        yield wrapped(line, width=width, style="dim")
 
 
 def _failures(report: Report, phase: str, width: int) -> Iterator[Text]:
@@ -184,21 +191,6 @@ def _uncounted(report: Report, phase: str, width: int) -> Iterator[Text]:
                 yield wrapped(words, width=width, style="yellow")
 
 
-def _less(report: Report, phase: str, width: int) -> Iterator[Text]:
-    """Where a program moves less than the plan: contract rows that nothing serves, or not wholly."""
-    for program in programs(report):
-        if program.phase != phase or not program.judged:
-            continue
-        short = [row for row in program.entry["served"] if row["unserved_bytes"]]
-        if short:
-            told = "; ".join(
-                f"{row['kind']} {axes_text(row['axes'])} in {row['scope']}, "
-                f"{bytes_text(row['unserved_bytes'])} of {bytes_text(row['step_wire_bytes'])}"
-                for row in short
-            )
-            yield wrapped(f"{program.title} {program.cell} does not move, of what the plan needs: {told}", width=width)
-
-
 def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
     """The findings of the compared programs, then what is left aside."""
     found = findings(report["phases"][phase])
@@ -236,12 +228,20 @@ def _finding(number: int, one: Finding, report: Report, phase: str, *, width: in
 
 
 def _alike(found: Sequence[Finding], names: Mapping[str, str]) -> str:
-    causes: dict[str, int] = {}
+    causes: dict[str, list[Mapping[str, Any]]] = {}
     for one in found:
-        causes[one.first["cause"]] = causes.get(one.first["cause"], 0) + one.first["bytes"]
-    told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in sorted(causes.items(), key=lambda c: -c[1]))
+        causes.setdefault(one.first["cause"], []).append(one.first)
+    sums = {cause: sum(entry["bytes"] for entry in own) for cause, own in causes.items()}
+    ordered = sorted(causes, key=lambda cause: -sums[cause])
+    told = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
     arms = listing([names.get(arm, arm) for arm in dict.fromkeys(arm for one in found for arm in one.by_arm)])
-    return f"Alike in {arms}: {bytes_text(sum(causes.values()))} beyond the plan ({told})"
+    return f"Alike in {arms}: {bytes_text(sum(sums.values()))} beyond the plan ({told})"
+
+
+def _where(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The scope, or how many there are."""
+    scopes = list(dict.fromkeys(entry["scope"] for entry in entries))
+    return f" in {scopes[0] if len(scopes) == 1 else counted(len(scopes), 'place')}"
 
 
 def _contract(rows: Sequence[Mapping[str, Any]], *, width: int) -> Iterator[Text]:

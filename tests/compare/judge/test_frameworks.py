@@ -103,6 +103,12 @@ def test_rows_that_cannot_be_counted_qualify_the_sentence():
     assert "TorchXLA moves at most 2.10 ×" in verdict_sentence(report(upper=1))
 
 
+def test_a_ratio_that_leaves_a_part_of_the_plan_unserved_is_told():
+    found = report()
+    found["phases"]["decode"]["arms"]["jax"]["totals"]["unserved"] = 30
+    assert verdict_sentence(found).endswith("in decode. JAX does not move all that the plan asks in decode.")
+
+
 def test_a_finding_does_not_hide_a_program_that_failed():
     found = report()
     phase = found["phases"]["decode"]

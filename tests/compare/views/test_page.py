@@ -148,3 +148,19 @@ def test_where_one_bar_dwarfs_the_others_the_page_says_so(report: Report) -> Non
 def test_one_device_is_no_devices(report: Report) -> None:
     report["mesh"] |= {"devices": report["mesh"]["devices"][:1], "groups": {}}
     assert "mean over 1 device)" in page(report)
+
+
+def test_what_a_reader_must_know_of_the_plan_stands_with_it(report: Report) -> None:
+    report["phases"]["prefill"]["notes"] = ["The 8 KV heads stand 2 times."]
+    assert page(report).count("The 8 KV heads stand 2 times.") == 2
+    assert "capacity" not in page(report).partition("</header>")[0]
+    report["case"] |= {"model": {**report["case"]["model"], "experts": 8}, "capacity": None}
+    assert "capacity full" in page(report).partition("</header>")[0]
+
+
+def test_a_ratio_of_less_than_the_plan_bears_a_mark_and_a_footnote(report: Report) -> None:
+    row = report["phases"]["prefill"]["arms"]["jax"]["served"][3]
+    row |= {"served_bytes": 0, "unserved_bytes": row["step_wire_bytes"]}
+    html = page(report).replace("\N{NO-BREAK SPACE}", " ")
+    assert html.count("× ¹") == 2 * 4  # bar and table; the programs share these rows
+    assert "TorchXLA tpu+einsum do not move, of what the plan needs: collective-permute over pp" in html

@@ -51,6 +51,16 @@ def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:
     ]  # fmt: skip
 
 
+def test_a_loop_of_one_trip_is_no_loop(report: Report) -> None:
+    for arm in report["phases"]["prefill"]["arms"].values():
+        for cell in (arm, *arm["controls"].values()):
+            for one in cell["collectives"]:
+                one["loops"] = [16, 1] if one["loops"] == [5, 16] else [1] * len(one["loops"])
+    assert [chapter.label for chapter in story(report, "prefill").chapters] == [
+        "Once a step", "In each of 16 layers", "Once a step",
+    ]  # fmt: skip
+
+
 def test_rows_that_differ_in_nothing_but_their_names_are_one() -> None:
     rows = [
         row(f"all-reduce.{at}", "all-reduce", "tp", "layer.mlp.down", payload_bytes=8, step_wire_bytes=12,
