@@ -5,7 +5,7 @@ It belongs to no mesh: layers are one dim (with another of size 1 behind it), an
 appears when all of it is written; one that is half there has another name, and does not load.
 """
 
-import json
+import fcntl
 import os
 import shutil
 import sys
@@ -20,12 +20,10 @@ import numpy as np
 from jax_impl.start import start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
+from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files_of, is_converted, write_table
 from meshes.errors import MeshError
 from meshes.prompts import Parser, Progress, guarded
 from meshes.weights import WeightSpec, weights
-
-MANIFEST = "converted.json"
-"""Written last: the dtype and the shape of each weight."""
 
 CHUNK_BYTES = 2**25
 """The file's own parts: a shard is read without much that is not its own."""
@@ -37,18 +35,22 @@ def convert(folder: Path, out: Path) -> None:
     """Write OUT, weight by weight.  Raises `MeshError` where it is there already, or the checkpoint cannot be read."""
     if out.exists():
         raise MeshError(f"{out} is there already; name a folder that is not, or remove it")
+    if is_converted(folder):
+        raise MeshError(f"{folder} is converted already; give it to jax_impl.generate --checkpoint")
     checkpoint = Checkpoint.open(folder)
+    if not (folder / "tokenizer.json").is_file():
+        print(f"note: {folder} has no tokenizer.json; what is made here cannot answer before it has", file=sys.stderr)
     case, progress = _unsplit(checkpoint), Progress()
     with _whole(out) as partial:
-        shapes = {}
+        found = {}
         for spec in weights(case):
             progress.begin(f"convert {spec.name}")
             numbers = checkpoint.read(spec, tuple(slice(0, size) for size in spec.shape), case)
-            shapes[spec.name] = _save(partial / "weights" / spec.name, numbers, dtype=case.dtype)
+            found[spec.name] = _save(partial / WEIGHTS / spec.name, numbers, dtype=case.dtype)
         for name in TEXT:
             if (folder / name).is_file():
                 shutil.copyfile(folder / name, partial / name)
-        (partial / MANIFEST).write_text(json.dumps({"dtype": case.dtype, "weights": shapes}, indent=1) + "\n")
+        write_table(partial, dtype=case.dtype, found=found)
 
 
 def _unsplit(checkpoint: Checkpoint) -> Case:
@@ -57,7 +59,7 @@ def _unsplit(checkpoint: Checkpoint) -> Case:
     return Case.read("tp1", shapes=checkpoint.model, dtype="bf16" if kept == {"BF16"} else "f32")
 
 
-def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, dtype: str) -> list[int]:
+def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, dtype: str) -> Weight:
     import jax.numpy as jnp
     import orbax.checkpoint as orbax
 
@@ -65,39 +67,49 @@ def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, dtype: str) ->
     with orbax.PyTreeCheckpointer() as saver:
         parts = orbax.SaveArgs(chunk_byte_size=CHUNK_BYTES)
         saver.save(path.resolve(), {"weight": stored}, save_args={"weight": parts})
-    return list(stored.shape)
+    return Weight(tuple(stored.shape), files_of(path))
 
 
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
     """A folder beside OUT that becomes it at the end, or is removed; what a killed process left is removed, too."""
     name = f".{out.name}.partial-"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f"{name}*"):
-        if not _runs(left.name.removeprefix(name)):
-            shutil.rmtree(left)
     partial = out.parent / f"{name}{os.getpid()}"
-    partial.mkdir()
     try:
-        yield partial
-        partial.rename(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for left in out.parent.glob(f"{name}*"):
+            with _locked(left) as free:
+                if free:
+                    print(f"removing {left}, which a conversion that was killed has left", file=sys.stderr)
+                    shutil.rmtree(left)
+        partial.mkdir()
+    except OSError as error:
+        raise MeshError(f"cannot make {out}: {error.strerror}; name a folder below one that can be written") from None
+    try:
+        with _locked(partial):
+            yield partial
+            partial.rename(out)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
 
 
-def _runs(process: str) -> bool:
-    return process.isdecimal() and Path(f"/proc/{process}").exists()
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Whether no process has this folder locked; then this one has, until it ends, however it does."""
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(at, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(at)
 
 
-def is_converted(folder: Path) -> bool:
-    """Whether `convert` made this folder; a half of one is refused."""
-    if (folder / "weights").is_dir() and not (folder / MANIFEST).is_file():
-        raise MeshError(f"{folder} is a conversion that was interrupted (no {MANIFEST}); convert the checkpoint again")
-    return (folder / MANIFEST).is_file()
-
-
-def restored(folder: Path, step: Any) -> Any:
+def restored(made: Converted, step: Any) -> Any:
     """The weights of a converted checkpoint, as the state of a `Step`: each device reads its part, in the case's dtype.
 
     No array is there twice, but a shard of KV heads that are copied.
@@ -105,10 +117,10 @@ def restored(folder: Path, step: Any) -> Any:
     from jax_impl.loading import make_weights
 
     specs = {spec.name: spec for spec in weights(step.layout.case)}
-    return make_weights(step, lambda name, each: _restored(folder, each, specs[name], step.layout))
+    return make_weights(step, lambda name, each: _restored(made.check(name), each, specs[name], step.layout))
 
 
-def _restored(folder: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
+def _restored(path: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
@@ -116,7 +128,7 @@ def _restored(folder: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
     dims = spec.dims.replace("layers stages", "stages _")
     copied = "kv_heads" in dims.split() and layout.case.kv_heads > layout.case.model.kv_heads
     kept = _without_copies(layout) if copied else layout
-    found = _read(folder / "weights" / spec.name, kept.sharding(dims), each.dtype)
+    found = _read(path, kept.sharding(dims), each.dtype)
     places, shards = each.sharding.addressable_devices_indices_map(each.shape), []
     for shard in found.addressable_shards:
         at = dims.split().index("kv_heads") if copied else None
@@ -128,13 +140,13 @@ def _restored(folder: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
 def _read(path: Path, sharding: Any, dtype: Any) -> Any:
     import orbax.checkpoint as orbax
 
-    with orbax.PyTreeCheckpointer() as reader:
-        try:
+    try:
+        with orbax.PyTreeCheckpointer() as reader:
             asked = orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)
             return reader.restore(path.resolve(), restore_args={"weight": asked})["weight"]
-        except (OSError, ValueError, KeyError) as error:
-            line = " ".join(str(error).split())[:200]
-            raise MeshError(f"cannot restore {path}: {line}; convert the checkpoint again") from None
+    except Exception as error:  # Orbax, TensorStore and JAX have no class in common
+        line = " ".join(str(error).partition(" See full")[0].split())[:200]
+        raise MeshError(f"cannot restore {path}: {line}; {AGAIN}") from None
 
 
 def _without_copies(layout: Any) -> Any:

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from jax_impl.convert import is_converted, restored
+from jax_impl.convert import restored
 from jax_impl.start import configure, start
 from jax_impl.worker import serve
 from meshes.case import Case
-from meshes.checkpoint import Checkpoint, read_model
+from meshes.checkpoint import Checkpoint, read_model, read_positions
+from meshes.checkpoint.converted import Converted, is_converted
 from meshes.prompts import (
     Answer,
     Ids,
@@ -100,7 +101,8 @@ def answer(request: Request) -> Answer:
     progress, load = Progress(), source(request.checkpoint)
     words = read_words(request.checkpoint, load=Tokenizer.from_file)
     prompt, ends = encoded(words, request.prompt), read_ends(request.checkpoint)
-    case = case_of(request, model=read_model(request.checkpoint), num_tokens=len(prompt))
+    model, positions = read_model(request.checkpoint), read_positions(request.checkpoint)
+    case = case_of(request, model=model, num_tokens=len(prompt), positions=positions)
     start(num_devices=case.mesh.num_devices, platform=request.platform)
     progress.begin("load")
     session = Session(case, load)
@@ -118,7 +120,8 @@ def answer(request: Request) -> Answer:
 def source(folder: Path) -> Callable[[Any], Any]:
     """What loads the weights of this folder, Hugging Face's or Orbax's."""
     if is_converted(folder):
-        return lambda step: restored(folder, step)
+        converted = Converted.open(folder)
+        return lambda step: restored(converted, step)
     read = Checkpoint.open(folder).read
 
     def load(step: Any) -> Any:

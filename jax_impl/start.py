@@ -22,7 +22,11 @@ def start(*, num_devices: int, platform: str = "cpu") -> None:
     os.environ |= {"JAX_PLATFORMS": platform, "JAX_NUM_CPU_DEVICES": str(num_devices)}
 
     import jax
+    from jax._src import hardware_utils
 
+    # A private name of jax 0.10.2.  Asked for its devices, libtpu would say much on stderr first.
+    if platform == "tpu" and not hardware_utils.num_available_tpu_chips_and_device_id()[0]:
+        raise StartError("no TPU is attached to this machine: JAX finds no chip on its PCI bus")
     try:
         jax.devices()
     except RuntimeError as error:

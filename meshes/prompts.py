@@ -78,6 +78,11 @@ class Session(Protocol):
 
     def decode(self, tokens: Ids, *, position: int) -> Ids: ...
 
+    @property
+    def scores(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The logits of the last step, [batch, vocab]."""
+        ...
+
 
 class Words(Protocol):
     """A tokenizer, as the `tokenizers` library has them."""
@@ -102,7 +107,14 @@ def _parser(arm: str) -> Parser:
         epilog=f'example: python -m {arm}.generate --checkpoint DIR --prompt "Once upon a time" --mesh tp4pp2',
     )
     add = parser.add_argument
-    add("--checkpoint", metavar="DIR", type=Path, required=True, help="with config.json, safetensors, tokenizer.json")
+    add(
+        "--checkpoint",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="Hugging Face's folder: config.json, "
+        "safetensors, tokenizer.json; what jax_impl.convert made of one is for jax_impl.generate --checkpoint",
+    )
     add("--prompt", metavar="TEXT", required=True)
     add("--mesh", metavar="NAME", required=True, help="axis+size pairs in any order, with +sp if you like (tp4pp2)")
     add("--max-new-tokens", metavar="N", type=_count, default=32, help="fewer, where the model ends (default: 32)")
@@ -135,19 +147,22 @@ def as_json(answer: Answer) -> str:
     return json.dumps(found)
 
 
-def case_of(request: Request, *, model: Model, num_tokens: int) -> Case:
+def case_of(request: Request, *, model: Model, num_tokens: int, positions: int | None = None) -> Case:
     """The case that answers a prompt of this many tokens: a copy of it for every sequence that the mesh holds at once.
+
+    Refused where the prompt and what is asked for have no room in the positions that the model knows (none: any).
 
     Nothing is dropped by an expert.  Where `cp`, or sequence parallelism, cannot split all tokens evenly, the prefill
     reads the most that they can, and the rest are decoded, one by one.
     """
+    _check_positions(num_tokens, request.max_new_tokens, positions)
     plan = read_mesh(request.mesh)
     mesh, microbatches = plan.mesh, 4 if plan.mesh.pp > 1 else 1
     ways = mesh.cp * (mesh.tp if is_sequence_parallel(plan.rules) else 1)
     seq = max(num_tokens // ways, 1) * ways
     if seq > num_tokens and mesh.cp > 1:
         raise MeshError(
-            f"the prompt has {num_tokens} tokens, and mesh {plan.name} splits it into {ways} parts; write a longer "
+            f"the prompt has {_tokens(num_tokens)}, and mesh {plan.name} splits it into {ways} parts; write a longer "
             f"one, or choose a mesh of fewer"
         )
     return Case.read(
@@ -163,19 +178,44 @@ def case_of(request: Request, *, model: Model, num_tokens: int) -> Case:
     )
 
 
+def _check_positions(prompt: int, new: int, positions: int | None) -> None:
+    if positions is None or prompt + new <= positions:
+        return
+    room = positions - prompt
+    right = f"ask for at most {room} with --max-new-tokens" if room > 0 else "write a shorter prompt"
+    raise MeshError(
+        f"the prompt has {_tokens(prompt)}, and {new} more are asked for, but the model knows {positions} positions "
+        f"(max_position_embeddings); {right}"
+    )
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token" if count == 1 else f"{count} tokens"
+
+
 def chosen(session: Session, prompt: Sequence[int], *, case: Case, count: int, ends: frozenset[int]) -> list[int]:
     """The greedy choices behind a prompt: `count` of them, or up to one of `ends`."""
 
     def row(tokens: Sequence[int]) -> Ids:
         return np.tile(np.array(tokens, dtype=np.int32), (case.batch, 1))
 
+    def first(ids: Ids, step: str) -> int:
+        if not np.isfinite(session.scores).all():
+            raise MeshError(
+                f"the logits of {step} are not finite numbers; the weights are damaged, or too large for {case.dtype}: "
+                f"fetch the checkpoint again"
+            )
+        return int(ids[0])
+
+    def decode(tokens: Sequence[int], position: int) -> int:
+        return first(session.decode(row(tokens), position=position), f"the decode step at position {position}")
+
     read = case.seq if case.seq <= len(prompt) else 0  # a prompt shorter than what can be split is decoded whole
-    made = [int(session.prefill(row(prompt[:read]))[0])] if read else []
+    made = [first(session.prefill(row(prompt[:read])), "the prefill")] if read else []
     for position in range(read, len(prompt)):
-        made = [int(session.decode(row(prompt[position : position + 1]), position=position)[0])]
+        made = [decode(prompt[position : position + 1], position)]
     while len(made) < count and made[-1] not in ends:
-        position = len(prompt) + len(made) - 1
-        made.append(int(session.decode(row(made[-1:]), position=position)[0]))
+        made.append(decode(made[-1:], len(prompt) + len(made) - 1))
     return made
 
 
@@ -192,6 +232,12 @@ def read_words(folder: Path, *, load: Callable[[str], Words]) -> Words:
 
 def encoded(words: Words, prompt: str) -> list[int]:
     """The ids of a prompt, with the tokens that the tokenizer itself puts at its ends."""
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise MeshError(
+            f"the prompt is not UTF-8 (character {error.start + 1} is {prompt[error.start]!a}); write it in UTF-8"
+        ) from None
     ids = list(words.encode(prompt).ids)
     if not ids:
         raise MeshError(f"the prompt {prompt!r} has no tokens; write a longer one")
@@ -222,7 +268,9 @@ def read_ends(folder: Path) -> frozenset[int]:
 def _ids(found: Any, path: Path) -> frozenset[int]:
     ids = found if isinstance(found, list) else [found]
     if not all(type(each) is int for each in ids):
-        raise MeshError(f"eos_token_id of {path} is {found!r}; a whole number, or a list of them, would be right")
+        raise MeshError(
+            f"eos_token_id of {path} is {json.dumps(found)[:80]}; a whole number, or a list of them, would be right"
+        )
     return frozenset(ids)
 
 

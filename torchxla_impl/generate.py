@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from meshes.case import Case
-from meshes.checkpoint import Checkpoint, read_model
+from meshes.checkpoint import Checkpoint, read_model, read_positions
 from meshes.prompts import (
     Answer,
     Ids,
@@ -107,7 +107,8 @@ def answer(request: Request) -> Answer:
     progress, load = Progress(), source(request.checkpoint)
     words = read_words(request.checkpoint, load=Tokenizer.from_file)
     prompt, ends = encoded(words, request.prompt), read_ends(request.checkpoint)
-    case = case_of(request, model=read_model(request.checkpoint), num_tokens=len(prompt))
+    model, positions = read_model(request.checkpoint), read_positions(request.checkpoint)
+    case = case_of(request, model=model, num_tokens=len(prompt), positions=positions)
     start(num_devices=case.mesh.num_devices, platform=request.platform)
     progress.begin("load")
     session = Session(case, load)

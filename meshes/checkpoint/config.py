@@ -44,19 +44,37 @@ def read_model(folder: str | Path) -> Model:
 
     Raises `MeshError`, one line, naming the key that is missing or that asks for what is not computed here.
     """
-    if not Path(folder).is_dir():
-        raise MeshError(f"checkpoint {str(folder)!r} is no folder; name one with config.json and safetensors files")
     path = Path(folder) / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MeshError(f"cannot read {path}: {error.strerror}; a checkpoint is a folder with config.json") from None
-    except ValueError as error:
-        raise MeshError(f"{path} is not JSON: {error}") from None
+    config = _read(path)
     try:
         return model_of(config, name=_name(path.parent))
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from None
+
+
+def read_positions(folder: str | Path) -> int | None:
+    """How many positions the folder's config.json says that the model has; none, where it does not say."""
+    path = Path(folder) / "config.json"
+    config = _read(path)
+    if not isinstance(config, dict) or config.get("max_position_embeddings") is None:
+        return None
+    try:
+        return _whole(config, "max_position_embeddings")
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from None
+
+
+def _read(path: Path) -> Any:
+    if not path.parent.is_dir():
+        raise MeshError(
+            f"checkpoint {str(path.parent)!r} is no folder; name one with config.json and safetensors files"
+        )
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MeshError(f"cannot read {path}: {error.strerror}; a checkpoint is a folder with config.json") from None
+    except ValueError as error:
+        raise MeshError(f"{path} is not JSON: {error}") from None
 
 
 def _name(folder: Path) -> str:
@@ -70,9 +88,11 @@ def _name(folder: Path) -> str:
 
 def model_of(config: Any, *, name: str) -> Model:
     """The same of what was read."""
-    family = str(config.get("model_type")) if isinstance(config, dict) else ""
-    if family not in TABLES:
-        raise MeshError(f"model_type is {family!r}; known are {', '.join(TABLES)}")
+    if not isinstance(config, dict):
+        raise MeshError("it is no JSON object; a table with model_type would be right")
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in TABLES:
+        raise MeshError(f"model_type is {_said(family)}; known are {', '.join(TABLES)}")
     _check_keys(config)
     heads = _whole(config, "num_attention_heads")
     theta, scaling = _rope(config, family)
@@ -161,9 +181,9 @@ def _rope(config: Config, family: str) -> tuple[float, RopeScaling | None]:
     theta = row.get("rope_theta", config.get("rope_theta"))
     kind = row.get("rope_type", row.get("type", "default"))
     if kind not in ("default", "llama3"):
-        raise MeshError(f"rope_type is {kind!r}, which is not computed here; it must be 'default' or 'llama3'")
+        raise MeshError(f"rope_type is {_said(kind)}, which is not computed here; it must be 'default' or 'llama3'")
     if row.get("partial_rotary_factor") not in (None, 1):
-        raise MeshError(f"partial_rotary_factor is {row['partial_rotary_factor']}; computed here is 1")
+        raise MeshError(f"partial_rotary_factor is {_said(row['partial_rotary_factor'])}; computed here is 1")
     used = {"rope_theta", "rope_type", "type", "partial_rotary_factor", *(_SCALING if kind == "llama3" else ())}
     if unknown := sorted(set(row) - used):
         raise MeshError(f"rope parameters of type {kind!r} name {', '.join(unknown)}, which is not computed here")
@@ -176,16 +196,20 @@ def _scaling(row: Config) -> RopeScaling:
     return RopeScaling(factor, low, high, _whole(row, _SCALING[-1]))
 
 
+def _said(found: Any) -> str:
+    return "missing" if found is None else json.dumps(found)[:80]
+
+
 def _whole(config: Config, key: str, *, absent: int | None = None) -> int:
     found = config.get(key)
     found = absent if found is None else found
     if type(found) is not int or found < 1:
-        raise MeshError(f"{key} is {'missing' if found is None else repr(found)}; it must be a whole number from 1")
+        raise MeshError(f"{key} is {_said(found)}; it must be a whole number from 1")
     return found
 
 
 def _number(config: Config, key: str) -> float:
     found = config.get(key)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
-        raise MeshError(f"{key} is {'missing' if found is None else repr(found)}; it must be a number above 0")
+        raise MeshError(f"{key} is {_said(found)}; it must be a number above 0")
     return float(found)

@@ -9,9 +9,10 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint.config import read_model
+from meshes.checkpoint.converted import is_converted
 from meshes.checkpoint.dtypes import DTYPES, OF_CASE
 from meshes.checkpoint.safetensors import Entry, Files, entries
-from meshes.checkpoint.slices import Array, Index, check_shapes, ranges, read_slice
+from meshes.checkpoint.slices import HEAD, Array, Index, check_shapes, check_tied, ranges, read_slice
 from meshes.checkpoint.tables import Source, sources
 from meshes.errors import MeshError
 from meshes.models import Model
@@ -33,16 +34,19 @@ class Checkpoint:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read the folder's tables, and no tensor.
+        """Read the folder's tables, and no tensor, unless a tied head is there for itself.
 
         Raises `MeshError`, one line, where a file is missing or cut, a tensor is missing, unknown, or of another
-        dtype or shape, or config.json asks for what is not computed here.
+        dtype or shape, a tied head differs from the embedding, or config.json asks for what is not computed here.
         """
         path, model = Path(folder), read_model(folder)
         found = _entries(path)
         try:
             where = sources(model, names=frozenset(found))
-            check_shapes(where.values(), tensors=Files(found, "F32"), model=model)
+            tensors = Files(found, "F32")
+            check_shapes(where.values(), tensors=tensors, model=model)
+            if model.tied and HEAD in found:
+                check_tied(tensors)
         except MeshError as error:
             raise MeshError(f"{path}: {error}") from None
         return cls(path, model, found, where)
@@ -65,6 +69,8 @@ def _entries(path: Path) -> dict[str, Entry]:
     if not (path / INDEX).exists():
         if not (path / SINGLE).exists():
             there = ", ".join(sorted(file.name for file in path.iterdir() if file.suffix in (".safetensors", ".bin")))
+            if is_converted(path):
+                raise MeshError(f"{path} is an Orbax folder of jax_impl.convert; give the Hugging Face folder")
             raise MeshError(f"{path} has neither {SINGLE} nor {INDEX}, but {there or 'no weights'}; both are Hugging "
                             f"Face's names")  # fmt: skip
         return entries(path / SINGLE)
@@ -85,11 +91,19 @@ def _there(path: Path) -> bool:
 def _weight_map(path: Path) -> dict[str, str]:
     try:
         read: Any = json.loads(path.read_text(encoding="utf-8"))
-        found = read["weight_map"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MeshError(f"{path} is no index of safetensors files: {error!r}") from None
-    if not isinstance(found, dict) or not all(_plain(name) for name in found.values()):
-        raise MeshError(f"{path} is no index of safetensors files: weight_map is {str(found)[:60]}")
+    except OSError as error:
+        raise MeshError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise MeshError(f"{path} is no index of safetensors files: it is not JSON: {error}") from None
+    found = read.get("weight_map") if isinstance(read, dict) else None
+    if not isinstance(found, dict):
+        raise MeshError(f"{path} is no index of safetensors files: it has no table weight_map of files by tensor")
+    for tensor, name in found.items():
+        if not _plain(name):
+            raise MeshError(
+                f"{path} is no index of safetensors files: it says that {tensor!r} is in {json.dumps(name)[:80]}; it "
+                f"must be a file of the same folder"
+            )
     return found
 
 

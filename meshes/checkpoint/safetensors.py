@@ -18,6 +18,9 @@ from meshes.errors import MeshError
 LARGEST_HEADER = 100_000_000
 """Bytes; the format allows no more."""
 
+LFS_POINTER = b"version https://git-lfs"
+"""What a file begins with where Git LFS has not fetched it."""
+
 PAGE = 4096
 """Bytes of a row that are worth a read of their own; of less, whole rows are read."""
 
@@ -74,7 +77,7 @@ def _read_into(file: Any, out: Array, path: Path) -> None:
     while len(view):
         count = file.readinto(view)
         if not count:
-            raise MeshError(f"{path.name} ends before its tensors do; it was cut while it was read")
+            raise MeshError(f"{path} ends before its tensors do; it was cut while it was read")
         view = view[count:]
 
 
@@ -86,7 +89,7 @@ def entries(path: Path) -> dict[str, Entry]:
     ends = [entry.start + prod(entry.shape) * DTYPES[entry.dtype].itemsize for entry in found.values()]
     if max(ends, default=begin) != size:
         raise MeshError(
-            f"{path.name} has {size} bytes, but its header tells of {max(ends, default=begin)}; it is cut or damaged: "
+            f"{path} has {size} bytes, but its header tells of {max(ends, default=begin)}; it is cut or damaged: "
             f"fetch it again"
         )
     return found
@@ -99,14 +102,16 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
             text = file.read(length) if length <= LARGEST_HEADER else b""
     except OSError as error:
         raise MeshError(f"cannot read {path}: {error.strerror}") from None
+    if length.to_bytes(8, "little") == LFS_POINTER[:8]:
+        raise MeshError(f"{path} is a Git LFS pointer, without the tensors; fetch them by `git lfs pull`")
     if len(text) < max(length, 2):
-        raise MeshError(f"{path.name} is cut, or no safetensors file: its header is not whole; fetch it again")
+        raise MeshError(f"{path} is cut, or no safetensors file: its header is not whole; fetch it again")
     try:
         header = json.loads(text)
     except ValueError:
         header = None
     if not isinstance(header, dict):
-        raise MeshError(f"{path.name} is no safetensors file: its header is no JSON table; fetch it again")
+        raise MeshError(f"{path} is no safetensors file: its header is no JSON table; fetch it again")
     return header, 8 + length
 
 
@@ -114,12 +119,12 @@ def _entry(name: str, row: Any, *, path: Path, begin: int) -> Entry:
     try:
         dtype, shape, (start, end) = row["dtype"], tuple(map(int, row["shape"])), map(int, row["data_offsets"])
     except (KeyError, TypeError, ValueError):
-        raise MeshError(f"{path.name} is damaged: its header tells of {name!r} {row!r}") from None
+        raise MeshError(f"{path} is damaged: its header tells of {name!r} {json.dumps(row)[:80]}") from None
     if dtype not in DTYPES:
-        raise MeshError(f"tensor {name!r} of {path.name} is of dtype {dtype}; read are {', '.join(DTYPES)}")
+        raise MeshError(f"tensor {name!r} of {path} is of dtype {dtype}; read are {', '.join(DTYPES)}")
     if end - start != prod(shape) * DTYPES[dtype].itemsize:
         raise MeshError(
-            f"{path.name} is damaged: {name!r} has {end - start} bytes, but {dtype}{list(shape)} has "
+            f"{path} is damaged: {name!r} has {end - start} bytes, but {dtype}{list(shape)} has "
             f"{prod(shape) * DTYPES[dtype].itemsize}"
         )
     return Entry(path, dtype, shape, begin + start)

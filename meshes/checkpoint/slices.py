@@ -20,6 +20,10 @@ BLOCK_BYTES = 2**18
 """Read and turned at a time, counted as float32: few rows, so that all of them stay in a processor's cache."""
 
 
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+"""Tables of the same numbers, where the head is tied."""
+
+
 class Tensors(Protocol):
     """Tensors by name, of which parts can be read."""
 
@@ -47,6 +51,23 @@ def check_shapes(sources: Iterable[Source], *, tensors: Tensors, model: Model) -
                     f"tensor {name!r} of the checkpoint has shape {tensors.shape(name)}; {model.name} needs {right} "
                     f"({source.dims})"
                 )
+
+
+def check_tied(tensors: Tensors) -> None:
+    """Raise `MeshError` where the head of a tied model is another table than the embedding.  Tensors are float32."""
+    shape = tensors.shape(EMBEDDING)
+    step = max(BLOCK_BYTES // (4 * shape[1]), 1)
+    parts = [range(at, min(at + step, shape[0])) for at in range(0, shape[0], step)]
+
+    def bits(name: str, rows: range) -> Array:
+        return tensors.matrix(name, lead=(), rows=rows, columns=range(shape[1])).view(np.uint32)
+
+    same = tensors.shape(HEAD) == shape
+    if not same or not all(np.array_equal(bits(EMBEDDING, rows), bits(HEAD, rows)) for rows in parts):
+        raise MeshError(
+            f"tie_word_embeddings is true, but {HEAD!r} differs from {EMBEDDING!r}; say false in config.json, or take "
+            f"the head out"
+        )
 
 
 def ranges(index: Index, *, shape: tuple[int, ...]) -> tuple[range, ...]:

@@ -164,9 +164,13 @@ def sources(model: Model, *, names: frozenset[str]) -> dict[str, Source]:
     """
     found = {weight: _chosen(TABLES[model.family][weight], model, names) for weight in dims_of(model)}
     needed = {name for source in found.values() for name in source.each(model)}
+    unknown = sorted(name for name in names - needed if not name.endswith(IDLE))
     if missing := sorted(needed - names):
-        raise MeshError(f"the checkpoint has no {_named(missing)}; {model.family} of {model.layers} layers needs it")
-    if unknown := sorted(name for name in names - needed if not name.endswith(IDLE)):
+        but = f", but {unknown[0]!r}, which is unknown" if unknown else ""
+        raise MeshError(
+            f"the checkpoint has no {_named(missing)}{but}; {model.family} of {model.layers} layers needs it"
+        )
+    if unknown:
         raise MeshError(
             f"the checkpoint has {_named(unknown)}, which {model.family} of {model.layers} layers does not have"
         )

@@ -13,6 +13,7 @@ from jax_impl.loading import read_weights
 from jax_impl.step import Step
 from meshes.case import Case
 from meshes.checkpoint import read_model
+from meshes.checkpoint.converted import Converted
 from meshes.weights import WeightSpec
 from tests.meshes.checkpoint.hub import config_of, state_of, weights_of, write
 
@@ -63,7 +64,7 @@ def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) ->
 def test_what_was_converted_once_is_restored_onto_any_mesh(mesh: str, dtype: str, orbax: Path, folder: Path) -> None:
     made = step(mesh, folder, dtype=dtype)
     right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
-    for path, weight in nnx.to_flat_state(restored(orbax, made)):
+    for path, weight in nnx.to_flat_state(restored(Converted.open(orbax), made)):
         array = weight[...]
         assert array.sharding == made.layout.sharding(weight.get_metadata("dims"))
         assert array.dtype == made.layout.dtype

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from meshes.case import Case
@@ -28,6 +29,9 @@ class Counting:
     """A session whose answer is the last token + 1, and which keeps what it was fed."""
 
     fed: list[tuple[int | None, list[int]]] = field(default_factory=list)
+    broken: int | None = -1
+    """The position whose step gives what is no number; none is the prefill."""
+    scores: np.ndarray = field(default_factory=lambda: np.zeros((1, 2), np.float32))
 
     def prefill(self, tokens: Ids) -> Ids:
         return self._next(None, tokens)
@@ -38,6 +42,7 @@ class Counting:
     def _next(self, position: int | None, tokens: Ids) -> Ids:
         assert (tokens == tokens[0]).all()
         self.fed.append((position, tokens[0].tolist()))
+        self.scores = np.array([[0, np.nan if position == self.broken else 0]], np.float32)
         return tokens[:, -1] + 1
 
 
@@ -77,6 +82,8 @@ def test_experts_drop_nothing_and_split_the_batch() -> None:
 
 
 def test_a_prompt_with_fewer_tokens_than_parts_is_refused() -> None:
+    with pytest.raises(MeshError, match="has 1 token, and mesh cp4tp2"):
+        case("cp4tp2", num_tokens=1)
     with pytest.raises(MeshError, match="has 3 tokens, and mesh cp4tp2 splits it into 4 parts"):
         case("cp4tp2", num_tokens=3)
 
@@ -103,6 +110,26 @@ def test_what_a_mesh_cannot_split_is_decoded_one_by_one(
 def test_an_answer_ends_where_the_model_says() -> None:
     asked = case("tp8", num_tokens=3)
     assert chosen(Counting(), [5, 6, 7], case=asked, count=32, ends=frozenset({1, 10})) == [8, 9, 10]
+
+
+@pytest.mark.parametrize(("broken", "step"), [(None, "the prefill"), (4, "the decode step at position 4")])
+def test_an_answer_of_no_numbers_is_refused_by_its_step(broken: int | None, step: str) -> None:
+    with pytest.raises(MeshError, match=f"the logits of {step} are not finite numbers; the weights are damaged"):
+        chosen(Counting(broken=broken), [5, 6, 7], case=case("tp8", num_tokens=3), count=4, ends=frozenset())
+
+
+def test_no_more_tokens_are_asked_for_than_the_model_has_positions() -> None:
+    asked, known = request("tp8", "--max-new-tokens", "4"), model("tiny")
+    assert case_of(asked, model=known, num_tokens=12, positions=16).seq == 12
+    for num_tokens, right in ((13, "ask for at most 3 with --max-new-tokens"), (16, "write a shorter prompt")):
+        says = rf"has {num_tokens} tokens, and 4 more are asked for, but the model knows 16 positions .*; {right}"
+        with pytest.raises(MeshError, match=says):
+            case_of(asked, model=known, num_tokens=num_tokens, positions=16)
+
+
+def test_a_prompt_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(MeshError, match=r"the prompt is not UTF-8 \(character 2 is '\\udcff'\)"):
+        encoded(Letters(), "a\udcff")
 
 
 def test_text_keeps_the_space_that_a_tokenizer_eats_at_the_beginning() -> None:

@@ -54,7 +54,21 @@ def test_a_killed_conversion_leaves_nothing_that_loads_and_is_made_again(referen
 def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
     run(*convert(reference / "qwen3" / "checkpoint", out))
-    shutil.rmtree(out / "weights" / "layers.mlp.up")
+    up, table = out / "weights" / "layers.mlp.up", json.loads((out / "converted.json").read_text())
+    parts = list((up / "ocdbt.process_0" / "d").iterdir())
+    kept = parts[0].read_bytes()
+    parts[0].write_bytes(kept[:-1])
+    assert "layers.mlp.up" in line(generate(out))
+    parts[0].write_bytes(kept)
+    # What Orbax says is one line, too: here the table knows as little as the folder.
+    for part in parts:
+        part.unlink()
+        del table["weights"]["layers.mlp.up"]["files"][part.relative_to(up).as_posix()]
+    (out / "converted.json").write_text(json.dumps(table))
+    told = line(generate(out))
+    assert told.startswith(f"error: cannot restore {up}: ")
+    assert told.endswith("; convert the checkpoint again")
+    shutil.rmtree(up)
     assert "layers.mlp.up" in line(generate(out))
 
 

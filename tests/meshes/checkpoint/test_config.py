@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from meshes.checkpoint import read_model
+from meshes.checkpoint import read_model, read_positions
 from meshes.checkpoint.config import model_of
 from meshes.errors import MeshError
 from meshes.models import MODELS, RopeScaling
@@ -137,8 +137,8 @@ def test_older_spellings_of_the_rope_are_read() -> None:
 @pytest.mark.parametrize(
     ("family", "changes", "says"),
     [
-        ("llama", {"model_type": "gemma2"}, "model_type is 'gemma2'; known are llama, qwen3, phi3, mixtral"),
-        ("llama", {"model_type": None}, "model_type is 'None'"),
+        ("llama", {"model_type": "gemma2"}, "model_type is \"gemma2\"; known are llama, qwen3, phi3, mixtral"),
+        ("llama", {"model_type": None}, "model_type is missing; known are llama"),
         ("llama", {"hidden_act": "gelu"}, "hidden_act is \"gelu\", which is not computed here; it must be 'silu'"),
         ("llama", {"attention_bias": True}, "attention_bias is true, which is not computed here; it must be false"),
         ("llama", {"mlp_bias": True}, "mlp_bias is true"),
@@ -147,9 +147,9 @@ def test_older_spellings_of_the_rope_are_read() -> None:
         ("qwen3", {"sliding_window": 64, "use_sliding_window": True}, "sliding_window is 64"),
         ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types is"),
         ("phi3", {"partial_rotary_factor": 0.75}, "partial_rotary_factor is 0.75"),
-        ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, "rope_type is 'longrope'"),
-        ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_type is 'yarn', which is not computed"),
-        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type is 'linear'"),
+        ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, "rope_type is \"longrope\""),
+        ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_type is \"yarn\", which is not"),
+        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type is \"linear\""),
         ("llama", {"rope_scaling": {**LLAMA3_ROPE, "attention_factor": 2.0}}, "'llama3' name attention_factor"),
         ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "low_freq_factor is missing"),
         ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "one table for all layers"),
@@ -160,7 +160,7 @@ def test_older_spellings_of_the_rope_are_read() -> None:
         ("llama", {"quantization_config": {"quant_method": "fp8"}}, "quantization_config is {.*fp8.*}, which"),
         ("llama", {"attn_logit_softcapping": 50.0}, "unknown keys attn_logit_softcapping: what they change"),
         ("llama", {"hidden_size": None}, "hidden_size is missing; it must be a whole number from 1"),
-        ("llama", {"hidden_size": "24"}, "hidden_size is '24'; it must be a whole number"),
+        ("llama", {"hidden_size": "24"}, "hidden_size is \"24\"; it must be a whole number"),
         ("llama", {"num_hidden_layers": 0}, "num_hidden_layers is 0; it must be a whole number from 1"),
         ("llama", {"rms_norm_eps": None}, "rms_norm_eps is missing; it must be a number above 0"),
         ("llama", {"head_dim": None, "num_attention_heads": 10}, "heads 10 does not divide hidden_size 24"),
@@ -211,6 +211,15 @@ def test_a_model_has_the_name_of_its_folder_or_of_its_repository(tmp_path: Path)
     assert read_model(cached).name == "Llama-3.1-8B"
 
 
+def test_the_number_of_positions_is_the_one_that_the_config_names(tmp_path: Path) -> None:
+    for found, right in ((4096, 4096), (None, None)):
+        (tmp_path / "config.json").write_text(json.dumps(config_of("llama", max_position_embeddings=found)))
+        assert read_positions(tmp_path) == right
+    (tmp_path / "config.json").write_text(json.dumps(config_of("llama", max_position_embeddings="4k")))
+    with pytest.raises(MeshError, match=r"config.json: max_position_embeddings is \"4k\"; it must be a whole number"):
+        read_positions(tmp_path)
+
+
 def test_a_folder_without_a_config_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(MeshError, match=r"config\.json: No such file or directory; a checkpoint is a folder with"):
         read_model(tmp_path)
@@ -218,5 +227,5 @@ def test_a_folder_without_a_config_is_told_in_one_line(tmp_path: Path) -> None:
         read_model(tmp_path / "none")
     for text in ("", "{", "[]", '"llama"'):
         (tmp_path / "config.json").write_text(text)
-        with pytest.raises(MeshError, match=r"is not JSON|model_type is"):
+        with pytest.raises(MeshError, match=r"is not JSON|it is no JSON object"):
             read_model(tmp_path)

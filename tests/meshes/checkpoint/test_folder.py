@@ -55,14 +55,16 @@ NORM = "model.layers.1.input_layernorm.weight"
         (lambda f: (f / SECOND).unlink(), rf"has no {SECOND}, which its index names; fetch it"),
         (lambda f: cut(f, to=-4), rf"{SECOND} has \d+ bytes, but its header tells of \d+; it is cut or damaged"),
         (lambda f: cut(f, to=100), rf"{SECOND} is cut, or no safetensors file: its header is not whole"),
-        (lambda f: cut(f, to=5), rf"{SECOND} is cut, or no safetensors file"),
+        (lambda f: cut(f, to=5), rf"whole/{SECOND} is cut, or no safetensors file"),
+        (lambda f: (f / SECOND).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
+         rf"whole/{SECOND} is a Git LFS pointer, without the tensors; fetch them"),
         (lambda f: cut(f, to=0), rf"{SECOND} is cut, or no safetensors file"),
         (lambda f: header(f, "x" * 40), rf"{SECOND} is no safetensors file: its header is no JSON table"),
         (lambda f: header(f, '{"a": {"dtype": "F32"}}'), rf"{SECOND} is damaged: its header tells of 'a'"),
         (lambda f: header(f, '{"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 8]}}'),
          r"damaged: 'a' has 8 bytes, but F32\[2, 2\] has 16"),
         (lambda f: header(f, '{"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}'),
-         rf"tensor 'a' of {SECOND} is of dtype F8_E4M3; read are BF16, F16, F32"),
+         rf"tensor 'a' of .*whole/{SECOND} is of dtype F8_E4M3; read are BF16, F16, F32"),
         (lambda f: rewritten(f, lambda t: t.update({n: np.zeros((3, 3), np.float32) for n in list(t)[:1]})),
          r"tensor '.*' of the checkpoint has shape \(3, 3\); whole needs \("),
         (lambda f: rewritten(f, lambda t: t.update({n: np.ones((), np.float32) for n in list(t)[:1]})),
@@ -78,9 +80,15 @@ NORM = "model.layers.1.input_layernorm.weight"
          r"has 'model\.layers\.4\.input_layernorm\.weight', which llama of 4 layers does not have"),
         (lambda f: rewritten_index(f, "model.layers.0.self_attn.q_proj.bias"),
          r"q_proj\.bias', which llama of 4 layers"),
-        (lambda f: reindexed(f, lambda m: m.update({NORM: "../elsewhere.safetensors"})), "is no index of safetensors"),
-        (lambda f: (f / INDEX).write_text("{"), "is no index of safetensors files"),
-        (lambda f: (f / INDEX).write_text('{"weight_map": [1]}'), "is no index of safetensors files: weight_map is"),
+        (lambda f: reindexed(f, lambda m: m.update({NORM: "../elsewhere.safetensors"})),
+         rf"it says that '{NORM}' is in \"../elsewhere.safetensors\"; it must be a file of the same folder"),
+        (lambda f: reindexed(f, lambda m: m.update({NORM: None})), rf"it says that '{NORM}' is in null; it must be a"),
+        (lambda f: reindexed(f, lambda m: m.update({f"{NORM}s": m.pop(NORM)})), rf"says that '{NORM}s' is in .*, but"),
+        (lambda f: renamed(f), rf"has no '{NORM}', but '{NORM}s', which is unknown; llama of 4 layers needs it"),
+        (lambda f: (f / INDEX).write_text("{"), "is no index of safetensors files: it is not JSON: Expecting"),
+        (lambda f: (f / INDEX).write_text('{"weight_map": [1]}'), "is no index of safetensors files: it has no table"),
+        (lambda f: (f / INDEX).write_text("[1]"), "is no index of safetensors files: it has no table weight_map"),
+        (lambda f: converted(f), "is an Orbax folder of jax_impl.convert; give the Hugging Face folder"),
         (lambda f: (f / INDEX).unlink(), "has neither model.safetensors nor .*index.json, but model-00001-of-00003"),
         (lambda f: [file.unlink() for file in f.glob("*saf*")], "has neither .*, but no weights"),
     ],
@@ -94,6 +102,20 @@ def test_what_is_not_whole_is_told_in_one_line(
         Checkpoint.open(folder)
     assert "\n" not in str(raised.value)
     assert str(folder) in str(raised.value) or SECOND in str(raised.value)
+
+
+def renamed(folder: Path) -> None:
+    rows = json.loads((folder / INDEX).read_text())["weight_map"]
+    tensors = load_file(folder / rows[NORM])
+    tensors[f"{NORM}s"] = tensors.pop(NORM)
+    save_file(tensors, folder / rows[NORM])
+    reindexed(folder, lambda weight_map: weight_map.update({f"{NORM}s": weight_map.pop(NORM)}))
+
+
+def converted(folder: Path) -> None:
+    for file in folder.glob("*saf*"):
+        file.unlink()
+    (folder / "converted.json").write_text("{}")
 
 
 def rewritten_index(folder: Path, name: str) -> None:
@@ -121,6 +143,21 @@ def test_a_tied_head_is_not_read_whether_it_is_there_or_not(family: str, tmp_pat
         checkpoint = Checkpoint.open(write(tmp_path / name, config, state | more))
         assert checkpoint.model.tied
         assert "head.table" not in checkpoint.sources
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_tied_head_that_differs_is_refused(dtype: str, tmp_path: Path) -> None:
+    config = config_of("llama", tie_word_embeddings=True, vocab_size=4000)
+    state = state_of(config)
+    head = state["model.embed_tokens.weight"].copy()
+    Checkpoint.open(write(tmp_path / "same", config, state | {"lm_head.weight": head}, dtype=dtype))
+    head[-1, -1] += 1
+    for name, wrong in (("other", head), ("short", head[:-1])):
+        folder = write(tmp_path / name, config, state | {"lm_head.weight": wrong}, dtype=dtype)
+        with pytest.raises(
+            MeshError, match=r"tie_word_embeddings is true, but 'lm_head.weight' differs from 'model\.em"
+        ):
+            Checkpoint.open(folder)
 
 
 def test_old_llamas_keep_their_frequencies_beside_their_weights(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""What `jax_impl.convert` made of a checkpoint, by its table: the shape of each weight, and the files that hold it."""
+
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from meshes.case import Case
+from meshes.checkpoint.config import read_model
+from meshes.errors import MeshError
+from meshes.weights import weights
+
+MANIFEST = "converted.json"
+"""Written last."""
+
+WEIGHTS = "weights"
+"""The folder with one for each weight."""
+
+BLOCK_BYTES = 2**22
+
+AGAIN = "convert the checkpoint again"
+
+Files = dict[str, tuple[int, int]]
+"""By their path in a weight's folder: bytes, and CRC-32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One weight of the table."""
+
+    shape: tuple[int, ...]
+    files: Files
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A folder of `jax_impl.convert`."""
+
+    folder: Path
+    weights: dict[str, Weight]
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read the table, and no weight.
+
+        Raises `MeshError`, one line, where it is cut, where config.json tells of other shapes, or where a file is
+        missing or of another size.
+        """
+        model = read_model(folder)
+        dtype, found = _table(folder / MANIFEST)
+        right = {spec.name: spec.shape for spec in weights(Case.read("tp1", shapes=model, dtype=dtype))}
+        there = {name: weight.shape for name, weight in found.items()}
+        for name in sorted(set(right) | set(there)):
+            if there.get(name) != right.get(name):
+                raise MeshError(f"{folder / MANIFEST} tells of {_told(name, there)}, and config.json of "
+                                f"{_told(name, right)}; one of them was changed: {AGAIN}")  # fmt: skip
+        made = cls(folder, found)
+        for name, weight in found.items():
+            for file, (size, _) in weight.files.items():
+                made._check_size(name, file, size)
+        return made
+
+    def check(self, name: str) -> Path:
+        """The folder of a weight, all of which has been read and is what was written; else `MeshError`."""
+        for file, (size, crc) in self.weights[name].files.items():
+            self._check_size(name, file, size)
+            if checksum(self._folder(name) / file) != crc:
+                raise MeshError(f"cannot restore {self._folder(name)}: {file} is not what was written; {AGAIN}")
+        return self._folder(name)
+
+    def _folder(self, name: str) -> Path:
+        return self.folder / WEIGHTS / name
+
+    def _check_size(self, name: str, file: str, size: int) -> None:
+        path = self._folder(name) / file
+        there = path.stat().st_size if path.is_file() else None
+        if there != size:
+            told = "is missing" if there is None else f"has {there} bytes instead of {size}"
+            raise MeshError(f"cannot restore {self._folder(name)}: {file} {told}; {AGAIN}")
+
+
+def is_converted(folder: Path) -> bool:
+    """Whether `jax_impl.convert` made this folder; a half of one is refused."""
+    if (folder / WEIGHTS).is_dir() and not (folder / MANIFEST).is_file():
+        raise MeshError(f"{folder} is a conversion that was interrupted (no {MANIFEST}); {AGAIN}")
+    return (folder / MANIFEST).is_file()
+
+
+def files_of(folder: Path) -> Files:
+    """Every file below a weight's folder."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): (path.stat().st_size, checksum(path)) for path in found}
+
+
+def write_table(folder: Path, *, dtype: str, found: dict[str, Weight]) -> None:
+    rows = {name: {"shape": weight.shape, "files": weight.files} for name, weight in found.items()}
+    (folder / MANIFEST).write_text(json.dumps({"dtype": dtype, "weights": rows}, indent=1) + "\n")
+
+
+def checksum(path: Path) -> int:
+    """CRC-32."""
+    found = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            found = zlib.crc32(block, found)
+    return found
+
+
+def _table(path: Path) -> tuple[str, dict[str, Weight]]:
+    try:
+        read: Any = json.loads(path.read_text(encoding="utf-8"))
+        dtype, rows = read["dtype"], read["weights"]
+        return dtype, {name: _weight(row) for name, row in rows.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise MeshError(f"{path} is not the table of shapes and files that jax_impl.convert writes; it is cut, or of "
+                        f"an earlier version: {AGAIN}") from None  # fmt: skip
+
+
+def _told(name: str, shapes: dict[str, tuple[int, ...]]) -> str:
+    return f"{name} {list(shapes[name])}" if name in shapes else f"no {name}"
+
+
+def _weight(row: Any) -> Weight:
+    files = {name: (int(size), int(crc)) for name, (size, crc) in row["files"].items()}
+    return Weight(tuple(map(int, row["shape"])), files)
