@@ -8,7 +8,7 @@ from compare.work import sweep, sweep_progress
 from compare.work.arms import arms_of
 from compare.work.options import guarded, listing, print_json
 from compare.work.sweep_engines import ENGINES
-from compare.work.sweep_report import all_done, summary
+from compare.work.sweep_report import all_done, earlier, summary
 from compare.work.sweep_request import combinations, sweep_parser
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = sweep.run(found, work, tell=tell)
     from compare.views import sweep_draw  # the drawing libraries take a second
 
-    told = sweep_draw.draw(summary(results, asked=asked, arms=arms), out)
+    told = sweep_draw.draw(summary(results, asked=asked, arms=arms, before=earlier(out, results)), out)
     if asked.json:
         print_json(told)
         print(out / sweep_draw.PAGE, file=sys.stderr)

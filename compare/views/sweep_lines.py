@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.views.units import bytes_text, ratio_text, time_text
+from compare.views.shortfalls import LESS, MARK, marked
+from compare.views.units import bytes_text, counted, ratio_text, time_text
 
 Sweep = Mapping[str, Any]
 Program = Mapping[str, Any]
@@ -16,6 +17,12 @@ class Line:
 
     model: str
     mesh: str
+    label: str
+    """The mesh, and what else tells it from another of this model on the same."""
+    on: str
+    """Topology and devices."""
+    words: str
+    """What of its step is not the same in the whole sweep."""
     phase: str
     needs: str
     """What the plan needs."""
@@ -30,7 +37,7 @@ class Line:
             return str(found["status"]) if found else "–"
         if found["ratio"] is None:
             return "nothing" if not found["wire_bytes"] else bytes_text(found["wire_bytes"])
-        return ratio_text(found["ratio"], found["qualifier"])
+        return marked(ratio_text(found["ratio"], found["qualifier"]), short=is_short(found))
 
     def between_slices(self, arm: str) -> str:
         """What of it crosses the network between slices."""
@@ -52,6 +59,47 @@ class Reason:
     reason: str
 
 
+def is_short(program: Program) -> bool:
+    """Whether it leaves a part of the plan unserved."""
+    return bool(program.get("unserved"))
+
+
+def footnotes(found: Sequence[Line]) -> list[str]:
+    """What the marks in a table say."""
+    short = any(is_short(program) for line in found for program in line.programs.values())
+    return [f"{MARK} {LESS}."] if short else []
+
+
+def common_words(sweep: Sweep) -> list[str]:
+    """What of their steps all cases have in common: `batch 8`, `1,024 tokens`."""
+    found = [_words(one) for one in sweep["results"] if one["case"]]
+    return [words[0] for words in zip(*found, strict=True) if len(set(words)) == 1 and words[0]]
+
+
+def own_words(sweep: Sweep, one: Mapping[str, Any]) -> str:
+    """What they have not."""
+    common = common_words(sweep)
+    return ", ".join(word for word in _words(one) if word and word not in common) if one["case"] else ""
+
+
+def label(sweep: Sweep, one: Mapping[str, Any]) -> str:
+    """The mesh; where another row is of this model on the same mesh, what tells them apart, too."""
+    like = [row for row in sweep["results"] if (row["model"], row["mesh"]) == (one["model"], one["mesh"])]
+    words = own_words(sweep, one) if len(like) > 1 else ""
+    return f"{one['mesh']}, {words}" if words else str(one["mesh"])
+
+
+def _words(one: Mapping[str, Any]) -> tuple[str, ...]:
+    capacity = "full" if one["capacity"] is None else one["capacity"]
+    return (
+        f"batch {one['batch']}",
+        counted(one["seq"], "token"),
+        counted(one["microbatches"], "microbatch"),
+        f"capacity {capacity}" if one.get("experts") else "",
+        one["dtype"],
+    )
+
+
 def crosses_slices(found: Sequence[Line]) -> bool:
     """Whether any program moves bytes between slices."""
     return any(program["dcn_wire_bytes"] for line in found for program in line.programs.values())
@@ -61,7 +109,8 @@ def lines(sweep: Sweep) -> list[Line]:
     """Of every case that has programs, in the order in which they were asked for."""
     return [
         Line(
-            model=one["model"], mesh=one["mesh"], phase=phase, folder=one["folder"],
+            model=one["model"], mesh=one["mesh"], label=label(sweep, one), words=own_words(sweep, one),
+            on=f"{one['topology']}, {counted(one['num_devices'], 'device')}", phase=phase, folder=one["folder"],
             needs=bytes_text(found["inherent_total"]),
             programs={program["arm"]: program for program in found["programs"] if program["is_default"]},
         )

@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from compare.views.figures import Picture
-from compare.views.sweep_lines import crosses_slices, lines, reasons
+from compare.views.sweep_lines import common_words, crosses_slices, footnotes, lines, reasons
 from compare.views.sweep_text import NOTE
 from compare.views.time_page import inlined
 from compare.views.units import kept
@@ -31,5 +31,6 @@ def page(sweep: Mapping[str, Any], *, picture: Picture) -> str:
         far=list(sweep["arms"]) if crosses_slices(lines(sweep)) else [],
         failed=reasons(sweep),
         refused=reasons(sweep, status="refused"),
-        note=NOTE,
+        note=" ".join([NOTE, *footnotes(lines(sweep))]),
+        common=common_words(sweep),
     )

@@ -16,11 +16,12 @@ COLUMNS = {
     "partitioner": TEXT, "status": TEXT, "error": TEXT, "asked_bytes": WHOLE, "wire_bytes": WHOLE,
     "emitted_over_inherent": NUMBER, "qualifier": TEXT, "inherent_bytes": WHOLE, "inflated_bytes": WHOLE,
     "induced_bytes": WHOLE, "common_bytes": WHOLE, "framework_induced_bytes": WHOLE, "missing_bytes": WHOLE,
+    "unserved_bytes": WHOLE,
     "dcn_wire_bytes": WHOLE, "modelled_step_ns": NUMBER, "modelled_compute_ns": NUMBER, "modelled_exposed_ns": NUMBER,
-    "folder": TEXT,
+    "folder": TEXT, "earlier": TRUTH,
 }  # fmt: skip
 
-_SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing")
+_SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "unserved")
 
 
 def programs(sweep: Sweep) -> pd.DataFrame:
@@ -30,7 +31,10 @@ def programs(sweep: Sweep) -> pd.DataFrame:
 
 def _rows(sweep: Sweep) -> Iterator[Row]:
     for one in sweep["results"]:
-        own = {name: one.get(name) for name in COLUMNS} | {"case_status": one["status"]}
+        own = {name: one.get(name) for name in COLUMNS} | {
+            "case_status": one["status"],
+            "earlier": bool(one.get("earlier")),
+        }
         if not one["phases"]:
             yield own
         for phase, found in one["phases"].items():
@@ -41,5 +45,5 @@ def _rows(sweep: Sweep) -> Iterator[Row]:
                     "phase": phase,
                     "asked_bytes": found["inherent_total"],
                     "emitted_over_inherent": program["ratio"],
-                    **{f"{name}_bytes": program[name] for name in _SUMS},
+                    **{f"{name}_bytes": program.get(name) for name in _SUMS},
                 }

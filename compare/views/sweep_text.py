@@ -9,7 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.sweep_lines import Line, Reason, crosses_slices, lines, reasons
+from compare.views.sweep_lines import Line, Reason, common_words, crosses_slices, footnotes, lines, reasons
 from compare.views.terminal import console, plain, text_width, wrapped
 
 Sweep = Mapping[str, Any]
@@ -23,6 +23,8 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
     width = text_width(out)
     out.print(wrapped(sweep["sentence"], width=width, style="bold"))
     found, arms = lines(sweep), sweep["arms"]
+    if common := common_words(sweep):
+        out.print(wrapped("All of them: " + ", ".join(common), width=width, style="dim"))
     if found:
         table = _table(found, arms)
         out.print()
@@ -30,7 +32,7 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
             out.print(*_narrow(found, arms, width), sep="\n")
         else:
             out.print(table)
-        out.print(wrapped(NOTE, width=width, style="dim"))
+        out.print(wrapped(" ".join([NOTE, *footnotes(found)]), width=width, style="dim"))
     for style, told in (("red", reasons(sweep)), ("yellow", reasons(sweep, status="refused"))):
         out.print(*_reasons(told, width, style), sep="\n", end="\n" if told else "")
     out.print()
@@ -47,7 +49,7 @@ def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
         table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
     before = ("", "")
     for line in found:
-        own = (line.model, line.mesh)
+        own = (line.model, line.label)
         shown = [plain(word) if own[: at + 1] != before[: at + 1] else "" for at, word in enumerate(own)]
         numbers = [Text(line.ratio(arm), style="bold") for arm in arms]
         numbers += [Text(line.between_slices(arm)) for arm in far] + [Text(line.step(arm)) for arm in arms]
@@ -60,7 +62,7 @@ def _narrow(found: Sequence[Line], arms: Mapping[str, str], width: int) -> Itera
     """The same where a terminal has no room for a table."""
     for line in found:
         told = "; ".join(f"{title} {line.ratio(arm)}, step {line.step(arm)}" for arm, title in arms.items())
-        words = f"{line.model} on {line.mesh}, {line.phase}: the plan needs {line.needs}; {told}"
+        words = f"{line.model} on {line.label}, {line.phase}: the plan needs {line.needs}; {told}"
         yield wrapped(words, width=width, hang="   ")
 
 

@@ -1,6 +1,7 @@
 """What came of a sweep as one plain value, which `sweep.json`, the table, the figure and the page all read."""
 
 import argparse
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,11 @@ _ASKED = ("meshes", "models", "checkpoint", "phases", "arm", *_OPTIONS)
 
 _TIMES = ("step_ns", "compute_ns", "exposed_ns")
 
+FILE = "sweep.json"
+
 Value = Mapping[str, Any]
+
+NOTHING: Value = {"arms": {}, "results": []}
 
 
 def result(
@@ -41,21 +46,43 @@ def result(
         "topology": case.get("topology"),
         "num_devices": one.case.mesh.num_devices if one.case else None,
         **{word: case.get(word) for word in _OPTIONS},
+        "experts": one.case.model.experts if one.case else None,
         "folder": folder,
         "phases": {name: _phase(found) for name, found in report["phases"].items()} if report else {},
     }
 
 
-def summary(results: Sequence[dict[str, Any]], *, asked: argparse.Namespace, arms: Sequence[str]) -> dict[str, Any]:
-    """All of a sweep, the sentence first."""
+def earlier(out: Path, results: Sequence[Value]) -> Value:
+    """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`."""
+    try:
+        found = json.loads((out / FILE).read_bytes())
+        if found["schema"] != SCHEMA:
+            return NOTHING
+        own = {one["folder"] for one in results}
+        rows = [one for one in found["results"] if one["folder"] and one["folder"] not in own]
+        rows = [{**one, "earlier": True} for one in rows if (out / one["folder"] / "report.json").is_file()]
+        return {"arms": dict(found["arms"]), "results": rows} if rows else NOTHING
+    except (OSError, ValueError, KeyError, TypeError):
+        return NOTHING
+
+
+def summary(
+    results: Sequence[dict[str, Any]], *, asked: argparse.Namespace, arms: Sequence[str], before: Value = NOTHING
+) -> dict[str, Any]:
+    """All of a sweep, the sentence first; the rows of `before` stay behind its own."""
     words = {name: value for name, value in sorted(vars(asked).items()) if name in _ASKED}
     return {
         "schema": SCHEMA,
-        "sentence": sentence(results),
+        "sentence": sentence(results) + _stay(len(before["results"])),
         "asked": {name: str(value) if isinstance(value, Path) else value for name, value in words.items()},
-        "arms": {name: arm(name).title for name in arms},
-        "results": list(results),
+        "arms": {name: arm(name).title for name in arms}
+        | {name: title for name, title in before["arms"].items() if name not in arms},
+        "results": [*results, *before["results"]],
     }
+
+
+def _stay(rows: int) -> str:
+    return f" {rows} row{'s' * (rows > 1)} of an earlier sweep in this folder stay{'s' * (rows == 1)}." if rows else ""
 
 
 def sentence(results: Sequence[Value]) -> str:
@@ -74,8 +101,8 @@ def sentence(results: Sequence[Value]) -> str:
 
 
 def all_done(summary: Value) -> bool:
-    """Whether every program of every case that can be was compiled and judged."""
-    return all(one["status"] in ("done", "refused") for one in summary["results"])
+    """Whether every program of every case that was asked for and can be was compiled and judged."""
+    return all(one["status"] in ("done", "refused") for one in summary["results"] if not one.get("earlier"))
 
 
 def _ratios(results: Sequence[Value]) -> Iterator[tuple[float, Value, str, str]]:
@@ -105,6 +132,7 @@ def _program(line: Value, found: Value, entry: Value) -> dict[str, Any]:
         **line,
         "is_default": line["cell"] == default,
         "is_compared": found["compared_cells"].get(line["arm"]) == line["cell"],
+        "unserved": (entry["totals"] or {}).get("unserved"),
         "dcn_wire_bytes": (entry["totals"] or {}).get("dcn_wire_bytes"),
         **{f"modelled_{name}": steps.get(name) for name in _TIMES},
     }

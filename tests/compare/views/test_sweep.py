@@ -14,7 +14,7 @@ from rich.console import Console
 
 from compare.views.sweep_draw import draw, show
 from compare.views.sweep_figure import ratios
-from compare.views.sweep_lines import lines, reasons
+from compare.views.sweep_lines import common_words, lines, reasons
 from compare.views.sweep_page import page
 from compare.views.sweep_text import print_sweep
 from compare.work.sweep_report import result, summary
@@ -59,6 +59,27 @@ def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep
     assert (first.needs, first.ratio("jax"), first.ratio("torchxla")) == ("3.31 GB", "1.26 ×", "1.95 ×")
     assert (first.step("jax"), first.step("torchxla")) == ("254 ms", "467 ms")
     assert (crashed.ratio("jax"), crashed.ratio("torchxla"), idle.ratio("jax")) == ("crashed", "1.95 ×", "nothing")
+
+
+def test_what_all_cases_have_in_common_is_told_once_and_the_rest_in_the_row(sweep: Sweep) -> None:
+    assert common_words(sweep) == ["batch 8", "1,024 tokens", "bf16"]
+    first, _, other, *_ = lines(sweep)
+    assert (first.on, first.words, first.label) == ("v5e:2x4, 8 devices", "4 microbatches", "tp4pp2")
+    assert other.words == "1 microbatch"
+    sweep["results"].append({**sweep["results"][0], "batch": 16, "earlier": True})
+    assert lines(sweep)[0].label == "tp4pp2, batch 8, 4 microbatches"
+    html = page(sweep, picture=ratios(sweep))
+    for words in ("· 1,024 tokens · bf16</p>", "v5e:2x4, 8 devices", "batch 16, 4 microbatches"):
+        assert words in html
+
+
+def test_a_ratio_that_leaves_a_part_of_the_plan_bears_a_mark(sweep: Sweep) -> None:
+    assert "¹" not in printed(sweep)
+    sweep["results"][0]["phases"]["decode"]["programs"][0] |= {"ratio": 0.5631, "unserved": 16_384}
+    shown = (printed(sweep), page(sweep, picture=ratios(sweep)), ratios(sweep).svg.decode())
+    for text in (" ".join(words.split()) for words in shown):
+        assert "0.56 × ¹" in text.replace("\N{NO-BREAK SPACE}", " ")
+        assert "¹ does not move all that the plan asks." in text
 
 
 def test_what_is_not_there_says_why_once(sweep: Sweep) -> None:

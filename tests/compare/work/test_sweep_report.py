@@ -6,7 +6,7 @@ import json
 import jsonschema
 import pytest
 
-from compare.work.sweep_report import all_done, result, sentence, summary
+from compare.work.sweep_report import all_done, earlier, result, sentence, summary
 from compare.work.sweep_request import combinations, sweep_parser
 from tests.compare.work.sweeps import REPORT, ROOT
 
@@ -57,6 +57,23 @@ def test_the_sentence_counts_and_names_the_furthest(results):
 def test_what_cannot_be_is_no_failure(results):
     assert not all_done(summary(results, asked=ASKED, arms=["jax"]))
     assert all_done(summary([results[0], results[2]], asked=ASKED, arms=["jax"]))
+
+
+def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_path):
+    before = summary(results, asked=ASKED, arms=["jax", "torchxla"])
+    (tmp_path / "sweep.json").write_text(json.dumps(before))
+    assert earlier(tmp_path, [])["results"] == []  # its run folder is gone
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first/report.json").write_text("{}")
+    assert earlier(tmp_path, results)["results"] == []  # asked for again
+    whole = summary(results[1:], asked=ASKED, arms=["jax"], before=earlier(tmp_path, results[1:]))
+    assert [(one["mesh"], one.get("earlier", False)) for one in whole["results"]] == [
+        ("tp8", False), ("ep8", False), ("tp4pp2", True),
+    ]  # fmt: skip
+    assert whole["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
+    assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder stays.")
+    (tmp_path / "sweep.json").write_text('{"schema": 1, "results')
+    assert earlier(tmp_path, [])["results"] == []
 
 
 def test_it_follows_its_schema(results):
