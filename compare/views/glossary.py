@@ -9,7 +9,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("common", "Inflated and induced bytes that every arm has at the same scope and axes."),
     ("framework-induced", "An arm's inflated and induced bytes beyond the common ones, between programs that the "
      "same partitioner made."),
-    ("missing", "Bytes of contract rows that nothing in the program serves."),
+    ("missing, unserved", "Bytes of contract rows that nothing in the program serves; unserved counts what is left of "
+     "rows that are served in part, too. A ratio with the mark ¹ is of a program that leaves some."),
     ("arm", "One framework's twin of the model: JAX (Flax NNX) or TorchXLA (PyTorch/XLA SPMD)."),
     ("cell", "How an arm's program was made and compiled. tpu is the default; tpu+gspmd has PyTorch/XLA's "
      "partitioner, tpu+einsum has attention written as einsum: controls that show what goes away with one change."),
@@ -19,7 +20,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("capacity", "Places that an expert has for the tokens of one group: so many times its even share. Every place "
      "travels, taken or not; a token that finds none is dropped, and with capacity full none is."),
     ("KV copies", "Where tp is no divisor of the KV heads, each is held by several shards: the cache is larger, and "
-     "nothing more is sent."),
+     "only a ring over cp sends more."),
     ("scope", "The part of the model that asked for a collective."),
     ("step", "One run of the program: a prefill of the whole batch, or one decoded token for every sequence."),
     ("payload", "Bytes that one execution hands to the collective, on one device, without padding."),
