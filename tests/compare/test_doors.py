@@ -176,13 +176,21 @@ def pack(cell, text):
     (cell / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode()))
 
 
+def unsealed(cell, text):
+    """Another text, in a cell whose about.json knows no digest of it, as those of earlier versions."""
+    pack(cell, text)
+    about = json.loads((cell / "about.json").read_text())
+    del about["hlo_digest"]
+    (cell / "about.json").write_text(json.dumps(about))
+
+
 def tell(cell, **fields):
     about = json.loads((cell / "about.json").read_text())
     (cell / "about.json").write_text(json.dumps(about | fields))
 
 
 DAMAGES = [
-    (lambda cell: pack(cell, "this is no HLO"), "optimized.hlo.gz cannot be understood: "),
+    (lambda cell: unsealed(cell, "this is no HLO"), "optimized.hlo.gz cannot be understood: "),
     (lambda cell: (cell / "optimized.hlo.gz").write_bytes(b"torn"), "optimized.hlo.gz cannot be read again: "),
     (lambda cell: tell(cell, hlo_digest="0" * 64), "optimized.hlo.gz cannot be read again: it is not the file whose"),
     (lambda cell: tell(cell, memory="x"), 'about.json cannot be read again: its memory is "x"'),
