@@ -51,7 +51,8 @@ def _write(
     if layout.case.phase == "prefill":
         length = _put_prompt(length, new.flatten(3), layout)
     else:
-        length = _put_token(length, new.flatten(3), position, layout)
+        # Not as `read` does: XLA would see one result in both, and copy the cache that it reads after writing it.
+        length = _selected(length, new.flatten(3), position, layout)
     return layout.place(old.index_copy(0, at, layout.place(length[None], CACHE_DIMS)), CACHE_DIMS)
 
 
@@ -64,14 +65,12 @@ def _put_prompt(length: Tensor, prompt: Tensor, layout: Layout) -> Float[Tensor,
     return length.slice_scatter(prompt, 3, 0, prompt.shape[3]).flatten(2, 3)
 
 
-def _put_token(
+def _selected(
     length: Tensor, token: Tensor, position: Tensor, layout: Layout
 ) -> Float[Tensor, "stages batch length width"]:
-    where = position.reshape(1).long() + place_shift(layout.case)
-    if layout.ways("positions") == 1:
-        return length.index_copy(2, where, token)
-    # XLA reads what `index_copy` would replace, in case that the place is not there: of split positions it gathers all.
-    return torch.where((torch.arange(length.shape[2], device=length.device) == where)[:, None], token, length)
+    """The token at its place, and what was there everywhere else."""
+    places = torch.arange(length.shape[2], device=length.device)
+    return torch.where((places == position + place_shift(layout.case))[:, None], token, length)
 
 
 def read(
@@ -87,5 +86,10 @@ def read(
 
 def _read(old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout) -> Keys:
     length = old.index_select(0, entry.reshape(1).long()).squeeze(0)
-    length = _put_token(length, new.flatten(3), position, layout)
+    if layout.ways("positions") == 1:
+        length = length.index_copy(2, position.reshape(1).long(), new.flatten(3))
+    else:
+        # XLA reads what `index_copy` would replace, in case that the place is not there: of split positions it gathers
+        # all.
+        length = _selected(length, new.flatten(3), position, layout)
     return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")
