@@ -86,7 +86,7 @@ def _check_sequence(case: "Case") -> None:
         split = " · ".join(f"{axis}{size}" for axis, size in ways.items() if size > 1)
         total = prod(ways.values())
         raise MeshError(
-            f"seq {case.seq} does not divide by {split}; a multiple of {total} fits, "
+            f"seq {case.seq} cannot be split evenly over {split}; a multiple of {total} fits, "
             f"like {max(case.seq // total, 1) * total}"
         )
 
@@ -100,7 +100,7 @@ def _check_batch(case: "Case") -> None:
     if case.batch % ways:
         near = max(case.batch // ways, 1) * ways
         raise MeshError(
-            f"batch {case.batch} does not divide by dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} "
+            f"batch {case.batch} cannot be split evenly over dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} "
             f"microbatches; a multiple of {ways} fits, like {near}"
         )
 

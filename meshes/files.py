@@ -54,6 +54,8 @@ def read_mesh(text: str) -> Plan:
     name, plus, word = words.partition("+")
     if plus and word != SP:
         raise MeshError(f"cannot read mesh {text!r}: after + stands {word!r}; write +{SP} for sequence parallelism")
+    if plus and not name:
+        raise MeshError(f"cannot read mesh {text!r}: no mesh stands before +{SP}; write tp8+{SP}")
     return _plan(MeshSpec.parse(name), slice_name if at else None, rules=SEQUENCE_PARALLEL if plus else MEGATRON)
 
 

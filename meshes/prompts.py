@@ -132,7 +132,8 @@ def _count(words: str) -> int:
 
 
 def as_text(answer: Answer) -> str:
-    return answer.text
+    """The text, with the characters that would steer a terminal written out; `--json` has it as it is."""
+    return "".join(word if word.isprintable() or word in "\n\t" else ascii(word)[1:-1] for word in answer.text)
 
 
 def as_json(answer: Answer) -> str:

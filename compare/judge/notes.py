@@ -48,7 +48,7 @@ def _experts(case: Case) -> Iterator[str]:
     places, choices = model.experts * slots, tokens * model.experts_per_token
     dropped = "no choice is dropped" if slots == tokens else "choices beyond an expert's places are dropped"
     yield (
-        f"Each group of {tokens:,} tokens has {slots:,} places at each of {model.experts} experts: {places:,} places "
+        f"Each group of {tokens:,} tokens has {_places(slots)} at each of {model.experts} experts: {_places(places)} "
         f"for {choices:,} choices; {dropped}."
     )
 
@@ -70,3 +70,7 @@ def _copies(case: Case) -> Iterator[str]:
         f"The {own} KV heads stand {copies} times, so that each of tp{case.mesh.tp} has as many: the cache is "
         f"{copies} × as large, {more / 1e6:,.1f} MB more a device; {wire}."
     )
+
+
+def _places(count: int) -> str:
+    return f"{count:,} place{'s' * (count != 1)}"

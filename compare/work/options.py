@@ -68,9 +68,11 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
 def add_step(group: argparse._ArgumentGroup) -> None:
     """The options that say how a step is written, whatever its model and mesh."""
     add = group.add_argument
-    add("--batch", metavar="B", type=int, default=8, help="sequences, over the whole mesh")
-    add("--seq", metavar="S", type=int, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
-    add("--microbatches", metavar="M", type=int, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
+    add("--batch", metavar="B", type=_whole, default=8, help="sequences, over the whole mesh")
+    add("--seq", metavar="S", type=_whole, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
+    add(
+        "--microbatches", metavar="M", type=_whole, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1"
+    )
     add(
         "--capacity",
         metavar="C",
@@ -181,6 +183,14 @@ def seconds(words: str) -> float:
     if not 0 < found < math.inf:
         raise argparse.ArgumentTypeError(f"{words!r} is no number of seconds greater than 0")
     return found
+
+
+def _whole(words: str) -> int:
+    """A whole number, for argparse; whether one this large can be is the case's to say."""
+    try:
+        return int(words)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{words!r} is no whole number; write one like 8") from None
 
 
 def _capacity(words: str) -> float | None:

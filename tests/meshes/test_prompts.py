@@ -12,7 +12,19 @@ import pytest
 from meshes.case import Case
 from meshes.errors import MeshError
 from meshes.models import model
-from meshes.prompts import Answer, Ids, Request, as_json, case_of, chosen, decoded, encoded, read_ends, read_words
+from meshes.prompts import (
+    Answer,
+    Ids,
+    Request,
+    as_json,
+    as_text,
+    case_of,
+    chosen,
+    decoded,
+    encoded,
+    read_ends,
+    read_words,
+)
 
 
 def request(mesh: str, *more: str) -> Request:
@@ -183,3 +195,8 @@ def test_json_says_what_was_read_and_what_was_chosen() -> None:
     assert json.loads(as_json(answer)) == {
         "text": " b", "tokens": [2], "prompt_tokens": [1], "mesh": "tp8", "dtype": "bf16", "seconds": {"load": 1.5},
     }  # fmt: skip
+
+
+def test_what_would_steer_a_terminal_is_written_out() -> None:
+    found = Answer(text="é\n\x1b[2J", tokens=(), prompt_tokens=(), case=case("tp2", num_tokens=4), seconds={})
+    assert as_text(found) == "é\n\\x1b[2J"

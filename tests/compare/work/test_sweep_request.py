@@ -41,7 +41,7 @@ def test_what_cannot_be_is_its_own_and_stops_nothing():
         ("tp32", "tp32 does not divide the heads of tiny"),
         ("tp8@v9:2x4", "unknown TPU generation 'v9'"),
         ("tp8@v5e:4x4", "mesh tp8 has 8 devices, but v5e:4x4 has 16"),
-        ("dp8tp2@v5e:4x4", "batch 12 does not divide by dp8"),
+        ("dp8tp2@v5e:4x4", "batch 12 cannot be split evenly over dp8"),
     ],
 )
 def test_a_mesh_that_nothing_fits_is_listed_with_its_reason(mesh, why):
