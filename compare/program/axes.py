@@ -116,6 +116,14 @@ def read_axes(text: str | None) -> dict[str, int]:
     return axes
 
 
+def checked_axes(axes: Mapping[str, int]) -> dict[str, int]:
+    """The same, where each size is a whole number from 1."""
+    for name, size in axes.items():
+        if not isinstance(name, str) or not name or type(size) is not int or size < 1:
+            raise HloError(f"cannot read the axes {dict(axes)!r} at {name!r}; write sizes by name, like {{'data': 2}}")
+    return dict(axes)
+
+
 def _steps(groups: Groups, step: int) -> Iterable[tuple[int, ...]]:
     return ((device, group[(at + step) % len(group)]) for group in groups for at, device in enumerate(group))
 

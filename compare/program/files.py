@@ -19,23 +19,34 @@ def read_file(path: str | Path) -> Module:
     """
     data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     try:
-        return read(_decode(data))
+        return read(_decode(unzipped(data)))
     except HloError as error:
         raise HloError(f"{'standard input' if str(path) == '-' else path}: {error}") from None
 
 
-def _decode(data: bytes) -> str:
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error):
-            raise HloError("the gzip file is cut or damaged") from None
-    if data.startswith(_MLIR_BYTECODE):
-        raise HloError("this is StableHLO bytecode, the program before the compiler; give the compiled HLO text")
+def unzipped(data: bytes) -> bytes:
+    """What is in a gzip file; of anything else the thing itself."""
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        raise HloError("the gzip file is cut or damaged") from None
+
+
+def text_of(data: bytes) -> str | None:
+    """The text that these bytes are; None where they are none."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise HloError("a binary file, where HLO text was expected (as compiled.as_text() writes it)") from None
-    if "\0" in text:
+        return None
+    return None if "\0" in text else text
+
+
+def _decode(data: bytes) -> str:
+    if data.startswith(_MLIR_BYTECODE):
+        raise HloError("this is StableHLO bytecode, the program before the compiler; give the compiled HLO text")
+    text = text_of(data)
+    if text is None:
         raise HloError("a binary file, where HLO text was expected (as compiled.as_text() writes it)")
     return text

@@ -4,11 +4,14 @@ import re
 
 from compare.program.errors import HloError
 from compare.program.text import Module
+from compare.program.walk import lines_of
 
 _SHARDING = re.compile(r", sharding=\{")
 _TILES = re.compile(r"devices=\[([\d,]+)\]|mesh\[")
 _WHOLE = re.compile(r"1(?:,1)*(?:,\d+)?$")
 """Tiles of a sharding whose last dim repeats: nothing is split."""
+_BEFORE = re.compile(r'custom_call_target="(?:Sharding|SPMDFullToShardShape|xla\.sdy\.\w+)"|xla\.sdy\.meshes=')
+"""What the partitioners take away."""
 
 
 def check_partitioned(module: Module) -> None:
@@ -22,6 +25,21 @@ def check_partitioned(module: Module) -> None:
                 f"this is the program before the partitioner (line {line} has a sharding, and there are no collectives "
                 "yet); give the compiled text: lowered.compile().as_text(), or the dump after optimizations"
             )
+
+
+def is_partitioned(module: Module) -> bool:
+    """Whether the partitioner has seen it, as far as the text tells: a scheduled module has been through everything."""
+    if module.header.get("is_scheduled") == "true":
+        return True
+    if _BEFORE.search(module.text):
+        return False
+    if lines_of(module):
+        return True
+    try:
+        check_partitioned(module)
+    except HloError:
+        return False
+    return True
 
 
 def _splits(text: str) -> bool:

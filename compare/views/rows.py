@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.console import Console
 from rich.table import Table
 
 from compare.program.records import Collective
@@ -9,7 +10,7 @@ from compare.views.terminal import console, plain
 from compare.views.units import bytes_text, times_text
 
 
-def print_rows(rows: Sequence[Collective]) -> None:
+def print_rows(rows: Sequence[Collective], *, out: Console | None = None) -> None:
     """Two lines for each row: what it is and moves in one step; then where it stands."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading in ("scope", "collective", "runs", "payload", "wire", "step"):
@@ -26,8 +27,9 @@ def print_rows(rows: Sequence[Collective]) -> None:
         table.add_row("", plain(f"  {row.name}, {row.dtype}, {row.form}{network}"), style="dim")
         if row.source_line:
             table.add_row("", plain(f"  {row.source_line}"), style="dim")
-    console().print(table)
-    console().print(total_line(rows))
+    out = out or console()
+    out.print(table)
+    out.print(total_line(rows))
 
 
 def total_line(rows: Sequence[Collective]) -> str:

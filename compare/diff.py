@@ -1,0 +1,49 @@
+"""`python -m compare.diff A.hlo B.hlo --axes data=2,tensor=4`: what two programs, or runs, communicate differently."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.work import diff
+from compare.work.options import Parser, add_axes, axes_of, guarded, print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: both move the same; 1: they differ; 2: the request was wrong."""
+    parser = Parser(
+        prog="python -m compare.diff",
+        description="What two programs, or two run folders, communicate differently. Exit 0: nothing; 1: something; "
+        "2: the request was wrong.",
+        epilog="example: python -m compare.diff before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
+    )
+    told = "compiled HLO text (.gz too), StableHLO or HLO from before the partitioner, or a run folder"
+    parser.add_argument("a", metavar="A", help=told)
+    parser.add_argument("b", metavar="B", help="the same of what it is held against")
+    add_axes(parser)
+    parser.add_argument(
+        "--topology", default="", metavar="NAME",
+        help="what programs that are not compiled yet are compiled for, like v5e:2x4; else the smallest v5e slice",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print the diff as JSON")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="also write it as a page")
+    asked = parser.parse_args(argv)
+    if diff.are_runs(Path(asked.a), Path(asked.b)):
+        if asked.mesh or asked.axes or asked.topology:
+            parser.error("run folders know their mesh; --axes, --mesh and --topology go with programs")
+        found = diff.of_runs(Path(asked.a), Path(asked.b))
+    else:
+        found = diff.of_programs(asked.a, asked.b, axes=axes_of(asked), topology=asked.topology)
+    if asked.html:
+        from compare.views.diff_page import page
+
+        asked.html.write_text(page(found), encoding="utf-8")
+    if asked.json:
+        print_json(found)
+    else:
+        from compare.views.diff_text import print_diff
+
+        print_diff(found)
+    return 0 if found["same"] else 1
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,22 @@
+"""Where in a program a collective stands, also in programs that know no word of the closed list of scopes."""
+
+import re
+
+from compare.program.instruction import OP_NAME
+from compare.program.records import Collective
+
+_NUMBER = re.compile(r"\.\d+(?=/|$)")
+_WRAPPERS = re.compile(r"^(?:jit|pjit)\([^()]*\)/(?:jit\(main\)/)?")
+
+
+def op_name_of(row: Collective) -> str:
+    """The framework's path of the operation, as its line has it; empty where it has none."""
+    found = OP_NAME.search(row.text)
+    return found[1] if found else ""
+
+
+def where(row: Collective) -> str:
+    """Its scope; where that is unknown the framework's path, without the numbers that torch_xla counts on."""
+    if row.scope != "?":
+        return row.scope
+    return _NUMBER.sub("", _WRAPPERS.sub("", op_name_of(row)))

@@ -1,0 +1,122 @@
+"""The collectives of one's own program: a table for notebooks, terminals and pandas."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from compare.judge.diff_report import diff_report
+from compare.judge.expected import COUNTS, Surprise, counted
+from compare.judge.matching import matched
+from compare.judge.whereabouts import where
+from compare.program.records import PUBLIC, Collective
+from compare.views import diff_lines, units
+from compare.views.diff_text import print_diff
+from compare.views.rows import print_rows, total_line
+from compare.views.terminal import WIDTH, console
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The collectives of one program, in its order; each has the columns of `docs/definitions.md`, section 1."""
+
+    rows: tuple[Collective, ...]
+    axes: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.rows)
+
+    def __getitem__(self, number: int) -> Collective:
+        return self.rows[number]
+
+    @property
+    def step_wire_bytes(self) -> int | None:
+        """Bytes of one step, mean over devices; None where a loop could not be counted."""
+        amounts = [row.step_wire_bytes for row in self.rows]
+        return None if None in amounts else sum(amount or 0 for amount in amounts)
+
+    def counts(self, count: str = COUNTS[0]) -> dict[str, int | None]:
+        """`{"all-reduce@tp": 2}`: how many instructions there are, or how many `executions` a step has."""
+        return counted(self.rows, count=count)
+
+    def diff(self, other: "Table") -> "Differences":
+        """What another program communicates differently."""
+        found = diff_report(matched(self.rows, other.rows), names=("this", "the other"), axes=self.axes)
+        return Differences(found)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The public columns, one line for each collective."""
+        return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
+
+    def __str__(self) -> str:
+        return _printed(lambda out: print_rows(self.rows, out=out))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        lines = [
+            {
+                "where": where(row), "what": f"{row.kind} @ {row.axes}",
+                "runs": units.times_text(row.executions, row.executions_are),
+                "payload": units.bytes_text(row.payload_bytes), "wire": units.bytes_text(row.wire_bytes),
+                "step": units.bytes_text(row.step_wire_bytes), "source": row.source_line or "", "name": row.name,
+                "form": row.form, "dtype": row.dtype,
+            }
+            for row in self.rows
+        ]  # fmt: skip
+        return _rendered("own.html.j2", lines=lines, total=total_line(self.rows))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What two programs communicate differently; true where they do."""
+
+    found: Mapping[str, Any]
+
+    def __bool__(self) -> bool:
+        return not self.found["same"]
+
+    def __len__(self) -> int:
+        return len(self.found["differences"])
+
+    def __str__(self) -> str:
+        return _printed(lambda out: print_diff(self.found, out=out))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _rendered("own_diff.html.j2", found=self.found, words=diff_lines)
+
+
+def complaint(found: Sequence[Surprise], table: Table, *, count: str) -> str:
+    """What a failed assertion says: what was expected, what there is, and the whole table."""
+    width = max(len(one.word) for one in found)
+    lines = [f"  {one.word:{width}}  expected {one.expected}, found {'?' if one.found is None else one.found}"
+             for one in found]  # fmt: skip
+    more = "" if count == COUNTS[0] else f" ({count} in a step)"
+    return "\n".join([f"these are not the expected collectives{more}:", *lines, "", str(table)])
+
+
+def _printed(printing: Any) -> str:
+    file = StringIO()
+    out = console(file)
+    out.width = WIDTH
+    printing(out)
+    return file.getvalue().rstrip("\n")
+
+
+def _rendered(template: str, **values: Any) -> str:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    return made.get_template(template).render(**values)
