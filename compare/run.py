@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from compare.judge import gate
 from compare.work import cache, folder, jobs, progress
 from compare.work.arms import ARMS, PLATFORMS, arms_of
 from compare.work.options import case_parser, guarded, listing, print_json, read_case, seconds
@@ -31,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--no-cache", action="store_true", help="make everything anew, and keep nothing")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
+    parser.add_argument("--fail-if", metavar="EXPR", action="append", default=[], help=gate.HELP)
     asked = parser.parse_args(argv)
     if "list" in asked:
         print(listing(asked.list))
@@ -40,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     case = read_case(asked)
     check_fits(case)
     arms = {one.name: one for one in arms_of(asked.arm)}
+    conditions = [gate.read_condition(text, arms=arms, phases=case.phases) for text in asked.fail_if]
     place = folder.place_of(case, parent=asked.out, arms=arms)
     with folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
         with progress.shown(Console(stderr=True)) as tell:
@@ -60,7 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
         show(report, place, note=note)
-    return 0 if whole(report) else 1
+    failed = gate.tripped(report, conditions)
+    for line in failed:
+        print(line, file=sys.stderr)
+    return 0 if whole(report) and not failed else 1
 
 
 if __name__ == "__main__":

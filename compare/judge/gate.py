@@ -19,6 +19,8 @@ TOTALS = (
 """The totals of a report's programs that can be asked about."""
 _EXACT = frozenset({"unknown_rows", "upper_bound_rows"})
 """Counts that are known whatever the rows are."""
+_COMPARED = frozenset({"framework_induced", "partitioner_induced", "common"})
+"""Those that are between frameworks."""
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
     {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt}
@@ -28,6 +30,10 @@ _WORDS = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<test>>=|<=|==|!=|>|<)\s*(?P<limit>[^\s<>=!]+?)\s*(?P<unit>[kMGT]?B)?\s*"
 )
 DEFAULT_CELL = "tpu"
+HELP = (
+    "exit 1 where this holds of any program's total, like framework_induced>0 or 'torchxla.decode.induced > 1 MB'; may"
+    " be given several times"
+)
 SHAPE = "write [arm.][phase.][cell.]total > number, like framework_induced>0 or torchxla.decode.induced > 1 MB"
 
 
@@ -60,6 +66,8 @@ def read_condition(text: str, *, arms: Collection[str], phases: Collection[str])
     *words, total = found["name"].split(".")
     if total not in TOTALS:
         raise JudgeError(f"--fail-if {text!r}: there is no total {total!r}; choose from {', '.join(TOTALS)}")
+    if total in _COMPARED and len(arms) < 2:
+        raise JudgeError(f"--fail-if {text!r}: {total} is a comparison of frameworks, and this run is of one")
     arm = words.pop(0) if words and words[0] in arms else ""
     phase = words.pop(0) if words and words[0] in phases else ""
     cell = ".".join(words)

@@ -102,8 +102,8 @@ def _main(module: Any) -> Any:
 
 def _rows(main: Any, name: str, count: int) -> list[Any]:
     attributes = main.operation.attributes
-    return list(ir.ArrayAttr(attributes[name])) if name in attributes else [ir.DictAttr.get({})] * count
+    return list(ir.ArrayAttr(attributes[name])) if name in attributes else [None] * count
 
 
 def _is_sharded(row: Any) -> bool:
-    return any(name in ir.DictAttr(row) for name in _SHARDINGS)
+    return row is not None and any(name in ir.DictAttr(row) for name in _SHARDINGS)

@@ -16,7 +16,7 @@ _BEFORE = re.compile(r'custom_call_target="(?:Sharding|SPMDFullToShardShape|xla\
 
 def check_partitioned(module: Module) -> None:
     """Raise `HloError` where a module without collectives still has a tensor that is to be split."""
-    if module.header.get("is_scheduled") == "true":
+    if is_scheduled(module):
         return
     for found in _SHARDING.finditer(module.text):
         if _splits(module.text[found.end() : module.text.find("\n", found.end())]):
@@ -27,9 +27,14 @@ def check_partitioned(module: Module) -> None:
             )
 
 
+def is_scheduled(module: Module) -> bool:
+    """Whether it has been through the whole compiler."""
+    return module.header.get("is_scheduled") == "true"
+
+
 def is_partitioned(module: Module) -> bool:
-    """Whether the partitioner has seen it, as far as the text tells: a scheduled module has been through everything."""
-    if module.header.get("is_scheduled") == "true":
+    """Whether the partitioner has seen it, as far as the text tells."""
+    if is_scheduled(module):
         return True
     if _BEFORE.search(module.text):
         return False

@@ -1,13 +1,13 @@
 """A diff on a terminal: one line for each difference, at most 100 columns wide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from compare.views.diff_lines import (
+    Line,
     case_words,
     equivalent_words,
     lines,
@@ -19,6 +19,8 @@ from compare.views.diff_lines import (
 from compare.views.terminal import console, plain, text_width, wrapped
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
+_NARROWEST = ((1, 16), (2, 30), (3, 10), (2, 12), (0, 16), (1, 8))
+"""What of a line gives way first: its columns, and how far."""
 
 
 def print_diff(found: Mapping[str, Any], *, out: Console | None = None) -> None:
@@ -36,26 +38,31 @@ def print_diff(found: Mapping[str, Any], *, out: Console | None = None) -> None:
 def _print_lines(found: Mapping[str, Any], out: Console, *, indent: int = 0) -> None:
     told = lines(found)
     if told:
-        out.print(_table(told, indent=indent))
+        out.print(*_table(told, width=text_width(out), indent=indent), sep="\n")
     pad = " " * indent
     for words in equivalent_words(found):
         out.print(wrapped(f"= {words}", width=text_width(out), indent=pad, hang=pad + "  ", style="dim"))
     out.print(wrapped(verdict(found), width=text_width(out), indent=pad))
 
 
-def _table(told: list[Any], *, indent: int) -> Table:
-    """Nothing in it goes on to a second line: what is too long is cut, and whole in `--json` and on the page."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False, expand=False)
-    table.add_column(width=1 + indent, justify="right", no_wrap=True)
-    table.add_column(justify="right", no_wrap=True, min_width=9)
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=30)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=30)
-    table.add_column(no_wrap=True, overflow="ellipsis", style="dim")
-    for line in told:
-        words = [plain(word) for word in (line.what, line.where, line.how, _file(line.source))]
-        table.add_row(Text(line.sign, style=_STYLES[line.sign]), Text(line.amount), *map(Text, words))
-    return table
+def _table(told: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
+    """One line each: what is too long for it is cut, and whole in `--json` and on the page."""
+    cells = [[plain(word) for word in (one.what, one.where, one.how, _file(one.source))] for one in told]
+    amounts = [f"{one.amount:>9}" for one in told]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    over = indent + 2 + max(map(len, amounts)) + sum(2 + size for size in widths) - width
+    for column, least in _NARROWEST:
+        taken = max(0, min(over, widths[column] - least))
+        widths[column] -= taken
+        over -= taken
+    for one, amount, row in zip(told, amounts, cells, strict=True):
+        words = "".join(f"  {_cut(word, size):{size}}" for word, size in zip(row, widths, strict=True))
+        sign = (one.sign, _STYLES[one.sign])
+        yield Text.assemble(" " * indent, sign, f" {amount}", words.rstrip(), no_wrap=True, overflow="ignore")
+
+
+def _cut(words: str, size: int) -> str:
+    return words if len(words) <= size else f"{words[: size - 1]}…"
 
 
 def _file(source: str) -> str:
@@ -72,25 +79,35 @@ def _print_runs(found: Mapping[str, Any], out: Console) -> None:
         if told:
             out.print(wrapped(f"{title}{'; '.join(told)}", width=width, hang="  "))
     for program in found["programs"]:
+        if program["same"]:
+            continue
         out.print()
         for line in _program(program, width):
             out.print(line)
         if program["differences"] is not None:
             _print_lines(program, out, indent=2)
+    out.print()
+    if same := [_name(program) for program in found["programs"] if program["same"]]:
+        out.print(wrapped(f"the same: {', '.join(same)}", width=width, hang="  "))
     for side, words in (("only_in_a", "only in the first"), ("only_in_b", "only in the second")):
         for arm, phase, cell in found[side]:
             out.print(wrapped(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
-    same = "The two runs move the same." if found["same"] else "The two runs are not the same."
-    out.print(Text(f"\n{same}", style="bold"))
+    verdict_words = "The two runs move the same." if found["same"] else "The two runs are not the same."
+    out.print(Text(verdict_words, style="bold"))
+
+
+def _name(program: Mapping[str, Any]) -> str:
+    failed = "" if program["status"][0] == "ok" else f" ({program['status'][0]} in both)"
+    return f"{program['title']} {program['phase']} {program['cell']}{failed}"
 
 
 def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
-    yield wrapped(f"{program['title']} {program['phase']} {program['cell']}", width=width, style="bold")
+    yield wrapped(_name(program), width=width, style="bold")
     if program["status"] != ["ok", "ok"]:
         told = [f"{status}{f' ({error})' if error else ''}" for status, error in
                 zip(program["status"], program["error"], strict=True)]  # fmt: skip
         yield wrapped(" → ".join(told), width=width, indent="  ", style="red")
     if program["partitioner"][0] != program["partitioner"][1]:
         yield wrapped(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
-    if words := totals_words(program):
+    if program["status"] == ["ok", "ok"] and (words := totals_words(program)):
         yield wrapped("; ".join(words), width=width, indent="  ")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from compare.judge.whereabouts import where
 from compare.program.records import Collective
 from compare.views.terminal import console, plain
 from compare.views.units import bytes_text, times_text
@@ -18,7 +19,7 @@ def print_rows(rows: Sequence[Collective], *, out: Console | None = None) -> Non
     for row in rows:
         amounts = [bytes_text(amount) for amount in (row.payload_bytes, row.wire_bytes, row.step_wire_bytes)]
         table.add_row(
-            plain(row.scope),
+            plain(where(row) or row.scope),
             plain(f"{row.kind} @ {row.axes}"),
             times_text(row.executions, row.executions_are),
             *amounts,

@@ -14,7 +14,8 @@ from compare.program import proto
 from compare.program.errors import HloError
 from compare.program.files import text_of, unzipped
 from compare.program.text import Module, read
-from compare.program.unpartitioned import is_partitioned
+from compare.program.unpartitioned import is_partitioned, is_scheduled
+from compare.program.walk import lines_of
 from compare.work.error import WorkError
 from compare.work.processes import Command, Pool
 from compare.work.steps import Step
@@ -102,8 +103,10 @@ def _compiled(program: Given) -> Module | None:
     try:
         text = text_of(data)
         if text is None:
-            text = proto.text(data)
-        elif "HloModule " not in text[:_HEAD_BYTES] and any(word in data[:_HEAD_BYTES] for word in _STABLEHLO):
+            module = read(proto.text(data))
+            # Written out it has no shardings: without a schedule and a collective it is one that has still to get them.
+            return module if is_partitioned(module) and (is_scheduled(module) or lines_of(module)) else None
+        if "HloModule " not in text[:_HEAD_BYTES] and any(word in data[:_HEAD_BYTES] for word in _STABLEHLO):
             return None
         module = read(text)
     except HloError as error:

@@ -106,3 +106,8 @@ def test_a_wrong_expression_is_one_line_that_says_what_would_be_right(text, said
         condition(text)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_comparison_of_frameworks_is_refused_where_there_is_one():
+    with pytest.raises(JudgeError, match="framework_induced is a comparison of frameworks, and this run is of one"):
+        read_condition("framework_induced>0", arms=("jax",), phases=PHASES)
