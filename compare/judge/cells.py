@@ -9,6 +9,9 @@ from compare.judge.contract import ContractRow
 from compare.judge.inherent import inherent
 from compare.judge.verdict import Judgement, judge
 from compare.program.collectives import collectives
+from compare.program.errors import HloError
+from compare.program.origins import tracks, with_origins
+from compare.program.passes_lineage import Track
 from compare.program.records import Collective
 from compare.program.text import Module, read
 from meshes.case import Case
@@ -29,6 +32,8 @@ class CellResult:
     error: str | None = None
     about: Mapping[str, Any] | None = None
     hlo: str | None = None
+    passes: bytes | None = None
+    """The archive of the passes that its compile recorded; None where none were."""
     executed: Case | None = None
     """Of a program that was run and measured: the case it was run for, which may be smaller than the run's."""
 
@@ -70,13 +75,34 @@ class Judged:
         allowed: dict[str, set[str]] = {}
         for entry in self.contract:
             allowed.setdefault(entry.axes, set()).add(entry.scope)
-        return collectives(
+        rows = collectives(
             self.module,
             self.case.mesh.split_axes,
             scopes_of={axes: frozenset(scopes) for axes, scopes in allowed.items()},
             caches=frozenset(number for number, role in self._roles.items() if role == "cache"),
             device_ids=self.about.get("device_ids") or (),
         )
+        return with_origins(rows, self.lives) if self.lives is not None else rows
+
+    @cached_property
+    def lives(self) -> Mapping[str, Track] | None:
+        """By the name of each collective what the compiler did with it; None where that can't be told."""
+        return self._recorded if isinstance(self._recorded, dict) else None
+
+    @property
+    def why_no_lives(self) -> str:
+        """Why that can't be told; empty where it can."""
+        return self._recorded if isinstance(self._recorded, str) else ""
+
+    @cached_property
+    def _recorded(self) -> dict[str, Track] | str:
+        if self.result.hlo is None or self.result.passes is None:
+            told = self.about.get("passes")
+            return (told.get("why_not") if isinstance(told, dict) else None) or "not recorded"
+        try:
+            return tracks(self.result.passes, self.result.hlo)
+        except HloError as error:
+            return str(error)
 
     @cached_property
     def judgement(self) -> Judgement | None:

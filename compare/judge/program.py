@@ -72,6 +72,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
     found = verdict.collective
     return {
         **{name: getattr(found, name) for name in ROW_FIELDS},
+        "changes": [change.public() for change in found.changes],
         "groups": [list(group) for group in found.groups],
         "inherent_bytes": verdict.inherent_bytes,
         "inflated_bytes": verdict.inflated_bytes,

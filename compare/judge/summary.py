@@ -10,6 +10,7 @@ from compare.judge.frameworks import Cell, Split, compared, splits
 from compare.judge.headline import headline, verdict_sentence
 from compare.judge.inherent import inherent
 from compare.judge.notes import notes
+from compare.judge.origins import origins
 from compare.judge.program import inherent_row, row, served_rows, totals
 from meshes.assignment import chips
 from meshes.case import Case
@@ -126,7 +127,7 @@ def _entry(cell: Judged) -> dict[str, Any]:
     if cell.result.executed:
         base |= {"case": cell.case.to_dict(), **{name: about.get(name) for name in _EXECUTED}}
     if cell.judgement is None:
-        return {**base, "collectives": [], "served": [], "totals": None}
+        return {**base, "collectives": [], "origins": [], "served": [], "totals": None}
     rows = [row(verdict) for verdict in cell.judgement.verdicts]
     if cell.result.executed:
         # A runtime's own copy of a program can have stale lines (torch_xla's scan bodies do); the compiled one has
@@ -135,6 +136,8 @@ def _entry(cell: Judged) -> dict[str, Any]:
     return {
         **base,
         "collectives": rows,
+        "origins": origins(rows),
+        "origins_why_not": cell.why_no_lives,
         "served": served_rows(cell.judgement, cell.contract),
         "totals": totals(cell.judgement, cell.contract).to_dict(),
     }

@@ -30,11 +30,6 @@ class Restored:
     restored: int
 
 
-def flags(folder: Path) -> list[tuple[str, str]]:
-    """XLA's own flags that make it write the text before the pass into a folder."""
-    return [("xla_dump_to", str(folder)), ("xla_dump_hlo_pass_re", PASS), ("xla_dump_hlo_as_text", "True")]
-
-
 def before(folder: Path) -> str:
     """That text; empty where there is none."""
     found = sorted(folder.glob(f"*.Megascale.*before_{PASS}.txt"))

@@ -28,6 +28,19 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a pass did to a collective that was there."""
+
+    by: str
+    """The pass, or `from A to B` where several ran between two recorded texts."""
+    what: str
+    """`merged split replaced moved copied`, `made async`, `made sync`."""
+
+    def public(self) -> dict[str, str]:
+        return {"pass": self.by, "what": self.what}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     """A loop around a collective."""
 
@@ -76,15 +89,18 @@ class Collective:
     text: str
     part_of: str = ""
     """The axes over several slices of whose collectives it is one step: within the slices, or between them."""
+    changes: "tuple[Change, ...]" = ()
+    """What passes did to it after it was there, in order."""
     mesh_groups: Groups = ()
     """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
 
     def public(self) -> dict[str, object]:
         """The columns that other people's scripts rely on, in their order."""
-        return {column: getattr(self, column) for column in PUBLIC}
+        told = {column: getattr(self, column) for column in PUBLIC}
+        return told | {"changes": [change.public() for change in self.changes]}
 
 
 PUBLIC = (
-    "name", "kind", "axes", "network", "form", "scope", "origin", "dtype", "groups", "executions", "executions_are",
-    "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line",
+    "name", "kind", "axes", "network", "form", "scope", "origin", "changes", "dtype", "groups", "executions",
+    "executions_are", "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from compare.program import passes
 from compare.program.errors import HloError
 from compare.timing.errors import TimingError
 from compare.work import measured
@@ -31,7 +32,7 @@ from meshes.case import Case
 CASE = "case.json"
 """What a folder must hold to be taken for a run folder."""
 TRACE = "trace"
-DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest"}
+DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", passes.FILE: "passes_digest"}
 """A cell's files, and where its about.json has their digests."""
 CELL_FILES = (*DIGESTS, "about.json")
 _OWN = (
@@ -39,7 +40,7 @@ _OWN = (
     re.compile(r"figures/(verdicts|(traffic|time)-(prefill|decode)-[^/]+)\.(png|svg)"),
     re.compile(r"timeline\.perfetto\.json\.gz"),
     re.compile(r"tables/[^/]*\.parquet"),
-    re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|about\.json)"),
+    re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|passes\.tar\.xz|about\.json)"),
     re.compile(r"[^/]+/(prefill|decode)/[^/]+/trace/plugins/profile/.*"),
 )
 """What is written here: anything else in a run folder is its owner's, and stays."""
@@ -105,6 +106,8 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
         for source, name in ((outcome.program, "program.mlirbc"), (outcome.compiled, "optimized.hlo.gz")):
             if source:
                 shutil.copyfile(source / name, cell / name)
+        if outcome.compiled and (outcome.compiled / passes.FILE).is_file():
+            shutil.copyfile(outcome.compiled / passes.FILE, cell / passes.FILE)
         found = about(outcome, case=case)
         if outcome.profile:
             shutil.move(outcome.profile / TRACE, cell / TRACE)

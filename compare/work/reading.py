@@ -11,6 +11,7 @@ from typing import Any
 
 from compare.judge.cells import CellResult, Judged
 from compare.judge.summary import summarize
+from compare.program import passes
 from compare.program.errors import HloError
 from compare.work.arms import ARMS
 from compare.work.error import WorkError
@@ -21,7 +22,9 @@ from meshes.errors import MeshError
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("versions", "compile_options", "seconds", "memory", "cost"), dict),
-    **dict.fromkeys(("error", "partitioner", "loop", "attention", "style", "program_digest", "hlo_digest"), str),
+    **dict.fromkeys(
+        ("error", "partitioner", "loop", "attention", "style", "program_digest", "hlo_digest", "passes_digest"), str
+    ),
     **dict.fromkeys(("parameters", "device_ids"), list),
 }
 _VALUES: dict[str, type | tuple[type, ...]] = {"versions": str, "memory": (int, float)}
@@ -83,7 +86,7 @@ def read_run(folder: Path) -> Run:
 
 def _cell(folder: Path) -> CellResult:
     arm, phase, cell = folder.parts[-3:]
-    hlo = executed = None
+    hlo = executed = recorded = None
     at = folder / "about.json"
     try:
         about = _checked(json.loads(at.read_bytes()))
@@ -92,13 +95,15 @@ def _cell(folder: Path) -> CellResult:
         if status == "ok":
             at = folder / "optimized.hlo.gz"
             hlo = _text(at, about.get("hlo_digest"))
+            recorded = _passes(folder / passes.FILE, about.get("passes_digest"))
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
         error = f"{'/'.join(at.parts[-4:])} cannot be read again: {why}"
         return CellResult(arm=arm, phase=phase, cell=cell, status="damaged", error=error, executed=executed)
     return CellResult(
-        arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed
-    )
+        arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed,
+        passes=recorded,
+    )  # fmt: skip
 
 
 def _checked(about: Any) -> dict[str, Any]:
@@ -131,6 +136,14 @@ def _sound(cell: Judged) -> Judged:
         error = f"{at} cannot be understood: {problem}"
         return replace(cell, result=replace(cell.result, status="damaged", error=error, hlo=None))
     return cell
+
+
+def _passes(path: Path, digest: str | None) -> bytes | None:
+    """The archive of recorded passes, empty where it is not the one that was made; None where there is none."""
+    if not path.is_file():
+        return b"" if digest else None
+    packed = path.read_bytes()
+    return packed if not digest or hashlib.sha256(packed).hexdigest() == digest else b""
 
 
 def _text(path: Path, digest: str | None) -> str:

@@ -75,13 +75,16 @@ class Step:
         return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
 
 
-def following(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path]) -> Step | None:
-    """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own."""
+def following(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Step | None:
+    """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own.
+
+    passes: whether the compile records the program between libtpu's passes.
+    """
     name = next((name for name in cell.steps if name not in folders), None)
     if name == "lower":
         return lower(case, arm)
     if name == "compile":
-        return compiling(case, arm, program=folders["lower"])
+        return compiling(case, arm, program=folders["lower"], passes=passes)
     if name == "execute":
         return executing(program=folders["lower"])
     return profiling(case, arm, platform=cell.platform) if name else None
@@ -101,8 +104,10 @@ def lower(case: Case, arm: Arm) -> Step:
     )
 
 
-def compiling(case: Case, arm: Arm, *, program: Path) -> Step:
+def compiling(case: Case, arm: Arm, *, program: Path, passes: bool = True) -> Step:
     """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that `lower` wrote.
+
+    passes: also record the program between libtpu's passes, which tells who put each collective there.
 
     Raises `WorkError` when its about.json does not say how to compile it.
     """
@@ -115,6 +120,7 @@ def compiling(case: Case, arm: Arm, *, program: Path) -> Step:
         "num_slices": case.topology.slices,
         "places": chips(case.plan),
         "compile_options": options,
+        "passes": passes,
     }
     digest = file_digest(program / "program.mlirbc")
     made_by = {"versions": versions_of(COMPILER), "sources": _compiler_sources()}
@@ -194,7 +200,9 @@ def _sources(module: str) -> str:
 
 @once
 def _compiler_sources() -> str:
-    return sources_digest(*sorted((ROOT / "compare" / "program").glob("aot*.py")))
+    return sources_digest(
+        *sorted((ROOT / "compare" / "program").glob("aot*.py")), ROOT / "compare" / "program" / "passes.py"
+    )
 
 
 def _here() -> Mapping[str, object]:
