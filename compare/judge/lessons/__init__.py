@@ -1,0 +1,72 @@
+"""The lessons of the gallery, from one tensor to a layer of experts: what `python -m compare.teach` shows."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from compare.judge.lessons.attention import ATTENTION
+from compare.judge.lessons.blocks import BLOCKS
+from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.matmuls import MATMULS
+from compare.judge.lessons.moves import MOVES
+from compare.judge.lessons.pieces import PIECES
+from compare.judge.lessons.shapes import SHAPES
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Lessons that belong together."""
+
+    title: str
+    words: str
+    lessons: tuple[Lesson, ...]
+
+
+CHAPTERS = (
+    Chapter(
+        "Moving one tensor",
+        "A mesh, a split, and the five ways in which data moves. Everything later is made of these.",
+        MOVES,
+    ),
+    Chapter(
+        "One matmul",
+        "Two inputs, three dims, one axis: there are four cases, and two of them are free.",
+        MATMULS,
+    ),
+    Chapter(
+        "Pieces of a model",
+        "What stands between the matmuls: a lookup, a norm, a softmax, a choice, a loop.",
+        PIECES,
+    ),
+    Chapter(
+        "Attention and its cache",
+        "Heads are free to split; positions are not.",
+        ATTENTION,
+    ),
+    Chapter(
+        "Shapes that move data",
+        "Reshape, transpose, concatenate, roll, index: free on one device, and full of traps on a mesh.",
+        SHAPES,
+    ),
+    Chapter(
+        "Blocks",
+        "A pipeline, a whole layer, a mixture of experts: all of it from the pieces above.",
+        BLOCKS,
+    ),
+)
+
+LESSONS = tuple(lesson for chapter in CHAPTERS for lesson in chapter.lessons)
+
+
+class LessonError(ValueError):
+    """A lesson that there is not."""
+
+
+def chosen(name: str) -> tuple[Lesson, ...]:
+    """The lesson of this name.  Raises `LessonError` for any other."""
+    wanted = name.replace("_", "-")
+    found = tuple(lesson for lesson in LESSONS if lesson.name == wanted)
+    if not found:
+        near = get_close_matches(wanted, [lesson.name for lesson in LESSONS], n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise LessonError(f"there is no pattern {name!r}; {hint}--list names all of them")
+    return found

@@ -1,0 +1,181 @@
+"""What a lesson of the gallery is: a pattern, what its sharding needs by hand, and the words that explain it.
+
+Every number is written as a formula of the letters that the page shows: `"T·F·2"`.  What programs emit is never
+written here: it is compiled, and held against these.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+
+SHARDY, GSPMD = "jax/shardy", "jax/gspmd"
+TORCH, TORCH_SHARDY = "torchxla/gspmd", "torchxla/shardy"
+
+JAX = (SHARDY, GSPMD)
+PROGRAMS = (SHARDY, GSPMD, TORCH)
+"""Arm and partitioner of each program of a lesson, in the order of the pages."""
+
+BYTES = {"bf16": 2, "s32": 4, "f32": 4}
+
+WIRE = {
+    "all-reduce": "2·(n−1)/n",
+    "all-gather": "(n−1)/n",
+    "reduce-scatter": "(n−1)/n",
+    "all-to-all": "(n−1)/n",
+}
+"""Of the payload, what a bandwidth-optimal algorithm makes each of n devices send (docs/definitions.md, section 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One collective, by hand."""
+
+    collective: str
+    """kind@axes."""
+    formula: str
+    """Payload bytes of one."""
+    what: str
+    """What it carries."""
+    times: int = field(default=1, kw_only=True)
+    senders: int | None = field(default=None, kw_only=True)
+    """Of a permute: how many devices send; the others only receive."""
+    group: int = field(default=0, kw_only=True)
+    """Devices that talk to each other, where they are fewer than the axes have: `tp:sub`."""
+
+    @property
+    def kind(self) -> str:
+        return self.collective.partition("@")[0]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(self.collective.partition("@")[2].split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class But:
+    """Programs that move something else than the sharding needs, and why."""
+
+    programs: tuple[str, ...]
+    moves: tuple[Move, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What the devices have before they talk: an array, how it is split, and over which axes it is a partial sum."""
+
+    name: str
+    dims: str
+    axes: tuple[str | None, ...]
+    partial: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One page of the gallery."""
+
+    name: str
+    """`matmul-contracting`; of the pattern in both arms, `matmul_contracting`."""
+    title: str
+    mesh: Mapping[str, int]
+    """Axis -> size, outermost first."""
+    sizes: Mapping[str, int]
+    """Letter -> size."""
+    takes: Mapping[str, str]
+    """Array -> its dims, a letter each."""
+    gives: Mapping[str, str]
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    """Of those that are not bf16."""
+    story: str
+    """Paragraphs, with a blank line between."""
+    alone: tuple[Alone, ...] = ()
+    alone_words: str = ""
+    needs: tuple[Move, ...]
+    """What this sharding costs at the least, in its usual form."""
+    but: tuple[But, ...] = ()
+    rule: str
+    question: str
+    answer: str
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Arm -> why it has no such program."""
+
+    @property
+    def pattern(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def num_devices(self) -> int:
+        return prod(self.mesh.values())
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(one for one in PROGRAMS if one.partition("/")[0] not in self.absent)
+
+    @property
+    def arrays(self) -> dict[str, str]:
+        """What it takes and gives -> their dims."""
+        return {**self.takes, **self.gives}
+
+    @property
+    def letters(self) -> dict[str, int]:
+        """What a formula may name: letters of dims, and axes."""
+        return {**self.sizes, **self.mesh}
+
+    def shape(self, array: str) -> tuple[int, ...]:
+        return tuple(_value(letter, self.sizes) for letter in self.arrays[array].split())
+
+    def dtype(self, array: str) -> str:
+        return self.dtypes.get(array, "bf16")
+
+    def expected(self, program: str) -> tuple[Move, ...]:
+        """By hand, what a program has."""
+        return next((other.moves for other in self.but if program in other.programs), self.needs)
+
+    def why(self, program: str) -> str:
+        return next((other.why for other in self.but if program in other.programs), "")
+
+    def payload(self, move: Move) -> int:
+        return amount(move.formula, self.letters)
+
+    def group_size(self, move: Move) -> int:
+        """How many devices talk to each other."""
+        return move.group or prod(self.mesh[axis] for axis in move.axes)
+
+    def wire(self, move: Move) -> Fraction:
+        """Bytes that a device sends for one, in the mean over the mesh."""
+        size = self.group_size(move)
+        payload = Fraction(self.payload(move))
+        if move.kind == "collective-permute":
+            return payload * (self.num_devices if move.senders is None else move.senders) / self.num_devices
+        return payload * Fraction(size - 1, size) * (2 if move.kind == "all-reduce" else 1)
+
+
+Emitted = Counter[tuple[str, int]]
+"""kind@axes and payload bytes of one: how often the busiest device runs it in a step."""
+
+
+def counted(lesson: Lesson, moves: tuple[Move, ...]) -> Emitted:
+    found: Emitted = Counter()
+    for move in moves:
+        found[move.collective, lesson.payload(move)] += move.times
+    return found
+
+
+def amount(formula: str, letters: Mapping[str, int]) -> int:
+    """`"T·F·2/tp"` with its letters' sizes, a whole number; `+` adds."""
+    total = Fraction(0)
+    for term in formula.split(" + "):
+        over, *under = term.split("/")
+        found = Fraction(prod(_value(each, letters) for each in over.split("·")))
+        for each in under:
+            found /= _value(each, letters)
+        total += found
+    if total.denominator != 1:
+        raise ValueError(f"{formula} is {total}, no whole number of bytes")
+    return int(total)
+
+
+def _value(word: str, letters: Mapping[str, int]) -> int:
+    return int(word) if word.isdigit() else letters[word]

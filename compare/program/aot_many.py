@@ -1,0 +1,52 @@
+"""Compile many small programs in one process: `python -m compare.program.aot_many REQUEST.json`.
+
+Imports jaxlib and libtpu, no framework.  REQUEST holds `topology`, and `programs`: each with `program` (path of the
+bytecode), `compile_options` and `out` (a folder).  Each folder gets optimized.hlo.gz, or failed.txt with one line.
+One JSON line on stdout as each is begun.  Exit 0; 2: the request can't be met, and the last line on stderr says why.
+libtpu may also abort the process: what has neither file then was not reached, and the parent asks anew.
+"""
+
+import gzip
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+FAILED = "failed.txt"
+
+
+def main(argv: Sequence[str]) -> int:
+    if len(argv) != 1:
+        print("usage: python -m compare.program.aot_many REQUEST.json", file=sys.stderr)
+        return 2
+    try:
+        asked = json.loads(Path(argv[0]).read_bytes())
+        topology, programs = asked["topology"], list(asked["programs"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"cannot read the request {argv[0]}: {error!r}", file=sys.stderr)
+        return 2
+    try:
+        from compare.program import aot_compiler
+        from compare.program.aot_error import AotError
+    except ImportError as error:
+        print(f"the TPU compiler can't be imported: {error}", file=sys.stderr)
+        return 2
+    aot_compiler.start()
+    there = aot_compiler.devices(topology)
+    for one in programs:
+        out = Path(one["out"])
+        print(json.dumps({"stage": out.name}), flush=True)
+        try:
+            made = aot_compiler.options(one["compile_options"], there)
+            module = aot_compiler.module(Path(one["program"]).read_bytes())
+            (hlo,) = aot_compiler.compiled(module, ordered=there, made=made).hlo_modules()
+        except AotError as error:
+            (out / FAILED).write_text(f"{error}\n", encoding="utf-8")
+            continue
+        # Neither a time nor a file name in the header: the same program gives the same bytes.
+        (out / "optimized.hlo.gz").write_bytes(gzip.compress(hlo.to_string().encode(), compresslevel=6, mtime=0))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

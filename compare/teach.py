@@ -1,0 +1,54 @@
+"""`python -m compare.teach [PATTERN]`: which split sends what, from one matmul to a mixture of experts."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.judge.lessons import LESSONS, chosen
+from compare.work import cache
+from compare.work.options import door_parser, guarded, print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compile, and write the pages; or print one lesson.  0: all of it; 1: some program failed, the rest is shown."""
+    parser = door_parser(
+        "compare.teach",
+        "A gallery of sharding patterns, compiled for four TPU chips as it is built: pages, or one lesson here.",
+        example="matmul-contracting",
+    )
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="print this lesson; without it pages are written")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("docs/gallery"), help="where pages are written")
+    parser.add_argument("--list", action="store_true", help="print the names of all lessons, and stop")
+    parser.add_argument("--json", action="store_true", help="print what was compiled as JSON, and write no pages")
+    parser.add_argument("--no-cache", action="store_true", help="compile everything anew, and keep nothing")
+    asked = parser.parse_args(argv)
+    if asked.list:
+        from compare.views.teach_text import print_names
+
+        print_names()
+        return 0
+    lessons = chosen(asked.pattern) if asked.pattern else LESSONS
+    from compare.work.teach import build
+
+    with cache.opened(bypass=asked.no_cache) as kept:
+        made = build(lessons, cache=kept, tell=lambda line: print(line, file=sys.stderr, flush=True))
+    if asked.json:
+        print_json([one.public() for one in made])
+    elif asked.pattern:
+        from compare.views.teach_text import print_lesson
+
+        at = LESSONS.index(lessons[0])
+        names = ["", *(one.name for one in LESSONS), ""]
+        print_lesson(made, before=names[at], after=names[at + 2])
+    else:
+        from compare.views.teach_page import INDEX, write
+        from compare.views.teach_text import print_gallery
+
+        write(made, asked.out)
+        print_gallery(made)
+        print(asked.out / INDEX)
+    return 0 if all(one.ok for one in made) else 1
+
+
+if __name__ == "__main__":
+    guarded(main)

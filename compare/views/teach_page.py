@@ -1,0 +1,194 @@
+"""The gallery as static pages: an index, and a page for each lesson.  No script, and nothing is fetched."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from compare.judge.lessons import CHAPTERS, LESSONS, Chapter
+from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.made import Made, needed_wire
+from compare.views import units
+from compare.views.glossary import GLOSSARY
+from compare.views.teach_figures import mesh_picture, picture
+from compare.views.teach_words import (
+    ARMS,
+    TITLES,
+    disagreement,
+    outcomes,
+    short,
+    signature,
+    sums,
+    tensors,
+)
+
+INDEX = "index.html"
+_OWN_WORDS = {
+    "mesh": "A grid of devices whose axes have names and sizes.",
+    "axis, dim": "An axis is of the mesh, a dim is of a tensor. To split a dim over an axis gives each device along "
+    "that axis one part of it.",
+    "whole, copied": "A dim that no axis splits. Along an axis that splits nothing of it, a tensor is on every device.",
+    "partial sum": "A tensor of the right shape, of which each device has some terms; their sum is the result.",
+    "contracting dim": "The dim of a matmul that is summed over: D in [T, D] · [D, F].",
+    "partitioner": "The part of the compiler that turns a program for whole arrays into one for each device's parts: "
+    "Shardy or GSPMD.",
+}
+_TEMPLATES = Path(__file__).parent / "templates"
+_MARKS = (
+    (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
+    (re.compile(r"\*([^*\s][^*]*)\*"), r"<em>\1</em>"),
+)
+
+WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "payload", "on the wire")
+"""Those of the glossary that the lessons use."""
+
+
+def write(made: Sequence[Made], folder: Path) -> None:
+    """Write every page, and remove those of lessons that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = pages(made)
+    for old in folder.glob("*.html"):
+        if old.name not in found:
+            old.unlink()
+    for name, html in found.items():
+        (folder / name).write_text(html, encoding="utf-8")
+
+
+def pages(made: Sequence[Made]) -> dict[str, str]:
+    """File name -> HTML, of the index and of every lesson that has programs."""
+    by_lesson: dict[str, list[Made]] = {}
+    for one in made:
+        by_lesson.setdefault(one.lesson.name, []).append(one)
+    order = [lesson for lesson in LESSONS if lesson.name in by_lesson]
+    found = {
+        f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
+        for at, lesson in enumerate(order)
+    }
+    return {INDEX: _index(by_lesson)} | found
+
+
+def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
+    shown = next((one for one in made if one.source), None)
+    takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
+    panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
+              ("After", "what each device shall have", gives)]  # fmt: skip
+    return _environment().get_template("lesson.html.j2").render(
+        lesson=lesson,
+        style=_style(),
+        number=at + 1,
+        count=len(order),
+        chapter=_chapter(lesson),
+        before=order[at - 1] if at else None,
+        after=order[at + 1] if at + 1 < len(order) else None,
+        signature=signature(lesson, shown) if shown else "",
+        letters=_letters(lesson),
+        mesh=Markup(mesh_picture(lesson.mesh)),
+        panels=[(title, words, Markup(picture(drawn, lesson.mesh)), [one.words for one in drawn])
+                for title, words, drawn in panels if drawn],
+        sources=_sources(lesson, made),
+        outcomes=outcomes(made),
+        needs=sums(lesson, lesson.needs),
+        needed=needed_wire(lesson),
+        widest=max([one.wire_bytes for one in made] + [needed_wire(lesson), 1]),
+        disagreement=disagreement(made),
+        evidence=[(TITLES[one.program], [short(row) for row in one.rows]) for one in made if one.rows],
+        versions=_versions(made),
+        sums=sums,
+    )  # fmt: skip
+
+
+def _index(by_lesson: Mapping[str, Sequence[Made]]) -> str:
+    chapters = [
+        (chapter, [(lesson, _card(by_lesson[lesson.name])) for lesson in chapter.lessons if lesson.name in by_lesson])
+        for chapter in CHAPTERS
+    ]
+    every = [one for made in by_lesson.values() for one in made]
+    return _environment().get_template("gallery.html.j2").render(
+        style=_style(),
+        chapters=[(chapter, found) for chapter, found in chapters if found],
+        count=len(by_lesson),
+        programs=len(every),
+        meshes=[(axes, Markup(mesh_picture(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
+        glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
+        versions=_versions(every),
+    )  # fmt: skip
+
+
+def _card(made: Sequence[Made]) -> dict[str, Any]:
+    """What the index says of a lesson: what it needs, and who moves something else."""
+    lesson = made[0].lesson
+    kinds = list(dict.fromkeys(f"{move.kind}@{move.collective.partition('@')[2]}" for move in lesson.needs))
+    other = [one for one in outcomes(made) if one.verdict != "needed"]
+    return {
+        "needs": kinds,
+        "other": [(one.titles, one.words) for one in other],
+        "verdict": other[0].verdict if other else "needed",
+    }
+
+
+def _chapter(lesson: Lesson) -> Chapter:
+    return next(chapter for chapter in CHAPTERS if lesson in chapter.lessons)
+
+
+def _letters(lesson: Lesson) -> list[tuple[str, int]]:
+    used = {dim for dims in lesson.arrays.values() for dim in dims.split()}
+    return [(letter, size) for letter, size in lesson.sizes.items() if letter in used]
+
+
+def _sources(lesson: Lesson, made: Sequence[Made]) -> list[tuple[str, str, str]]:
+    """For each framework its lines, or why it has none."""
+    found = []
+    for arm, title in ARMS.items():
+        own = [one for one in made if one.arm == arm]
+        absent = lesson.absent.get(arm, "") or (own[0].error if own and not own[0].source else "")
+        source = next((one.source for one in own if one.source), "")
+        if own or absent:
+            found.append((title, source, absent))
+    return found
+
+
+def _versions(made: Sequence[Made]) -> str:
+    found: dict[str, str] = {}
+    for one in made:
+        found |= one.versions
+    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if version)
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {
+        "prose": _prose, "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
+        "axes": _axes, "exact": units.exact_text, "paragraphs": _paragraphs,
+    }  # fmt: skip
+    return made
+
+
+def _style() -> Markup:
+    # Our own files, no program's text.
+    return Markup("".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.css", "teach.css")))
+
+
+def _prose(words: str) -> Markup:
+    """Escaped, with `code`, **strong** and *stressed* words."""
+    text = str(escape(units.kept(" ".join(words.split()))))
+    for pattern, made in _MARKS:
+        text = pattern.sub(made, text)
+    return Markup(text)
+
+
+def _paragraphs(words: str) -> list[Markup]:
+    return [_prose(part) for part in words.strip().split("\n\n")]
+
+
+def _axes(axes: str) -> str:
+    """`over tp`; of a part of an axis `in parts of tp`."""
+    if axes.endswith(":sub"):
+        return f"within parts of {axes.removesuffix(':sub')}"
+    return units.axes_text(axes)

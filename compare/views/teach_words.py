@@ -1,0 +1,164 @@
+"""What the pages and the terminal say of a lesson's programs, in words and numbers."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compare.judge.lessons.lesson import WIRE, Lesson, Move, counted
+from compare.judge.lessons.made import Made, Row, needed_wire
+from compare.views.teach_figures import Tensor
+from compare.views.units import bytes_text, listing
+
+TITLES = {
+    "jax/shardy": "JAX (Shardy)",
+    "jax/gspmd": "JAX (GSPMD)",
+    "torchxla/gspmd": "PyTorch/XLA (GSPMD)",
+    "torchxla/shardy": "PyTorch/XLA (Shardy)",
+}
+ARMS = {"jax": "JAX", "torchxla": "PyTorch/XLA"}
+
+_NOISE = re.compile(
+    r", (?:metadata|frontend_attributes|sharding)=\{(?:[^{}]|\{[^{}]*\})*\}|, backend_config=.*$|\{[\d,]*:[^{}]*\}"
+    r"|, (?:use_global_device_ids=true|channel_id=\d+)"
+)
+_LINE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Programs that moved the same, and what that is."""
+
+    programs: tuple[str, ...]
+    first: Made
+    moves: tuple[Move, ...]
+    """By hand, what they are known to move; without any where the compiler did something else."""
+    verdict: str
+    """`needed`, `more`, `less`, `other` or `failed`."""
+    words: str
+    why: str
+
+    @property
+    def titles(self) -> str:
+        """`JAX (Shardy and GSPMD) and PyTorch/XLA (GSPMD)`."""
+        arms: dict[str, list[str]] = {}
+        for name in self.programs:
+            arm, _, partitioner = name.partition("/")
+            arms.setdefault(arm, []).append({"shardy": "Shardy", "gspmd": "GSPMD"}[partitioner])
+        return listing([f"{ARMS[arm]} ({listing(found)})" for arm, found in arms.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The bytes of one collective, worked out."""
+
+    move: Move
+    formula: str
+    numbers: str
+    payload: int
+    wire_formula: str
+    wire: int
+
+
+def outcomes(made: Sequence[Made]) -> list[Outcome]:
+    """The programs of one lesson, those alike together."""
+    groups: list[list[Made]] = []
+    for one in made:
+        for group in groups:
+            if _alike(group[0], one):
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return [_outcome(group) for group in groups]
+
+
+def _alike(one: Made, other: Made) -> bool:
+    same = one.emitted == other.emitted and one.wire_bytes == other.wire_bytes
+    return one.status == other.status and one.error == other.error and same
+
+
+def _outcome(group: Sequence[Made]) -> Outcome:
+    one = group[0]
+    names = tuple(each.program for each in group)
+    if not one.ok:
+        return Outcome(names, one, (), "failed", f"{one.status}: {one.error}", "")
+    lesson, wire, needs = one.lesson, one.wire_bytes, needed_wire(one.lesson)
+    moves = lesson.expected(one.program) if one.is_as_written else ()
+    why = lesson.why(one.program) if one.is_as_written else _strange(one)
+    if one.is_needed:
+        words = "nothing, and nothing is needed" if not lesson.needs else "just what this split needs"
+        return Outcome(names, one, moves, "needed", words, why)
+    if wire == needs:
+        return Outcome(names, one, moves, "other", "the same bytes in another form", why)
+    if not needs:
+        return Outcome(names, one, moves, "more", f"{bytes_text(wire)} a device, where nothing is needed", why)
+    ratio = f"{wire / needs:,.2f}" if wire / needs < 100 else f"{wire / needs:,.0f}"
+    verdict = "more" if wire > needs else "less"
+    return Outcome(names, one, moves, verdict, f"{ratio} × the bytes that are needed", why)
+
+
+def _strange(one: Made) -> str:
+    return "This is not what the lesson was written for: the compiler or the framework has changed." * (
+        one.emitted != counted(one.lesson, one.lesson.needs)
+    )
+
+
+def sums(lesson: Lesson, moves: Sequence[Move]) -> list[Sum]:
+    """For each collective its formula, with the numbers put in."""
+    return [_sum(lesson, move) for move in moves]
+
+
+def _sum(lesson: Lesson, move: Move) -> Sum:
+    letters = lesson.letters
+    numbers = re.sub(r"[A-Za-z]\w*", lambda word: f"{letters[word[0]]:,}", move.formula)
+    size = lesson.group_size(move)
+    if move.kind == "collective-permute":
+        senders = lesson.num_devices if move.senders is None else move.senders
+        wire = f"{senders} of {lesson.num_devices} devices send it"
+    else:
+        wire = WIRE[move.kind].replace("n", str(size)) + " of it"
+    return Sum(move, move.formula, numbers, lesson.payload(move), wire, round(lesson.wire(move)))
+
+
+def tensors(lesson: Lesson, made: Made) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """What a program takes, what each device has alone, and what it gives, as they are drawn."""
+    takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, made.takes, strict=True)]
+    gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, made.gives, strict=True)]
+    alone = [
+        Tensor(name=one.name, dims=tuple(one.dims.split()), sizes=_sizes(lesson, one.dims), axes=one.axes,
+               partial=one.partial)
+        for one in lesson.alone
+    ]  # fmt: skip
+    return takes, alone, gives
+
+
+def _tensor(lesson: Lesson, name: str, axes: tuple[str | None, ...]) -> Tensor:
+    dims = lesson.arrays[name]
+    return Tensor(name=name, dims=tuple(dims.split()), sizes=_sizes(lesson, dims), axes=axes)
+
+
+def _sizes(lesson: Lesson, dims: str) -> tuple[int, ...]:
+    return tuple(int(dim) if dim.isdigit() else lesson.letters.get(dim, 1) for dim in dims.split())
+
+
+def signature(lesson: Lesson, made: Made) -> str:
+    """`x[T, D/tp], w[D/tp, F] → y[T, F]`."""
+    takes, _, gives = tensors(lesson, made)
+    return f"{', '.join(one.words for one in takes)} → {', '.join(one.words for one in gives)}"
+
+
+def disagreement(made: Sequence[Made]) -> str:
+    """Where the frameworks' programs split their arrays differently, they can't be compared."""
+    found = {(one.takes, one.gives) for one in made if one.source}
+    return "The programs of this page split their arrays differently: it compares nothing." if len(found) > 1 else ""
+
+
+def short(row: Row) -> str:
+    """A line of HLO without what only a compiler reads."""
+    text = " ".join(_NOISE.sub("", row.text).split())
+    return text if len(text) <= _LINE else text[:_LINE] + " …"
+
+
+def plain(words: str) -> str:
+    """Prose without its marks."""
+    return re.sub(r"\*\*?|`", "", words)

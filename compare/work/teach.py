@@ -1,0 +1,243 @@
+"""The gallery's programs: lowered by each arm in one process, compiled in few, each failure costing only its own."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.made import Made, row_of
+from compare.program.collectives import collectives
+from compare.program.files import read_file
+from compare.work import arms, steps
+from compare.work.cache import Cache, file_digest, key, sources_digest
+from compare.work.jobs import cores
+from compare.work.processes import Command, Ended, Pool
+
+TOPOLOGY = "v5e:2x2"
+"""Four chips: few enough to draw, and enough for two axes."""
+
+BATCH = 36
+"""Programs of one compile process: its start costs two seconds."""
+
+MAX_DEATHS = 3
+"""Of processes of one arm, or of the compiler; then what is left has failed, too."""
+
+TIMEOUT_S = 900.0
+FAILED, ABOUT, PROGRAM, HLO = "failed.txt", "about.json", "program.mlirbc", "optimized.hlo.gz"
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One program on its way."""
+
+    lesson: Lesson
+    program: str
+    lowered: Path | None = None
+    compiled: Path | None = None
+    status: str = ""
+    error: str = ""
+
+    @property
+    def arm(self) -> arms.Arm:
+        return arms.arm(self.program.partition("/")[0])
+
+    @property
+    def partitioner(self) -> str:
+        return self.program.partition("/")[2]
+
+    def asked(self) -> dict[str, object]:
+        """What the arm is told."""
+        arrays = {
+            name: {"shape": self.lesson.shape(name), "dtype": self.lesson.dtype(name)} for name in self.lesson.takes
+        }
+        return {
+            "pattern": self.lesson.pattern,
+            "partitioner": self.partitioner,
+            "axes": dict(self.lesson.mesh),
+            "arrays": arrays,
+        }
+
+    def options(self) -> dict[str, object]:
+        assert self.lowered is not None
+        found: dict[str, object] = json.loads((self.lowered / ABOUT).read_bytes())["compile_options"]
+        return found
+
+    def end(self, status: str, error: str) -> None:
+        self.status, self.error = status, error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Batch:
+    """Jobs that one process does: of one arm to lower, or of any to compile."""
+
+    kind: str
+    """The arm's name, or `compile`."""
+    jobs: tuple[_Job, ...]
+
+
+def build(
+    lessons: Sequence[Lesson], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+) -> list[Made]:
+    """Every program of these lessons, in their order; what could not be made says why.
+
+    `tell` hears one line at each change.
+    """
+    jobs = [_Job(lesson, program) for lesson in lessons for program in lesson.programs]
+    _Build(jobs, cache=cache, tell=tell, at_once=at_once or max(2, cores())).run()
+    return [_made(job) for job in jobs]
+
+
+class _Build:
+    """Where each job is."""
+
+    def __init__(self, jobs: list[_Job], *, cache: Cache, tell: Callable[[str], None], at_once: int):
+        self.jobs, self.cache, self.tell, self.at_once = jobs, cache, tell, at_once
+        self.waiting: list[_Batch] = []
+        self.running: dict[_Batch, Path] = {}
+        self.deaths: dict[str, int] = {}
+
+    def run(self) -> None:
+        for name in dict.fromkeys(job.arm.name for job in self.jobs):
+            own = [job for job in self.jobs if job.arm.name == name]
+            if line := arms.arm(name).missing():
+                for job in own:
+                    job.end("not-installed", line)
+                self.tell(line)
+                continue
+            for job in own:
+                job.lowered = self.cache.find("pattern", self._lower_key(job))
+            self._wait(name, [job for job in own if not job.lowered])
+        self._compile([job for job in self.jobs if job.lowered])
+        # The slowest start begins first.
+        self.waiting.sort(key=lambda batch: -arms.arm(batch.kind).start_s if batch.kind != "compile" else 0)
+        try:
+            with Pool[_Batch](lambda batch, stage, seconds: None) as pool:
+                while self.waiting or len(pool):
+                    while self.waiting and len(pool) < self.at_once:
+                        self._start(pool, self.waiting.pop(0))
+                    for batch, ended in pool.wait().items():
+                        self._finish(batch, ended)
+        finally:
+            for folder in self.running.values():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _wait(self, kind: str, jobs: Sequence[_Job]) -> None:
+        size = BATCH if kind == "compile" else max(1, len(jobs))
+        for begin in range(0, len(jobs), size):
+            self.waiting.append(_Batch(kind, tuple(jobs[begin : begin + size])))
+
+    def _compile(self, jobs: Sequence[_Job]) -> None:
+        """Take from the cache what is there; the rest waits for a process."""
+        for job in jobs:
+            job.compiled = self.cache.find("compiled-pattern", self._compile_key(job))
+        self._wait("compile", [job for job in jobs if not job.compiled])
+
+    def _start(self, pool: Pool[_Batch], batch: _Batch) -> None:
+        folder = self.running[batch] = self.cache.begin()
+        if batch.kind == "compile":
+            programs = []
+            for number, job in enumerate(batch.jobs):
+                assert job.lowered is not None
+                out = folder / str(number)
+                out.mkdir()
+                programs.append(
+                    {"program": str(job.lowered / PROGRAM), "compile_options": job.options(), "out": str(out)}
+                )
+            module, request = "compare.program.aot_many", {"topology": TOPOLOGY, "programs": programs}
+            words: tuple[str, ...] = ()
+        else:
+            module, words = f"{arms.arm(batch.kind).module}.patterns", (str(folder),)
+            request = {"programs": [job.asked() for job in batch.jobs]}
+        self.tell(f"{batch.kind}: {len(batch.jobs)} programs" if batch.kind == "compile" else
+                  f"{arms.arm(batch.kind).title}: tracing {len(batch.jobs)} programs")  # fmt: skip
+        (folder / "request.json").write_text(json.dumps(request))
+        path = os.pathsep.join([str(steps.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = Command(
+            argv=[sys.executable, "-P", "-m", module, str(folder / "request.json"), *words],
+            stderr=folder / "stderr", environment=os.environ | steps.QUIET | {"PYTHONPATH": path}, timeout_s=TIMEOUT_S,
+        )  # fmt: skip
+        pool.start(batch, command)
+
+    def _finish(self, batch: _Batch, ended: Ended) -> None:
+        """Keep what was made; what the process did not reach is tried again, without the one that it died of."""
+        folder, left = self.running.pop(batch), []
+        result = HLO if batch.kind == "compile" else ABOUT
+        for number, job in enumerate(batch.jobs):
+            out = folder / str(number)
+            if (out / FAILED).exists():
+                job.end("failed", (out / FAILED).read_text(encoding="utf-8").strip())
+            elif (out / result).exists():
+                self._keep(job, out, kind=batch.kind)
+            else:
+                left.append(job)
+        shutil.rmtree(folder, ignore_errors=True)
+        self.tell(f"{_title(batch.kind)}: {len(batch.jobs) - len(left)} done in {ended.seconds:.1f} s")
+        if left:
+            self._again(batch.kind, left, ended)
+        if batch.kind != "compile":
+            self._compile([job for job in batch.jobs if job.lowered])
+
+    def _keep(self, job: _Job, out: Path, *, kind: str) -> None:
+        if kind == "compile":
+            job.compiled = self.cache.keep(out, kind="compiled-pattern", key=self._compile_key(job))
+        else:
+            job.lowered = self.cache.keep(out, kind="pattern", key=self._lower_key(job))
+
+    def _again(self, kind: str, left: list[_Job], ended: Ended) -> None:
+        self.deaths[kind] = self.deaths.get(kind, 0) + 1
+        given_up = left if ended.status in ("refused", "ok") or self.deaths[kind] >= MAX_DEATHS else left[:1]
+        status = "failed" if ended.status == "ok" else ended.status
+        for job in given_up:
+            job.end(status, ended.error or "its process ended well, and wrote nothing")
+            self.tell(f"{job.lesson.name}, {job.program}: {status}: {job.error}")
+        self._wait(kind, left[len(given_up) :])
+
+    def _lower_key(self, job: _Job) -> str:
+        asked = job.asked() | {"arm": job.arm.name, "versions": job.arm.versions(), "sources": _sources(job.arm)}
+        return key(asked | {"environment": _environment()})
+
+    def _compile_key(self, job: _Job) -> str:
+        assert job.lowered is not None
+        folder = steps.ROOT / "compare" / "program"
+        made_by = {
+            "versions": arms.versions_of(arms.COMPILER),
+            "sources": sources_digest(folder / "aot_many.py", folder / "aot_compiler.py"),
+        }
+        digest = file_digest(job.lowered / PROGRAM)
+        asked = {"program": digest, "options": job.options(), "topology": TOPOLOGY}
+        return key(asked | made_by | {"environment": _environment()})
+
+
+def _title(kind: str) -> str:
+    return kind if kind == "compile" else arms.arm(kind).title
+
+
+def _sources(arm: arms.Arm) -> str:
+    """Of what makes a pattern's program: the patterns, and those files of the twin that they use."""
+    folder = steps.ROOT / arm.module
+    files = ("about.py", "layout.py", "locations.py", "scan.py", "stablehlo.py", "start.py", "shardy.py")
+    return sources_digest(folder / "patterns", *(folder / name for name in files if (folder / name).exists()))
+
+
+def _environment() -> dict[str, str]:
+    """Of the user's environment, what can change a program."""
+    told = {name: text for name, text in sorted(os.environ.items()) if name.startswith(steps.PREFIXES)}
+    return {name: text for name, text in told.items() if name not in steps.QUIET}
+
+
+def _made(job: _Job) -> Made:
+    about = json.loads((job.lowered / ABOUT).read_bytes()) if job.lowered else {}
+    made = Made(
+        lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
+        takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
+        gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
+        versions=about.get("versions", {}) | arms.versions_of(arms.COMPILER),
+    )  # fmt: skip
+    if not job.compiled:
+        return made
+    rows = collectives(read_file(job.compiled / HLO), job.lesson.mesh)
+    return made.having(row_of(row) for row in rows)

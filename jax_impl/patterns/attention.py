@@ -1,0 +1,73 @@
+"""Attention and its cache."""
+
+import jax
+import jax.numpy as jnp
+
+from jax_impl.patterns.pattern import P, pattern, pin
+
+HEADS = P(None, None, "tp", None)
+
+
+@pattern(q=HEADS, k=HEADS, v=HEADS, out=HEADS)
+def attention_heads(q, k, v):
+    scores = jnp.einsum("bsnh,btnh->bnst", q, k)
+    return jnp.einsum("bnst,btnh->bsnh", jax.nn.softmax(scores, axis=-1), v)
+
+
+@pattern(q=P("dp", "tp", None, None), k=P("dp", "tp", None, None), out=P("dp", "tp", None, None))
+def attention_merged(q, k):
+    b, n, s, h = q.shape
+    q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
+    scores = jnp.matmul(q, k.swapaxes(1, 2))
+    return scores.reshape(b, n, s, s)
+
+
+@pattern(x=P(None, None), wq=P(None, "tp"), wk=P(None, "tp"), out=P(None, "tp", None))
+def gqa_few_heads(x, wq, wk):
+    q = (x @ wq).reshape(x.shape[0], 8, 128)
+    k = (x @ wk).reshape(x.shape[0], 2, 128)
+    k = jnp.repeat(k, 4, axis=1)
+    return jnp.einsum("snh,tnh->snt", q, k)
+
+
+@pattern(cache=P(None, None, "tp", None), new=P(None, None, "tp", None), at=P(), out=P(None, None, "tp", None))
+def cache_write_heads(cache, new, at):
+    return jax.lax.dynamic_update_slice(cache, new, (0, at, 0, 0))
+
+
+@pattern(cache=P(None, "cp", None, None), new=P(None, None, None, None), at=P(), out=P(None, "cp", None, None))
+def cache_write_positions(cache, new, at):
+    return jax.lax.dynamic_update_slice(cache, new, (0, at, 0, 0))
+
+
+@pattern(q=P(None, None, None), k=P(None, "cp", None, None), v=P(None, "cp", None, None), out=P(None, None, None))
+def cache_read_positions(q, k, v):
+    scores = jnp.einsum("bnh,btnh->bnt", q, k, preferred_element_type=jnp.float32)
+    shares = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("bnt,btnh->bnh", shares, v)
+
+
+PARTS = P(None, "cp", None, None)
+
+
+@pattern(q=PARTS, k=PARTS, v=PARTS, out=PARTS)
+def context_gather(q, k, v):
+    k, v = pin(k, None, None, None, None), pin(v, None, None, None, None)
+    scores = jnp.einsum("bsnh,btnh->bnst", q, k)
+    return jnp.einsum("bnst,btnh->bsnh", jax.nn.softmax(scores, axis=-1), v)
+
+
+@pattern(q=PARTS, k=PARTS, v=PARTS, out=PARTS)
+def context_ring(q, k, v):
+    @jax.shard_map(in_specs=(PARTS, PARTS, PARTS), out_specs=PARTS)
+    def ring(q, k, v):
+        total, mixed = 0.0, 0.0
+        for hop in range(4):
+            if hop:  # my keys and values to the next device, those of the one before to me
+                k, v = (jax.lax.ppermute(each, "cp", [(0, 1), (1, 2), (2, 3), (3, 0)]) for each in (k, v))
+            shares = jnp.exp(jnp.einsum("bsnh,btnh->bnst", q, k).astype(jnp.float32))
+            total += jnp.einsum("bnst->bsn", shares)[..., None]
+            mixed += jnp.einsum("bnst,btnh->bsnh", shares, v)
+        return (mixed / total).astype(q.dtype)
+
+    return ring(q, k, v)

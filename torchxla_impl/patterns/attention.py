@@ -1,0 +1,56 @@
+"""Attention and its cache."""
+
+import torch
+
+from torchxla_impl.patterns.pattern import pattern, pin
+
+HEADS = (None, None, "tp", None)
+
+
+@pattern(q=HEADS, k=HEADS, v=HEADS, out=HEADS)
+def attention_heads(q, k, v):
+    scores = torch.einsum("bsnh,btnh->bnst", q, k)
+    return torch.einsum("bnst,btnh->bsnh", torch.softmax(scores, dim=-1), v)
+
+
+@pattern(q=("dp", "tp", None, None), k=("dp", "tp", None, None), out=("dp", "tp", None, None))
+def attention_merged(q, k):
+    b, n, s, h = q.shape
+    q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
+    scores = torch.bmm(q, k.transpose(1, 2))
+    return scores.reshape(b, n, s, s)
+
+
+@pattern(x=(None, None), wq=(None, "tp"), wk=(None, "tp"), out=(None, "tp", None))
+def gqa_few_heads(x, wq, wk):
+    q = (x @ wq).reshape(x.shape[0], 8, 128)
+    k = (x @ wk).reshape(x.shape[0], 2, 128)
+    k = k.repeat_interleave(4, dim=1)
+    return torch.einsum("snh,tnh->snt", q, k)
+
+
+@pattern(cache=(None, None, "tp", None), new=(None, None, "tp", None), at=(), out=(None, None, "tp", None))
+def cache_write_heads(cache, new, at):
+    return cache.index_copy(1, at.long()[None], new)
+
+
+@pattern(cache=(None, "cp", None, None), new=(None, None, None, None), at=(), out=(None, "cp", None, None))
+def cache_write_positions(cache, new, at):
+    return cache.index_copy(1, at.long()[None], new)
+
+
+@pattern(q=(None, None, None), k=(None, "cp", None, None), v=(None, "cp", None, None), out=(None, None, None))
+def cache_read_positions(q, k, v):
+    scores = torch.einsum("bnh,btnh->bnt", q, k).float()
+    shares = torch.softmax(scores, dim=-1).to(v.dtype)
+    return torch.einsum("bnt,btnh->bnh", shares, v)
+
+
+PARTS = (None, "cp", None, None)
+
+
+@pattern(q=PARTS, k=PARTS, v=PARTS, out=PARTS)
+def context_gather(q, k, v):
+    k, v = pin(k, None, None, None, None), pin(v, None, None, None, None)
+    scores = torch.einsum("bsnh,btnh->bnst", q, k)
+    return torch.einsum("bnst,btnh->bsnh", torch.softmax(scores, dim=-1), v)
