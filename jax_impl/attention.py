@@ -10,11 +10,9 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from jax_impl.cache import Cache, Keys, Piece, read, write
-from jax_impl.layout import STREAM, TOKENS, Layout
+from jax_impl.layout import Layout
 from jax_impl.norm import Norm
 from meshes.case import Case
-from meshes.models import Model
-from meshes.positions import held
 from meshes.rope import inverse_frequencies
 
 Stream = Float[Array, "stages batch seq embed"]
@@ -36,10 +34,10 @@ class Turn(NamedTuple):
     """Of the cache, the same number on every stage."""
 
 
-def rope(x: Heads, *, position: Int[Array, ""], model: Model) -> Heads:
+def rope(x: Heads, *, position: Int[Array, ""], layout: Layout) -> Heads:
     """Turn each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
-    places = (position + jnp.arange(x.shape[2])).astype(jnp.float32)
-    angles = places[:, None, None] * inverse_frequencies(model)
+    places = layout.positions(position, x.shape[2]).astype(jnp.float32)
+    angles = places[:, None, None] * inverse_frequencies(layout.case.model)
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     left, right = jnp.split(x.astype(jnp.float32), 2, axis=-1)
     return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)
@@ -59,13 +57,13 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], la
     No collective; where `cp` splits the positions three all-reduces over it: of the highest score, of the sum, and of
     the weighted values.
     """
-    mask = up_to(position, q=q, k=k, case=layout.case)[None, None]
+    mask = up_to(position, q=q, k=k, layout=layout)[None, None]
     return jax.vmap(partial(jax.nn.dot_product_attention, mask=mask))(q, k, v)
 
 
 def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
     """Attention written out, the heads of a group side by side; softmax in float32.  Collectives as those above."""
-    scores = jnp.where(up_to(position, q=q, k=k, case=layout.case), _scores(q, k), -jnp.inf)
+    scores = jnp.where(up_to(position, q=q, k=k, layout=layout), _scores(q, k), -jnp.inf)
     shares = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
     return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)
 
@@ -81,7 +79,7 @@ def ring_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layo
 
 def _ring(layout: Layout, q: Heads, k: Keys, v: Keys) -> Heads:
     """One device's part of it."""
-    ranks, rank, steps = layout.ways("seq"), layout.rank(), jnp.arange(q.shape[2])
+    ranks, rank, steps = layout.case.mesh.cp, layout.rank(), jnp.arange(q.shape[2])
     highest = jnp.full((*q.shape[:2], k.shape[3], q.shape[3] // k.shape[3], q.shape[2]), LOWEST)
     total, mixed = jnp.zeros(highest.shape), jnp.zeros((*highest.shape, q.shape[4]))
     for hop in range(ranks):
@@ -98,16 +96,28 @@ def _ring(layout: Layout, q: Heads, k: Keys, v: Keys) -> Heads:
     return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
 
 
+def merged_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """Attention over a cache of which each device has the positions of its part; softmax in float32.
+
+    Its parts are merged: three all-reduces over `cp`, of the highest score, of the sum, and of the weighted values.
+    """
+    scores = jnp.where(up_to(position, q=q, k=k, layout=layout), _scores(q, k), LOWEST)
+    shares = jnp.exp(scores - layout.highest(jnp.max(scores, axis=-1))[..., None])
+    mixed = jnp.einsum("zbkgst,zbtkh->zbkgsh", shares.astype(v.dtype), v, preferred_element_type=jnp.float32)
+    total, mixed = layout.total(jnp.sum(shares, axis=-1)), layout.total(mixed)
+    return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
+
+
 def _scores(q: Heads, k: Keys) -> Float[Array, "stages batch kv_heads group seq length"]:
     """Scaled, in float32, the query heads of a KV head side by side."""
     groups = q.reshape(*q.shape[:3], k.shape[3], -1, q.shape[4])
     return jnp.einsum("zbskgh,zbtkh->zbkgst", groups, k, preferred_element_type=jnp.float32) * q.shape[4] ** -0.5
 
 
-def up_to(position: Int[Array, ""], *, q: Heads, k: Keys, case: Case) -> Bool[Array, "seq length"]:
+def up_to(position: Int[Array, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Array, "seq length"]:
     """Which keys each query sees: those at its own position and before."""
-    places = jnp.asarray(held(case)) if case.phase == "decode" else jnp.arange(k.shape[2])
-    return places <= position + jnp.arange(q.shape[2])[:, None]
+    places = layout.held() if layout.case.phase == "decode" else jnp.arange(k.shape[2])
+    return places <= layout.positions(position, q.shape[2])[:, None]
 
 
 ATTENTION = {
@@ -119,10 +129,18 @@ ATTENTION = {
 """By the `attention` and the phase of a `Case`.  JAX's call takes no stages dim: it is mapped over it."""
 
 
+SPLIT = {
+    ("pinned", "prefill"): ring_attention,
+    ("explicit", "prefill"): ring_attention,
+    ("explicit", "decode"): merged_attention,
+}
+"""By the style and the phase, where `cp` splits the sequence: else it is attended to as if whole, and XLA splits it."""
+
+
 def attention_of(case: Case) -> Callable[..., Heads]:
-    """How the case attends: over a split prompt by the ring, in either formulation."""
-    ring = case.phase == "prefill" and case.mesh.cp > 1
-    return ring_attention if ring else ATTENTION[case.attention, case.phase]
+    """How the case attends; over a split sequence in either formulation."""
+    split = SPLIT.get((case.style, case.phase)) if case.mesh.cp > 1 else None
+    return split or ATTENTION[case.attention, case.phase]
 
 
 class Attention(nnx.Module):
@@ -147,18 +165,17 @@ class Attention(nnx.Module):
 
     def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], turn: Turn) -> tuple[Stream, Cache]:
         layout, case = self.layout, self.layout.case
-        with jax.named_scope("layer.attention.qkv"):
-            q, k, v = self.project(layout.place(layout.place(x, STREAM), TOKENS), position=turn.position)
-        with jax.named_scope("layer.attention.core"):
+        with layout.scope("layer.attention.qkv"):
+            q, k, v = self.project(layout.tokens(x), position=turn.position)
+        with layout.scope("layer.attention.core"):
             keys, values = k, v
             if case.phase == "decode":
                 keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=layout)
             cache = write(cache, k, v, entry=entry, position=turn.position, layout=layout)
             mixed = attention_of(case)(q, keys, values, position=turn.position, layout=layout)
             mixed = layout.place(mixed, HEADS)
-        with jax.named_scope("layer.attention.out"):
-            out = jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...])
-            return layout.place(out, STREAM), cache
+        with layout.scope("layer.attention.out"):
+            return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache
 
     def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, Piece, Piece]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
@@ -168,5 +185,5 @@ class Attention(nnx.Module):
             q, k, v = (each + bias[...][:, None, None] for each, bias in zip((q, k, v), biases, strict=True))
         if self.q_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = (rope(each, position=position, model=self.layout.case.model) for each in (q, k))
+        q, k = (rope(each, position=position, layout=self.layout) for each in (q, k))
         return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)

@@ -8,7 +8,6 @@ from jaxtyping import Array, Float, Int
 
 from jax_impl.layout import Layout
 from meshes.case import Case
-from meshes.positions import place_shift
 
 CACHE_DIMS = "_ stages batch positions kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
@@ -50,7 +49,7 @@ def _write(
     prefill = layout.case.phase == "prefill"
     piece = new.reshape(stages, batch, seq, heads * head_dim)
     piece = (_parts(piece, layout) if prefill else piece)[None]
-    at = (entry, 0, 0, _place(position, layout), 0)
+    at = (entry, 0, 0, layout.cache_place(position), 0)
     piece = layout.place(piece, CACHE_DIMS if prefill else "_ stages batch _ kv_heads")
     return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)
 
@@ -63,11 +62,6 @@ def _parts(piece: Float[Array, "stages batch seq width"], layout: Layout) -> Flo
     spare = layout.case.cache_length // ranks - seq // ranks
     padded = jnp.pad(piece.reshape(*outer, ranks, seq // ranks, width), [(0, 0)] * 3 + [(0, spare), (0, 0)])
     return padded.reshape(*outer, -1, width)
-
-
-def _place(position: Array, layout: Layout) -> Array:
-    """Where the position stands in the cache; a prompt's first is the first."""
-    return position if layout.case.phase == "prefill" else position + place_shift(layout.case)
 
 
 def read(
@@ -84,6 +78,6 @@ def read(
 def _read(old: Array, new: Array, entry: Array, position: Array, layout: Layout) -> Keys:
     stages, batch, _, heads, head_dim = new.shape
     length = jax.lax.dynamic_index_in_dim(old, entry, keepdims=False)
-    at = (0, 0, _place(position, layout), 0)
+    at = (0, 0, layout.cache_place(position), 0)
     length = jax.lax.dynamic_update_slice(length, new.reshape(stages, batch, -1, heads * head_dim), at)
     return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "stages batch positions kv_heads head_dim")

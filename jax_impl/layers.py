@@ -10,7 +10,7 @@ from jaxtyping import Array, Int
 
 from jax_impl.attention import Attention, Stream, Turn
 from jax_impl.cache import Cache
-from jax_impl.layout import STREAM, TOKENS, Layout
+from jax_impl.layout import Layout
 from jax_impl.moe import Moe
 from jax_impl.norm import Norm
 
@@ -24,19 +24,19 @@ class Mlp(nnx.Module):
 
     def __init__(self, layout: Layout, *, ffn: str):
         self.layout = layout
-        self.hidden_dims = f"stages batch seq {ffn}"
+        self.ffn = ffn
         self.gate = layout.param(f"layers stages embed {ffn}")
         self.up = layout.param(f"layers stages embed {ffn}")
         self.down = layout.param(f"layers stages {ffn} embed")
 
     def __call__(self, x: Stream) -> Stream:
-        with jax.named_scope("layer.mlp.up"):
-            x = self.layout.place(self.layout.place(x, STREAM), TOKENS)
+        layout = self.layout
+        with layout.scope("layer.mlp.up"):
+            x = layout.tokens(x)
             gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))
-            hidden = self.layout.place(jax.nn.silu(gate) * up, self.hidden_dims)
-        with jax.named_scope("layer.mlp.down"):
-            out = jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...])
-            return self.layout.place(out, STREAM)
+            hidden = layout.place(jax.nn.silu(gate) * up, f"stages batch seq {self.ffn}")
+        with layout.scope("layer.mlp.down"):
+            return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)
 
 
 class Layer(nnx.Module):
@@ -47,6 +47,7 @@ class Layer(nnx.Module):
 
     def __init__(self, layout: Layout):
         model = layout.case.model
+        self.layout = layout
         self.attention_norm = Norm(layout, dims="layers stages embed")
         self.attention = Attention(layout)
         self.mlp_norm = Norm(layout, dims="layers stages embed")
@@ -66,6 +67,6 @@ class Layer(nnx.Module):
             return self.mlp(x)
         if self.shared is None:
             return self.moe(x)
-        with jax.named_scope("layer.mlp.down"):
+        with self.layout.scope("layer.mlp.down"):
             gate = jax.nn.sigmoid(jnp.einsum("zbsd,zd->zbs", x, self.shared_gate[...]))
         return self.moe(x) + self.shared(x) * gate[..., None]

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from jax_impl.attention import Stream, Turn
 from jax_impl.cache import Cache
 from jax_impl.layers import Layer
-from jax_impl.layout import STREAM, TOKENS, Layout
+from jax_impl.layout import Layout
 from jax_impl.norm import Norm
 
 Ends = Float[Array, "slots stages batch parts embed"]
@@ -28,14 +28,9 @@ class Embedding(nnx.Module):
         self.layout = layout
         self.table = layout.param("vocab embed")
 
-    @jax.named_scope("embed")
     def __call__(self, tokens: Int[Array, "slots batch seq"]) -> Float[Array, "slots stages batch seq embed"]:
-        """Looked up on every stage, though the first alone needs it: a lookup is cheaper than sending it."""
-        place, (slots, *rest) = self.layout.place, tokens.shape
-        tokens = jnp.broadcast_to(tokens[:, None], (slots, self.layout.case.mesh.pp, *rest))
-        # Ids are below `vocab`; the default mode would fill the rows of others with NaN.
-        found = jnp.take(self.table[...], place(tokens, "slots stages batch seq"), axis=0, mode="clip")
-        return place(place(found, f"slots {TOKENS}"), f"slots {STREAM}")
+        with self.layout.scope("embed"):
+            return self.layout.lookup(self.table[...], tokens)
 
 
 class Head(nnx.Module):
@@ -49,10 +44,10 @@ class Head(nnx.Module):
         return scores(x, self.table[...], layout=self.layout)
 
 
-@jax.named_scope("head")
 def scores(x: Ends, table: Float[Array, "embed vocab"], *, layout: Layout) -> Scores:
     """The product with the head's table, each shard for its part of the vocabulary."""
-    return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
+    with layout.scope("head"):
+        return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
 
 
 class Decoder(nnx.Module):
@@ -66,8 +61,8 @@ class Decoder(nnx.Module):
         # A tied head is the embedding transposed: one weight, two uses.
         self.head = None if layout.case.model.tied else Head(layout)
 
-    def run_layers(self, x: Stream, cache: Cache, *, turn: Turn) -> tuple[Stream, Cache]:
-        """The layers of one stage, on all stages at once."""
+    def run_layers(self, carry: tuple[Stream, Cache], *, turn: Turn) -> tuple[Stream, Cache]:
+        """The layers of one stage, on all stages at once: of the stream and the cache."""
         case = self.layout.case
         form, stacked = nnx.split(self.layers)
 
@@ -76,7 +71,7 @@ class Decoder(nnx.Module):
             entry = layer * case.microbatches + turn.slot
             return nnx.merge(form, weights)(*carry, entry=entry, turn=turn), None
 
-        return loop(run, (x, cache), (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
+        return loop(run, carry, (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
 
     def logits(self, x: Ends) -> Scores:
         """Every stage scores what it holds; only the last one's is the answer."""

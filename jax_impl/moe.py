@@ -10,8 +10,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
-from jax_impl.layout import STREAM, TOKENS, Layout
-from meshes.case import Case
+from jax_impl.layout import Layout
 
 Tokens = Float[Array, "stages batch seq embed"]
 Groups = Float[Array, "stages groups tokens embed"]
@@ -35,17 +34,16 @@ class Moe(nnx.Module):
         self.down = layout.param("layers stages experts expert_ffn embed")
 
     def __call__(self, x: Tokens) -> Tokens:
-        place = self.layout.place
-        with jax.named_scope("layer.moe.route"):
-            x = place(place(x, STREAM), TOKENS)
-            tokens = place(grouped(x, case=self.layout.case), "stages groups _ embed")
+        layout = self.layout
+        with layout.scope("layer.moe.route"):
+            tokens = layout.place(grouped(layout.tokens(x), layout=layout), "stages groups _ embed")
             shares = self.route(tokens)
             table = self.seats(shares)
-        with jax.named_scope("layer.moe.dispatch"):
+        with layout.scope("layer.moe.dispatch"):
             sent = self.dispatch(tokens, table)
-        with jax.named_scope("layer.moe.experts"):
+        with layout.scope("layer.moe.experts"):
             partial = self.experts(sent)
-        with jax.named_scope("layer.moe.combine"):
+        with layout.scope("layer.moe.combine"):
             return self.combine(partial, table * shares[..., None].astype(x.dtype))
 
     def route(self, tokens: Groups) -> Float[Array, "stages groups tokens experts"]:
@@ -67,8 +65,7 @@ class Moe(nnx.Module):
 
     def dispatch(self, tokens: Groups, table: Table) -> Sent:
         """Every group's tokens in the places of every expert, then every expert's own: one all-to-all over `ep`."""
-        sent = self.layout.place(jnp.einsum("zgtec,zgtd->zegcd", table, tokens), "stages _ groups _ embed")
-        return self.layout.place(sent, "stages experts routed _ embed")
+        return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))
 
     def experts(self, sent: Sent) -> Partial:
         """What each shard of each expert adds.  No collective: the sums are left to `combine`.
@@ -86,29 +83,28 @@ class Moe(nnx.Module):
 
     def combine(self, partial: Partial, table: Table) -> Tokens:
         """Back to the tokens' groups, one all-to-all over `ep`; summed by share, then over `tp`: one all-reduce."""
-        place, case = self.layout.place, self.layout.case
-        back = place(partial, "stages _ groups shards embed")
+        layout, back = self.layout, self.layout.from_experts(partial)
         stages, experts, _, shards, embed = back.shape
-        back = back.reshape(stages, experts, case.num_groups, -1, shards, embed)
-        mixed = place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
-        return place(ungrouped(jnp.sum(mixed, axis=3), case=case), STREAM)
+        back = back.reshape(stages, experts, table.shape[1], -1, shards, embed)
+        mixed = layout.place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return layout.summed(ungrouped(jnp.sum(mixed, axis=3), layout=layout), over="expert_ffn")
 
 
-def grouped(x: Tokens, *, case: Case) -> Groups:
+def grouped(x: Tokens, *, layout: Layout) -> Groups:
     """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
     stages, batch, seq, embed = x.shape
-    if case.phase == "decode":
-        return x.reshape(stages, case.num_groups, case.group_tokens, embed)
-    parts = case.mesh.cp
+    if layout.case.phase == "decode":
+        return x.reshape(stages, -1, layout.case.group_tokens, embed)
+    parts = layout.ways("parts")
     cut = x.reshape(stages, batch, parts, seq // parts, embed)
     return jnp.swapaxes(cut, 1, 2).reshape(stages, parts * batch, seq // parts, embed)
 
 
-def ungrouped(x: Groups, *, case: Case) -> Tokens:
+def ungrouped(x: Groups, *, layout: Layout) -> Tokens:
     """Back in the order of the stream.  No collective."""
     stages, groups, tokens, embed = x.shape
-    if case.phase == "decode":
+    if layout.case.phase == "decode":
         return x.reshape(stages, groups * tokens, 1, embed)
-    parts = case.mesh.cp
+    parts = layout.ways("parts")
     cut = x.reshape(stages, parts, groups // parts, tokens, embed)
     return jnp.swapaxes(cut, 1, 2).reshape(stages, groups // parts, parts * tokens, embed)

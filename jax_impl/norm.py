@@ -15,11 +15,11 @@ class Norm(nnx.Module):
         self.layout = layout
         self.scale = layout.param(dims)
 
-    @jax.named_scope("norm")
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        wide = x.astype(jnp.float32)
-        mean = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-        normed = (wide * jax.lax.rsqrt(mean + self.layout.case.model.norm_eps)).astype(x.dtype)
-        scale = self.scale[...]
-        # A layer's scale differs by stage, the final one doesn't: [stages, 1, …, width] or [width].
-        return normed * (jnp.expand_dims(scale, range(1, x.ndim - 1)) if scale.ndim == 2 else scale)
+        with self.layout.scope("norm"):
+            wide = x.astype(jnp.float32)
+            mean = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+            normed = (wide * jax.lax.rsqrt(mean + self.layout.case.model.norm_eps)).astype(x.dtype)
+            scale = self.scale[...]
+            # A layer's scale differs by stage, the final one doesn't: [stages, 1, …, width] or [width].
+            return normed * (jnp.expand_dims(scale, range(1, x.ndim - 1)) if scale.ndim == 2 else scale)

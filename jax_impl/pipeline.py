@@ -1,7 +1,8 @@
 """The shifting-buffer pipeline in GPipe order: every stage works in every tick, on its own microbatch."""
 
+from functools import partial
+
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jax_impl.attention import Stream, Turn
@@ -25,21 +26,19 @@ def run_pipeline(
     bubble.  The state is [stages, batch, seq, embed]: stage s holds microbatch tick − s.
     """
     layout = model.layout
-    stages, slots = layout.case.mesh.pp, layout.case.microbatches
 
-    def tick(carry: tuple[Stream, Cache], slot: Int[Array, ""]) -> tuple[tuple[Stream, Cache], Array]:
-        state, cache = carry
-        state = layout.shift(state, embedded[slot])
-        state, cache = model.run_layers(state, cache, turn=Turn(position, slot))
+    def tick(carry: tuple[Stream, Cache], at: Int[Array, ""]) -> tuple[tuple[Stream, Cache], Array]:
+        (state, cache), slot = carry, layout.slot(at)
+        state = layout.shift(state, embedded[slot], tick=at)
+        run = partial(model.run_layers, turn=Turn(position, slot))
+        state, cache = layout.active(run, (state, cache), tick=at)
         state = layout.place(state, STREAM)
         return (state, cache), layout.place(ends(state, shards=layout.ways("stream_seq")), STREAM)
 
-    # Microbatches come again in the bubble.  What a stage then keeps it has kept before, in the same slot; and what it
-    # keeps before the first one comes is overwritten when that slot's own does.  So no tick needs a mask.
-    ticks = jnp.asarray(np.arange(slots + stages - 1) % slots)
     empty = layout.place(jnp.zeros(embedded.shape[1:], embedded.dtype), STREAM)
-    (_, cache), last = loop(tick, (empty, cache), ticks, form=layout.case.loop)
-    return layout.place(last[stages - 1 :], "slots stages stream_batch stream_seq embed"), cache
+    (_, cache), last = loop(tick, (empty, cache), layout.ticks, form=layout.tick_form)
+    first = layout.case.mesh.pp - 1
+    return layout.place(last[first:], "slots stages stream_batch stream_seq embed"), cache
 
 
 def ends(state: Stream, *, shards: int) -> Float[Array, "stages batch shards embed"]:

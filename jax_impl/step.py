@@ -60,12 +60,22 @@ class Step:
         self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
     ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
         """The step with its logits, those of every stage."""
+        given = (weights, cache, tokens, *([position] if self.layout.case.phase == "decode" else []))
+        return self.layout.whole(self._watch, takes=self.arguments, gives=WATCH_DIMS)(*given)
+
+    def _watch(
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
+    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
         layout, model = self.layout, nnx.merge(self.form, weights)
-        embedded = model.embedding(microbatches(tokens, slots=layout.case.microbatches))
+
+        def choose(last: Array) -> tuple[Array, Array]:
+            logits = model.logits(layout.last(last))
+            return logits, layout.sample(logits)
+
+        embedded = layout.at_start(model.embedding, microbatches(tokens, slots=layout.case.microbatches))
         last, cache = run_pipeline(model, embedded, cache, position=jnp.int32(position))
-        logits = model.logits(layout.last(last))
-        ids = layout.collect(layout.sample(logits))
-        return layout.place(sequences(ids), "batch"), logits, cache
+        logits, chosen = layout.at_end(choose, last)
+        return layout.place(sequences(layout.collect(chosen)), "batch"), logits, cache
 
 
 def microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:

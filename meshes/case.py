@@ -18,10 +18,10 @@ from meshes.topology import Topology
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "phases": ("prefill", "decode"),
     "dtype": ("bf16", "f32"),
-    "style": ("pinned",),
+    "style": ("pinned", "weights", "explicit"),
     "loop": ("scan", "unrolled"),
     "attention": ("idiomatic", "einsum"),
-    "partitioner": ("native", "gspmd"),
+    "partitioner": ("native", "gspmd", "shardy"),
 }
 """What each word of a case may be; the first is the default (of `phases`: all)."""
 
@@ -51,10 +51,11 @@ class Case:
     """Of an expert: so many times its even share of a group's tokens; `None`: all of them, and none is ever dropped."""
     dtype: str = "bf16"
     style: str = "pinned"
+    """`weights` leaves activations to the partitioner; in `explicit` every collective is written by hand."""
     loop: str = "scan"
     attention: str = "idiomatic"
     partitioner: str = "native"
-    """`native` is the framework's own; `gspmd` asks JAX for the one that PyTorch/XLA uses."""
+    """`native` is the framework's own; `gspmd` asks JAX for the one that PyTorch/XLA uses, `shardy` the other way."""
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():

@@ -5,15 +5,13 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-import torch_xla.debug.profiler as xp
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from meshes.case import Case
-from meshes.positions import held
 from meshes.rope import inverse_frequencies
 from torchxla_impl.cache import Cache, Keys, Piece, read, write
-from torchxla_impl.layout import STREAM, TOKENS, Layout
+from torchxla_impl.layout import Layout
 from torchxla_impl.norm import Norm
 
 Stream = Float[Tensor, "stages batch seq embed"]
@@ -32,9 +30,9 @@ class Turn(NamedTuple):
     """Of the cache, the same number on every stage."""
 
 
-def rope(x: Heads, *, position: Int[Tensor, ""], frequencies: Float[Tensor, "pairs"]) -> Heads:
+def rope(x: Heads, *, position: Int[Tensor, ""], frequencies: Float[Tensor, "pairs"], layout: Layout) -> Heads:
     """Turn each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
-    places = (position + torch.arange(x.shape[2], device=x.device)).float()
+    places = layout.positions(position, x.shape[2]).float()
     angles = places[:, None, None] * frequencies
     cos, sin = torch.cos(angles), torch.sin(angles)
     left, right = x.float().chunk(2, dim=-1)
@@ -91,7 +89,7 @@ def gathered_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""],
 def up_to(position: Int[Tensor, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Tensor, "seq length"]:
     """Which keys each query sees: those at its own position and before."""
     case, (seq, length) = layout.case, (torch.arange(each.shape[2], device=each.device) for each in (q, k))
-    places = layout.constant(held(case)) if case.phase == "decode" and case.mesh.cp > 1 else length
+    places = layout.held() if case.phase == "decode" and case.mesh.cp > 1 else length
     return places <= position + seq[:, None]
 
 
@@ -134,26 +132,26 @@ class Attention(nn.Module):
 
     def forward(self, x: Stream, cache: Cache, *, entry: Int[Tensor, ""], turn: Turn) -> tuple[Stream, Cache]:
         layout, case = self.layout, self.layout.case
-        with xp.Trace("layer.attention.qkv"):
-            q, k, v = self.project(layout.place(layout.place(x, STREAM), TOKENS), position=turn.position)
-        with xp.Trace("layer.attention.core"):
+        with layout.scope("layer.attention.qkv"):
+            q, k, v = self.project(layout.tokens(x), position=turn.position)
+        with layout.scope("layer.attention.core"):
             keys, values = k, v
             if case.phase == "decode":
                 keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=layout)
             cache = write(cache, k, v, entry=entry, position=turn.position, layout=layout)
             mixed = attention_of(case)(q, keys, values, position=turn.position, layout=layout)
             mixed = layout.place(mixed, HEADS)
-        with xp.Trace("layer.attention.out"):
-            out = torch.einsum("zbshk,zhkd->zbsd", mixed, self.o)
-            return layout.place(out, STREAM), cache
+        with layout.scope("layer.attention.out"):
+            return layout.summed(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache
 
     def project(self, x: Stream, *, position: Int[Tensor, ""]) -> tuple[Heads, Piece, Piece]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
+        layout = self.layout
         q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))
         if self.q_bias is not None:
             biases = (self.q_bias, self.k_bias, self.v_bias)
             q, k, v = (each + bias[:, None, None] for each, bias in zip((q, k, v), biases, strict=True))
         if self.q_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = (rope(each, position=position, frequencies=self.frequencies) for each in (q, k))
-        return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)
+        q, k = (rope(each, position=position, frequencies=self.frequencies, layout=layout) for each in (q, k))
+        return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)

@@ -7,7 +7,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from meshes.case import Case
-from meshes.positions import place_shift
 from torchxla_impl.layout import Layout
 
 CACHE_DIMS = "_ stages batch positions kv_heads"
@@ -70,7 +69,7 @@ def _selected(
 ) -> Float[Tensor, "stages batch length width"]:
     """The token at its place, and what was there everywhere else."""
     places = torch.arange(length.shape[2], device=length.device)
-    return torch.where((places == position + place_shift(layout.case))[:, None], token, length)
+    return torch.where((places == layout.cache_place(position))[:, None], token, length)
 
 
 def read(

@@ -5,13 +5,12 @@ Its weights are stacked `layers stages …`; called, it sees one layer's slice.
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-import torch_xla.debug.profiler as xp
 from jaxtyping import Int
 from torch import Tensor, nn
 
 from torchxla_impl.attention import Attention, Stream, Turn
 from torchxla_impl.cache import Cache
-from torchxla_impl.layout import STREAM, TOKENS, Layout
+from torchxla_impl.layout import Layout
 from torchxla_impl.moe import Moe
 from torchxla_impl.norm import Norm
 
@@ -26,19 +25,19 @@ class Mlp(nn.Module):
     def __init__(self, layout: Layout, *, ffn: str):
         super().__init__()
         self.layout = layout
-        self.hidden_dims = f"stages batch seq {ffn}"
+        self.ffn = ffn
         self.gate = layout.param(f"layers stages embed {ffn}")
         self.up = layout.param(f"layers stages embed {ffn}")
         self.down = layout.param(f"layers stages {ffn} embed")
 
     def forward(self, x: Stream) -> Stream:
-        with xp.Trace("layer.mlp.up"):
-            x = self.layout.place(self.layout.place(x, STREAM), TOKENS)
+        layout = self.layout
+        with layout.scope("layer.mlp.up"):
+            x = layout.tokens(x)
             gate, up = (torch.einsum("zbsd,zdf->zbsf", x, weight) for weight in (self.gate, self.up))
-            hidden = self.layout.place(F.silu(gate) * up, self.hidden_dims)
-        with xp.Trace("layer.mlp.down"):
-            out = torch.einsum("zbsf,zfd->zbsd", hidden, self.down)
-            return self.layout.place(out, STREAM)
+            hidden = layout.place(F.silu(gate) * up, f"stages batch seq {self.ffn}")
+        with layout.scope("layer.mlp.down"):
+            return layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)
 
 
 class Layer(nn.Module):
@@ -50,6 +49,7 @@ class Layer(nn.Module):
     def __init__(self, layout: Layout):
         super().__init__()
         model = layout.case.model
+        self.layout = layout
         self.attention_norm = Norm(layout, dims="layers stages embed")
         self.attention = Attention(layout)
         self.mlp_norm = Norm(layout, dims="layers stages embed")
@@ -69,6 +69,6 @@ class Layer(nn.Module):
             return self.mlp(x)
         if self.shared is None:
             return self.moe(x)
-        with xp.Trace("layer.mlp.down"):
+        with self.layout.scope("layer.mlp.down"):
             gate = torch.sigmoid(torch.einsum("zbsd,zd->zbs", x, self.shared_gate))
         return self.moe(x) + self.shared(x) * gate[..., None]

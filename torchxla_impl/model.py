@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
-import torch_xla.debug.profiler as xp
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -14,7 +12,7 @@ from torch.utils import _pytree as tree
 from torchxla_impl.attention import Stream, Turn
 from torchxla_impl.cache import Cache
 from torchxla_impl.layers import Layer
-from torchxla_impl.layout import STREAM, TOKENS, Layout
+from torchxla_impl.layout import Layout
 from torchxla_impl.norm import Norm
 from torchxla_impl.scan import scan
 
@@ -34,14 +32,8 @@ class Embedding(nn.Module):
         self.table = layout.param("vocab embed")
 
     def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots stages batch seq embed"]:
-        """Looked up on every stage, though the first alone needs it: a lookup is cheaper than sending it."""
-        place, stages, parts = self.layout.place, self.layout.case.mesh.pp, self.layout.ways("seq")
-        with xp.Trace("embed"):
-            # The ids are flattened for the lookup: split dims come first, or their shards would be torn and gathered.
-            cut = tokens.unflatten(2, (parts, -1)).permute(2, 1, 0, 3).expand(stages, -1, -1, -1, -1)
-            found = F.embedding(place(cut, "stages parts batch slots _"), self.table)
-            found = found.permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
-            return place(place(found, f"slots {TOKENS}"), f"slots {STREAM}")
+        with self.layout.scope("embed"):
+            return self.layout.lookup(self.table, tokens)
 
 
 class Head(nn.Module):
@@ -58,7 +50,7 @@ class Head(nn.Module):
 
 def scores(x: Ends, table: Float[Tensor, "embed vocab"], *, layout: Layout) -> Scores:
     """The product with the head's table, each shard for its part of the vocabulary."""
-    with xp.Trace("head"):
+    with layout.scope("head"):
         return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
 
 

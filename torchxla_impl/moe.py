@@ -7,12 +7,10 @@ products with it.
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-import torch_xla.debug.profiler as xp
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from meshes.case import Case
-from torchxla_impl.layout import STREAM, TOKENS, Layout
+from torchxla_impl.layout import Layout
 
 Tokens = Float[Tensor, "stages batch seq embed"]
 Groups = Float[Tensor, "stages groups tokens embed"]
@@ -37,17 +35,16 @@ class Moe(nn.Module):
         self.down = layout.param("layers stages experts expert_ffn embed")
 
     def forward(self, x: Tokens) -> Tokens:
-        place = self.layout.place
-        with xp.Trace("layer.moe.route"):
-            x = place(place(x, STREAM), TOKENS)
-            tokens = place(grouped(x, case=self.layout.case), "stages groups _ embed")
+        layout = self.layout
+        with layout.scope("layer.moe.route"):
+            tokens = layout.place(grouped(layout.tokens(x), layout=layout), "stages groups _ embed")
             shares = self.route(tokens)
             table = self.seats(shares)
-        with xp.Trace("layer.moe.dispatch"):
+        with layout.scope("layer.moe.dispatch"):
             sent = self.dispatch(tokens, table)
-        with xp.Trace("layer.moe.experts"):
+        with layout.scope("layer.moe.experts"):
             partial = self.experts(sent)
-        with xp.Trace("layer.moe.combine"):
+        with layout.scope("layer.moe.combine"):
             return self.combine(partial, table * shares[..., None].to(x.dtype))
 
     def route(self, tokens: Groups) -> Float[Tensor, "stages groups tokens experts"]:
@@ -71,8 +68,7 @@ class Moe(nn.Module):
 
     def dispatch(self, tokens: Groups, table: Table) -> Sent:
         """Every group's tokens in the places of every expert, then every expert's own: one all-to-all over `ep`."""
-        sent = self.layout.place(torch.einsum("zgtec,zgtd->zegcd", table, tokens), "stages _ groups _ embed")
-        return self.layout.place(sent, "stages experts routed _ embed")
+        return self.layout.to_experts(torch.einsum("zgtec,zgtd->zegcd", table, tokens))
 
     def experts(self, sent: Sent) -> Partial:
         """What each shard of each expert adds.  No collective: the sums are left to `combine`.
@@ -88,21 +84,21 @@ class Moe(nn.Module):
 
     def combine(self, partial: Partial, table: Table) -> Tokens:
         """Back to the tokens' groups, one all-to-all over `ep`; summed by share, then over `tp`: one all-reduce."""
-        place, case = self.layout.place, self.layout.case
-        back = place(partial, "stages _ groups shards embed").unflatten(2, (case.num_groups, -1))
-        mixed = place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
-        return place(ungrouped(mixed.sum(3), case=case), STREAM)
+        layout = self.layout
+        back = layout.from_experts(partial).unflatten(2, (table.shape[1], -1))
+        mixed = layout.place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return layout.summed(ungrouped(mixed.sum(3), layout=layout), over="expert_ffn")
 
 
-def grouped(x: Tokens, *, case: Case) -> Groups:
+def grouped(x: Tokens, *, layout: Layout) -> Groups:
     """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
-    if case.phase == "decode":
-        return x.reshape(x.shape[0], case.num_groups, case.group_tokens, x.shape[3])
-    return x.unflatten(2, (case.mesh.cp, -1)).transpose(1, 2).flatten(1, 2)
+    if layout.case.phase == "decode":
+        return x.reshape(x.shape[0], -1, layout.case.group_tokens, x.shape[3])
+    return x.unflatten(2, (layout.ways("parts"), -1)).transpose(1, 2).flatten(1, 2)
 
 
-def ungrouped(x: Groups, *, case: Case) -> Tokens:
+def ungrouped(x: Groups, *, layout: Layout) -> Tokens:
     """Back in the order of the stream.  No collective."""
-    if case.phase == "decode":
+    if layout.case.phase == "decode":
         return x.flatten(1, 2)[:, :, None]
-    return x.unflatten(1, (case.mesh.cp, -1)).transpose(1, 2).flatten(2, 3)
+    return x.unflatten(1, (layout.ways("parts"), -1)).transpose(1, 2).flatten(2, 3)

@@ -1,7 +1,6 @@
 """The root-mean-square norm: of the stream, and of the heads of queries and keys."""
 
 import torch
-import torch_xla.debug.profiler as xp
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -17,7 +16,7 @@ class Norm(nn.Module):
         self.scale = layout.param(dims)
 
     def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        with xp.Trace("norm"):
+        with self.layout.scope("norm"):
             wide = x.float()
             mean = wide.square().mean(-1, keepdim=True)
             normed = (wide * torch.rsqrt(mean + self.layout.case.model.norm_eps)).to(x.dtype)

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from torchxla_impl.arguments import Argument, arguments
-from torchxla_impl.cache import Cache
+from torchxla_impl.cache import CACHE_DIMS, Cache
 from torchxla_impl.layout import Layout
 from torchxla_impl.model import Decoder
 from torchxla_impl.pipeline import run_pipeline
 
 Ids = Int[Tensor, "sequences"]
 Tokens = Int[Tensor, "sequences seq"]
+
+WATCH_DIMS = ("batch", "slots stages batch parts vocab", Cache(CACHE_DIMS, CACHE_DIMS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,21 @@ class Step:
         position: Int[Tensor, ""] | None = None,
     ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
         """The step with its logits, those of every stage."""
+        takes: tuple[Any, ...] = (
+            {each.name: each.dims for each in self.arguments if each.role == "weight"},
+            Cache(CACHE_DIMS, CACHE_DIMS),
+            *(each.dims for each in self.arguments if each.role == "input"),
+        )
+        given = (dict(weights), cache, tokens, *([] if position is None else [position]))
+        return self.layout.whole(self._watch, takes=takes, gives=WATCH_DIMS)(*given)
+
+    def _watch(
+        self,
+        weights: Mapping[str, Shaped[Tensor, "..."]],
+        cache: Cache,
+        tokens: Tokens,
+        position: Int[Tensor, ""] | None = None,
+    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
         layout, model = self.layout, self.model
         # The module was made without memory; `assign` gives it these tensors themselves.
         model.load_state_dict(dict(weights), assign=True)

@@ -76,8 +76,8 @@ def test_in_decode_the_tokens_of_a_device_are_a_group() -> None:
 
 
 def test_groups_are_parts_of_sequences_the_parts_outermost() -> None:
-    case = layout("cp2ep4", seq=4).case
+    made = layout("cp2ep4", seq=4)
     x = jnp.arange(16.0).reshape(1, 4, 4, 1)  # 4 sequences of 4 tokens
-    groups = grouped(x, case=case)
+    groups = grouped(x, layout=made)
     assert groups[0, :, :, 0].tolist() == [[0, 1], [4, 5], [8, 9], [12, 13], [2, 3], [6, 7], [10, 11], [14, 15]]
-    assert ungrouped(groups, case=case).tolist() == x.tolist()
+    assert ungrouped(groups, layout=made).tolist() == x.tolist()
