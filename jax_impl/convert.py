@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import gcd
+from math import gcd, prod
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from meshes.prompts import Parser, Progress, guarded
 from meshes.weights import WeightSpec, weights
 
 CHUNK_BYTES = 2**25
-"""The file's own parts: a shard is read without much that is not its own."""
+"""The file's own parts, each of one layer and one expert: a shard is read without much that is not its own."""
+CHUNK_DIMS = ("layers", "stages", "experts")
 
 TEXT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -46,7 +47,7 @@ def convert(folder: Path, out: Path) -> None:
         for spec in weights(case):
             progress.begin(f"convert {spec.name}")
             numbers = checkpoint.read(spec, tuple(slice(0, size) for size in spec.shape), case)
-            found[spec.name] = _save(partial / WEIGHTS / spec.name, numbers, dtype=case.dtype)
+            found[spec.name] = _save(partial / WEIGHTS / spec.name, numbers, spec=spec, dtype=case.dtype)
         for name in TEXT:
             if (folder / name).is_file():
                 shutil.copyfile(folder / name, partial / name)
@@ -59,13 +60,14 @@ def _unsplit(checkpoint: Checkpoint) -> Case:
     return Case.read("tp1", shapes=checkpoint.model, dtype="bf16" if kept == {"BF16"} else "f32")
 
 
-def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, dtype: str) -> Weight:
+def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, spec: WeightSpec, dtype: str) -> Weight:
     import jax.numpy as jnp
     import orbax.checkpoint as orbax
 
     stored = numbers.view(jnp.bfloat16) if dtype == "bf16" else numbers
     with orbax.PyTreeCheckpointer() as saver:
-        parts = orbax.SaveArgs(chunk_byte_size=CHUNK_BYTES)
+        single = tuple(at for at, dim in enumerate(spec.dims.split()) if dim in CHUNK_DIMS)
+        parts = orbax.SaveArgs(chunk_byte_size=CHUNK_BYTES, shard_axes=single)
         saver.save(path.resolve(), {"weight": stored}, save_args={"weight": parts})
     return Weight(tuple(stored.shape), files_of(path))
 
@@ -141,12 +143,29 @@ def _read(path: Path, sharding: Any, dtype: Any) -> Any:
     import orbax.checkpoint as orbax
 
     try:
-        with orbax.PyTreeCheckpointer() as reader:
-            asked = orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)
-            return reader.restore(path.resolve(), restore_args={"weight": asked})["weight"]
+        kept = orbax.PyTreeCheckpointHandler().metadata(path.resolve())["weight"]
+        # One shard at a time, or the host would hold those of all devices.  The limit must be above what is asked for.
+        at_once = orbax.PyTreeCheckpointHandler(restore_concurrent_gb=(_most_bytes(kept, sharding) + 1) / 10**9)
+        with orbax.Checkpointer(at_once) as reader:
+            asked = orbax.args.PyTreeRestore(
+                restore_args={"weight": orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)}
+            )
+            return reader.restore(path.resolve(), asked)["weight"]
     except Exception as error:  # Orbax, TensorStore and JAX have no class in common
+        # Shards that still wait are given up with Orbax's loop, and Python would tell of each on stderr.
+        sys.unraisablehook = lambda _: None
         line = " ".join(str(error).partition(" See full")[0].split())[:200]
         raise MeshError(f"cannot restore {path}: {line}; {AGAIN}") from None
+
+
+def _most_bytes(kept: Any, sharding: Any) -> int:
+    """Of the file, what a shard's chunks hold: as Orbax counts it, chunks that are touched counting whole."""
+    chunk, most = kept.storage.chunk_shape, 0
+    for index in sharding.addressable_devices_indices_map(kept.shape).values():
+        sides = (part.indices(size)[:2] for part, size in zip(index, kept.shape, strict=True))
+        touched = [(-(-stop // own) - start // own) * own for (start, stop), own in zip(sides, chunk, strict=True)]
+        most = max(most, prod(touched) * kept.dtype.itemsize)
+    return most
 
 
 def _without_copies(layout: Any) -> Any:

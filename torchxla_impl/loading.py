@@ -27,7 +27,7 @@ Index = tuple[slice, ...]
 Read = Callable[[WeightSpec, Index, Case], np.ndarray[Any, np.dtype[Any]]]
 """A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""
 
-PIECE_BYTES = 2**25
+PIECE_BYTES = 2**24
 """Of a weight, brought to the devices at a time; on the way there are about six copies of a piece."""
 
 
