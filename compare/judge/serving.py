@@ -22,6 +22,8 @@ are gathered and each expert keeps its own, and return where the experts' parts 
 einsum do what the gather or scatter did that they came from, and those of a gather what a ring does.
 """
 
+_FROM_ONE = {"collective-broadcast", "all-gather"}
+
 _WINDOWED = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}
 
 
@@ -61,9 +63,24 @@ def _runs_over(share: Share, row: ContractRow) -> bool:
 def _does_the_work(share: Share, row: ContractRow) -> bool:
     kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
     able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
+    # Permutes that each bring what one member has to one other are a broadcast together; so is a gather of parts of
+    # which all but one member's are empty.
+    able |= kind == "collective-permute" and row.kind in _FROM_ONE and _from_one(share)
     # The last step of a sum over slices that stands in for a scatter: it serves, as a whole, in vain.
     able |= kind == "all-gather" and row.kind == "reduce-scatter" and share.collective.part_of == row.axes
     return able and not share.roles & {WEIGHT, CACHE} and _carries(share, row)
+
+
+def _from_one(share: Share) -> bool:
+    """Whether of each group of its axes at most one member sends, and to one other."""
+    within = share.collective.axes.split(",")
+    groups = share.collective.mesh_groups or share.collective.groups
+    senders = [
+        tuple(share.coordinate(source, axis) for axis in share.sizes if axis not in within)
+        for source, target in groups
+        if source != target
+    ]
+    return len(senders) == len(set(senders))
 
 
 def _carries(share: Share, row: ContractRow) -> bool:
