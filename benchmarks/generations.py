@@ -17,7 +17,8 @@ from compare.judge.cells import CellResult, Judged
 from compare.judge.program import totals
 from compare.work.arms import ARMS
 from compare.work.cache import Cache, opened
-from compare.work.jobs import Outcome, run
+from compare.work.jobs import run
+from compare.work.outcomes import Outcome
 from meshes.assignment import chips
 from meshes.case import Case
 from meshes.errors import MeshError

@@ -19,6 +19,11 @@ from meshes.case import Case
 Key = tuple[str, str, str]
 """Arm, phase, cell."""
 
+NOT_OFFERED = "not offered"
+"""Of a control: this program cannot be made in this way, for a reason that is no failure."""
+GOOD = ("ok", NOT_OFFERED)
+"""How a cell may end when nothing went wrong."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:

@@ -25,7 +25,8 @@ from compare.work import measured
 from compare.work.arms import ARMS, Arm
 from compare.work.cache import file_digest, sweep
 from compare.work.error import WorkError
-from compare.work.jobs import PROCESS, Outcome, cores
+from compare.work.jobs import PROCESS, cores
+from compare.work.outcomes import Outcome
 from compare.work.steps import PROFILES, portable
 from meshes.case import Case
 
@@ -103,7 +104,8 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         cell = folder / outcome.arm / outcome.phase / outcome.cell
         cell.mkdir(parents=True)
-        for source, name in ((outcome.program, "program.mlirbc"), (outcome.compiled, "optimized.hlo.gz")):
+        program = outcome.rewritten or outcome.program
+        for source, name in ((program, "program.mlirbc"), (outcome.compiled, "optimized.hlo.gz")):
             if source:
                 shutil.copyfile(source / name, cell / name)
         if outcome.compiled and (outcome.compiled / passes.FILE).is_file():
@@ -156,14 +158,17 @@ def _copy_cell(source: Path, cell: Path) -> None:
 
 def about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
     """What was found of one cell: how it ended, and what its steps say, merged.  `case` is the run's."""
-    steps = {"lower": outcome.program, "compile": outcome.compiled, "execute": outcome.profile}
+    # What a rewrite says is what the lowering said, but for the partitioner.
+    said = outcome.rewritten or outcome.program
+    steps = {"lower": said, "compile": outcome.compiled, "execute": outcome.profile}
     told = {
         step: _read(folder, "compiled.json" if step == "compile" else "about.json") for step, folder in steps.items()
     }
     stages = {step: found.pop("seconds", {}) for step, found in told.items()}
     versions = {name: version for found in told.values() for name, version in found.pop("versions", {}).items()}
     merged = {name: value for found in told.values() for name, value in found.items() if name not in {"arm", "phase"}}
-    processes = {step: _read(folder, PROCESS) for step, folder in steps.items() if folder}
+    ran = steps | {"lower": outcome.program, "rewrite": outcome.rewritten}
+    processes = {step: _read(folder, PROCESS) for step, folder in ran.items() if folder}
     if outcome.executed:
         merged["case"] = outcome.executed.to_dict()
         merged["executed"] = merged.get("executed", {}) | {"cores": cores()}

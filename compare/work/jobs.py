@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from compare.judge.cells import NOT_OFFERED
 from compare.work import steps
-from compare.work.arms import Arm, Cell
+from compare.work.arms import DEFAULT_CONTROLS, Arm, Cell
 from compare.work.cache import VARIABLE, Cache
 from compare.work.error import WorkError
+from compare.work.outcomes import NOT_INSTALLED, Event, Outcome
 from compare.work.processes import Command, Ended, Pool
 from compare.work.stderr import tail
 from compare.work.steps import Step
@@ -20,52 +22,8 @@ from meshes.case import Case
 TIMEOUT_S = 1800.0
 FULL_BYTES = 1_000_000
 """Less room than this is too little for a program."""
-NOT_INSTALLED = "not-installed"
 REQUEST, STDERR, PROCESS = "request.json", "stderr", "process.json"
 """In a step's folder; the last, with seconds and peak memory of the process, is kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Where one cell is.  Told at each change, and about ten times a second while its worker runs."""
-
-    arm: str
-    phase: str
-    cell: str
-    step: str
-    """`lower`, `compile`, `profile` or `execute`."""
-    stage: str
-    """`start`, a worker's own word (`import`, `trace`, …), or how the step ended: `done`, `cached`, a status."""
-    seconds: float
-    """Since the step's process started."""
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How one cell ended, and where its results are."""
-
-    arm: str
-    phase: str
-    cell: str
-    status: str
-    """`ok failed refused crashed timeout not-installed`."""
-    error: str = ""
-    """One line."""
-    step: str = ""
-    """The step that did not go well."""
-    program: Path | None = None
-    """Folder with program.mlirbc and about.json."""
-    compiled: Path | None = None
-    """Folder with optimized.hlo.gz and compiled.json."""
-    profile: Path | None = None
-    """Folder with trace/ and about.json of a program that was run; whoever takes it owns it."""
-    executed: Case | None = None
-    """Of a program that is run, the case that it is run for."""
-    cached: tuple[str, ...] = ()
-    """Steps whose results were in the cache."""
-    stderr: tuple[str, ...] = ()
-    """The last lines of the worker that did not go well."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,12 +33,13 @@ class _Job:
     arm: Arm
     cell: Cell
     case: Case
+    passes: bool
     folders: dict[str, Path] = field(default_factory=dict)
     cached: list[str] = field(default_factory=list)
 
     def step(self) -> Step | None:
         """The next step, if one is left."""
-        return steps.following(self.cell, case=self.case, arm=self.arm, folders=self.folders)
+        return steps.following(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +51,7 @@ class _Task:
 
     def urgency(self) -> tuple[bool, bool, int, bool]:
         """Smallest first: what begins a chain before what ends one, what measures last; slow starts first."""
-        begins = self.step.name == "lower"
+        begins = self.step.name != "compile"
         return (bool(self.step.platform), not begins, -self.job.arm.start_s, self.job.case.phase != "prefill")
 
 
@@ -104,6 +63,9 @@ def run(
     tell: Callable[[Event], None],
     timeout_s: float = TIMEOUT_S,
     at_once: int | None = None,
+    controls: Sequence[str] = DEFAULT_CONTROLS,
+    libtpu: str = "",
+    passes: bool = True,
     execute: str = "",
     same_runtime: bool = False,
 ) -> list[Outcome]:
@@ -111,14 +73,16 @@ def run(
 
     Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
     the mesh can't be laid on the chips; an interrupt ends every worker and leaves nothing behind.
+    `controls`: words of `arms.CONTROLS`; `libtpu`: the version of the control of this name; `passes`: whether the
+    compiles record the program between libtpu's passes.
     `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
     """
     chips(case.plan)
     cells = [
-        _Job(arm, cell, cell.case_of(case.at(phases=(phase,))))
+        _Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes)
         for arm in arms
         for phase in case.phases
-        for cell in arm.cells(case, execute=execute, same_runtime=same_runtime)
+        for cell in arm.cells(case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime)
     ]
     return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
 
@@ -133,6 +97,8 @@ class _Run:
         self.timeout_s, self.at_once = timeout_s, at_once
         self.waiting: list[_Task] = []
         self.begun: dict[_Task, Path] = {}
+        self.after: dict[tuple[str, str], list[_Job]] = {}
+        """By a step that another job runs: who needs the same results."""
         self.ended: dict[_Job, Outcome] = {}
 
     def outcomes(self) -> list[Outcome]:
@@ -163,7 +129,7 @@ class _Run:
             while step := job.step():
                 found = self.cache.find(step.kind, step.key) if step.key else None
                 if not found:
-                    self.waiting.append(_Task(job, step))
+                    self._wait(_Task(job, step))
                     return
                 job.folders[step.name] = found
                 job.cached.append(step.name)
@@ -172,6 +138,14 @@ class _Run:
             self._end(job, "failed", str(error))
         else:
             self._end(job, "ok", "")
+
+    def _wait(self, task: _Task) -> None:
+        """Its turn, or the end of another job's step that makes the same."""
+        same = (task.step.kind, task.step.key)
+        if task.step.key and any(same == (one.step.kind, one.step.key) for one in (*self.waiting, *self.begun)):
+            self.after.setdefault(same, []).append(task.job)
+        else:
+            self.waiting.append(task)
 
     def _fill(self, pool: Pool[_Task]) -> None:
         self.waiting.sort(key=_Task.urgency)
@@ -218,15 +192,23 @@ class _Run:
         task.job.folders[step.name] = kept
         del self.begun[task]
         self._tell(task, "done", ended.seconds)
-        self._next(task.job)
+        for job in (task.job, *self._others(task)):
+            self._next(job)
 
     def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0) -> None:
         out = self.begun.pop(task, None)
         lines = [steps.portable(line, task.job.arm) for line in (tail(out / STDERR) if out else [])]
         line = steps.portable(error, task.job.arm) + self._full_disk()
-        self._end(task.job, status, line, step=task.step.name, stderr=lines, seconds=seconds)
+        for job in (task.job, *self._others(task)):
+            impossible = status == "refused" and job.cell.control and NOT_OFFERED in line
+            ended = NOT_OFFERED if impossible else status
+            self._end(job, ended, line, step=task.step.name, stderr=[] if impossible else lines, seconds=seconds)
         if out:
             shutil.rmtree(out, ignore_errors=True)
+
+    def _others(self, task: _Task) -> list[_Job]:
+        """The jobs that wait for the results of this one."""
+        return self.after.pop((task.step.kind, task.step.key), [])
 
     def _full_disk(self) -> str:
         """A worker on a full disk often can't even say so: its stderr is a file there too."""
@@ -241,7 +223,7 @@ class _Run:
     ) -> None:
         outcome = self.ended[job] = Outcome(
             **_where(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
-            program=job.folders.get("lower"), compiled=job.folders.get("compile"),
+            program=job.folders.get("lower"), rewritten=job.folders.get("rewrite"), compiled=job.folders.get("compile"),
             profile=job.folders.get("profile", job.folders.get("execute")),
             executed=job.case if job.cell.platform else None,
         )  # fmt: skip

@@ -9,13 +9,22 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from compare.work.jobs import NOT_INSTALLED, Event
+from compare.judge.cells import NOT_OFFERED
+from compare.work.outcomes import NOT_INSTALLED, Event
 
 Cell = tuple[str, str, str]
 """Arm, phase, cell."""
 
 REFRESH_S = 0.2
-STYLES = {"done": "green", "cached": "green", "failed": "red", "refused": "red", "crashed": "red", "timeout": "red"}
+STYLES = {
+    "done": "green",
+    "cached": "green",
+    "failed": "red",
+    "refused": "red",
+    "crashed": "red",
+    "timeout": "red",
+    NOT_OFFERED: "dim",
+}
 
 
 @contextmanager

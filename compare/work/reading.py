@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compare.judge.cells import CellResult, Judged
+from compare.judge.cells import GOOD, CellResult, Judged
 from compare.judge.summary import summarize
 from compare.program import passes
 from compare.program.errors import HloError
@@ -63,11 +63,11 @@ def judged(report: Mapping[str, Any]) -> bool:
 
 
 def whole(report: Mapping[str, Any]) -> bool:
-    """Whether every program was compiled and judged, and each that was to be run was run and timed."""
+    """Whether every program that can be was compiled and judged, and each that was to be run was run and timed."""
     lines = [line for found in report["phases"].values() for line in found["headline"]]
     arms = [arm for found in report["phases"].values() for arm in found["arms"].values()]
     ran = [one for arm in arms for one in arm["profiles"].values()]
-    return all(line["status"] == "ok" for line in lines) and all(one.get("timing") for one in ran)
+    return all(line["status"] in GOOD for line in lines) and all(one.get("timing") for one in ran)
 
 
 def read_run(folder: Path) -> Run:

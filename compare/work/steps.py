@@ -62,6 +62,8 @@ class Step:
     """What it must have written: files, or patterns of them."""
     arguments: tuple[str, ...] = ()
     """What its command line has beyond that file and its folder."""
+    libtpu: Path | None = None
+    """The folder of the TPU compiler to use, where it is not the one installed."""
     platform: str = ""
     """Of one that measures: what it runs on.  It has the machine to itself, and is made anew each time."""
 
@@ -71,7 +73,8 @@ class Step:
 
     def environment(self) -> dict[str, str]:
         """The user's, with this project importable from anywhere; made quiet where no TPU is to be looked for."""
-        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        first = [ROOT, self.libtpu] if self.libtpu else [ROOT]
+        path = os.pathsep.join([*map(str, first), *filter(None, [os.environ.get("PYTHONPATH")])])
         return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
 
 
@@ -81,10 +84,15 @@ def following(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
     passes: whether the compile records the program between libtpu's passes.
     """
     name = next((name for name in cell.steps if name not in folders), None)
+    if name == "install":
+        return installing(cell.libtpu)
     if name == "lower":
-        return lower(case, arm)
+        return lower(arm.without(case), arm)
+    if name == "rewrite":
+        return rewriting(case, arm, program=folders["lower"])
     if name == "compile":
-        return compiling(case, arm, program=folders["lower"], passes=passes)
+        program = folders.get("rewrite", folders["lower"])
+        return compiling(case, arm, program=program, passes=passes, libtpu=(cell.libtpu, folders.get("install")))
     if name == "execute":
         return executing(program=folders["lower"])
     return profiling(case, arm, platform=cell.platform) if name else None
@@ -104,10 +112,40 @@ def lower(case: Case, arm: Arm) -> Step:
     )
 
 
-def compiling(case: Case, arm: Arm, *, program: Path, passes: bool = True) -> Step:
-    """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that `lower` wrote.
+def rewriting(case: Case, arm: Arm, *, program: Path) -> Step:
+    """A program for GSPMD to the same for Shardy.  `program` is the folder that `lower` wrote."""
+    digest, axes = file_digest(program / "program.mlirbc"), case.mesh.axes
+    own = sources_digest(*(ROOT / "compare" / "program" / f"{name}.py" for name in ("aot_shardy", "aot_worker")))
+    made_by = {"about": file_digest(program / "about.json"), "versions": versions_of(COMPILER[:1]), "sources": own}
+    return Step(
+        name="rewrite",
+        kind="program",
+        key=key({"program": digest, "axes": axes, **made_by, **_here()}),
+        module="compare.program.aot_shardy",
+        request=json.dumps({"program": str(program), "axes": axes}),
+        results=("program.mlirbc", "about.json"),
+    )
+
+
+def installing(version: str) -> Step:
+    """Another version of the TPU compiler, into a folder of its own."""
+    return Step(
+        name="install",
+        kind="libtpu",
+        key=key({"version": version, **_here()}),
+        module="compare.work.install",
+        request=json.dumps({"version": version}),
+        results=("libtpu",),
+    )
+
+
+def compiling(
+    case: Case, arm: Arm, *, program: Path, passes: bool = True, libtpu: tuple[str, Path | None] = ("", None)
+) -> Step:
+    """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that has it.
 
     passes: also record the program between libtpu's passes, which tells who put each collective there.
+    libtpu: the version and the folder of one that is not the one installed.
 
     Raises `WorkError` when its about.json does not say how to compile it.
     """
@@ -123,7 +161,9 @@ def compiling(case: Case, arm: Arm, *, program: Path, passes: bool = True) -> St
         "passes": passes,
     }
     digest = file_digest(program / "program.mlirbc")
-    made_by = {"versions": versions_of(COMPILER), "sources": _compiler_sources()}
+    version, folder = libtpu
+    versions = versions_of(COMPILER) | ({"libtpu": version} if folder else {})
+    made_by = {"versions": versions, "sources": _compiler_sources()}
     whole = asked | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
     return Step(
         name="compile",
@@ -132,6 +172,7 @@ def compiling(case: Case, arm: Arm, *, program: Path, passes: bool = True) -> St
         module="compare.program.aot",
         request=json.dumps(whole),
         results=("optimized.hlo.gz", "compiled.json"),
+        libtpu=folder,
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from compare.work import cache, folder, jobs
 from compare.work.arms import ARMS, arm
-from compare.work.jobs import Event
 from compare.work.options import guarded
+from compare.work.outcomes import Event
 from compare.work.reading import judged, read_run, whole
 from meshes.case import Case
 

@@ -70,7 +70,10 @@ TOY = Arm(
     title="Toy",
     packages=("numpy",),
     extra="toy",
-    controls=(Cell("tpu+gspmd", {"partitioner": "gspmd"}), Cell("tpu+einsum", {"attention": "einsum"})),
+    controls=(
+        Cell("tpu+gspmd", {"partitioner": "gspmd"}, control="partitioner"),
+        Cell("tpu+einsum", {"attention": "einsum"}, control="attention"),
+    ),
     own_runtime=False,
     start_s=1,
 )

@@ -15,7 +15,7 @@ import pytest
 from compare.work import folder, jobs
 from compare.work.cache import Cache, file_digest
 from compare.work.error import WorkError
-from compare.work.jobs import Outcome
+from compare.work.outcomes import Outcome
 from meshes.case import Case
 
 ROOT = Path(__file__).parents[3]

@@ -11,6 +11,7 @@ from compare.work import folder, jobs
 from compare.work.arms import ARMS, Cell
 from compare.work.cache import Cache
 from compare.work.measured import label
+from compare.work.outcomes import Event
 from compare.work.reading import read_run, whole
 from meshes.case import Case
 
@@ -66,7 +67,7 @@ def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, 
 
 
 def test_what_is_measured_is_measured_alone_after_all_that_is_compiled(toy, case, tmp_path):
-    told: list[jobs.Event] = []
+    told: list[Event] = []
     run(case.at(phases=("prefill", "decode")), toy, tmp_path, told=told, execute="cpu")
     profiles = [at for at, event in enumerate(told) if event.step == "profile"]
     others = [at for at, event in enumerate(told) if event.step != "profile"]

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from compare.work.jobs import Event
+from compare.work.outcomes import Event
 from compare.work.progress import shown
 
 EVENTS = [
