@@ -14,6 +14,8 @@ PASSES = (
     "shardy-xla", "tpu-spmd-partitioning",  # shardings become collectives
     "split-ici-dcn", "cross-slice-rewrites",  # those over several slices
     "all-reduce-combiner", "tpu-all-gather-combiner", "collective-permute-combiner",
+    "bfloat16-propagation",  # narrows what is carried
+    "all-gather-bcast-reorder",  # gathers what is not yet repeated
     "reduce-scatter-decomposer", "tpu-all-reduce-scatter-fusion",
     "tpu_async_collective_creator", "async-collective-fusion", "async-collective-merger",
     "sparse-core-collective-offload",

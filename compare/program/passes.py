@@ -1,7 +1,7 @@
 """The texts of a program on its way through the compiler, as libtpu's own pass dumps have them, in one archive.
 
-An archive (`passes.tar.xz`, a plain tar) holds the program as the framework wrote it, and the text before and after each
-of the passes that were asked for.  Near-identical texts in one stream are small.
+An archive (`passes.tar.xz`, a plain tar) holds the program as the framework wrote it, and the text before and after
+each of the passes that were asked for.  Near-identical texts in one stream are small.
 """
 
 import io

@@ -1,11 +1,12 @@
-"""Who put each collective of an optimized program there, and what later passes did to it: `definitions.md` section 1."""
+"""Who put each collective of an optimized program there, and what later passes did to it (docs/definitions.md)."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compare.program.errors import HloError
 from compare.program.passes import FIRST, Snapshot, spans
-from compare.program.passes_match import Link, match
+from compare.program.passes_match import REPLACED, Link, match
 from compare.program.passes_read import Seen, seen
 from compare.program.records import Change
 
@@ -13,6 +14,11 @@ PROGRAM, PARTITIONER, UNKNOWN = "program", "partitioner", "unknown"
 PARTITIONERS = frozenset({"shardy-xla", "tpu-spmd-partitioning", "xla-partitioner"})
 """libtpu's passes that turn a program of shardings into one of collectives."""
 CREATED, RENAMED = "created", "renamed"
+NOT_TOLD_APART = "not told apart"
+"""Of one that could as well be another that is like it in all that is known, and to which other things happened."""
+MOST_LINES = 3
+"""Of those that bear a name."""
+_OP_NAME_LINE = re.compile(r'^(.*op_name="((?:[^"\\]|\\.)*)".*)$', re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +31,11 @@ class Event:
     """The pass, or `from A to B` where several ran between two recorded texts."""
     what: str
     """`created`, `renamed`, or what `changes` says."""
+    detail: str = ""
+    """Of one that was replaced, what of it is other: `all-reduce → reduce-scatter`."""
     before: tuple[str, ...]
     after: str
-    """The lines of HLO."""
+    """The lines of HLO.  Of one that was created, those before are what bore its `op_name`: what it was made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +71,27 @@ def lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
     names = spans([one for one, _ in texts[:-1]])
     first, begun = texts[0]
     tracks = {one.name: _at_first(one, first) for one in begun}
-    for at, (span, (_, before), (_, after)) in enumerate(zip(names, texts, texts[1:], strict=False)):
-        tracks = _step(at, span, before, after, tracks)
+    for at, (span, (one, before), (_, after)) in enumerate(zip(names, texts, texts[1:], strict=False)):
+        tracks = _step(_Moment(at, span, one.text), before, after, tracks)
     return tracks
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What lies between two texts."""
+
+    at: int
+    span: str
+    text: str
+    """The first of them."""
+
+    def bearing(self, op_names: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """For each of these names the first lines of the text that bear it."""
+        found: dict[str, list[str]] = {}
+        for line in _OP_NAME_LINE.finditer(self.text) if op_names else ():
+            if line[2] in op_names and len(lines := found.setdefault(line[2], [])) < MOST_LINES:
+                lines.append(line[1].strip())
+        return {name: tuple(lines) for name, lines in found.items()}
 
 
 def _at_first(one: Seen, first: Snapshot) -> Track:
@@ -76,17 +102,21 @@ def _at_first(one: Seen, first: Snapshot) -> Track:
 
 
 def _step(
-    at: int, span: str, before: Sequence[Seen], after: Sequence[Seen], tracks: Mapping[str, Track]
+    moment: _Moment, before: Sequence[Seen], after: Sequence[Seen], tracks: Mapping[str, Track]
 ) -> dict[str, Track]:
     found = match(before, after)
+    fresh = [one for one in after if one.name not in found.links]
+    asked = moment.bearing({one.op_name for one in fresh if one.op_name})
     made: dict[str, Track] = {}
     for one in after:
         link = found.links.get(one.name)
         if link is not None:
-            made[one.name] = _continued(at, span, one, link, tracks)
+            made[one.name] = _continued(moment, one, link, tracks)
             continue
-        event = Event(at=at, span=span, what=CREATED, before=tuple(old.line for old in found.lost), after=one.line)
-        made[one.name] = Track(origin=_origin(span, anything_lost=bool(found.lost)), events=(event,))
+        event = Event(
+            at=moment.at, span=moment.span, what=CREATED, before=asked.get(one.op_name, ()), after=one.line
+        )  # fmt: skip
+        made[one.name] = Track(origin=_origin(moment.span, anything_lost=bool(found.lost)), events=(event,))
     return made
 
 
@@ -97,16 +127,30 @@ def _origin(span: str, *, anything_lost: bool) -> str:
     return PARTITIONER if span in PARTITIONERS else span
 
 
-def _continued(at: int, span: str, one: Seen, link: Link, tracks: Mapping[str, Track]) -> Track:
+def _continued(moment: _Moment, one: Seen, link: Link, tracks: Mapping[str, Track]) -> Track:
     own = [tracks[source.name] for source in link.sources]
     could = {tracks[source.name].origin for source in link.among}
     origins = list(dict.fromkeys(track.origin for track in own))
     if len(link.sources) == 1 and len(could) > 1:
-        origins = [f"{UNKNOWN}: {span}"]
+        origins = [f"{UNKNOWN}: {moment.span}"]
     events = list(dict.fromkeys(event for track in own for event in track.events))
     events.sort(key=lambda event: event.at)
-    what = link.what or (RENAMED if one.name != link.sources[0].name else "")
-    if what:
-        lines = tuple(source.line for source in link.sources)
-        events.append(Event(at=at, span=span, what=what, before=lines, after=one.line))
+    if len({tracks[source.name].changes for source in link.among}) > 1 and len(link.sources) == 1:
+        events.append(_event(moment, one, link, NOT_TOLD_APART))
+    if what := link.what or (RENAMED if one.name != link.sources[0].name else ""):
+        events.append(_event(moment, one, link, what))
     return replace(own[0], origin="+".join(origins), events=tuple(events))
+
+
+def _event(moment: _Moment, one: Seen, link: Link, what: str) -> Event:
+    detail = _detail(link.sources[0], one) if what == REPLACED else ""
+    lines = tuple(source.line for source in link.sources)
+    return Event(at=moment.at, span=moment.span, what=what, detail=detail, before=lines, after=one.line)
+
+
+def _detail(old: Seen, new: Seen) -> str:
+    """What of one that was replaced is other now."""
+    told = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
+    if old.payload_bytes != new.payload_bytes:
+        told.append(f"{old.payload_bytes:,} → {new.payload_bytes:,} bytes")
+    return ", ".join(told)

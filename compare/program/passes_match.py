@@ -41,11 +41,18 @@ _ALIKE: tuple[_Key, ...] = (
     lambda one: (one.name, *_same(one), one.channel),
     lambda one: (*_same(one), one.channel, one.loops),
     lambda one: (*_same(one), one.channel),
+    lambda one: (one.name, one.opcode, one.groups, one.op_name, one.channel),
     lambda one: (*_same(one), one.loops),
     lambda one: _same(one),
     lambda one: (one.opcode, one.groups, one.payload_bytes, one.channel) if one.channel else None,
 )
-"""What stays the same, the most telling first: as many before as after with all of it are the same, in their order."""
+"""What stays the same, the most telling first: as many before as after with all of it are the same, in their order.
+
+A name tells less than bytes and channel do: a pass that writes the whole program anew gives names out again.
+"""
+
+_FEWER: tuple[_Key, ...] = (lambda one: (*_same(one), one.channel), lambda one: _same(one))
+"""What those have in common that more or fewer came from."""
 
 _RELATED: tuple[_Key, ...] = (
     lambda one: (one.channel, one.groups, one.op_name) if one.channel else None,
@@ -71,12 +78,14 @@ class _Match:
     def step(self) -> Step:
         for key in _ALIKE:
             self._pair(key)
-        for key in _ALIKE[1:5]:
+        for key in _FEWER:
             self._repeat(key)
         self._take_all()
         for key in _RELATED:
             self._relate(key)
         self._transfers()
+        for key in _FEWER:
+            self._copy(key)
         return Step(self.links, tuple(self.left.values()))
 
     def _pair(self, key: _Key) -> None:
@@ -89,18 +98,27 @@ class _Match:
                     self._link(one, (source,), among=tuple(gone), what=_change(source, one))
 
     def _repeat(self, key: _Key) -> None:
-        """More or fewer with one key: copies of what is still there or went, or those that are left of several."""
-        olds = _by(key, self.before)
+        """More or fewer than went, with one key: the first are those that went, in their order, the others copies."""
+        olds = _by(key, self.left.values())
         for value, made in _by(key, self.right.values()).items():
-            sources = olds.get(value, [])
-            gone = [one for one in sources if one.name in self.left]
-            told = any(one.op_name or one.channel for one in made)
-            for one in made if sources and (gone or told) else ():
-                source = (gone or sources)[0]
-                more = len(made) > len(gone)
-                self._link(one, (source,), among=tuple(sources), what=COPIED if more else _change(source, one))
+            gone = olds.get(value, [])
+            for at, one in enumerate(made if gone else ()):
+                source = gone[min(at, len(gone) - 1)]
+                what = _change(source, one) if at < len(gone) else COPIED
+                self._link(one, (source,), among=tuple(gone), what=what)
             for one in gone if made else ():
                 self.left.pop(one.name, None)
+
+    def _copy(self, key: _Key) -> None:
+        """Those that came in addition, alike to one that stayed: a copy of it, where it has a name to tell it by."""
+        if self.left:
+            return  # it could as well be what became of one that went
+        olds = _by(key, self.before)
+        for value, made in _by(key, self.right.values()).items():
+            stayed = olds.get(value, [])
+            for one in made if stayed else ():
+                if one.op_name:
+                    self._link(one, (stayed[0],), among=tuple(stayed), what=COPIED)
 
     def _take_all(self) -> None:
         """Several that one took the operands of, and one whose operands several took: same kind, same groups."""

@@ -24,6 +24,7 @@ from compare.views.findings import (
     sources,
 )
 from compare.views.networks import between_slices, network_words
+from compare.views.origins import origin_lines
 from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.shortfalls import is_short, marked, shortfalls
 from compare.views.terminal import STYLES, console, plain, text_width, wrapped
@@ -148,6 +149,8 @@ def _notes(report: Report, phase: str, width: int) -> Iterator[Text]:
         yield wrapped(line, width=width)
     for line in report["phases"][phase].get("notes", ()):
         yield wrapped(line, width=width, style="dim")
+    for line in origin_lines(report, phase):
+        yield wrapped(line, width=width, hang=_INDENT)
 
 
 def _failures(report: Report, phase: str, width: int) -> Iterator[Text]:

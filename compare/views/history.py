@@ -1,0 +1,100 @@
+"""The life of a collective in a terminal: each pass that touched it, and the HLO before and after."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from compare.program.passes_lineage import CREATED, PROGRAM, RENAMED, Event
+from compare.views.history_lines import Part, parts, shortened
+from compare.views.origins import by_text
+from compare.views.terminal import console, plain, text_width, wrapped
+from compare.views.units import axes_text, bytes_text
+from compare.work.histories import History
+
+_INDENT = "   "
+MARKS = ("«", "»")
+"""Around what is other in one of two lines: readable without colour."""
+
+
+def print_histories(found: Sequence[History], *, out: Console | None = None) -> None:
+    """A line for each collective: what it is, who put it there, what became of it."""
+    out = out or console()
+    for key, own in groupby(found, key=lambda one: (one.arm, one.phase, one.cell)):
+        out.print(Text(plain("/".join(key)), style="bold"))
+        table = Table(box=None, pad_edge=False, padding=(0, 1))
+        for heading in ("name", "collective", "scope", "origin", "then"):
+            table.add_column(heading, overflow="fold")
+        for one in own:
+            row = one.row
+            changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in row.changes)
+            what = f"{row.kind} @ {row.axes}"
+            table.add_row(*(plain(word) for word in (row.name, what, row.scope, row.origin, changes or "–")))
+        out.print(table)
+
+
+def print_life(one: History, *, out: Console | None = None) -> None:
+    """One collective from its first line to its last."""
+    out = out or console()
+    width, row = text_width(out), one.row
+    begin = f"{row.name} of {one.arm}/{one.phase}/{one.cell}: {row.kind} {axes_text(row.axes)} in {row.scope}"
+    out.print(wrapped(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
+    out.print(wrapped(f"Origin: {row.origin}. {_sum(one)}", width=width))
+    if row.source_line:
+        out.print(wrapped(f"Asked for by {row.source_line}", width=width, style="dim"))
+    number = 0
+    for is_rename, events in groupby(one.track.events, key=lambda event: event.what == RENAMED):
+        own = list(events)
+        if is_rename:
+            out.print(wrapped(_renamed(own), width=width, indent=_INDENT, style="dim"))
+            continue
+        for event in own:
+            number += 1
+            out.print(wrapped(f"{number}. {_heading(event)}", width=width, style="bold"))
+            out.print(*_lines(event, width=width), sep="\n")
+    out.print()
+
+
+def _sum(one: History) -> str:
+    if not one.row.changes:
+        return "No later pass changed it."
+    return "Then " + ", ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes) + "."
+
+
+def _heading(event: Event) -> str:
+    if event.what != CREATED:
+        return f"{event.span}: {event.what}" + (f" ({event.detail})" if event.detail else "")
+    if event.span == PROGRAM:
+        return "in the program, as the framework wrote it"
+    return f"{event.span}: put there" + (", for what stood there before:" if event.before else "")
+
+
+def _renamed(events: Sequence[Event]) -> str:
+    names = [_name(events[0].before[0]), *(_name(event.after) for event in events)]
+    spans = ", ".join(dict.fromkeys(event.span for event in events))
+    return f"renamed {' → '.join(names)} ({spans})"
+
+
+def _name(line: str) -> str:
+    return line.removeprefix("ROOT ").partition(" = ")[0].lstrip("%")
+
+
+def _lines(event: Event, *, width: int) -> Iterator[Text]:
+    """The lines before with a minus, the line after with a plus; what differs is marked."""
+    after = shortened(event.after)
+    if event.what == CREATED or len(event.before) != 1:
+        for line in event.before:
+            yield _line("  " if event.what == CREATED else "- ", [Part(shortened(line), False)], "red", width)
+        yield _line("+ ", [Part(after, False)], "green", width)
+        return
+    left, right = parts(shortened(event.before[0]), after)
+    yield _line("- ", left, "red", width)
+    yield _line("+ ", right, "green", width)
+
+
+def _line(sign: str, found: Sequence[Part], style: str, width: int) -> Text:
+    begin, end = MARKS
+    words = "".join(f"{begin}{one.text}{end}" if one.changed and one.text.strip() else one.text for one in found)
+    return wrapped(sign + words, width=width, indent=_INDENT, hang=_INDENT + "    ", style=style)

@@ -1,0 +1,78 @@
+"""Lines of HLO for a reader: what matters of each, and which parts of two differ."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+_LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
+_DROPPED = re.compile(
+    r", (?:backend_config|frontend_attributes|sharding|metadata|to_apply|use_global_device_ids|constrain_layout"
+    r"|operand_precision|statistics|control-predecessors)="
+)
+_OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_SHARDING = re.compile(r", sharding=(\{(?:[^{}]|\{[^{}]*\})*\})")
+_TOKEN = re.compile(r"\s+|[\w.\-]+|.")
+_NAMES = 3
+_SEPARATE = 3
+"""Equal tokens between two changes that are fewer are marked with them."""
+
+MOST = 400
+"""Characters of a line that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a line; `changed` where the other line has something else."""
+
+    text: str
+    changed: bool
+
+
+def shortened(line: str) -> str:
+    """Name, shape, operands and groups, then its sharding and the end of its `op_name`; no layouts, no configuration."""
+    line = line.strip().removeprefix("ROOT ")
+    head = _DROPPED.split(line, maxsplit=1)[0]
+    groups = [found[0] for found in _kept(line) if found[0].strip() not in head]
+    sharding, op_name = _SHARDING.search(line), _OP_NAME.search(line)
+    words = _LAYOUT.sub("", head) + "".join(groups)
+    words += f", sharding={sharding[1]}" if sharding else ""
+    words += f"  # {_end(op_name[1])}" if op_name and op_name[1] else ""
+    return words if len(words) <= MOST else words[:MOST] + " …"
+
+
+def _end(op_name: str) -> str:
+    """The last parts of a path, which tell the part of the model and the operation."""
+    names = op_name.split("/")
+    return "/".join(names if len(names) <= _NAMES else ["…", *names[-_NAMES:]])
+
+
+def _kept(line: str) -> list[re.Match[str]]:
+    """What is wanted of that which stands behind something that is dropped."""
+    return list(
+        re.finditer(r", (?:replica_groups|source_target_pairs|channel_id)=(?:\{\{.*?\}\}|\{\}|\d+|\[[^\s]*\])", line)
+    )
+
+
+def parts(before: str, after: str) -> tuple[list[Part], list[Part]]:
+    """Two lines, cut where they differ."""
+    old, new = _TOKEN.findall(before), _TOKEN.findall(after)
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    left, right = list[Part](), list[Part]()
+    for tag, low, high, begin, end in codes:
+        small = tag == "equal" and high - low < _SEPARATE and low > 0 and high < len(old)
+        changed = tag != "equal" or small
+        left.append(Part("".join(old[low:high]), changed))
+        right.append(Part("".join(new[begin:end]), changed))
+    return _joined(left), _joined(right)
+
+
+def _joined(found: Sequence[Part]) -> list[Part]:
+    """Neighbours of one kind as one; nothing empty."""
+    made: list[Part] = []
+    for one in found:
+        if made and made[-1].changed == one.changed:
+            made[-1] = Part(made[-1].text + one.text, one.changed)
+        elif one.text:
+            made.append(one)
+    return made
