@@ -1,0 +1,44 @@
+"""A matmul that needs no communication gets its result asked for in another split (openxla/xla#4062).
+
+Asked: `(a @ b).T` with the rows of a split over `x` and the columns of b over `y`; the result's rows over `x`.
+
+Why: each device has what it needs for a block of the product, whose columns, the transposed result's rows, are split
+over `y`.  The other order of axes is asked for, and the partitioner satisfies it before the matmul: it moves both
+operands to where it wants them.
+
+Instead: ask for the split that the operands give, rows over `y` and columns over `x`.
+"""
+
+import jax
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+AXES = {"x": 4, "y": 2}
+MESH = AbstractMesh(tuple(AXES.values()), tuple(AXES))
+
+
+def split(shape, *dims, dtype="bfloat16"):
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(MESH, P(*dims)))
+
+
+def lowered(function, *arguments, out=()):
+    made = jax.jit(function, out_shardings=NamedSharding(MESH, P(*out)))
+    return made.trace(*arguments).lower(lowering_platforms=("tpu",))
+
+
+PARTS = split((8192, 8192), "x", None), split((8192, 8192), None, "y")
+
+
+def surprising():
+    return lowered(lambda a, b: (a @ b).T, *PARTS, out=("x", "y"))
+
+
+def instead():
+    return lowered(lambda a, b: (a @ b).T, *PARTS, out=("y", "x"))
+
+
+if __name__ == "__main__":
+    from compare import collectives
+
+    for made in (surprising, instead):
+        print(f"{made.__name__}:", collectives(made(), axes=AXES, topology="v5e:2x4"), sep="\n")

@@ -1,0 +1,66 @@
+"""docs/surprises/README.md, made from the examples and from what their programs emit."""
+
+import ast
+from collections.abc import Mapping
+
+from compare.views.own import Table
+from compare.views.units import bytes_text
+from tests.surprises.programs import EXAMPLES
+
+HEAD = """# Surprising collectives
+
+Public reports of programs that communicate more than their authors expected, each rebuilt in a few lines: what is
+emitted, why, and what to write instead. Every file runs (`python docs/surprises/reshard.py`), compiled by libtpu for a
+v5e:2x4 that need not be there; CI compiles them all, and this page is made from what came out
+(`python -m tests.surprises`).
+
+How to read a program of your own like this: [own_program.md](../own_program.md).
+"""
+
+
+def page(tables: Mapping[str, Table]) -> str:
+    """The whole page."""
+    parts = [HEAD, *(_example(name, tables) for name in _names(tables))]
+    return "\n".join(parts)
+
+
+def _names(tables: Mapping[str, Table]) -> list[str]:
+    found = list(dict.fromkeys(name.partition(".")[0] for name in tables))
+    return sorted(found, key=lambda name: (f"{name}.surprising" not in tables, name))
+
+
+def _example(name: str, tables: Mapping[str, Table]) -> str:
+    title, *text = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text())).split("\n\n")
+    own = {key.partition(".")[2]: table for key, table in tables.items() if key.startswith(f"{name}.")}
+    order = sorted(own, key=lambda word: (word == "instead", word))
+    rows = [f"| `{word}` | {_emitted(own[word])} | {_bytes(own[word])} |" for word in order]
+    table = "\n".join(["| | emits | bytes a step |", "|---|---|---|", *rows])
+    axes = ", ".join(f"{axis}={size}" for axis, size in next(iter(own.values())).axes.items())
+    source = f"[{name}.py]({name}.py), on `{axes}`"
+    return "\n\n".join([f"## {_linked(title.rstrip('.'))}", source, *map(_linked, text), table]) + "\n"
+
+
+def _linked(words: str) -> str:
+    """Reports as links: `jax-ml/jax#21562`."""
+    told = []
+    for word in words.split(" "):
+        core = word.strip("().,:")
+        repository, hash_, number = core.partition("#")
+        if hash_ and repository.count("/") == 1 and number.isdigit():
+            home = repository.replace("jax-ml/jax", "jax-ml/jax")
+            link = f"[{core}](https://github.com/{home}/issues/{number})"
+            word = word.replace(core, link)
+        told.append(word)
+    return " ".join(told)
+
+
+def _emitted(table: Table) -> str:
+    runs = table.counts("executions")
+    words = [f"{'?' if runs[word] is None else runs[word]} × `{word}`" for word in table.counts()]
+    return ", ".join(words) or "nothing"
+
+
+def _bytes(table: Table) -> str:
+    if table.step_wire_bytes is None:
+        return "4 B an iteration" if len(table) == 1 and table[0].payload_bytes == 4 else "?"
+    return bytes_text(table.step_wire_bytes)

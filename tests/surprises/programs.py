@@ -1,0 +1,62 @@
+"""The programs of docs/surprises, lowered in one process a framework and compiled in one: `python -m … OUT FILE…`.
+
+Each function of a file that takes nothing is a program; its StableHLO or HLO, and then its compiled text, is written to
+OUT/<file>.<function>.
+"""
+
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "surprises"
+TOPOLOGY = "v5e:2x4"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions(module: ModuleType) -> Iterator[Callable]:
+    """Its programs, in the order of the file."""
+    for one in vars(module).values():
+        if inspect.isfunction(one) and one.__module__ == module.__name__ and not inspect.signature(one).parameters:
+            yield one
+
+
+def lower(out: Path, names: list[str]) -> None:
+    for name in names:
+        module = load(name)
+        for one in functions(module):
+            made = one()
+            data = made if isinstance(made, bytes) else made.as_text(debug_info=True).encode()
+            (out / f"{name}.{one.__name__}.before").write_bytes(data)
+        (out / f"{name}.axes").write_text(json.dumps(module.AXES))
+
+
+def compile_all(out: Path) -> None:
+    """libtpu, ahead of time; many small programs in one process."""
+    from compare.program import aot_compiler, aot_convert
+
+    aot_compiler.start()
+    there = aot_compiler.devices(TOPOLOGY)
+    for file in sorted(out.glob("*.before")):
+        found = aot_convert.converted(file.read_bytes())
+        made = aot_compiler.options(found.compile_options(len(there)), there)
+        module = aot_compiler.module(found.bytecode)
+        (hlo,) = aot_compiler.compiled(module, ordered=there, made=made).hlo_modules()
+        file.with_suffix(".hlo").write_text(hlo.to_string())
+
+
+if __name__ == "__main__":
+    place, *asked = sys.argv[1:]
+    if asked:
+        lower(Path(place), asked)
+    else:
+        compile_all(Path(place))

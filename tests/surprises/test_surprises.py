@@ -1,0 +1,68 @@
+"""Reports of surprising collectives, rebuilt: each still emits what its explanation says, and the remedy removes it."""
+
+import pytest
+
+from compare.judge.expected import counted
+from tests.surprises.made import made
+from tests.surprises.page import page
+from tests.surprises.programs import EXAMPLES
+
+pytestmark = pytest.mark.slow
+
+K = 1024
+
+# Program -> what it emits, and its bytes a step by hand.
+EMITS = [
+    # The whole [256, 256, 256] bf16 on every device, of eight; instead two exchanges of an eighth of it.
+    ("reshard.surprising", {"all-gather@x,y": 1}, 256**3 * 2 * 7 // 8),
+    ("reshard.instead", {"all-to-all@x": 1, "all-to-all@y": 1}, 256**3 * 2 // 8 * 3 // 4 + 256**3 * 2 // 8 // 2),
+    # Two arrays of [4096, 1024] bf16, a quarter on each device, and their join; each exchange sends three quarters.
+    ("concatenate.surprising", {"all-to-all@data": 3}, (2 * K * K + 2 * K * K + 4 * K * K) * 3 // 4),
+    ("concatenate.instead", {}, 0),
+    # Eight times the whole stack of [8, 1024, 1024] bf16; instead eight sums of [256, 1024], and the result gathered.
+    ("layers_in_a_scan.surprising", {"all-gather@layers": 8}, 8 * 8 * K * K * 2 * 7 // 8),
+    ("layers_in_a_scan.instead", {"all-reduce@layers": 8, "all-gather@layers": 1},
+     8 * 256 * K * 2 * 2 * 7 // 8 + 256 * K * 2 * 7 // 8),
+    # Both operands' parts, [2048, 8192] and [8192, 2048] bf16, and one of [4096, 8192] gathered in pairs.
+    ("matmul_transposed.surprising", {"collective-permute@x,y": 2, "all-gather@x:sub": 1}, None),
+    ("matmul_transposed.instead", {}, 0),
+    # One predicate an iteration, of a loop whose length is data.
+    ("loops_of_other_lengths.surprising", {"all-reduce@batch": None}, None),
+    ("loops_of_other_lengths.instead", {}, 0),
+    # Four times the four halves of [4, 8, 2048] bf16; then the losses, four floats.
+    ("microbatches.surprising", {"all-gather@data:sub": 4, "all-reduce@data:sub": 1},
+     4 * 4 * 8 * 2048 * 2 * 3 // 4 + 16),
+    ("microbatches.instead", {"all-reduce@data": 1}, 4 * 4 * 2 * 7 // 8),
+    # The batch, [8, 128, 1024] bf16, then its features, [8, 128, 4096]; instead two weights of [4096, 1024].
+    ("fsdp.surprising", {"all-gather@fsdp": 2}, 8 * 128 * (K + 4 * K) * 2 * 7 // 8),
+    ("fsdp.instead", {"all-gather@fsdp": 2}, 2 * 4 * K * K * 2 * 7 // 8),
+    ("mended.shuffle", {}, 0),
+    ("mended.decompose", {}, 0),
+    ("mended.transform", {}, 0),
+    ("mended.write", {}, 0),
+    # One row of 1,024 floats to the next device.
+    ("mended.roll", {"collective-permute@data": 1}, K * 4),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("surprises"))
+
+
+def test_every_example_emits_what_is_said_of_it(tables):
+    assert sorted(tables) == sorted(name for name, _, _ in EMITS)
+    for name, expected, step_bytes in EMITS:
+        assert counted(tables[name], count="executions") == expected, name
+        if step_bytes is not None:
+            assert tables[name].step_wire_bytes == step_bytes, name
+
+
+def test_fsdp_gathers_activations_where_it_should_gather_weights(tables):
+    shapes = {which: [row.operands[0].shape for row in tables[f"fsdp.{which}"]] for which in ("surprising", "instead")}
+    assert shapes == {"surprising": [(8, 128, 1024), (8, 128, 4096)], "instead": [(4096, 1024), (1024, 4096)]}
+
+
+def test_the_page_is_made_from_what_the_examples_emit(tables):
+    told = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert told == page(tables), "write it anew: python -m tests.surprises"
