@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compare.judge.cells import CellResult, Judged
+from compare.judge.attribution import attribution
+from compare.judge.cells import GOOD, CellResult, Judged
 from compare.judge.contract import ContractRow
+from compare.judge.controls import changed, showed
 from compare.judge.differences import differences
-from compare.judge.frameworks import Cell, Split, compared, splits
+from compare.judge.frameworks import Cell, Split, compared, pairs, splits
 from compare.judge.headline import headline, verdict_sentence
 from compare.judge.inherent import inherent
 from compare.judge.notes import notes
@@ -39,6 +41,7 @@ def summarize(case: Case, cells: Sequence[Judged], *, titles: Mapping[str, str])
         "case": case.to_dict(),
         "mesh": mesh_picture(case),
         "arms": {arm: _arm(arm, title, [cell.result for cell in cells]) for arm, title in titles.items()},
+        "controls": _controls(phases),
         "phases": phases,
     }
     return {**report, "sentence": verdict_sentence(report)}
@@ -76,7 +79,7 @@ def mesh_picture(case: Case) -> dict[str, Any]:
 
 def _arm(arm: str, title: str, results: Sequence[CellResult]) -> dict[str, Any]:
     own = [result for result in results if result.arm == arm]
-    bad = [result for result in own if result.status != "ok"]
+    bad = [result for result in own if result.status not in GOOD]
     versions: dict[str, str] = {}
     for result in own:
         versions |= (result.about or {}).get("versions", {})
@@ -110,7 +113,21 @@ def _phase(case: Case, cells: Sequence[Judged], arms: Sequence[str]) -> dict[str
         "compared_cells": {arm: cell.name for arm, cell in chosen.items()},
         "arms": {arm: _with_controls(table) | {"profiles": ran[arm]} for arm, table in tables.items()},
         "differences": differences({arm: cell.rows for arm, cell in chosen.items()}, controls=others),
+        "pairs": pairs(judged),
+        "attribution": attribution(tables, default=DEFAULT_CELL),
     }
+
+
+def _controls(phases: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One entry for each control of each arm: what it changes, and what that did to each phase."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for phase, told in phases.items():
+        for arm, default in told["arms"].items():
+            for cell, entry in default["controls"].items():
+                one = found.setdefault((arm, cell), {"arm": arm, "cell": cell, "changes": [], "phases": {}})
+                one["changes"] = list(changed(default, entry)) or one["changes"]
+                one["phases"][phase] = showed(default, entry)
+    return list(found.values())
 
 
 def _entries(cells: Sequence[Judged], arm: str, *, executed: bool) -> dict[str, dict[str, Any]]:
@@ -145,9 +162,14 @@ def _entry(cell: Judged) -> dict[str, Any]:
 
 def _judged(table: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
     """The judged cells of an arm, the default first; none where the default failed: a control can't stand for it."""
-    good = [Cell(name, entry["partitioner"], entry["collectives"]) for name, entry in table.items() if entry["totals"]]
-    if not any(cell.name == DEFAULT_CELL for cell in good):
+    default = table.get(DEFAULT_CELL)
+    if not default or not default["totals"]:
         return []
+    good = [
+        Cell(name, entry["partitioner"], entry["collectives"], alike=set(changed(default, entry)) <= {"partitioner"})
+        for name, entry in table.items()
+        if entry["totals"]
+    ]
     return sorted(good, key=lambda cell: cell.name != DEFAULT_CELL)
 
 
