@@ -16,7 +16,8 @@ from jax_impl.layout import RING, Block, Layout, Stream
 
 STAGES, SHARDS, EXPERTS = "pp", "tp", "ep"
 
-Pairs = list[tuple[int, int]]
+ROWS, LANES = 8, 128
+"""Of a tile of the TPU's memory."""
 
 
 class ExplicitLayout(Layout):
@@ -214,7 +215,22 @@ class ExplicitLayout(Layout):
             return x
         if dim is None:
             return jax.lax.psum(x, SHARDS)
-        return jax.lax.psum_scatter(x, SHARDS, scatter_dimension=dim, tiled=True)
+        if _in_tiles(x.shape, dim=dim, ways=self._size(SHARDS)):
+            return jax.lax.psum_scatter(x, SHARDS, scatter_dimension=dim, tiled=True)
+        return self._scattered_parts(x, dim=dim)
+
+    def _scattered_parts(self, x: Shaped[Array, "..."], *, dim: int) -> Shaped[Array, "..."]:
+        """A reduce-scatter of what libtpu would not scatter as it is: of parts that are tiles themselves.
+
+        Parts that fill no tile are exchanged, and added up where they come: an all-to-all of as many bytes.
+        """
+        shards = self._size(SHARDS)
+        parts = jnp.stack(jnp.split(x, shards, axis=dim))
+        if parts[0].size % (ROWS * LANES):
+            got = jax.lax.all_to_all(parts, SHARDS, split_axis=0, concat_axis=0, tiled=True)
+            return jnp.sum(got, axis=0, dtype=jnp.float32).astype(x.dtype)
+        tiles = parts.reshape(shards, -1, LANES)
+        return jax.lax.psum_scatter(tiles, SHARDS, scatter_dimension=0, tiled=True).reshape(parts.shape[1:])
 
     def _own_part(self, x: Shaped[Array, "..."], *, dim: int) -> Shaped[Array, "..."]:
         size = x.shape[dim] // self._size(SHARDS)
@@ -231,3 +247,9 @@ class ExplicitLayout(Layout):
         for target in targets:
             kept = jnp.where(here == target, jax.lax.ppermute(x, axes, [(source, target)]), kept)
         return kept
+
+
+def _in_tiles(shape: tuple[int, ...], *, dim: int, ways: int) -> bool:
+    """Whether parts of a dim are whole tiles; libtpu's `reduce-scatter-decomposer` makes all-reduces of the others."""
+    part = [size // ways if at == dim else size for at, size in enumerate(shape)]
+    return part[-1] % LANES == 0 and part[-2] % ROWS == 0

@@ -63,6 +63,10 @@ def _runs_over(share: Share, row: ContractRow) -> bool:
 def _does_the_work(share: Share, row: ContractRow) -> bool:
     kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
     able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
+    # An exchange of all the partial sums, which are added up where they come, is a scatter.
+    able |= (
+        kind == "all-to-all" and row.kind == "reduce-scatter" and share.collective.payload_bytes == row.payload_bytes
+    )
     # Permutes that each bring what one member has to one other are a broadcast together; so is a gather of parts of
     # which all but one member's are empty.
     able |= kind == "collective-permute" and row.kind in _FROM_ONE and _from_one(share)
