@@ -131,10 +131,10 @@ Found = tuple[str, Collective, list[Collective]]
 
 def _in_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
     """Sums, gathers and scatters of one program that are several collectives of the other."""
-    pool, found = list(parts), list[Found]()
+    pool, found = [row for row in parts if row.kind in (GATHER, SCATTER, HOP)], list[Found]()
     rings: dict[Hashable, list[Collective]] = {}
     matched: set[int] = set()
-    for nearby in (True, False):
+    for nearby in (True, False) if pool else ():
         for whole in wholes:
             own = [] if id(whole) in matched else _parts(whole, pool, nearby=nearby)
             if own:

@@ -110,7 +110,10 @@ def verdict(found: Report) -> str:
     same += [f"{other} in another form"] * bool(other)
     moved = found["alike"]["in_another_order"] if found["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
-    words = "No difference" if not number else counted(number, "difference")
+    words = counted(number, "difference")
+    if not number:
+        more = sum(one["delta_bytes"] for one in found["equivalents"] or ())
+        words = f"No difference but {signed(more)} a step" if more else "No difference"
     return f"{words}: {', '.join(same)}." if same else f"{words}."
 
 

@@ -1,0 +1,139 @@
+"""The Python door: anybody's program in, a table out; and the assertion for a test of one's own model."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import compare
+from compare import assert_collectives, collectives
+from compare.judge.contract import JudgeError
+from compare.program.errors import HloError
+from compare.work.error import WorkError
+from tests.compare.judge.toy_hlo import AXES, GATHER, SUM, program
+
+ROOT = Path(__file__).parents[2]
+TEXT = program(SUM, GATHER, SUM)
+COUNTS = {"all-reduce@tensor": 2, "all-gather@tensor": 1}
+
+
+class Compiled:
+    """As JAX's is: it has the text of what was compiled."""
+
+    def __init__(self, text=TEXT):
+        self.text = text
+
+    def as_text(self):
+        return self.text
+
+
+class Lowered(Compiled):
+    """As JAX's is: its own text is of the program before."""
+
+    def as_text(self):
+        return "module @jit_f {\n}\n"
+
+    def compile(self):
+        return Compiled(self.text)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [TEXT, TEXT.encode(), gzip.compress(TEXT.encode()), Compiled(), Lowered()],
+    ids=["text", "bytes", "gzip", "compiled", "lowered"],
+)
+def test_a_program_is_taken_in_any_spelling(program):
+    assert collectives(program, axes=AXES).counts() == COUNTS
+
+
+def test_a_file_is_read_by_its_path(tmp_path):
+    path = tmp_path / "program.hlo.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    for spelled in (path, str(path)):
+        assert collectives(spelled, axes="data=2,tensor=4").counts() == COUNTS
+    assert collectives(path, mesh="dp2tp4").counts() == {"all-reduce@tp": 2, "all-gather@tp": 1}
+
+
+def test_a_table_is_a_sequence_with_totals(capsys):
+    table = collectives(TEXT, axes=AXES)
+    assert (len(table), table[1].kind, [row.name for row in table]) == (3, "all-gather", ["c0", "c1", "c2"])
+    # Two sums of 524,288 B send one and a half of it each, the gather of 524,288 B three quarters.
+    assert table.step_wire_bytes == 2 * 786_432 + 393_216
+    assert str(table).splitlines()[-1] == "3 collectives move 1.97 MB a step, mean over devices."
+    assert capsys.readouterr().out == ""
+
+
+def test_a_table_is_a_frame_of_the_public_columns():
+    frame = collectives(TEXT, axes=AXES).to_pandas()
+    assert list(frame.kind) == ["all-reduce", "all-gather", "all-reduce"]
+    assert frame.step_wire_bytes.sum() == 2 * 786_432 + 393_216
+    assert list(collectives(program(), axes=AXES).to_pandas().columns) == list(frame.columns)
+
+
+def test_a_notebook_shows_a_table_and_obeys_nothing_in_it():
+    html = collectives(TEXT.replace("model.py", "<img src=x>"), axes=AXES)._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "all-gather @ tensor" in html
+    assert "<img" not in html
+
+
+def test_two_tables_are_held_against_each_other():
+    one, other = (collectives(program(*wires), axes=AXES) for wires in ([SUM], [SUM, GATHER]))
+    assert not one.diff(one)
+    assert one.diff(other)
+    assert len(one.diff(other)) == 1
+    assert "+393 kB" in str(one.diff(other))
+    assert "+393 kB" in one.diff(other)._repr_html_()
+
+
+def test_an_assertion_holds_where_just_these_are_emitted():
+    assert_collectives(TEXT, COUNTS, axes=AXES)
+    assert_collectives(collectives(TEXT, axes=AXES), COUNTS)
+    assert_collectives(program(), {}, axes=AXES)
+
+
+def test_a_failed_assertion_says_what_was_expected_and_shows_the_table():
+    with pytest.raises(AssertionError) as caught:
+        assert_collectives(TEXT, {"all-reduce@tensor": 3, "all-to-all@data": 1}, axes=AXES)
+    told = str(caught.value).splitlines()
+    assert told[1:4] == [
+        "  all-reduce@tensor  expected 3, found 2",
+        "  all-to-all@data    expected 1, found 0",
+        "  all-gather@tensor  expected 0, found 1",
+    ]
+    assert any("c1" in line for line in told[4:])
+
+
+def test_a_misspelled_expectation_is_no_failed_assertion():
+    with pytest.raises(JudgeError, match="there are data, tensor"):
+        assert_collectives(TEXT, {"all-reduce@tenser": 2}, axes=AXES)
+
+
+@pytest.mark.parametrize(
+    ("program", "axes", "error", "said"),
+    [
+        (7, AXES, WorkError, "int is no program"),
+        ("no/such/file.hlo", AXES, FileNotFoundError, "No such file"),
+        ("not\nHLO\n", AXES, HloError, "this text: not HLO text"),
+        (b"\x00\x01", AXES, HloError, "these bytes: "),
+        (TEXT, {"x": 3}, HloError, "make 3 devices"),
+        (TEXT, {"x": "8"}, HloError, "cannot read the axes"),
+        (TEXT, "x", HloError, "cannot read the axes"),
+        (Compiled("nonsense\n"), AXES, HloError, "this Compiled: not HLO text"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(program, axes, error, said):
+    with pytest.raises(error) as caught:
+        collectives(program, axes=axes)
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = "import sys, compare; print(sorted(name for name in sys.modules if name.startswith(('compare.', 'pandas'))))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = compare.nothing
