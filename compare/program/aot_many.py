@@ -1,9 +1,10 @@
 """Compile many small programs in one process: `python -m compare.program.aot_many REQUEST.json`.
 
 Imports jaxlib and libtpu, no framework.  REQUEST holds `topology`, and `programs`: each with `program` (path of the
-bytecode), `compile_options` and `out` (a folder).  Each folder gets optimized.hlo.gz, or failed.txt with one line.
-One JSON line on stdout as each is begun.  Exit 0; 2: the request can't be met, and the last line on stderr says why.
-libtpu may also abort the process: what has neither file then was not reached, and the parent asks anew.
+bytecode), `compile_options`, `out` (a folder), and `axes` where it is first to be said to Shardy.  Each folder gets
+optimized.hlo.gz, or failed.txt with one line.  One JSON line on stdout as each is begun.  Exit 0; 2: the request can't
+be met, and the last line on stderr says why.  libtpu may also abort the process: what has neither file then was not
+reached, and the parent asks anew.
 """
 
 import gzip
@@ -26,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"cannot read the request {argv[0]}: {error!r}", file=sys.stderr)
         return 2
     try:
-        from compare.program import aot_compiler
+        from compare.program import aot_compiler, aot_shardy
         from compare.program.aot_error import AotError
     except ImportError as error:
         print(f"the TPU compiler can't be imported: {error}", file=sys.stderr)
@@ -39,6 +40,8 @@ def main(argv: Sequence[str]) -> int:
         try:
             made = aot_compiler.options(one["compile_options"], there)
             module = aot_compiler.module(Path(one["program"]).read_bytes())
+            if one.get("axes"):
+                aot_shardy.rewrite(module, axes=one["axes"])
             (hlo,) = aot_compiler.compiled(module, ordered=there, made=made).hlo_modules()
         except AotError as error:
             (out / FAILED).write_text(f"{error}\n", encoding="utf-8")

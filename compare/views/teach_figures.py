@@ -12,6 +12,7 @@ from math import log2, prod
 
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -23,9 +24,13 @@ DEVICES = ("#8fc1ea", "#ffc685", "#a3d9a5", "#e0b3dd")
 _CARD = 0.1
 """Inches: by how much a copy is behind the one in front of it."""
 _GAP = 0.09
-_LEFT, _RIGHT, _TOP, _BOTTOM = 0.5, 0.12, 0.36, 0.3
-_ACROSS = 0.34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.3, 0.06, 0.36, 0.3
+_ACROSS = 0.2
 """Inches: between two tensors."""
+_LETTER = 0.083
+"""Inches of a letter of a tensor's name."""
+_PALE = 0.45
+"""Of a partial sum's colour: it is not the thing itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,7 @@ class Tensor:
     def words(self) -> str:
         """`x[T, D/tp]`."""
         dims = ", ".join(_split(dim, axis) for dim, axis in zip(self.dims, self.axes, strict=True))
-        return f"{self.name}[{dims}]" + f" + over {self.partial}" * bool(self.partial)
+        return f"{self.name}[{dims}]" + ", partial" * bool(self.partial)
 
 
 def _split(dim: str, axis: str | None) -> str:
@@ -59,7 +64,9 @@ def _split(dim: str, axis: str | None) -> str:
 def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int]) -> str:
     """The tensors side by side, as SVG."""
     sides = [_side(one, mesh) for one in tensors]
-    widths = [_LEFT + wide + _RIGHT for wide, _ in sides]
+    widths = [
+        _LEFT + max(wide, _LETTER * len(one.words)) + _RIGHT for one, (wide, _) in zip(tensors, sides, strict=True)
+    ]
     tall = _TOP + max(high for _, high in sides) + _BOTTOM
     wide = sum(widths) + _ACROSS * (len(tensors) - 1)
     with mpl.rc_context(STYLE):
@@ -161,7 +168,7 @@ def _part(
                 (at_x, at_y),
                 wide,
                 high,
-                facecolor=DEVICES[device],
+                facecolor=_paler(DEVICES[device]) if partial else DEVICES[device],
                 edgecolor=INK,
                 linewidth=0.7,
                 linestyle=(0, (3, 2)) if partial else "solid",
@@ -171,6 +178,11 @@ def _part(
             panel.text(at_x + wide - 0.045, at_y + high - 0.06, str(device), fontsize=5.5, ha="center", va="center")
     words = f"{holders[0]}" + (" +" * (len(holders) > 1) if partial else "")
     panel.text(x + wide / 2, y + high / 2, words, fontsize=9, ha="center", va="center", color=INK)
+
+
+def _paler(colour: str) -> tuple[float, float, float]:
+    red, green, blue = to_rgb(colour)
+    return 1 - _PALE * (1 - red), 1 - _PALE * (1 - green), 1 - _PALE * (1 - blue)
 
 
 def _holders(one: Tensor, mesh: Mapping[str, int], at: Mapping[int, int]) -> list[int]:

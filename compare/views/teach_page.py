@@ -75,7 +75,7 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
     shown = next((one for one in made if one.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
     panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
-              ("After", "what each device shall have", gives)]  # fmt: skip
+              ("After", _sent(lesson), gives)]  # fmt: skip
     return _environment().get_template("lesson.html.j2").render(
         lesson=lesson,
         style=_style(),
@@ -99,6 +99,14 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
         versions=_versions(made),
         sums=sums,
     )  # fmt: skip
+
+
+def _sent(lesson: Lesson) -> str:
+    """What lies between working alone and the result."""
+    kinds = [f"{move.kind} {_axes(move.collective.partition('@')[2])}" for move in lesson.needs]
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    words = [f"{count} × {kind}" if count > 1 else kind for kind, count in counts.items()]
+    return f"with {units.listing(words)}" if words else "nothing was sent"
 
 
 def _index(by_lesson: Mapping[str, Sequence[Made]]) -> str:

@@ -42,7 +42,8 @@ def print_gallery(made: Sequence[Made]) -> None:
             for outcome in outcomes(by_name[lesson.name]):
                 if outcome.verdict != "needed":
                     style = STYLES[VERDICTS[outcome.verdict]]
-                    out.print(Text(f"  {'':<22} {outcome.titles}: {harmless(outcome.words)}", style=style))
+                    line = f"  {'':<22} {outcome.titles}: {harmless(outcome.words)}"
+                    out.print(Text(line, style=style), soft_wrap=True)
 
 
 def print_lesson(made: Sequence[Made], *, before: str, after: str) -> None:
@@ -101,8 +102,9 @@ def _moves(out: Console, lesson: Lesson, moves: Sequence[Move]) -> None:
 
 def _outcome(out: Console, lesson: Lesson, outcome: Outcome) -> None:
     out.print(Text(f"  {outcome.titles}: {harmless(outcome.words)}", style=STYLES[VERDICTS[outcome.verdict]]))
-    for row in outcome.first.rows:
-        times = "" if row.executions == 1 else f"{'?' if row.executions is None else row.executions} × "
+    for count, row in outcome.rows:
+        runs = 1 if row.executions is None else row.executions * count
+        times = "? × " if row.executions is None else f"{runs} × " if runs != 1 else ""
         form = "" if row.form in ("sync", "start-done") else f" ({row.form})"
         out.print(
             Text(f"    {times}{row.kind} {axes_text(row.axes)}: {row.payload_bytes:,} B of {harmless(row.dtype)}{form}")

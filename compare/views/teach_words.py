@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compare.judge.lessons.lesson import WIRE, Lesson, Move, counted
+from compare.judge.lessons.lesson import PROGRAMS, WIRE, Lesson, Move, counted
 from compare.judge.lessons.made import Made, Row, needed_wire
 from compare.views.teach_figures import Tensor
 from compare.views.units import bytes_text, listing
@@ -38,8 +38,19 @@ class Outcome:
     why: str
 
     @property
+    def rows(self) -> list[tuple[int, Row]]:
+        """Its collectives, those alike once, with their number."""
+        found: dict[tuple[object, ...], list[Row]] = {}
+        for row in self.first.rows:
+            same = (row.kind, row.axes, row.dtype, row.form, row.executions, row.payload_bytes)
+            found.setdefault(same, []).append(row)
+        return [(len(rows), rows[0]) for rows in found.values()]
+
+    @property
     def titles(self) -> str:
-        """`JAX (Shardy and GSPMD) and PyTorch/XLA (GSPMD)`."""
+        """`JAX (Shardy and GSPMD) and PyTorch/XLA (GSPMD)`; `All four programs`."""
+        if len(self.programs) == len(PROGRAMS):
+            return "All four programs"
         arms: dict[str, list[str]] = {}
         for name in self.programs:
             arm, _, partitioner = name.partition("/")

@@ -6,9 +6,10 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache as once
 from pathlib import Path
 
-from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.lesson import TORCH_SHARDY, Lesson
 from compare.judge.lessons.made import Made, row_of
 from compare.program.collectives import collectives
 from compare.program.files import read_file
@@ -49,22 +50,28 @@ class _Job:
     def partitioner(self) -> str:
         return self.program.partition("/")[2]
 
+    @property
+    def is_rewritten(self) -> bool:
+        """PyTorch/XLA knows GSPMD only: for Shardy its program is said anew, before the compiler."""
+        return self.program == TORCH_SHARDY
+
     def asked(self) -> dict[str, object]:
         """What the arm is told."""
-        arrays = {
-            name: {"shape": self.lesson.shape(name), "dtype": self.lesson.dtype(name)} for name in self.lesson.takes
-        }
+        lesson = self.lesson
         return {
-            "pattern": self.lesson.pattern,
-            "partitioner": self.partitioner,
-            "axes": dict(self.lesson.mesh),
-            "arrays": arrays,
+            "pattern": lesson.pattern,
+            "partitioner": "gspmd" if self.is_rewritten else self.partitioner,
+            "axes": dict(lesson.mesh),
+            "arrays": {name: {"shape": lesson.shape(name), "dtype": lesson.dtype(name)} for name in lesson.takes},
         }
 
-    def options(self) -> dict[str, object]:
+    def compiling(self) -> dict[str, object]:
+        """What the compiler is told, but for its program."""
         assert self.lowered is not None
-        found: dict[str, object] = json.loads((self.lowered / ABOUT).read_bytes())["compile_options"]
-        return found
+        options: dict[str, object] = json.loads((self.lowered / ABOUT).read_bytes())["compile_options"]
+        if not self.is_rewritten:
+            return {"compile_options": options}
+        return {"compile_options": options | {"use_shardy_partitioner": True}, "axes": dict(self.lesson.mesh)}
 
     def end(self, status: str, error: str) -> None:
         self.status, self.error = status, error
@@ -99,6 +106,8 @@ class _Build:
         self.waiting: list[_Batch] = []
         self.running: dict[_Batch, Path] = {}
         self.deaths: dict[str, int] = {}
+        self.keys: dict[_Job, str] = {}
+        """Of lowered programs."""
 
     def run(self) -> None:
         for name in dict.fromkeys(job.arm.name for job in self.jobs):
@@ -108,9 +117,11 @@ class _Build:
                     job.end("not-installed", line)
                 self.tell(line)
                 continue
+            self.keys |= {job: _lower_key(job) for job in own}
+            first = {self.keys[job]: job for job in reversed(own)}
             for job in own:
-                job.lowered = self.cache.find("pattern", self._lower_key(job))
-            self._wait(name, [job for job in own if not job.lowered])
+                job.lowered = self.cache.find("pattern", self.keys[job])
+            self._wait(name, [job for job in reversed(first.values()) if not job.lowered])
         self._compile([job for job in self.jobs if job.lowered])
         # The slowest start begins first.
         self.waiting.sort(key=lambda batch: -arms.arm(batch.kind).start_s if batch.kind != "compile" else 0)
@@ -133,7 +144,7 @@ class _Build:
     def _compile(self, jobs: Sequence[_Job]) -> None:
         """Take from the cache what is there; the rest waits for a process."""
         for job in jobs:
-            job.compiled = self.cache.find("compiled-pattern", self._compile_key(job))
+            job.compiled = self.cache.find("compiled-pattern", _compile_key(job))
         self._wait("compile", [job for job in jobs if not job.compiled])
 
     def _start(self, pool: Pool[_Batch], batch: _Batch) -> None:
@@ -144,9 +155,7 @@ class _Build:
                 assert job.lowered is not None
                 out = folder / str(number)
                 out.mkdir()
-                programs.append(
-                    {"program": str(job.lowered / PROGRAM), "compile_options": job.options(), "out": str(out)}
-                )
+                programs.append({"program": str(job.lowered / PROGRAM), "out": str(out), **job.compiling()})
             module, request = "compare.program.aot_many", {"topology": TOPOLOGY, "programs": programs}
             words: tuple[str, ...] = ()
         else:
@@ -179,13 +188,23 @@ class _Build:
         if left:
             self._again(batch.kind, left, ended)
         if batch.kind != "compile":
-            self._compile([job for job in batch.jobs if job.lowered])
+            self._compile(self._lowered(batch))
+
+    def _lowered(self, batch: _Batch) -> list[_Job]:
+        """Its jobs that went well, each with those that want the same program for another partitioner."""
+        found = []
+        for job in batch.jobs:
+            alike = [one for one in self.jobs if self.keys.get(one) == self.keys[job]]
+            for one in alike:
+                one.lowered, one.status, one.error = job.lowered, job.status, job.error
+            found += alike if job.lowered else []
+        return found
 
     def _keep(self, job: _Job, out: Path, *, kind: str) -> None:
         if kind == "compile":
-            job.compiled = self.cache.keep(out, kind="compiled-pattern", key=self._compile_key(job))
+            job.compiled = self.cache.keep(out, kind="compiled-pattern", key=_compile_key(job))
         else:
-            job.lowered = self.cache.keep(out, kind="pattern", key=self._lower_key(job))
+            job.lowered = self.cache.keep(out, kind="pattern", key=self.keys[job])
 
     def _again(self, kind: str, left: list[_Job], ended: Ended) -> None:
         self.deaths[kind] = self.deaths.get(kind, 0) + 1
@@ -196,33 +215,41 @@ class _Build:
             self.tell(f"{job.lesson.name}, {job.program}: {status}: {job.error}")
         self._wait(kind, left[len(given_up) :])
 
-    def _lower_key(self, job: _Job) -> str:
-        asked = job.asked() | {"arm": job.arm.name, "versions": job.arm.versions(), "sources": _sources(job.arm)}
-        return key(asked | {"environment": _environment()})
 
-    def _compile_key(self, job: _Job) -> str:
-        assert job.lowered is not None
-        folder = steps.ROOT / "compare" / "program"
-        made_by = {
-            "versions": arms.versions_of(arms.COMPILER),
-            "sources": sources_digest(folder / "aot_many.py", folder / "aot_compiler.py"),
-        }
-        digest = file_digest(job.lowered / PROGRAM)
-        asked = {"program": digest, "options": job.options(), "topology": TOPOLOGY}
-        return key(asked | made_by | {"environment": _environment()})
+def _lower_key(job: _Job) -> str:
+    asked = job.asked() | {"arm": job.arm.name, "versions": job.arm.versions(), "sources": _sources(job.arm.name)}
+    return key(asked | {"environment": _environment()})
+
+
+def _compile_key(job: _Job) -> str:
+    assert job.lowered is not None
+    made_by = {
+        "versions": arms.versions_of(arms.COMPILER),
+        "sources": _compiler_sources(),
+    }
+    asked = {"program": file_digest(job.lowered / PROGRAM), "topology": TOPOLOGY, **job.compiling()}
+    return key(asked | made_by | {"environment": _environment()})
 
 
 def _title(kind: str) -> str:
     return kind if kind == "compile" else arms.arm(kind).title
 
 
-def _sources(arm: arms.Arm) -> str:
+@once
+def _sources(name: str) -> str:
     """Of what makes a pattern's program: the patterns, and those files of the twin that they use."""
-    folder = steps.ROOT / arm.module
+    folder = steps.ROOT / arms.arm(name).module
     files = ("about.py", "layout.py", "locations.py", "scan.py", "stablehlo.py", "start.py", "shardy.py")
     return sources_digest(folder / "patterns", *(folder / name for name in files if (folder / name).exists()))
 
 
+@once
+def _compiler_sources() -> str:
+    folder = steps.ROOT / "compare" / "program"
+    return sources_digest(*(folder / f"aot_{name}.py" for name in ("many", "compiler", "shardy")))
+
+
+@once
 def _environment() -> dict[str, str]:
     """Of the user's environment, what can change a program."""
     told = {name: text for name, text in sorted(os.environ.items()) if name.startswith(steps.PREFIXES)}

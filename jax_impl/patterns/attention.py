@@ -5,16 +5,24 @@ import jax.numpy as jnp
 
 from jax_impl.patterns.pattern import P, pattern, pin
 
-HEADS = P(None, None, "tp", None)
 
-
-@pattern(q=HEADS, k=HEADS, v=HEADS, out=HEADS)
+@pattern(
+    q=P(None, None, "tp", None),
+    k=P(None, None, "tp", None),
+    v=P(None, None, "tp", None),
+    out=P(None, None, "tp", None),
+)
 def attention_heads(q, k, v):
     scores = jnp.einsum("bsnh,btnh->bnst", q, k)
-    return jnp.einsum("bnst,btnh->bsnh", jax.nn.softmax(scores, axis=-1), v)
+    shares = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bnst,btnh->bsnh", shares, v)
 
 
-@pattern(q=P("dp", "tp", None, None), k=P("dp", "tp", None, None), out=P("dp", "tp", None, None))
+@pattern(
+    q=P("dp", "tp", None, None),
+    k=P("dp", "tp", None, None),
+    out=P("dp", "tp", None, None),
+)
 def attention_merged(q, k):
     b, n, s, h = q.shape
     q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
@@ -22,7 +30,12 @@ def attention_merged(q, k):
     return scores.reshape(b, n, s, s)
 
 
-@pattern(x=P(None, None), wq=P(None, "tp"), wk=P(None, "tp"), out=P(None, "tp", None))
+@pattern(
+    x=P(None, None),
+    wq=P(None, "tp"),
+    wk=P(None, "tp"),
+    out=P(None, "tp", None),
+)
 def gqa_few_heads(x, wq, wk):
     q = (x @ wq).reshape(x.shape[0], 8, 128)
     k = (x @ wk).reshape(x.shape[0], 2, 128)
@@ -30,44 +43,73 @@ def gqa_few_heads(x, wq, wk):
     return jnp.einsum("snh,tnh->snt", q, k)
 
 
-@pattern(cache=P(None, None, "tp", None), new=P(None, None, "tp", None), at=P(), out=P(None, None, "tp", None))
+@pattern(
+    cache=P(None, None, "tp", None),
+    new=P(None, None, "tp", None),
+    at=P(),
+    out=P(None, None, "tp", None),
+)
 def cache_write_heads(cache, new, at):
     return jax.lax.dynamic_update_slice(cache, new, (0, at, 0, 0))
 
 
-@pattern(cache=P(None, "cp", None, None), new=P(None, None, None, None), at=P(), out=P(None, "cp", None, None))
+@pattern(
+    cache=P(None, "cp", None, None),
+    new=P(None, None, None, None),
+    at=P(),
+    out=P(None, "cp", None, None),
+)
 def cache_write_positions(cache, new, at):
     return jax.lax.dynamic_update_slice(cache, new, (0, at, 0, 0))
 
 
-@pattern(q=P(None, None, None), k=P(None, "cp", None, None), v=P(None, "cp", None, None), out=P(None, None, None))
+@pattern(
+    q=P(None, None, None),
+    k=P(None, "cp", None, None),
+    v=P(None, "cp", None, None),
+    out=P(None, None, None),
+)
 def cache_read_positions(q, k, v):
-    scores = jnp.einsum("bnh,btnh->bnt", q, k, preferred_element_type=jnp.float32)
+    scores = jnp.einsum("bnh,btnh->bnt", q, k).astype(jnp.float32)
     shares = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
     return jnp.einsum("bnt,btnh->bnh", shares, v)
 
 
-PARTS = P(None, "cp", None, None)
-
-
-@pattern(q=PARTS, k=PARTS, v=PARTS, out=PARTS)
+@pattern(
+    q=P(None, "cp", None, None),
+    k=P(None, "cp", None, None),
+    v=P(None, "cp", None, None),
+    out=P(None, "cp", None, None),
+)
 def context_gather(q, k, v):
-    k, v = pin(k, None, None, None, None), pin(v, None, None, None, None)
+    k = pin(k, None, None, None, None)
+    v = pin(v, None, None, None, None)
     scores = jnp.einsum("bsnh,btnh->bnst", q, k)
-    return jnp.einsum("bnst,btnh->bsnh", jax.nn.softmax(scores, axis=-1), v)
+    shares = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bnst,btnh->bsnh", shares, v)
 
 
-@pattern(q=PARTS, k=PARTS, v=PARTS, out=PARTS)
+@pattern(
+    q=P(None, "cp", None, None),
+    k=P(None, "cp", None, None),
+    v=P(None, "cp", None, None),
+    out=P(None, "cp", None, None),
+)
 def context_ring(q, k, v):
-    @jax.shard_map(in_specs=(PARTS, PARTS, PARTS), out_specs=PARTS)
+    around = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    parts = P(None, "cp", None, None)
+
+    @jax.shard_map(in_specs=(parts, parts, parts), out_specs=parts)
     def ring(q, k, v):
         total, mixed = 0.0, 0.0
         for hop in range(4):
-            if hop:  # my keys and values to the next device, those of the one before to me
-                k, v = (jax.lax.ppermute(each, "cp", [(0, 1), (1, 2), (2, 3), (3, 0)]) for each in (k, v))
-            shares = jnp.exp(jnp.einsum("bsnh,btnh->bnst", q, k).astype(jnp.float32))
-            total += jnp.einsum("bnst->bsn", shares)[..., None]
-            mixed += jnp.einsum("bnst,btnh->bsnh", shares, v)
+            if hop:  # mine to the next device, and I get new ones
+                k = jax.lax.ppermute(k, "cp", around)
+                v = jax.lax.ppermute(v, "cp", around)
+            scores = jnp.einsum("bsnh,btnh->bsnt", q, k)
+            shares = jnp.exp(scores.astype(jnp.float32))
+            total += jnp.sum(shares, axis=-1, keepdims=True)
+            mixed += jnp.einsum("bsnt,btnh->bsnh", shares, v)
         return (mixed / total).astype(q.dtype)
 
     return ring(q, k, v)

@@ -6,13 +6,23 @@ import jax.numpy as jnp
 from jax_impl.patterns.pattern import P, pattern, pin
 
 
-@pattern(x=P(None, None), w1=P(None, "tp"), w2=P("tp", None), out=P(None, None))
+@pattern(
+    x=P(None, None),
+    w1=P(None, "tp"),
+    w2=P("tp", None),
+    out=P(None, None),
+)
 def mlp(x, w1, w2):
     hidden = jax.nn.silu(x @ w1)
     return hidden @ w2
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def mlp_sequence(x, w1, w2):
     whole = pin(x, None, None)
     hidden = jax.nn.silu(whole @ w1)

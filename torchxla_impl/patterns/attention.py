@@ -4,16 +4,24 @@ import torch
 
 from torchxla_impl.patterns.pattern import pattern, pin
 
-HEADS = (None, None, "tp", None)
 
-
-@pattern(q=HEADS, k=HEADS, v=HEADS, out=HEADS)
+@pattern(
+    q=(None, None, "tp", None),
+    k=(None, None, "tp", None),
+    v=(None, None, "tp", None),
+    out=(None, None, "tp", None),
+)
 def attention_heads(q, k, v):
     scores = torch.einsum("bsnh,btnh->bnst", q, k)
-    return torch.einsum("bnst,btnh->bsnh", torch.softmax(scores, dim=-1), v)
+    shares = torch.softmax(scores, dim=-1)
+    return torch.einsum("bnst,btnh->bsnh", shares, v)
 
 
-@pattern(q=("dp", "tp", None, None), k=("dp", "tp", None, None), out=("dp", "tp", None, None))
+@pattern(
+    q=("dp", "tp", None, None),
+    k=("dp", "tp", None, None),
+    out=("dp", "tp", None, None),
+)
 def attention_merged(q, k):
     b, n, s, h = q.shape
     q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
@@ -21,7 +29,12 @@ def attention_merged(q, k):
     return scores.reshape(b, n, s, s)
 
 
-@pattern(x=(None, None), wq=(None, "tp"), wk=(None, "tp"), out=(None, "tp", None))
+@pattern(
+    x=(None, None),
+    wq=(None, "tp"),
+    wk=(None, "tp"),
+    out=(None, "tp", None),
+)
 def gqa_few_heads(x, wq, wk):
     q = (x @ wq).reshape(x.shape[0], 8, 128)
     k = (x @ wk).reshape(x.shape[0], 2, 128)
@@ -29,28 +42,47 @@ def gqa_few_heads(x, wq, wk):
     return torch.einsum("snh,tnh->snt", q, k)
 
 
-@pattern(cache=(None, None, "tp", None), new=(None, None, "tp", None), at=(), out=(None, None, "tp", None))
+@pattern(
+    cache=(None, None, "tp", None),
+    new=(None, None, "tp", None),
+    at=(),
+    out=(None, None, "tp", None),
+)
 def cache_write_heads(cache, new, at):
     return cache.index_copy(1, at.long()[None], new)
 
 
-@pattern(cache=(None, "cp", None, None), new=(None, None, None, None), at=(), out=(None, "cp", None, None))
+@pattern(
+    cache=(None, "cp", None, None),
+    new=(None, None, None, None),
+    at=(),
+    out=(None, "cp", None, None),
+)
 def cache_write_positions(cache, new, at):
     return cache.index_copy(1, at.long()[None], new)
 
 
-@pattern(q=(None, None, None), k=(None, "cp", None, None), v=(None, "cp", None, None), out=(None, None, None))
+@pattern(
+    q=(None, None, None),
+    k=(None, "cp", None, None),
+    v=(None, "cp", None, None),
+    out=(None, None, None),
+)
 def cache_read_positions(q, k, v):
     scores = torch.einsum("bnh,btnh->bnt", q, k).float()
     shares = torch.softmax(scores, dim=-1).to(v.dtype)
     return torch.einsum("bnt,btnh->bnh", shares, v)
 
 
-PARTS = (None, "cp", None, None)
-
-
-@pattern(q=PARTS, k=PARTS, v=PARTS, out=PARTS)
+@pattern(
+    q=(None, "cp", None, None),
+    k=(None, "cp", None, None),
+    v=(None, "cp", None, None),
+    out=(None, "cp", None, None),
+)
 def context_gather(q, k, v):
-    k, v = pin(k, None, None, None, None), pin(v, None, None, None, None)
+    k = pin(k, None, None, None, None)
+    v = pin(v, None, None, None, None)
     scores = torch.einsum("bsnh,btnh->bnst", q, k)
-    return torch.einsum("bnst,btnh->bsnh", torch.softmax(scores, dim=-1), v)
+    shares = torch.softmax(scores, dim=-1)
+    return torch.einsum("bnst,btnh->bsnh", shares, v)

@@ -7,13 +7,23 @@ from torchxla_impl.patterns.pattern import pattern, pin
 from torchxla_impl.scan import scan
 
 
-@pattern(x=(None, None), w1=(None, "tp"), w2=("tp", None), out=(None, None))
+@pattern(
+    x=(None, None),
+    w1=(None, "tp"),
+    w2=("tp", None),
+    out=(None, None),
+)
 def mlp(x, w1, w2):
     hidden = F.silu(x @ w1)
     return hidden @ w2
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def mlp_sequence(x, w1, w2):
     whole = pin(x, None, None)
     hidden = F.silu(whole @ w1)

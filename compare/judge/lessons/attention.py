@@ -161,22 +161,9 @@ So three collectives, and not one byte of the cache is sent. The larger the cach
         alone=(Alone("y", "B N H", (None, None, None), partial="cp"),),
         alone_words="of its own positions each device has a maximum, a sum, and a partial y",
         needs=(
-            Move("all-reduce@cp", "B·N·4", "largest scores"),
-            Move("all-reduce@cp", "B·N·4", "sums of exps"),
+            Move("all-reduce@cp", "B·N·2", "largest scores, bf16"),
+            Move("all-reduce@cp", "B·N·4", "sums of exps, float32"),
             Move("all-reduce@cp", "B·N·H·2", "partial sums of y"),
-        ),
-        but=(
-            But(
-                (TORCH, TORCH_SHARDY),
-                (
-                    Move("all-reduce@cp", "B·N·2", "largest scores, bf16"),
-                    Move("all-reduce@cp", "B·N·4", "sums of exps"),
-                    Move("all-reduce@cp", "B·N·H·2", "partial sums of y"),
-                ),
-                "The same three. Its scores are made in bf16 and widened afterwards, so the largest of them can "
-                "travel in "
-                "two bytes.",
-            ),
         ),
         rule="To read a cache that is split by positions, merge small results; never move the cache.",
         question="What grows with the length of the text: the bytes on the wire, or the memory?",

@@ -2,7 +2,7 @@
 
 from compare.judge.lessons.lesson import TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
-_STAGES = {"P": 4, "T": 512, "D": 1024}
+_STAGES = {"Z": 4, "T": 512, "D": 1024}
 _LAYER = {"B": 4, "S": 256, "D": 1024, "N": 8, "H": 128, "F": 4096, "Q": 3}
 _WEIGHTS = {"wqkv": "D Q N H", "wo": "N H D", "w1": "D F", "w2": "F D"}
 
@@ -12,8 +12,8 @@ BLOCKS = (
         title="One tick of a pipeline",
         mesh={"pp": 4},
         sizes=_STAGES,
-        takes={"state": "P T D"},
-        gives={"y": "P T D"},
+        takes={"state": "Z T D"},
+        gives={"y": "Z T D"},
         story="""
 A pipeline gives each device a few layers: a *stage*. A batch goes through in pieces (*microbatches*), so that all
 stages have work. In each *tick* every stage handles its piece and hands the result to the next one.
@@ -21,7 +21,7 @@ stages have work. In each *tick* every stage handles its piece and hands the res
 As arrays: `state` has a dim of 4 stages, split over `pp`, so device i has what stage i works on. To hand on is to
 shift along that dim: put zeros in front, and drop the last. Only neighbours talk, and the last stage sends nothing.
 """,
-        alone=(Alone("state", "P T D", ("pp", None, None)),),
+        alone=(Alone("state", "Z T D", ("pp", None, None)),),
         alone_words="stage i has made what stage i+1 needs",
         needs=(Move("collective-permute@pp", "T·D·2", "each stage's activations to the next", senders=3),),
         rule="A pipeline's tick is one permute between neighbours: activations travel, weights stay.",
@@ -33,8 +33,8 @@ shift along that dim: put zeros in front, and drop the last. Only neighbours tal
         title="The same tick, written as a roll",
         mesh={"pp": 4},
         sizes=_STAGES,
-        takes={"state": "P T D"},
-        gives={"y": "P T D"},
+        takes={"state": "Z T D"},
+        gives={"y": "Z T D"},
         story="""
 Many pipelines write the shift as `roll(state, 1)`: shorter, and right, since the first stage's entry is overwritten
 by new input anyway.
@@ -42,7 +42,7 @@ by new input anyway.
 But a roll goes round: the last stage's state is sent to the first, which throws it away. One sender more of four.
 On a ring of chips it goes over a link of its own, on a line it goes all the way back.
 """,
-        alone=(Alone("state", "P T D", ("pp", None, None)),),
+        alone=(Alone("state", "Z T D", ("pp", None, None)),),
         alone_words="the last stage's result is wanted by nobody",
         needs=(Move("collective-permute@pp", "T·D·2", "each stage's activations to the next, around", senders=4),),
         but=(

@@ -14,7 +14,7 @@ SHARDY, GSPMD = "jax/shardy", "jax/gspmd"
 TORCH, TORCH_SHARDY = "torchxla/gspmd", "torchxla/shardy"
 
 JAX = (SHARDY, GSPMD)
-PROGRAMS = (SHARDY, GSPMD, TORCH)
+PROGRAMS = (SHARDY, GSPMD, TORCH, TORCH_SHARDY)
 """Arm and partitioner of each program of a lesson, in the order of the pages."""
 
 BYTES = {"bf16": 2, "s32": 4, "f32": 4}

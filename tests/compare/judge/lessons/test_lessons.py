@@ -1,0 +1,110 @@
+"""The lessons' own numbers, held to arithmetic by hand; and their patterns, the same in both arms."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from compare.judge.lessons import CHAPTERS, LESSONS, LessonError, chosen
+from compare.judge.lessons.lesson import PROGRAMS, Move, amount
+from compare.judge.lessons.made import needed_wire
+
+ROOT = Path(__file__).parents[4]
+FILES = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
+
+# What a device sends, worked out by hand on 4 devices, bf16: nothing here is read from a lesson.
+SENDS = {
+    "move-slice": 0,
+    "move-gather": 512 * 1024 * 2 * 3 // 4,
+    "move-exchange": 512 * 1024 * 2 // 4 * 3 // 4,
+    "move-sum": 1024 * 2 * 2 * 3 // 4,
+    "move-sum-scatter": 512 * 1024 * 2 * 3 // 4,
+    "matmul-contracting": 512 * 2048 * 2 * 2 * 3 // 4,
+    "matmul-scattered": 512 * 2048 * 2 * 3 // 4,
+    "matmul-same-axis": 1024 * 2048 * 2 * 3 // 4,
+    "matmul-gradient": 1024 * 2048 * 2 * 2 * 3 // 4,
+    "mlp": 512 * 1024 * 2 * 2 * 3 // 4,
+    "mlp-sequence": 512 * 1024 * 2 * 2 * 3 // 4,  # the same as mlp: a gather and a scatter are an all-reduce
+    "norm-width": 512 * 4 * 2 * 3 // 4,
+    "softmax-split": 2 * 512 * 4 * 2 * 3 // 4,
+    "sample-greedy": 4 * 8 * (2 + 4) * 3 // 4,
+    "gqa-few-heads": 256 * 128 * 2 // 2,  # half a head of 128, to the other of a pair
+    "cache-read-positions": 2 * 8 * (2 + 4 + 128 * 2) * 2 * 3 // 4,
+    "context-gather": 2 * 1024 * 4 * 128 * 2 * 3 // 4,
+    "context-ring": 2 * 3 * 1024 * 4 * 128 * 2 // 4,  # three hops of a quarter, of k and of v: as context-gather
+    "concat-split": 512 * 1024 * 2 // 4 * 6 // 4,  # six quarters change their device
+    "roll-split": 1024 * 2,
+    "fused-halves": 512 * 512 * 2 * 6 // 4,  # six eighths of x·w do
+    "pipeline-shift": 512 * 1024 * 2 * 3 // 4,
+    "pipeline-roll": 512 * 1024 * 2,
+    "layer-dp-tp": 2 * (4 // 2) * 256 * 1024 * 2,
+    "expert-dispatch": 4 * 64 * 512 * 2 * 3 // 4,
+    "moe-layer": 4 * 128 * 512 * 2 * (1 + 2) // 2 + 4 * 128 * 512 * 2 // 2,
+}
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_what_a_split_needs_is_what_arithmetic_says(name: str) -> None:
+    (lesson,) = chosen(name)
+    assert needed_wire(lesson) == SENDS[name]
+
+
+def test_a_formula_is_worked_out_from_left_to_right() -> None:
+    assert amount("T·F·2/tp", {"T": 3, "F": 8, "tp": 4}) == 12
+    assert amount("T·2 + F·4", {"T": 3, "F": 8}) == 38
+    with pytest.raises(ValueError, match="T/tp is 3/4, no whole number of bytes"):
+        amount("T/tp", {"T": 3, "tp": 4})
+
+
+def test_a_permute_is_sent_by_those_who_send() -> None:
+    (lesson,) = chosen("pipeline-shift")
+    assert lesson.wire(Move("collective-permute@pp", "T·D·2", "", senders=1)) == 512 * 1024 * 2 // 4
+    assert lesson.wire(Move("collective-permute@pp", "T·D·2", "")) == 512 * 1024 * 2
+
+
+def test_there_are_enough_lessons_and_each_has_its_own_name() -> None:
+    names = [lesson.name for lesson in LESSONS]
+    assert len(set(names)) == len(names) >= 24
+    assert [lesson for chapter in CHAPTERS for lesson in chapter.lessons] == list(LESSONS)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_a_lesson_can_be_worked_out_and_asks_something(lesson) -> None:
+    assert lesson.num_devices == 4
+    for array in lesson.arrays:
+        assert all(size > 0 for size in lesson.shape(array))
+    for program in PROGRAMS:
+        assert all(lesson.payload(move) > 0 for move in lesson.expected(program))
+    assert lesson.story.strip()
+    assert lesson.rule.endswith(".")
+    assert lesson.question.endswith(("?", "?`"))
+    assert lesson.answer.endswith(".")
+    assert "\n\n" not in lesson.rule
+    assert all(other.why for other in lesson.but)
+
+
+def test_a_name_that_is_nearly_right_is_told() -> None:
+    assert chosen("matmul_rows") == chosen("matmul-rows")
+    with pytest.raises(LessonError, match=r"no pattern 'matmul-row'; did you mean matmul-rows.*--list names all"):
+        chosen("matmul-row")
+
+
+def functions(arm: str) -> dict[str, list[str]]:
+    """The patterns of an arm: name -> arguments."""
+    found = {}
+    for name in FILES:
+        tree = ast.parse((ROOT / arm / "patterns" / f"{name}.py").read_text(encoding="utf-8"))
+        found |= {
+            node.name: [argument.arg for argument in node.args.args]
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef)
+        }
+    return found
+
+
+def test_every_lesson_has_its_pattern_in_both_arms_in_the_same_file_and_order() -> None:
+    jax, torch = functions("jax_impl"), functions("torchxla_impl")
+    absent = {lesson.pattern for lesson in LESSONS if "torchxla" in lesson.absent}
+    assert [name for name in jax if name not in absent] == list(torch)
+    assert all(torch[name] == jax[name] for name in torch)
+    assert {lesson.pattern: list(lesson.takes) for lesson in LESSONS} == jax
