@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from compare.program.errors import HloError
 from compare.program.passes import FIRST, Snapshot, spans
-from compare.program.passes_match import REPLACED, Link, match
+from compare.program.passes_match import COPIED, REPLACED, Link, match
 from compare.program.passes_read import Seen, seen
 from compare.program.records import Change
 
@@ -131,7 +131,8 @@ def _continued(moment: _Moment, one: Seen, link: Link, tracks: Mapping[str, Trac
     own = [tracks[source.name] for source in link.sources]
     could = {tracks[source.name].origin for source in link.among}
     origins = list(dict.fromkeys(track.origin for track in own))
-    if len(link.sources) == 1 and len(could) > 1:
+    copied = link.what == COPIED and moment.span in PARTITIONERS  # which may as well have made one more of the kind
+    if copied or (len(link.sources) == 1 and len(could) > 1):
         origins = [f"{UNKNOWN}: {moment.span}"]
     events = list(dict.fromkeys(event for track in own for event in track.events))
     events.sort(key=lambda event: event.at)

@@ -30,7 +30,7 @@ class Part:
 
 
 def shortened(line: str) -> str:
-    """Name, shape, operands and groups, then its sharding and the end of its `op_name`; no layouts, no configuration."""
+    """Name, shape, operands, groups, sharding and the end of its `op_name`; no layouts, no configuration."""
     line = line.strip().removeprefix("ROOT ")
     head = _DROPPED.split(line, maxsplit=1)[0]
     groups = [found[0] for found in _kept(line) if found[0].strip() not in head]

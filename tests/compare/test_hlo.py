@@ -36,7 +36,7 @@ def test_json_is_a_list_of_rows(file, capsys):
     (row,) = json.loads(capsys.readouterr().out)
     assert row == {
         "name": "r", "kind": "all-reduce", "axes": "tensor", "network": "ici", "form": "sync",
-        "scope": "layer.mlp.down", "origin": "not recorded", "dtype": "f32",
+        "scope": "layer.mlp.down", "origin": "not recorded", "changes": [], "dtype": "f32",
         "groups": [[0, 1, 2, 3], [4, 5, 6, 7]], "executions": 1, "executions_are": "exact",
         "payload_bytes": 400, "wire_bytes": 600, "step_wire_bytes": 600, "source_line": "m.py:3",
     }  # fmt: skip

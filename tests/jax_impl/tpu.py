@@ -48,6 +48,7 @@ def compiled(case: Case, out: Path) -> str:
         "places": chips(case.plan),
         "compile_options": json.loads((out / "about.json").read_text())["compile_options"],
         "strip": [f"{ROOT}/"],
+        "passes": False,
     }
     (out / "request.json").write_text(json.dumps(request))
     run("-m", "compare.program.aot", str(out / "request.json"), str(out))

@@ -75,6 +75,7 @@ def compiled_program(case: Case, out: Path) -> Program:
         "places": chips(case.plan),
         "compile_options": about["compile_options"],
         "strip": [f"{ROOT}/"],
+        "passes": False,
     }
     (out / "request.json").write_text(json.dumps(request))
     done = run(["-m", "compare.program.aot", str(out / "request.json"), str(out)])

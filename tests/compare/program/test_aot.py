@@ -56,6 +56,7 @@ def request(toys: Path, **changes: object) -> dict:
         "places": V5E,
         "compile_options": options,
         "strip": [str(TOY.parent)],
+        "passes": False,
     }
     return asked | changes
 

@@ -36,6 +36,7 @@ def test_a_row_has_the_columns_that_scripts_rely_on():
         "form": "sync",
         "scope": "layer.mlp.down",
         "origin": "not recorded",
+        "changes": [],
         "dtype": "bf16",
         "groups": ((0, 1, 2, 3), (4, 5, 6, 7)),
         "executions": 1,
