@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compare.judge.cells import GOOD
+from compare.judge.controls import BY_HAND, how
+
 Report = Mapping[str, Any]
 
 _NUMBERS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
@@ -34,13 +37,6 @@ _VERBS = {
     "ragged-all-to-all": "reshuffles",
     "collective-broadcast": "broadcasts",
 }
-
-_CONTROLS = {
-    "tpu": "under its own partitioner",
-    "tpu+einsum": "written as einsum",
-    "tpu+gspmd": "under the GSPMD partitioner",
-}
-"""What a control cell does differently, as it stands in a sentence."""
 
 NEARLY_ALL = 0.95
 """A control that removes this part of an excess explains it."""
@@ -138,16 +134,21 @@ def _three_digits(ratio: float) -> str:
 def _main_reason(report: Report, arm: str) -> str:
     """The one thing behind most of what an arm moves beyond the plan, over all phases.
 
-    What one control removes, if that is most of it; else the largest place.
+    What one control removes, if that is most of it (one by hand removes all, and says least: it is asked last); else
+    the largest place.
     """
     own = [group for entry in report["phases"].values() for group in entry["differences"] if group["arm"] == arm]
     beyond = sum(group["bytes"] for group in own)
     own = [group for group in own if group["excess_bytes"] > 0]
-    cell, gone = max(_removed(own).items(), key=lambda found: _sum(found[1]), default=(None, []))
+    removed = _removed(own)
+    chosen = {cell: found for cell, found in removed.items() if not cell.endswith(BY_HAND)}
+    cell, gone = max((chosen or removed).items(), key=lambda found: _sum(found[1]), default=(None, []))
+    if _sum(gone) <= _sum(own) / 2:
+        cell, gone = max(removed.items(), key=lambda found: _sum(found[1]), default=(None, []))
     groups = gone if _sum(gone) > _sum(own) / 2 else _same_place(own)
     reason = f"{100 * _sum(groups) / beyond:.0f} % of the excess is one thing: {_what(groups, report)}"
     if groups is gone and cell and (left := _ratios(report, arm, cell=cell)):
-        reason += f"; {_CONTROLS.get(cell, cell)} it moves {left}"
+        reason += f"; {how(cell)} it moves {left}"
     return reason
 
 
@@ -230,7 +231,7 @@ def _failures(report: Report) -> str:
     bad = [
         f"{line['title']} {line['cell']} in {phase} ({line['status']})"
         for phase, line in lines
-        if line["status"] != "ok"
+        if line["status"] not in GOOD
     ]
     return f" Missing: {', '.join(bad)}." if bad else ""
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compare.judge.attribution import SOME
+from compare.judge.controls import what
 from compare.views.programs import Program, compared, programs
 from compare.views.units import UNKNOWN, bytes_text, listing
 
@@ -15,13 +17,6 @@ SMALL = 0.005
 
 MOST = 8
 """Findings that are told one by one; the rest is one line."""
-
-CELLS: Mapping[str, str] = {
-    "tpu": "the program as it is by default",
-    "tpu+gspmd": "the same program under the GSPMD partitioner",
-    "tpu+einsum": "the same model with attention written as einsum",
-}
-"""What a cell is, as it stands in a sentence."""
 
 NOT_COMPARED = (
     f"{UNKNOWN}: not compared. Frameworks are compared by their default programs, and by those under one partitioner."
@@ -147,7 +142,7 @@ def control_text(entry: Entry, phase: Phase) -> str:
     told, stays = [], []
     for cell, left in sorted(entry["controls"].items(), key=lambda found: found[1]):
         name = _cell_name(cell, phase["arms"][entry["arm"]])
-        if left < there:
+        if there - left >= SOME * there > 0:
             what = "gone" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
             told.append(f"{what} in {name}")
         else:
@@ -160,7 +155,7 @@ def _cell_name(cell: str, default: Mapping[str, Any]) -> str:
     if cell == default["cell"]:
         partitioner = str(default["partitioner"])
         return f"its {PARTITIONERS.get(partitioner, partitioner)} program ({cell})"
-    return f"{cell} ({CELLS.get(cell, 'another cell')})"
+    return f"{cell} ({what(cell)})"
 
 
 def sources(entry: Entry, shown: Sequence[Program]) -> list[tuple[str, int]]:

@@ -12,11 +12,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from compare.judge.controls import what
 from compare.views import units
+from compare.views.attribution import pair_lines, showed_lines, whose
 from compare.views.facts import facts
 from compare.views.figures import Picture
 from compare.views.findings import (
-    CELLS,
     NOT_COMPARED,
     Finding,
     asides,
@@ -67,7 +68,7 @@ def page(
         torus=torus(report["mesh"]),
         programs=list(programs(report)),
         titles=titles(report),
-        cells=CELLS,
+        showed=showed_lines(report),
         time=time_part(report, strips=strips, pictures=time_pictures),
         script=Markup(SCRIPT),
         script_hash=SCRIPT_HASH,
@@ -85,6 +86,7 @@ def _environment() -> Environment:
         "bytes": _kept(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
         "times": _kept(units.times_text), "kept": units.kept, "coded": _coded, "counted": units.counted,
         "facts": facts, "network": network_words, "time": _kept(units.time_text), "capitalize_first": _capitalized,
+        "cell": what,
     }  # fmt: skip
     made.globals |= {"ratio": _kept(units.ratio_text), "line_ratio": _kept(_line_ratio)}
     return made
@@ -128,6 +130,8 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
         "heading": heading(report, phase),
         "origins": origin_lines(report, phase),
+        "whose": whose(report, phase),
+        "pairs": pair_lines(report, phase),
         "asides": [*between_slices(report, phase), *asides(report, phase)],
         "story": story(report, phase),
         "served": [

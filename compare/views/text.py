@@ -11,8 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from compare.judge.cells import GOOD
+from compare.views.attribution import HEADING, pair_lines, showed_lines, whose_lines
 from compare.views.findings import (
-    CELLS,
     NOT_COMPARED,
     Finding,
     asides,
@@ -61,8 +62,7 @@ def print_report(report: Report, *, out: Console | None = None) -> None:
             out.print(table)
         parts = (_notes(report, phase, width), times(report, phase, out), _differences(report, phase, width=width))
         out.print(*chain(*parts), sep="\n")
-        if phase == next(iter(report["phases"])):
-            out.print(*_cells(found, width), sep="\n")
+    out.print(*_showed(report, width=width), sep="\n")
     out.print()
 
 
@@ -158,7 +158,7 @@ def _failures(report: Report, phase: str, width: int) -> Iterator[Text]:
     every = [(name, line) for name, found in report["phases"].items() for line in found["headline"]]
     told: dict[tuple[str, str], list[str]] = {}
     for line in report["phases"][phase]["headline"]:
-        if line["status"] == "ok":
+        if line["status"] in GOOD:
             continue
         reason = f"{line['status']}: {line['error'] or 'no reason was given'}"
         own = [(name, one) for name, one in every if one["arm"] == line["arm"]]
@@ -169,13 +169,6 @@ def _failures(report: Report, phase: str, width: int) -> Iterator[Text]:
             told.setdefault((line["title"], reason), []).append(line["cell"])
     for (title, reason), cells in told.items():
         yield wrapped(f"{' '.join([title, ', '.join(cells)]).strip()}: {reason}", width=width, style="red")
-
-
-def _cells(found: Phase, width: int) -> Iterator[Text]:
-    """What each cell is, where there are controls."""
-    cells = list(dict.fromkeys(line["cell"] for line in found["headline"]))
-    for cell in cells if len(cells) > 1 else ():
-        yield wrapped(f"{cell}: {CELLS.get(cell, 'another cell')}", width=width, style="dim")
 
 
 def _uncounted(report: Report, phase: str, width: int) -> Iterator[Text]:
@@ -212,6 +205,23 @@ def _differences(report: Report, phase: str, *, width: int) -> Iterator[Text]:
         yield wrapped(_alike(found.alike, names), width=width)
     for line in asides(report, phase):
         yield wrapped(line, width=width)
+    yield from _whose(report, phase, width=width)
+
+
+def _whose(report: Report, phase: str, *, width: int) -> Iterator[Text]:
+    """Whose the bytes beyond the plan are, where controls were compiled."""
+    if lines := whose_lines(report, phase) if report.get("controls") else ():
+        yield Text(f"\n{HEADING}", style="bold")
+    for line in (*lines, *pair_lines(report, phase)):
+        yield wrapped(line, width=width, hang=_INDENT)
+
+
+def _showed(report: Report, *, width: int) -> Iterator[Text]:
+    """What each control showed, over all phases."""
+    if lines := showed_lines(report):
+        yield Text("\nWhat each control showed", style="bold")
+    for line in lines:
+        yield wrapped(line, width=width, hang=_INDENT)
 
 
 def _finding(number: int, one: Finding, report: Report, phase: str, *, width: int) -> Iterator[Text]:

@@ -85,7 +85,7 @@ def test_a_reason_of_one_program_is_told_with_its_name(failed_report: Report) ->
 def test_what_the_cells_and_a_dash_mean_is_told_once(report: Report) -> None:
     report["phases"]["decode"] = report["phases"]["prefill"]
     lines = printed(report)
-    assert lines.count("tpu+gspmd: the same program under the GSPMD partitioner") == 1
+    assert lines.count("JAX tpu+gspmd, the same program under the GSPMD partitioner: nothing changes") == 1
     assert len([line for line in lines if line.startswith("–: not compared.")]) == 1
 
 
