@@ -16,6 +16,8 @@ _COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """A column of a row, as it stands before its two values."""
 
+WORDS: Mapping[str, str] = {"only in a": "only in the first", "only in b": "only in the second", "changed": "changed"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
@@ -106,7 +108,7 @@ def verdict(found: Report) -> str:
     number = len(found["differences"] or ())
     alike = found["alike"]["collectives"] if found["alike"] else 0
     other = len(found["equivalents"] or ())
-    same = [f"{counted(alike, 'collective')} alike"] * bool(alike or not number)
+    same = [f"{counted(alike, 'collective')} alike"] * bool(alike or not (number or other))
     same += [f"{other} in another form"] * bool(other)
     moved = found["alike"]["in_another_order"] if found["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
@@ -114,7 +116,7 @@ def verdict(found: Report) -> str:
     if not number:
         more = sum(one["delta_bytes"] for one in found["equivalents"] or ())
         words = f"No difference but {signed(more)} a step" if more else "No difference"
-    return f"{words}: {', '.join(same)}." if same else f"{words}."
+    return f"{words}{',' if number else ':'} {', '.join(same)}." if same else f"{words}."
 
 
 TOTALS = ("wire_bytes", "inherent", "inflated", "induced", "framework_induced", "missing", "unknown_rows")

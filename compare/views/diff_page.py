@@ -19,7 +19,7 @@ def page(found: Mapping[str, Any]) -> str:
         .get_template("diff.html.j2")
         .render(
             found=found,
-            programs=found.get("programs") or [found],
+            programs=[one for one in found["programs"] if not one["same"]] if "programs" in found else [found],
             style=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # our own file, no program's text
             words=diff_lines,
         )

@@ -107,7 +107,8 @@ def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
         told = [f"{status}{f' ({error})' if error else ''}" for status, error in
                 zip(program["status"], program["error"], strict=True)]  # fmt: skip
         yield wrapped(" → ".join(told), width=width, indent="  ", style="red")
+        return
     if program["partitioner"][0] != program["partitioner"][1]:
         yield wrapped(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
-    if program["status"] == ["ok", "ok"] and (words := totals_words(program)):
+    if words := totals_words(program):
         yield wrapped("; ".join(words), width=width, indent="  ")

@@ -161,4 +161,4 @@ def test_two_files_of_3_mb_full_of_collectives_take_seconds(tmp_path, capsys):
     assert main([*map(str, paths), *AXES]) == 1
     # 2.6 s where nothing else runs; a real program of that size, 67 collectives, takes 0.9 s with its start.
     assert process_time() - begun < 8
-    assert capsys.readouterr().out.splitlines()[-1] == f"1 difference: {LARGE_ROWS:,} collectives alike."
+    assert capsys.readouterr().out.splitlines()[-1] == f"1 difference, {LARGE_ROWS:,} collectives alike."

@@ -1,0 +1,50 @@
+"""`compare.run --fail-if`: refused before anything is compiled, or decided on what was."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words, scratch):
+    environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache")}
+    return subprocess.run(
+        [sys.executable, "-m", "compare.run", "--model", "tiny", "--mesh", "tp2", *words, "--out", scratch / "runs"],
+        capture_output=True, text=True, cwd=scratch, env=os.environ | environment, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fail-if", "induced"), "cannot read --fail-if 'induced'"),
+        (("--fail-if", "indused>0"), "there is no total 'indused'"),
+        (("--phase", "decode", "--fail-if", "prefill.induced>0"), "'prefill' is no arm of this run"),
+        (("--arm", "jax", "--fail-if", "torchxla.induced>0"), "'torchxla' is no arm of this run"),
+        (("--arm", "jax", "--fail-if", "framework_induced>0"), "a comparison of frameworks, and this run is of one"),
+        (("--fail-if", "induced>0", "--fail-if", "induced>x"), "'x' is no number"),
+    ],
+)
+def test_a_wrong_expression_is_one_line_before_anything_is_made(tmp_path, words, said):
+    done = run(*words, scratch=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert said in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_what_trips_is_named_and_the_report_is_written_all_the_same(tmp_path):
+    words = ("--arm", "jax", "--phase", "decode", "--controls", "none")
+    passed = run(*words, "--fail-if", "induced > 1 TB", "--fail-if", "wire_bytes < 1", scratch=tmp_path)
+    assert passed.returncode == 0, passed.stderr
+    done = run(*words, "--fail-if", "induced > 1 TB", "--fail-if", "jax.decode.wire_bytes > 1", scratch=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "--fail-if 'jax.decode.wire_bytes > 1': wire_bytes of JAX decode tpu is "
+    )
+    assert "induced > 1 TB" not in done.stderr
+    assert Path(done.stdout.splitlines()[-1]).is_file()
