@@ -1,0 +1,70 @@
+"""`python -m benchmarks.origins`: what recording libtpu's passes adds to a compile, and what it leaves on the disk.
+
+Each program is lowered once, then compiled by turns without and with its passes; what counts is the time of all
+processors, which other work on the machine does not change much.
+"""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from benchmarks.measuring import Measured, measure
+from compare.program import passes
+from compare.work import steps
+from compare.work.arms import ARMS, Arm
+from compare.work.steps import Step
+from meshes.case import Case
+
+CASES = (
+    ("tp4pp2", "scan", "prefill"), ("tp4pp2", "scan", "decode"), ("tp8", "scan", "decode"),
+    ("tp8", "unrolled", "decode"),
+)  # fmt: skip
+ROUNDS = 2
+MOST = 1.35
+
+
+def main() -> None:
+    worst = 0.0
+    for mesh, loop, phase in CASES:
+        case = Case.read(mesh, loop=loop, phases=(phase,))
+        for arm in ARMS.values():
+            with tempfile.TemporaryDirectory() as scratch:
+                worst = max(worst, _compare(case, arm, Path(scratch)))
+    print(f"the most: {worst:.2f} ×; {'held' if worst <= MOST else 'NOT HELD'}: {MOST} × are allowed")
+
+
+def _compare(case: Case, arm: Arm, folder: Path) -> float:
+    """With ÷ without, of the least of all rounds."""
+    lowered = folder / "lowered"
+    lowered.mkdir()
+    first = steps.lower(case, arm)
+    (folder / "case.json").write_text(first.request)
+    subprocess.run(
+        first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True
+    )  # fmt: skip
+    found: dict[bool, list[Measured]] = {False: [], True: []}
+    size = 0
+    for number in range(ROUNDS):
+        for recorded, rounds in found.items():
+            out = folder / f"{number}-{recorded}"
+            rounds.append(_compiled(steps.compiling(case, arm, program=lowered, passes=recorded), out))
+            size = max([size, *(path.stat().st_size for path in out.glob(passes.FILE))])
+    without, with_them = (min(one.cpu_seconds for one in rounds) for rounds in found.values())
+    wall = [min(one.seconds for one in rounds) for rounds in found.values()]
+    print(
+        f"{arm.title} {case.phase} on {case.plan.name}, {case.loop}: {without:.1f} → {with_them:.1f} s of CPU "
+        f"({with_them / without:.2f} ×), {wall[0]:.1f} → {wall[1]:.1f} s, {size / 1e3:.0f} kB kept",
+        flush=True,
+    )
+    return with_them / without
+
+
+def _compiled(step: Step, out: Path) -> Measured:
+    out.mkdir()
+    request = out / "request.json"
+    request.write_text(step.request)
+    return measure(step.argv(request, out), environment=step.environment())
+
+
+if __name__ == "__main__":
+    main()
