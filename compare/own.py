@@ -5,9 +5,8 @@ from typing import Any
 
 from compare.judge.expected import COUNTS, surprises
 from compare.program.axes import checked_axes, read_axes
-from compare.program.collectives import collectives as rows_of
 from compare.views.own import Table, complaint
-from compare.work.own import given, modules
+from compare.work.own import given, tables
 from meshes.files import read_mesh
 
 
@@ -24,8 +23,8 @@ def collectives(
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
     sizes = _axes(axes, mesh)
-    (module,) = modules([given(program, topology=topology)], axes=sizes, topology=topology)
-    return Table(tuple(rows_of(module, sizes)), dict(sizes))
+    (rows,) = tables([given(program, topology=topology)], axes=sizes, topology=topology)
+    return Table(tuple(rows), dict(sizes))
 
 
 def assert_collectives(

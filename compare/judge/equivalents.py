@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compare.judge.whereabouts import where
+from compare.judge.whereabouts import has_lost_its_scope, where
 from compare.program.groups import Groups
 from compare.program.records import Collective
 
@@ -64,7 +64,9 @@ class Leftover:
 
 def equivalents(left: Leftover) -> Iterator[Equivalent]:
     """What is found is taken out of `left`."""
-    yield from _grouped(left, _loop_key, _same_runs, how="in a loop, or its copies where the loop is unrolled")
+    how = "in a loop, or its copies where the loop is unrolled"
+    yield from _grouped(left, _loop_key, _same_runs, how=how)
+    yield from _grouped(left, _loop_key_anywhere, _same_runs_of_nameless, how=how)
     yield from _grouped(left, _combined_key, _same_operands, how="the same arrays, combined otherwise")
     for swapped in (False, True):
         wholes, parts = (left.b, left.a) if swapped else (left.a, left.b)
@@ -92,9 +94,13 @@ def _grouped(
             left.take((*a, *b))
 
 
-def _loop_key(row: Collective) -> Hashable:
+def _loop_key_anywhere(row: Collective) -> Hashable:
     ways = frozenset(row.mesh_groups) if row.kind == HOP else _groups(row.mesh_groups)
-    return row.kind, ways, where(row), row.dtype, row.payload_bytes
+    return row.kind, ways, row.dtype, row.payload_bytes
+
+
+def _loop_key(row: Collective) -> Hashable:
+    return where(row), _loop_key_anywhere(row)
 
 
 def _same_runs(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
@@ -104,6 +110,11 @@ def _same_runs(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
     sides = [[(row.executions or 0, row.step_wire_bytes or 0) for row in rows] for rows in (a, b)]
     runs, steps = zip(*(map(sum, zip(*side, strict=True)) for side in sides), strict=True)
     return len(set(runs)) == len(set(steps)) == 1
+
+
+def _same_runs_of_nameless(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
+    """Of copies some may have lost their name, and stand where their neighbours do."""
+    return len(a) != len(b) and any(map(has_lost_its_scope, (*a, *b))) and _same_runs(a, b)
 
 
 def _combined_key(row: Collective) -> Hashable:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from compare.judge.equivalents import Equivalent, Leftover, equivalents
-from compare.judge.whereabouts import op_name_of, where
-from compare.program.metadata import scope_in
+from compare.judge.whereabouts import has_lost_its_scope, where
 from compare.program.records import Collective
 
 MOST_ALIGNED = 4_000_000
@@ -108,7 +107,7 @@ def _key(row: Collective) -> Hashable:
 
 def _scope_is_inferred(a: Collective, b: Collective) -> bool:
     """Whether the scope of either is only that of its neighbours, which a change beside it can change."""
-    return any(scope_in(op_name_of(row)) is None for row in (a, b))
+    return has_lost_its_scope(a) or has_lost_its_scope(b)
 
 
 def _aligned(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 import re
 
 from compare.program.instruction import OP_NAME
+from compare.program.metadata import scope_in
 from compare.program.records import Collective
 
 _NUMBER = re.compile(r"\.\d+(?=/|$)")
@@ -13,6 +14,11 @@ def op_name_of(row: Collective) -> str:
     """The framework's path of the operation, as its line has it; empty where it has none."""
     found = OP_NAME.search(row.text)
     return found[1] if found else ""
+
+
+def has_lost_its_scope(row: Collective) -> bool:
+    """Whether its scope is only that of its neighbours."""
+    return scope_in(op_name_of(row)) is None
 
 
 def where(row: Collective) -> str:

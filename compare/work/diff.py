@@ -8,10 +8,9 @@ from compare.judge.cells import Judged
 from compare.judge.diff_report import Key, diff_report, run_report
 from compare.judge.matching import matched
 from compare.judge.summary import summarize
-from compare.program.collectives import collectives
 from compare.work.error import WorkError
 from compare.work.folder import CASE
-from compare.work.own import given, modules
+from compare.work.own import given, tables
 from compare.work.reading import Run, read_run
 
 
@@ -29,8 +28,7 @@ def are_runs(a: Path, b: Path) -> bool:
 
 def of_programs(a: str, b: str, *, axes: Mapping[str, int], topology: str = "") -> dict[str, Any]:
     """The diff of two files, compiled first where they are not."""
-    found = modules([given(a), given(b)], axes=axes, topology=topology)
-    rows = [collectives(module, axes) for module in found]
+    rows = tables([given(a), given(b)], axes=axes, topology=topology)
     return diff_report(matched(*rows), names=(a, b), axes=axes)
 
 

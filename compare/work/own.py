@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from compare.program import proto
+from compare.program.collectives import collectives
 from compare.program.errors import HloError
 from compare.program.files import text_of, unzipped
+from compare.program.records import Collective
 from compare.program.text import Module, read
 from compare.program.unpartitioned import is_partitioned, is_scheduled
 from compare.program.walk import lines_of
@@ -93,6 +95,21 @@ def modules(programs: Sequence[Given], *, axes: Mapping[str, int], topology: str
     for at, text in _compile(raw, num_devices=prod(axes.values()) if axes else 0, topology=topology).items():
         found[at] = read(text)
     return [found[at] for at in range(len(programs))]
+
+
+def tables(programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "") -> list[list[Collective]]:
+    """The collectives of each program.  Raises as `modules` does, and where the axes are not a program's."""
+    return [
+        _rows(program, module, axes)
+        for program, module in zip(programs, modules(programs, axes=axes, topology=topology), strict=True)
+    ]
+
+
+def _rows(program: Given, module: Module, axes: Mapping[str, int]) -> list[Collective]:
+    try:
+        return collectives(module, axes)
+    except HloError as error:
+        raise HloError(f"{program.name}: {error}") from None
 
 
 def _compiled(program: Given) -> Module | None:

@@ -136,3 +136,11 @@ def test_a_real_program_with_and_without_its_windowed_einsum():
         assert {row.kind for row in (*one.a, *one.b)} == {"reduce-scatter", "collective-permute"}
         # Five hops where three would do: the first of each chain sends zeros.
         assert one.delta_bytes == sign * 2 * 16_777_216
+
+
+def test_copies_of_a_loop_s_collective_that_have_lost_their_names_are_its_copies():
+    nameless = SUM.partition(", metadata")[0]
+    near = wire("all-reduce", "bf16[8]", scope="norm")
+    diff = matched(collectives(read(LOOP), AXES), rows(SUM, nameless, nameless, near))
+    assert [len(one.b) for one in diff.equivalents] == [3]
+    assert [one.first.scope for one in diff.differences] == ["norm"]
