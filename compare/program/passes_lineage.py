@@ -116,13 +116,13 @@ def _step(
         event = Event(
             at=moment.at, span=moment.span, what=CREATED, before=asked.get(one.op_name, ()), after=one.line
         )  # fmt: skip
-        made[one.name] = Track(origin=_origin(moment.span, anything_lost=bool(found.lost)), events=(event,))
+        made[one.name] = Track(origin=_origin(moment.span, disturbed=found.disturbed), events=(event,))
     return made
 
 
-def _origin(span: str, *, anything_lost: bool) -> str:
-    """Of one that nothing before explains.  Where others went at the same time, it might be one of them."""
-    if anything_lost or span.startswith("from "):
+def _origin(span: str, *, disturbed: bool) -> str:
+    """Of one that nothing before explains.  Where others went or changed, it might be what became of one of them."""
+    if disturbed or span.startswith("from "):
         return f"{UNKNOWN}: {span}"
     return PARTITIONER if span in PARTITIONERS else span
 

@@ -4,6 +4,7 @@ Names do not last: whoever clones a loop's body renames what is in it.  What a c
 `op_name`, its channel) lasts longer.  What nothing tells is left open, never guessed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,11 @@ class Step:
     """By the name in the next text; without those that nothing of the text before explains."""
     lost: tuple[Seen, ...]
     """Those of the text before that nothing in the next one comes from."""
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether any went or became something else: what came as well might be a part of that."""
+        return bool(self.lost) or any(link.what in (REPLACED, SPLIT, MERGED) for link in self.links.values())
 
 
 _ALIKE: tuple[_Key, ...] = (
@@ -81,6 +87,8 @@ class _Match:
         for key in _FEWER:
             self._repeat(key)
         self._take_all()
+        counts = Counter(one.channel for one in self.before)
+        self._relate(lambda one: one.channel if one.channel and counts[one.channel] == 1 else None)
         for key in _RELATED:
             self._relate(key)
         self._transfers()
@@ -143,7 +151,7 @@ class _Match:
                 continue
             for at, one in enumerate(made):
                 source = gone[at] if len(gone) == len(made) else gone[0]
-                what = SPLIT if len(made) > len(gone) else _change(source, one) or REPLACED
+                what = SPLIT if len(made) > len(gone) else _change(source, one) or _anew(source, one)
                 merged = (
                     len(gone) > 1 and len(made) == 1 and one.payload_bytes == sum(old.payload_bytes for old in gone)
                 )
@@ -165,6 +173,11 @@ class _Match:
         self.right.pop(one.name, None)
         for source in sources:
             self.left.pop(source.name, None)
+
+
+def _anew(old: Seen, new: Seen) -> str:
+    """One of another name, and not alike in all, was written anew."""
+    return "" if old.name == new.name else REPLACED
 
 
 def _same(one: Seen) -> tuple[Hashable, ...]:

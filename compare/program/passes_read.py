@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compare.program import megascale
+from compare.program.attributes import read_map
 from compare.program.devices import ids_in
 from compare.program.forms import chain_of, kind_of, starts_chain
 from compare.program.instruction import Computation, Instruction
@@ -12,6 +13,8 @@ from compare.program.text import Module, read
 from compare.program.walk import lines_of
 
 Groups = frozenset[tuple[int, ...]]
+
+_TOKEN = "MegascaleRendezvousKeyName"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +64,19 @@ def _seen(item: Instruction, receive: Instruction | None, module: Module, depth:
         payload_bytes=sum(payload_bytes(item, array) for array in carried(item, kind, receive)),
         op_name=item.op_name,
         channel=item.attributes.get("channel_id", ""),
-        rendezvous=megascale.rendezvous(item) if is_send else "",
+        rendezvous=_rendezvous(item) if is_send else "",
         operands=tuple(operand.name for operand in item.operands),
         loops=depth(item.computation),
         num_devices=module.num_devices or 0,
         line=item.text.strip(),
     )
+
+
+def _rendezvous(item: Instruction) -> str:
+    """What a send has in common with its receive; before that is told of them, what the token between them is told."""
+    tokens = (operand for operand in item.operands if operand.opcode == "after-all")
+    names = (read_map(token.attributes.get("frontend_attributes", "{}")).get(_TOKEN, "") for token in tokens)
+    return megascale.rendezvous(item) or next(names, "")
 
 
 def _groups(item: Instruction, module: Module) -> Groups:

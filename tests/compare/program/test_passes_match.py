@@ -149,3 +149,23 @@ def test_those_that_nothing_tells_apart_are_taken_in_their_order_and_known_as_su
     found = match(before, after).links
     assert {name: link.sources[0].name for name, link in found.items()} == {f"h.{at}": f"g.{at}" for at in range(count)}
     assert all(len(link.among) == count for link in found.values())
+
+
+def test_parts_that_lost_their_name_are_known_by_a_channel_that_only_one_had():
+    """libtpu's split-ici-dcn on a gather without op_name: one part is as large as the whole was, the other smaller."""
+    before = program(gather("g.1", channel=3, op_name="", out="f32[32,16]"), reduce("x.1", channel=4))
+    after = program(
+        gather("g.2", channel=3, op_name="", out="f32[16,16]").replace(
+            "{0,1,2,3},{4,5,6,7}", "{0,4},{1,5},{2,6},{3,7}"
+        ),
+        gather("g.3", "g.2", channel=3, op_name="", out="f32[32,16]").replace("{0,1,2,3},{4,5,6,7}", "{0,1},{2,3}"),
+        reduce("x.1", channel=4),
+    )
+    assert links(before, after) == {"g.2": ("g.1", "split"), "g.3": ("g.1", "split"), "x.1": ("x.1", "")}
+
+
+def test_a_step_in_which_any_became_something_else_is_disturbed():
+    before, same = program(reduce("x.1")), program(reduce("x.2"), gather("g", "q", channel=9, op_name="other"))
+    assert not match(before, same).disturbed
+    other = program(gather("x.1", op_name="down"), gather("g", "q", channel=9, op_name="other"))
+    assert match(before, other).disturbed
