@@ -120,7 +120,7 @@ def test_what_torchxla_adds_is_its_attention_call_and_einsum_adds_nothing(report
 
 def test_both_arms_put_the_same_coordinate_on_the_same_chip(folder):
     abouts = [json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/about.json"))]
-    assert len(abouts) == 8
+    assert len(abouts) == 10
     assert len({json.dumps(about["mesh_chips"]) for about in abouts}) == 1
 
 

@@ -203,3 +203,33 @@ def test_a_run_that_is_stopped_half_way_leaves_nothing_half_written(toy, case, t
     outcomes = run(case, toy, Cache(cache))
     assert [o.status for o in outcomes] == ["ok"] * 2
     assert sum("compile" in o.cached for o in outcomes) == done
+
+
+SHARED = Cell("tpu+shardy", {"partitioner": "shardy"}, control="partitioner")
+
+
+def test_a_step_that_two_cells_share_is_run_once(toy, case, tmp_path):
+    arm = replace(toy, controls=(SHARED,), unheard=("partitioner",))
+    outcomes = run(case, arm, Cache(tmp_path / "cache"))
+    assert [(o.cell, o.status) for o in outcomes] == [("tpu", "ok"), ("tpu+shardy", "ok")]
+    assert lowered(tmp_path) == {"decode+native": 1}
+    assert outcomes[0].program == outcomes[1].program
+
+
+def test_what_a_shared_step_fails_of_is_told_of_each_cell(toy, case, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_DOES", "decode+native=fail")
+    outcomes = run(case, replace(toy, controls=(SHARED,), unheard=("partitioner",)), Cache(tmp_path / "cache"))
+    assert [(o.cell, o.status, o.error) for o in outcomes] == [
+        (cell, "failed", "ValueError: heads do not divide") for cell in ("tpu", "tpu+shardy")
+    ]
+    assert lowered(tmp_path) == {"decode+native": 1}
+
+
+def test_a_control_that_is_not_offered_says_why_and_is_no_failure(toy, case, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_DOES", "decode+gspmd=decline")
+    outcomes = run(case, toy, Cache(tmp_path / "cache"))
+    assert [(o.cell, o.status) for o in outcomes] == [("tpu", "ok"), ("tpu+gspmd", "not offered")]
+    assert outcomes[1].error == "not offered: this toy has one partitioner"
+    # The default program is what was asked for: there it is a refusal.
+    monkeypatch.setenv("TOY_DOES", "decode+native=decline")
+    assert run(case.at(seq=2048), toy, Cache(tmp_path / "cache"))[0].status == "refused"
