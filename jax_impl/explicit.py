@@ -1,10 +1,13 @@
 """The layout of style `explicit`: arrays are each device's own parts, and every collective is written by hand.
 
 The whole step is one `shard_map` over all axes, in which XLA's partitioner has nothing to decide.  Where a device has
-nothing to do it takes the other branch of a `cond`, so that idle stages send nothing.
+nothing to do it takes the other branch of a `cond`, so that idle stages send nothing.  Permutes stand in no branch (in
+XLA's CPU runtime all devices meet in them): they have pairs of those that send, and no others.
 """
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -20,8 +23,12 @@ ROWS, LANES = 8, 128
 """Of a tile of the TPU's memory."""
 
 
+@dataclass(frozen=True, eq=False)
 class ExplicitLayout(Layout):
     """The verbs of a layout on local arrays: dims have the same names, and the sizes of one device's part."""
+
+    _tick: list[int] = field(default_factory=list, repr=False)
+    """That of a stage's layers which idle stages run, too: what they send is guarded one by one."""
 
     def ways(self, dim: str) -> int:
         """Into how many parts the dim of a local array is split."""
@@ -49,10 +56,11 @@ class ExplicitLayout(Layout):
 
     def tokens(self, x: Stream) -> Block:
         dim = self._scattered
-        return x if dim is None else jax.lax.all_gather(x, SHARDS, axis=dim, tiled=True)
+        return x if dim is None else self._guarded(lambda x: jax.lax.all_gather(x, SHARDS, axis=dim, tiled=True), x)
 
     def summed(self, x: Block, *, over: str) -> Stream:
-        return self._summed(x, dim=self._scattered) if self.case.rules[over] else x
+        split = self.case.rules[over] and self._size(SHARDS) > 1
+        return self._guarded(lambda x: self._summed(x, dim=self._scattered), x) if split else x
 
     def lookup(
         self, table: Shaped[Array, "vocab embed"], tokens: Int[Array, "slots batch seq"]
@@ -114,9 +122,24 @@ class ExplicitLayout(Layout):
         """`run(carry)` on the stages that hold a microbatch in that tick; the others keep what they have."""
         if self._size(STAGES) == 1:
             return run(carry)
-        microbatch = int(tick) - jax.lax.axis_index(STAGES)
-        busy = (microbatch >= 0) & (microbatch < self.case.microbatches)
-        return jax.lax.cond(busy, run, lambda kept: kept, carry)
+        if self._choosers == list(range(self._size(RING))):
+            return jax.lax.cond(self._busy(tick), run, lambda kept: kept, carry)
+        # Around a ring go permutes, which stand in no branch.
+        self._tick.append(int(tick))
+        try:
+            made = run(carry)
+        finally:
+            self._tick.pop()
+        return jax.tree.map(functools.partial(jnp.where, self._busy(tick)), made, carry)
+
+    def hop(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+        """What the part before this one has: one collective-permute over `cp`, of the stages that hold a microbatch."""
+        if not self._tick:
+            return super().hop(x)
+        ranks, slots = self._size(RING), self.case.microbatches
+        busy = [stage for stage in range(self._size(STAGES)) if 0 <= self._tick[-1] - stage < slots]
+        pairs = [(stage * ranks + at, stage * ranks + (at + 1) % ranks) for stage in busy for at in range(ranks)]
+        return jax.lax.ppermute(x, (STAGES, RING), pairs)
 
     def at_start(self, run: Callable[[Any], Any], x: Any) -> Any:
         """`run(x)` on the first stage; zeros elsewhere."""
@@ -124,11 +147,7 @@ class ExplicitLayout(Layout):
 
     def at_end(self, run: Callable[[Any], Any], x: Any) -> Any:
         """`run(x)` on the last stage, in prefill on the last part of each sequence; zeros elsewhere."""
-        stages, ranks = self._size(STAGES), self._choosers
-        here = True if stages == 1 else jax.lax.axis_index(STAGES) == stages - 1
-        if len(ranks) < self._size(RING):
-            here &= self.rank() == ranks[0]
-        return self._where(here, run, x)
+        return self._where(self._at_end, run, x)
 
     def shift(self, state: Stream, taken: Stream, *, tick: Any) -> Stream:
         """What each stage has made to the next, `taken` to the first: one collective-permute over `pp`."""
@@ -148,10 +167,11 @@ class ExplicitLayout(Layout):
         """
         with self.scope("head"):
             if self._scattered == 1:
-                return jax.lax.all_gather(x, SHARDS, axis=2, tiled=True)
+                return self.at_end(lambda x: jax.lax.all_gather(x, SHARDS, axis=2, tiled=True), x)
             if self._scattered == 2:
-                shards = self._size(SHARDS)
-                return self._broadcast(x, (SHARDS,), source=shards - 1, targets=range(shards - 1))
+                last = self._size(STAGES) * self._size(RING) * self._size(SHARDS) - 1
+                others = range(last + 1 - self._size(SHARDS), last)
+                return self._broadcast(x, (STAGES, RING, SHARDS), source=last, targets=others)
             return x
 
     def sample(self, logits: Float[Array, "slots stages batch parts vocab"]) -> Int[Array, "slots stages batch parts"]:
@@ -204,6 +224,19 @@ class ExplicitLayout(Layout):
     def _first(self) -> Bool[Array, ""] | bool:
         return True if self._size(STAGES) == 1 else jax.lax.axis_index(STAGES) == 0
 
+    @property
+    def _at_end(self) -> Bool[Array, ""] | bool:
+        stages, ranks = self._size(STAGES), self._size(RING)
+        here = True if stages == 1 else jax.lax.axis_index(STAGES) == stages - 1
+        return here if len(self._choosers) == ranks else here & (self.rank() == ranks - 1)
+
+    def _busy(self, tick: Any) -> Bool[Array, ""]:
+        microbatch = int(tick) - jax.lax.axis_index(STAGES)
+        return (microbatch >= 0) & (microbatch < self.case.microbatches)
+
+    def _guarded(self, run: Callable[[Any], Any], x: Any) -> Any:
+        return self._where(self._busy(self._tick[-1]), run, x) if self._tick else run(x)
+
     def _where(self, here: Bool[Array, ""] | bool, run: Callable[[Any], Any], x: Any) -> Any:
         if here is True:
             return run(x)
@@ -211,8 +244,6 @@ class ExplicitLayout(Layout):
         return jax.lax.cond(here, run, lambda _: jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), made), x)
 
     def _summed(self, x: Shaped[Array, "..."], *, dim: int | None) -> Shaped[Array, "..."]:
-        if self._size(SHARDS) == 1:
-            return x
         if dim is None:
             return jax.lax.psum(x, SHARDS)
         if _in_tiles(x.shape, dim=dim, ways=self._size(SHARDS)):
@@ -239,7 +270,8 @@ class ExplicitLayout(Layout):
     def _exchanged(self, x: Shaped[Array, "..."], *, cut: int, joined: int) -> Shaped[Array, "..."]:
         if self._size(EXPERTS) == 1:
             return x
-        return jax.lax.all_to_all(x, EXPERTS, split_axis=cut, concat_axis=joined, tiled=True)
+        sent = functools.partial(jax.lax.all_to_all, axis_name=EXPERTS, split_axis=cut, concat_axis=joined, tiled=True)
+        return self._guarded(sent, x)
 
     def _broadcast(self, x: Shaped[Array, "..."], axes: tuple[str, ...], *, source: int, targets: Any) -> Any:
         """From one member of each group to the others, a permute for each: libtpu lowers no broadcast."""

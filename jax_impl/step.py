@@ -68,13 +68,13 @@ class Step:
     ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
         layout, model = self.layout, nnx.merge(self.form, weights)
 
-        def choose(last: Array) -> tuple[Array, Array]:
-            logits = model.logits(layout.last(last))
+        def choose(ends: Array) -> tuple[Array, Array]:
+            logits = model.logits(ends)
             return logits, layout.sample(logits)
 
         embedded = layout.at_start(model.embedding, microbatches(tokens, slots=layout.case.microbatches))
         last, cache = run_pipeline(model, embedded, cache, position=jnp.int32(position))
-        logits, chosen = layout.at_end(choose, last)
+        logits, chosen = layout.at_end(choose, layout.last(last))
         return layout.place(sequences(layout.collect(chosen)), "batch"), logits, cache
 
 

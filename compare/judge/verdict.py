@@ -12,7 +12,7 @@ from compare.judge.causes import INFLATED, induced_cause
 from compare.judge.contract import ContractRow, half_up
 from compare.judge.measures import NOTHING, dtype, in_tick_loop, last_hop
 from compare.judge.serving import serving
-from compare.judge.shares import Share, is_integer, shares
+from compare.judge.shares import Share, is_integer, senders, shares
 from compare.program.records import Collective
 
 
@@ -212,9 +212,12 @@ def _last_hops(
 
 
 def _idle_unrolled(parts: Sequence[tuple[int, Share]], row: ContractRow) -> dict[int, Fraction]:
-    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so."""
+    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so.
+
+    None either where not all are sent by the same devices: then each tick is sent by the stages that it concerns.
+    """
     total = sum(share.collective.executions or 0 for _, share in parts)
-    if not total or total % row.ticks:
+    if not total or total % row.ticks or len({frozenset(senders(share)) for _, share in parts}) > 1:
         return {}
     rest, idle = total // row.ticks * row.idle_ticks, {}
     for number, share in reversed(parts):
