@@ -14,6 +14,7 @@ from jax_impl.layout import Layout
 from jax_impl.norm import Norm
 from meshes.case import Case
 from meshes.rope import inverse_frequencies
+from meshes.variants import check_offered
 
 Stream = Float[Array, "stages batch seq embed"]
 Heads = Float[Array, "stages batch seq heads head_dim"]
@@ -139,6 +140,7 @@ SPLIT = {
 
 def attention_of(case: Case) -> Callable[..., Heads]:
     """How the case attends; over a split sequence in either formulation."""
+    check_offered(case, arm="jax")
     split = SPLIT.get((case.style, case.phase)) if case.mesh.cp > 1 else None
     return split or ATTENTION[case.attention, case.phase]
 

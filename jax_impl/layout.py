@@ -18,6 +18,7 @@ from meshes.case import Case
 from meshes.dims import axes_of
 from meshes.errors import MeshError
 from meshes.positions import held, place_shift
+from meshes.variants import pinned
 from meshes.weights import dim_sizes
 
 DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
@@ -131,7 +132,7 @@ class Layout:
     @property
     def pins(self) -> bool:
         """Whether an activation is pinned here, in the innermost scope."""
-        return self.case.style == "pinned"
+        return pinned(self.case, self._scopes[-1] if self._scopes else "")
 
     def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
         """Pin an activation's sharding.  Collectives appear where two pins disagree."""

@@ -14,6 +14,7 @@ from meshes.files import Plan, read_mesh
 from meshes.models import Model, model
 from meshes.spec import AXES, MeshSpec
 from meshes.topology import Topology
+from meshes.variants import check_variants
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "phases": ("prefill", "decode"),
@@ -56,6 +57,8 @@ class Case:
     attention: str = "idiomatic"
     partitioner: str = "native"
     """`native` is the framework's own; `gspmd` asks JAX for the one that PyTorch/XLA uses, `shardy` the other way."""
+    variants: tuple[str, ...] = ()
+    """Parts of the model that are written otherwise: names of `meshes.variants`."""
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
@@ -66,6 +69,7 @@ class Case:
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise MeshError(f"{name} is {getattr(self, name)!r}; write a whole number from 1")
         check(self)
+        check_variants(self)
 
     @classmethod
     def read(
@@ -172,6 +176,7 @@ class Case:
         parts += [
             getattr(self, word) for word in CHOICES if word != "phases" and getattr(self, word) != CHOICES[word][0]
         ]
+        parts += [name.replace(":", "-") for name in self.variants]
         parts += [] if self.phases == CHOICES["phases"] else ["+".join(self.phases)]
         parts += [f"{dim}-none" for dim in OPTIONAL if not self.plan.rules[dim]]
         parts += [] if self.room == 1 else [f"room{self.room}"]
@@ -195,6 +200,7 @@ class Case:
             "capacity": self.capacity,
             **{word: getattr(self, word) for word in CHOICES},
             "phases": list(self.phases),
+            **({"variants": list(self.variants)} if self.variants else {}),
         }
 
     def to_json(self) -> str:
@@ -214,6 +220,7 @@ class Case:
             )
             words = {word: read[word] for word in ("batch", "seq", "microbatches", *CHOICES)}
             words |= {word: read[word] for word in ("room", "capacity") if word in read}
-            return cls(plan=plan, model=Model.from_dict(read["model"]), **{**words, "phases": tuple(words["phases"])})
+            words |= {word: tuple(read.get(word, ())) for word in ("phases", "variants")}
+            return cls(plan=plan, model=Model.from_dict(read["model"]), **words)
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise MeshError(f"this is not a case: {error!r}") from None

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from meshes.case import Case
 from meshes.rope import inverse_frequencies
+from meshes.variants import attention
 from torchxla_impl.cache import Cache, Keys, Piece, read, write
 from torchxla_impl.layout import Layout
 from torchxla_impl.norm import Norm
@@ -83,7 +84,54 @@ def gathered_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""],
     program that GSPMD partitions cannot write a ring.  Beside them what the attention itself costs.
     """
     k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (k, v))
-    return ATTENTION[layout.case.attention, "prefill"](q, k, v, position=position, layout=layout)
+    return formulation_of(layout.case)(q, k, v, position=position, layout=layout)
+
+
+def grouped_sdpa(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
+    """PyTorch's own attention, the queries of a group side by side: K and V are not repeated.
+
+    In prefill it gathers what `causal_attention` does, with no copies of K and V; in decode it is `cached_attention`.
+    """
+    mixed = _sdpa(q, k, v, position=position, layout=layout, order=(0, 1, 3, 2, 4))
+    return mixed.permute(0, 1, 3, 2, 4)
+
+
+def heads_first_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
+    """The same with the heads before a device's sequences: what `bmm` merges is split by its outermost dims alone.
+
+    No collective.
+    """
+    ways = layout.ways("batch")
+    cut = (each.unflatten(1, (ways, -1)) for each in (q, k, v))
+    mixed = _sdpa(*cut, position=position, layout=layout, order=(0, 1, 4, 2, 3, 5))
+    return mixed.permute(0, 1, 3, 4, 2, 5).flatten(1, 2)
+
+
+def _sdpa(
+    q: Tensor, k: Tensor, v: Tensor, *, position: Int[Tensor, ""], layout: Layout, order: tuple[int, ...]
+) -> Tensor:
+    """PyTorch's attention of `[… seq heads head_dim]` with the dims in this order, the sequence next to last.
+
+    The queries of a group are side by side.
+    """
+    groups, length = q.shape[-2] // k.shape[-2], q.shape[-3]
+    mask = up_to(position, q=q.flatten(1, -4), k=k.flatten(1, -4), layout=layout).repeat(groups, 1)
+    heads = order.index(q.ndim - 2)
+    q, k, v = (each.permute(order) for each in (q, k, v))
+    packed = q.unflatten(heads, (-1, groups)).movedim(heads + 1, -3).flatten(-3, -2)
+    mixed = F.scaled_dot_product_attention(packed, k, v, attn_mask=mask)
+    return mixed.unflatten(-2, (groups, length)).movedim(-3, heads + 1).flatten(heads, heads + 1)
+
+
+def per_sequence_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
+    """PyTorch's own attention for one sequence of each device at a time, so that `bmm` has no batch to merge.
+
+    No collective; as many calls as a device has sequences.
+    """
+    ways, call = layout.ways("batch"), ATTENTION["idiomatic", layout.case.phase]
+    cut = [each.unflatten(1, (ways, -1)) for each in (q, k, v)]
+    one_by_one = zip(*(each.unbind(2) for each in cut), strict=True)
+    return torch.stack([call(*one, position=position, layout=layout) for one in one_by_one], 2).flatten(1, 2)
 
 
 def up_to(position: Int[Tensor, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Tensor, "seq length"]:
@@ -101,11 +149,23 @@ ATTENTION = {
 }
 """By the `attention` and the phase of a `Case`."""
 
+WRITTEN_AS = {
+    "attention-heads-first": heads_first_attention,
+    "attention-kv-grouped": grouped_sdpa,
+    "attention-per-sequence": per_sequence_attention,
+}
+"""By the variant of a `Case`."""
+
+
+def formulation_of(case: Case) -> Callable[..., Heads]:
+    """How the case writes attention over whole sequences."""
+    return WRITTEN_AS.get(attention(case)) or ATTENTION[case.attention, case.phase]
+
 
 def attention_of(case: Case) -> Callable[..., Heads]:
     """How the case attends: over a split prompt with all keys and values, in either formulation."""
     split = case.phase == "prefill" and case.mesh.cp > 1
-    return gathered_attention if split else ATTENTION[case.attention, case.phase]
+    return gathered_attention if split else formulation_of(case)
 
 
 class Attention(nn.Module):

@@ -77,13 +77,28 @@ def run(
     compiles record the program between libtpu's passes.
     `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
     """
-    chips(case.plan)
-    cells = [
-        _Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes)
+    asked = [
+        (arm, phase, cell)
         for arm in arms
         for phase in case.phases
         for cell in arm.cells(case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime)
     ]
+    return make(case, asked, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once, passes=passes)
+
+
+def make(
+    case: Case,
+    asked: Sequence[tuple[Arm, str, Cell]],
+    *,
+    cache: Cache,
+    tell: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None,
+    passes: bool = True,
+) -> list[Outcome]:
+    """The same of cells that are named one by one: arm, phase and cell; one outcome for each, in this order."""
+    chips(case.plan)
+    cells = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in asked]
     return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
 
 

@@ -1,0 +1,130 @@
+"""Other ways to write the same model: the closed list of changes that both twins know by name.
+
+A variant changes how one part of the step is written, never what it computes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from meshes.errors import MeshError
+from meshes.scopes import SCOPES
+
+if TYPE_CHECKING:
+    from meshes.case import Case
+
+PIN = "pin:"
+"""Begins the names of variants that pin activations, in style `weights`: `pin:layer.mlp.up`."""
+STEP = "step"
+"""In place of a scope: what the step holds between its parts, the pipeline's state and the chosen ids."""
+
+_PLACED = {
+    "embed": ("ids and looked-up rows", "(found, 'slots stages batch seq embed')"),
+    "layer.attention.qkv": ("queries by heads, keys and values by KV heads", "(q, 'stages batch seq heads head_dim')"),
+    "layer.attention.core": ("the mixed values by heads, the cache", "(mixed, 'stages batch seq heads head_dim')"),
+    "layer.attention.out": ("the stream after attention", "(x, 'stages stream_batch stream_seq embed')"),
+    "layer.mlp.up": ("the hidden activations by ffn", "(hidden, 'stages batch seq ffn')"),
+    "layer.mlp.down": ("the stream after the feed-forward", "(x, 'stages stream_batch stream_seq embed')"),
+    "layer.moe.route": ("tokens and their shares by groups", "(tokens, 'stages groups _ embed')"),
+    "layer.moe.dispatch": ("the experts' places by experts", "(sent, 'stages experts routed _ embed')"),
+    "layer.moe.experts": ("hidden activations by experts and ffn", "(hidden, 'stages experts routed _ expert_ffn')"),
+    "layer.moe.combine": ("what comes back, by groups", "(mixed, 'stages groups _ shards embed')"),
+    "pipeline.shift": ("the shifted state by stages", "(moved, 'stages stream_batch stream_seq embed')"),
+    "pipeline.collect": ("the collected ids", "(chosen, 'slots batch')"),
+    "head": ("last tokens, and logits by the vocabulary", "(logits, 'slots stages batch parts vocab')"),
+    "sample": ("the chosen ids", "(ids, 'slots stages batch parts')"),
+    STEP: ("the pipeline's state by stages, and the ids", "(state, 'stages stream_batch stream_seq embed')"),
+}
+"""By scope: what the twins pin there, and the call of one such pin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way to write a part of the model otherwise."""
+
+    name: str
+    scope: str
+    """Where it acts."""
+    site: str
+    """What it replaces: of the variants of one site a program has at most one."""
+    sentence: str
+    """What to do, as it stands after "it helps to"."""
+    code: Mapping[str, str]
+    """Arm -> the code to add or change; an arm that is not named does not offer it."""
+    phases: tuple[str, ...] = ("prefill", "decode")
+
+
+def _pin(scope: str) -> Variant:
+    what, call = _PLACED[scope]
+    return Variant(
+        name=f"{PIN}{scope}",
+        scope=scope,
+        site=f"{PIN}{scope}",
+        sentence=f"pin {scope if scope != STEP else 'the state of the step'}: {what}",
+        code=dict.fromkeys(("jax", "torchxla"), f"layout.place{call}"),
+    )
+
+
+def _attention(name: str, sentence: str, code: str, *, phases: tuple[str, ...] = ("prefill", "decode")) -> Variant:
+    return Variant(
+        name=f"attention-{name}", scope="layer.attention.core", site="attention", sentence=sentence,
+        code={"torchxla": code}, phases=phases,
+    )  # fmt: skip
+
+
+_ROWS = (
+    _attention(
+        "heads-first",
+        "call scaled_dot_product_attention with the heads before the batch, the queries of a group side by side",
+        "q, k, v = (x.transpose(0, 1) for x in (q, k, v))  # [heads, batch, …]: bmm merges the split dim outermost",
+    ),
+    _attention(
+        "kv-grouped",
+        "give scaled_dot_product_attention the queries of a group side by side, so that K and V are not repeated",
+        "F.scaled_dot_product_attention(q.unflatten(1, (kv_heads, -1)).flatten(2, 3), k, v, attn_mask=mask)",
+        phases=("prefill",),
+    ),
+    _attention(
+        "per-sequence",
+        "call scaled_dot_product_attention for one sequence of each device at a time, where it has no batch to merge",
+        "torch.cat([F.scaled_dot_product_attention(*one, …) for one in zip(*(x.split(1) for x in (q, k, v)))])",
+    ),
+    *(_pin(scope) for scope in (*SCOPES, STEP) if scope in _PLACED),
+)
+
+VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+def check_variants(case: "Case") -> None:
+    """Raise `MeshError`, one line, for a name that is not in the list, and for variants that do not go together."""
+    taken: dict[str, str] = {}
+    for name in case.variants:
+        if name not in VARIANTS:
+            raise MeshError(f"unknown variant {name!r}; the variants are {', '.join(VARIANTS)}")
+        site = VARIANTS[name].site
+        if site in taken:
+            raise MeshError(f"variants {taken[site]} and {name} change the same; name one of them")
+        taken[site] = name
+        if name.startswith(PIN) and case.style != "weights":
+            raise MeshError(f"variant {name} pins what style {case.style} has pinned; it goes with style weights")
+    if "attention" in taken and case.attention != "idiomatic":
+        raise MeshError(f"variant {taken['attention']} goes with attention idiomatic, not {case.attention}")
+
+
+def pinned(case: "Case", scope: str) -> bool:
+    """Whether activations are pinned in this scope, or with no scope between the parts of the step."""
+    return case.style == "pinned" or f"{PIN}{scope or STEP}" in case.variants
+
+
+def check_offered(case: "Case", *, arm: str) -> None:
+    """Raise `MeshError`, one line, for a variant that this arm's twin has no way to write."""
+    for name in case.variants:
+        if arm not in VARIANTS[name].code:
+            offered = ", ".join(name for name, row in VARIANTS.items() if arm in row.code)
+            raise MeshError(f"variant {name} is not offered by {arm}; it offers {offered}")
+
+
+def attention(case: "Case") -> str:
+    """The name of the variant that attention is written as; none, and it is as `Case.attention` says."""
+    return next((name for name in case.variants if VARIANTS[name].site == "attention"), "")
