@@ -110,9 +110,7 @@ class ExplicitLayout(Layout):
 
     def _shard(self) -> Int[Tensor, "1"]:
         """Which part of what `tp` splits this device has."""
-        numbers = torch.ops.aten.alias(self.constant(np.arange(self.case.mesh.axes[SHARDS], dtype=np.int32)))
-        xs.mark_sharding(numbers, self.mesh, (SHARDS,))
-        return torch_xla._XLAC._spmd_full_to_shard_shape(numbers)
+        return self._own(self.constant(np.arange(self.case.mesh.axes[SHARDS], dtype=np.int32)), (SHARDS,))
 
     def _summed(self, x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
         if self.case.mesh.axes[SHARDS] == 1:
@@ -122,7 +120,13 @@ class ExplicitLayout(Layout):
 
     def _entered(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
         """This device's part of a whole tensor."""
-        return torch_xla._XLAC._spmd_full_to_shard_shape(self._marked(torch.ops.aten.alias(x), dims))
+        return self._own(x, self.spec(dims))
+
+    def _own(self, x: Shaped[Tensor, "..."], spec: Any) -> Shaped[Tensor, "..."]:
+        # `mark_sharding` moves data, and where a program is only traced there is none.
+        x = torch.ops.aten.alias(x)
+        torch_xla._XLAC._xla_annotate_custom_sharding(x, self.mesh.get_op_sharding(spec))
+        return torch_xla._XLAC._spmd_full_to_shard_shape(x)
 
     def _left(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
         """The whole tensor that this device has a part of."""
