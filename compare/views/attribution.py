@@ -130,7 +130,7 @@ def _effect(one: Entry) -> str:
         return "not all of its bytes can be counted"
     removed, added, before = one["removed_bytes"], one["added_bytes"], bytes_text(one["default_bytes"])
     parts = [f"removes {'all' if removed == one['default_bytes'] else bytes_text(removed)} of {before} beyond the plan"]
-    told = [*(parts if removed else ()), *([f"adds {bytes_text(added)}"] if added else ())]
+    told = [*(parts if removed else ()), *([f"adds {bytes_text(added)} elsewhere"] if added else ())]
     return " and ".join(told) or "nothing changes"
 
 

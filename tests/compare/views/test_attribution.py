@@ -64,7 +64,8 @@ def test_each_control_is_one_sentence():
     assert lines == [
         "JAX tpu+gspmd, the same program under the GSPMD partitioner: nothing changes",
         "JAX tpu+einsum, the same model with attention written as einsum: removes 3.00 kB of 4.00 kB beyond the plan "
-        "in prefill; removes all of 20 B beyond the plan and adds 7 B in decode",
+        "in prefill; removes all of 20 B beyond the plan and adds 7 B elsewhere in "
+        "decode",
         "JAX tpu+explicit, the same model with every collective written by hand: style explicit is not offered on pp2",
         "JAX tpu+unrolled, the same model with layers and ticks written out: crashed: died of SIGABRT",
     ]
