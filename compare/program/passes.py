@@ -8,6 +8,7 @@ import io
 import lzma
 import re
 import tarfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ FIRST = "before_optimizations"
 
 _DUMP = re.compile(r"(?:^|\.)(?P<number>\d{4,})\.(?P<pipeline>[^.]+)\.after_(?P<after>.+)\.before_(?P<before>.+)\.txt$")
 _FIRST = re.compile(rf"(?:^|\.){FIRST}\.txt$")
-_MODULE = re.compile(r"module_(\d+)\.")
+_MODULE = re.compile(r"module_(\d+)\.(.*)")
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 25, "nice_len": 273, "mf": lzma.MF_HC4}]
 """The dictionary must reach back over a whole text to the same lines of the one before."""
 MOST_BYTES = 1 << 31
@@ -48,14 +49,19 @@ class Snapshot:
 def pack(folder: Path, *, strip: Callable[[str], str]) -> bytes:
     """What XLA has dumped into a folder, as an archive; nothing where it dumped no pass.
 
-    Of several modules (a framework's constants are some) that with the largest text.  `strip` takes paths of this
-    machine off a text.
+    Of several modules that with the most text: a framework's constants are others, and so is the same program before
+    libtpu has rewritten 64-bit numbers, which may be the one that has the program as it was written.  `strip` takes
+    paths of this machine off a text.
     """
     files = [path for path in sorted(folder.glob("*.txt")) if _DUMP.search(path.name) or _FIRST.search(path.name)]
     if not files:
         return b""
-    largest = _module(max(files, key=lambda path: path.stat().st_size))
-    own = [path for path in files if _module(path) == largest]
+    sizes = Counter[tuple[str, str]]()
+    for path in files:
+        sizes[_module(path)] += path.stat().st_size
+    number, name = sizes.most_common(1)[0][0]
+    own = [path for path in files if _module(path) == (number, name) and _DUMP.search(path.name)]
+    own += [path for path in files if _module(path)[1] == name and _FIRST.search(path.name)][:1]
     packed = io.BytesIO()
     with lzma.open(packed, "wb", filters=_FILTERS) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         for path in sorted(own, key=lambda path: _order(path.name)):
@@ -136,6 +142,8 @@ def _order(name: str) -> int:
     return int(found["number"]) if found else -1
 
 
-def _module(path: Path) -> str:
-    found = _MODULE.match(path.name)
-    return found[1] if found else ""
+def _module(path: Path) -> tuple[str, str]:
+    """The number and the name of the module that a dump is of."""
+    tail = _DUMP.search(path.name) or _FIRST.search(path.name)
+    found = _MODULE.match(path.name[: tail.start()] if tail else path.name)
+    return (found[1], found[2]) if found else ("", "")

@@ -26,7 +26,7 @@ def print_histories(found: Sequence[History], *, out: Console | None = None) -> 
         out.print(Text(plain("/".join(key)), style="bold"))
         table = Table(box=None, pad_edge=False, padding=(0, 1))
         for heading in ("name", "collective", "scope", "origin", "then"):
-            table.add_column(heading, overflow="fold")
+            table.add_column(heading, overflow="fold", no_wrap=heading == "name")
         for one in own:
             row = one.row
             changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in row.changes)

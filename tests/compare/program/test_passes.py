@@ -49,6 +49,16 @@ def test_what_lies_inside_of_a_pass_is_its_own_and_what_lies_between_passes_says
     ]
 
 
+def test_a_program_that_was_rewritten_on_the_way_begins_as_it_was_written(dumped):
+    """libtpu numbers a program anew when it has rewritten its 64-bit numbers, as those of PyTorch/XLA have."""
+    for path in dumped.glob("module_0000.*.xla-*"):
+        path.rename(dumped / path.name.replace("module_0000", "module_0003"))
+    for path in dumped.glob("module_0000.*00*"):
+        path.unlink()
+    found = unpack(pack(dumped, strip=str))
+    assert [one.after for one in found] == ["", "dce", "tpu-spmd-partitioning"]
+
+
 def test_the_same_dump_gives_the_same_bytes_and_tar_can_open_them(dumped):
     packed = pack(dumped, strip=str)
     assert pack(dumped, strip=str) == packed

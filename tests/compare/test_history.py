@@ -1,0 +1,91 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from compare.history import main
+from compare.work.error import WorkError
+from compare.work.reading import read_run
+from meshes.case import Case
+
+RECORDED = Path(__file__).parent / "program/passes/ring"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder of one program: the ring of a tiny model on cp4tp2."""
+    folder = tmp_path_factory.mktemp("run")
+    cell = folder / "jax/prefill/tpu"
+    cell.mkdir(parents=True)
+    for path in RECORDED.iterdir():
+        shutil.copy(path, cell)
+    (cell / "about.json").write_text(json.dumps({"status": "ok", "partitioner": "shardy"}))
+    (folder / "case.json").write_text(Case.read("cp4tp2", model_name="tiny", phases=("prefill",)).to_json())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(run):
+    """As JSON, by the name of the collective."""
+    rows = read_run(run).cells[0].rows
+    return {row.name: row for row in rows}
+
+
+def test_all_collectives_are_listed_with_who_put_them_there(run, told, capsys):
+    assert main([str(run)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "jax/prefill/tpu"
+    for name, row in told.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert row.origin in line
+    assert {row.origin for row in told.values()} == {"program", "partitioner"}
+
+
+def test_the_life_of_a_permute_of_the_ring_begins_in_the_program(run, told, capsys):
+    name = next(name for name, row in told.items() if row.origin == "program")
+    assert main([str(run), "--name", name]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"{name} of jax/prefill/tpu: collective-permute over cp in layer.attention.core")
+    assert "1. in the program, as the framework wrote it" in text
+    assert "tpu_async_collective_creator: made async" in text
+    assert "«" in text
+    assert "»" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_the_life_of_the_partitioner_s_shows_what_it_was_put_there_for(run, told, capsys):
+    name = next(name for name, row in told.items() if row.scope == "layer.mlp.down")
+    assert main([str(run), "--name", name, "--json"]) == 0
+    (life,) = json.loads(capsys.readouterr().out)
+    assert (life["origin"], life["kind"], life["axes"]) == ("partitioner", "all-reduce", "tp")
+    first = life["events"][0]
+    assert (first["pass"], first["what"]) == ("tpu-spmd-partitioning", "created")
+    assert any(" dot(" in line and "layer.mlp.down" in line for line in first["before"])
+    assert " all-reduce(" in first["after"]
+
+
+def test_a_name_that_is_not_there_is_refused_with_those_that_are_like_it(run):
+    with pytest.raises(WorkError, match=r"no collective is named 'all-reduce\.99'; there are all-reduce"):
+        main([str(run), "--name", "all-reduce.99"])
+    with pytest.raises(WorkError, match="has no program torchxla/"):
+        main([str(run), "--arm", "torchxla"])
+
+
+def test_a_run_without_passes_says_so(run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    (other / "jax/prefill/tpu/passes.tar.xz").unlink()
+    with pytest.raises(WorkError, match="the passes of jax/prefill/tpu are not recorded"):
+        main([str(other)])
+    rows = read_run(other).cells[0].rows
+    assert {row.origin for row in rows} == {"not recorded"}
+
+
+def test_a_damaged_archive_leaves_the_rest_and_says_so(run, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    (other / "jax/prefill/tpu/passes.tar.xz").write_bytes(b"no archive")
+    cell = read_run(other).cells[0]
+    assert {row.origin for row in cell.rows} == {"not recorded"}
+    assert "cut or damaged" in cell.why_no_lives
