@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.work import diff
-from compare.work.options import Parser, add_axes, axes_of, guarded, print_json
+from compare.work.options import Parser, add_axes, axes_of, guarded, hint_axes, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "2: the request was wrong.",
         epilog="example: python -m compare.diff before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
     )
-    told = "compiled HLO text (.gz too), StableHLO or HLO from before the partitioner, or a run folder"
+    told = "compiled HLO text (.gz too), StableHLO or HLO from before the partitioner, a run folder, or a cell of one"
     parser.add_argument("a", metavar="A", help=told)
     parser.add_argument("b", metavar="B", help="the same of what it is held against")
     add_axes(parser)
@@ -26,12 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write it as a page")
     asked = parser.parse_args(argv)
-    if diff.are_runs(Path(asked.a), Path(asked.b)):
-        if asked.mesh or asked.axes or asked.topology:
-            parser.error("run folders know their mesh; --axes, --mesh and --topology go with programs")
-        found = diff.of_runs(Path(asked.a), Path(asked.b))
-    else:
+    a, b = Path(asked.a), Path(asked.b)
+    kind = diff.kind_of(a, b)
+    if kind == diff.PROGRAMS:
         found = diff.of_programs(asked.a, asked.b, axes=axes_of(asked), topology=asked.topology)
+    elif asked.mesh or asked.axes or asked.topology:
+        parser.error("run folders know their mesh; --axes, --mesh and --topology go with programs")
+    else:
+        found = diff.of_runs(a, b) if kind == diff.RUNS else diff.of_cells(a, b)
     if asked.html:
         from compare.views.diff_page import page
 
@@ -42,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.views.diff_text import print_diff
 
         print_diff(found)
+    if kind == diff.PROGRAMS:
+        hint_axes(asked, [row["axes"] for side in ("a", "b") for row in found[side]["by_kind"]])
     return 0 if found["same"] else 1
 
 

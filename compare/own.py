@@ -6,7 +6,7 @@ from typing import Any
 from compare.judge.expected import COUNTS, surprises
 from compare.program.axes import checked_axes, read_axes
 from compare.views.own import Table, complaint
-from compare.work.own import given, tables
+from compare.work.own import given, read_all
 from meshes.files import read_mesh
 
 
@@ -23,8 +23,8 @@ def collectives(
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
     sizes = _axes(axes, mesh)
-    (rows,) = tables([given(program, topology=topology)], axes=sizes, topology=topology)
-    return Table(tuple(rows), dict(sizes))
+    (found,) = read_all([given(program, topology=topology)], axes=sizes, topology=topology)
+    return Table(found.rows, dict(sizes), found.compiled)
 
 
 def assert_collectives(

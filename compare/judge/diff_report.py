@@ -14,10 +14,16 @@ SCHEMA = 1
 _COLUMNS = ("kind", "axes", "network", "scope", "dtype", "payload_bytes", "executions", "executions_are")
 
 
-def diff_report(diff: Diff, *, names: tuple[str, str], axes: Mapping[str, int]) -> dict[str, Any]:
-    """What `compare.diff A B --json` prints of two programs."""
+def diff_report(
+    diff: Diff, *, names: tuple[str, str], axes: Mapping[str, int], compiled: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
+    """What `compare.diff A B --json` prints of two programs.
+
+    compiled: of each, for what and by what it was compiled here; empty where it came compiled.
+    """
     sides = {
-        side: {"name": name, **_totals(rows)} for side, name, rows in zip("ab", names, (diff.a, diff.b), strict=True)
+        side: {"name": name, "compiled": how, **_totals(rows)}
+        for side, name, how, rows in zip("ab", names, compiled, (diff.a, diff.b), strict=True)
     }
     return {"schema": SCHEMA, "axes": dict(axes), **sides, **told(diff)}
 

@@ -100,7 +100,8 @@ def total_words(found: Report, side: str) -> str:
     """`121 collectives, 3.40 GB a step`."""
     own = found[side]
     words = "at least " if own["unknown_rows"] else "at most " if own["upper_bound_rows"] else ""
-    return f"{counted(own['collectives'], 'collective')}, {words}{bytes_text(own['step_wire_bytes'])} a step"
+    how = f" ({own['compiled']})" if own["compiled"] else ""
+    return f"{counted(own['collectives'], 'collective')}, {words}{bytes_text(own['step_wire_bytes'])} a step{how}"
 
 
 def verdict(found: Report) -> str:

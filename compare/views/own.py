@@ -28,6 +28,8 @@ class Table:
 
     rows: tuple[Collective, ...]
     axes: Mapping[str, int]
+    compiled: str = ""
+    """For what and by what it was compiled here; empty where it came compiled."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,15 +52,21 @@ class Table:
 
     def diff(self, other: "Table") -> "Differences":
         """What another program communicates differently."""
-        found = diff_report(matched(self.rows, other.rows), names=("this", "the other"), axes=self.axes)
-        return Differences(found)
+        found = matched(self.rows, other.rows)
+        compiled = self.compiled, other.compiled
+        return Differences(diff_report(found, names=("this", "the other"), axes=self.axes, compiled=compiled))
 
     def to_pandas(self) -> pd.DataFrame:
         """The public columns, one line for each collective."""
         return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
 
     def __str__(self) -> str:
-        return _printed(lambda out: print_rows(self.rows, out=out))
+        table = _printed(lambda out: print_rows(self.rows, out=out))
+        return f"{table} {self._how}".rstrip()
+
+    @property
+    def _how(self) -> str:
+        return f"{self.compiled[0].upper()}{self.compiled[1:]}." if self.compiled else ""
 
     __repr__ = __str__
 
@@ -73,7 +81,7 @@ class Table:
             }
             for row in self.rows
         ]  # fmt: skip
-        return _rendered("own.html.j2", lines=lines, total=total_line(self.rows))
+        return _rendered("own.html.j2", lines=lines, total=f"{total_line(self.rows)} {self._how}")
 
 
 @dataclass(frozen=True)

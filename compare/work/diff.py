@@ -1,4 +1,4 @@
-"""What is to be held against what: two programs, or two run folders."""
+"""What is to be held against what: two programs, two cells of runs, or two whole run folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,26 +10,52 @@ from compare.judge.matching import matched
 from compare.judge.summary import summarize
 from compare.work.error import WorkError
 from compare.work.folder import CASE
-from compare.work.own import given, tables
+from compare.work.own import given, read_all
 from compare.work.reading import Run, read_run
 
+PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"
+_SHAPE = "name two programs, two run folders, or two cells of such (RUN/jax/prefill/tpu)"
 
-def are_runs(a: Path, b: Path) -> bool:
-    """Whether both are run folders.  Raises `WorkError` where one is and the other is a file, or neither is either."""
-    folders = [path.is_dir() for path in (a, b)]
-    if any(folders) and not all(folders):
-        one, other = (a, b) if folders[0] else (b, a)
-        raise WorkError(f"{one} is a folder and {other} is not; name two programs, or two run folders")
-    for path in (a, b) if all(folders) else ():
-        if not (path / CASE).is_file():
-            raise WorkError(f"{path} is not a run folder (no {CASE} in it); name two programs, or two run folders")
-    return all(folders)
+
+def kind_of(a: Path, b: Path) -> str:
+    """What two paths are.  Raises `WorkError` where they are not of one kind, or folders of neither."""
+    kinds = [_kind(path) for path in (a, b)]
+    if kinds[0] != kinds[1]:
+        told = {PROGRAMS: "no folder", CELLS: "a cell of a run", RUNS: "a run folder"}
+        raise WorkError(f"{a} is {told[kinds[0]]} and {b} is {told[kinds[1]]}; {_SHAPE}")
+    return kinds[0]
+
+
+def _kind(path: Path) -> str:
+    if not path.is_dir():
+        return PROGRAMS
+    if (path / CASE).is_file():
+        return RUNS
+    if (path / "about.json").is_file() and (path.resolve().parents[2] / CASE).is_file():
+        return CELLS
+    raise WorkError(f"{path} is not a run folder (no {CASE} in it), nor a cell of one; {_SHAPE}")
 
 
 def of_programs(a: str, b: str, *, axes: Mapping[str, int], topology: str = "") -> dict[str, Any]:
     """The diff of two files, compiled first where they are not."""
-    rows = tables([given(a), given(b)], axes=axes, topology=topology)
-    return diff_report(matched(*rows), names=(a, b), axes=axes)
+    one, other = read_all([given(a), given(b)], axes=axes, topology=topology)
+    compiled = one.compiled, other.compiled
+    return diff_report(matched(one.rows, other.rows), names=(a, b), axes=axes, compiled=compiled)
+
+
+def of_cells(a: Path, b: Path) -> dict[str, Any]:
+    """The diff of two programs of run folders, over the axes of the second's case."""
+    one, other = _cell(a), _cell(b)
+    axes = other.case.mesh.split_axes
+    return diff_report(matched(one.rows, other.rows), names=(str(a), str(b)), axes=axes)
+
+
+def _cell(path: Path) -> Judged:
+    place = path.resolve()
+    found = next(cell for cell in read_run(place.parents[2]).cells if cell.result.key == place.parts[-3:])
+    if found.result.status != "ok":
+        raise WorkError(f"{path} has no program: {found.result.status}: {found.result.error}")
+    return found
 
 
 def of_runs(a: Path, b: Path) -> dict[str, Any]:

@@ -1,9 +1,6 @@
-"""Anybody's program, however it is handed over, as compiled HLO; compiled in a process of its own if it is not."""
+"""Anybody's program, however it is handed over, and the collectives that it emits."""
 
-import gzip
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -19,10 +16,8 @@ from compare.program.text import Module, read
 from compare.program.unpartitioned import is_partitioned, is_scheduled
 from compare.program.walk import lines_of
 from compare.work.error import WorkError
-from compare.work.processes import Command, Pool
-from compare.work.steps import Step
+from compare.work.own_compile import CompileFailed, compile_all
 
-TIMEOUT_S = 1800.0
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
 _HEAD_BYTES = 20_000
@@ -78,36 +73,37 @@ def _text(program: Any, *, topology: str) -> str:
     return str(made.as_text())
 
 
-def modules(programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "") -> list[Module]:
-    """Each program read; what is not compiled yet is compiled first, each in a process of its own, side by side.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a program emits."""
+
+    rows: tuple[Collective, ...]
+    compiled: str
+    """For what and by what it was compiled here; empty where it came compiled."""
+
+
+def read_all(programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "") -> list[Read]:
+    """The collectives of each program; what is not compiled yet is compiled first, each in a process of its own.
 
     `topology`: what for; empty: the smallest v5e slice that the program fills.  Raises `HloError` or `WorkError`, one
     line that names the program.
     """
-    found: dict[int, Module] = {}
-    raw: dict[int, Given] = {}
-    for at, one in enumerate(programs):
-        module = _compiled(one)
-        if module is None:
-            raw[at] = one
-        else:
-            found[at] = module
-    for at, text in _compile(raw, num_devices=prod(axes.values()) if axes else 0, topology=topology).items():
-        found[at] = read(text)
-    return [found[at] for at in range(len(programs))]
-
-
-def tables(programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "") -> list[list[Collective]]:
-    """The collectives of each program.  Raises as `modules` does, and where the axes are not a program's."""
+    found = [_compiled(one) for one in programs]
+    raw = {at: programs[at].data for at, module in enumerate(found) if module is None}
+    try:
+        made = compile_all(raw, num_devices=prod(axes.values()) if axes else 0, topology=topology)
+    except CompileFailed as failed:
+        raise WorkError(f"{programs[failed.number].name}: {failed}") from None
+    told = [module or read(made[at].text) for at, module in enumerate(found)]
+    how = [made[at].how if at in made else "" for at in range(len(programs))]
     return [
-        _rows(program, module, axes)
-        for program, module in zip(programs, modules(programs, axes=axes, topology=topology), strict=True)
+        Read(_rows(program, module, axes), words) for program, module, words in zip(programs, told, how, strict=True)
     ]
 
 
-def _rows(program: Given, module: Module, axes: Mapping[str, int]) -> list[Collective]:
+def _rows(program: Given, module: Module, axes: Mapping[str, int]) -> tuple[Collective, ...]:
     try:
-        return collectives(module, axes)
+        return tuple(collectives(module, axes))
     except HloError as error:
         raise HloError(f"{program.name}: {error}") from None
 
@@ -129,33 +125,3 @@ def _compiled(program: Given) -> Module | None:
     except HloError as error:
         raise HloError(f"{program.name}: {error}") from None
     return module if is_partitioned(module) else None
-
-
-def _compile(programs: Mapping[int, Given], *, num_devices: int, topology: str) -> dict[int, str]:
-    if not programs:
-        return {}
-    from compare.program.aot_own import request_text
-
-    folder = Path(tempfile.mkdtemp(prefix="wirediff-"))
-    try:
-        with Pool[int](lambda at, stage, seconds: None) as pool:
-            for at, program in programs.items():
-                out = folder / str(at)
-                out.mkdir()
-                (out / "program").write_bytes(program.data)
-                (out / "request.json").write_text(
-                    request_text(out / "program", topology=topology, num_devices=num_devices)
-                )
-                step = Step(
-                    name="compile", kind="", key="", module="compare.program.aot_own", request="",
-                    results=("optimized.hlo.gz",),
-                )  # fmt: skip
-                pool.start(at, Command(argv=step.argv(out / "request.json", out), stderr=out / "stderr",
-                                       environment=step.environment(), timeout_s=TIMEOUT_S))  # fmt: skip
-            while len(pool):
-                for at, ended in pool.wait().items():
-                    if ended.status != "ok":
-                        raise WorkError(f"{programs[at].name}: {ended.error}")
-        return {at: gzip.decompress((folder / str(at) / "optimized.hlo.gz").read_bytes()).decode() for at in programs}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -89,8 +89,9 @@ def run(*words):
     ("words", "said"),
     [
         (("a.hlo", "nothing.hlo"), "nothing.hlo: No such file"),
-        (("a.hlo", "."), "is a folder and"),
-        ((".", "."), "is not a run folder (no case.json in it)"),
+        (("a.hlo", "."), "is not a run folder"),
+        ((".", "."), "is not a run folder (no case.json in it), nor a cell of one"),
+        ((RUN, RUN / "jax" / "prefill" / "tpu"), "is a run folder and"),
         (("a.hlo", "a.hlo", "--axes", "x=6"), "6 devices"),
         (("a.hlo", "text.hlo"), "text.hlo: not HLO text"),
         (("a.hlo", "half.gz"), "half.gz: the gzip file is cut"),
@@ -112,6 +113,17 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, said):
 def test_a_run_is_the_same_as_itself(capsys):
     assert main([str(RUN), str(RUN)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "The two runs move the same."
+
+
+def test_two_cells_of_a_run_are_two_programs(capsys):
+    """What the control shows: PyTorch/XLA's attention gathers, the same as einsum does not."""
+    cells = [str(RUN / "torchxla" / "decode" / cell) for cell in ("tpu", "tpu+einsum")]
+    assert main([*cells, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["axes"] == {"pp": 2, "tp": 4}
+    assert {(one["what"], one["kind"], one["scope"]) for one in found["differences"]} == {
+        ("only in a", "all-gather", "layer.attention.core")
+    }
 
 
 @pytest.fixture
