@@ -1,0 +1,61 @@
+"""What `compare.remedy` can be asked for."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.work import jobs
+from compare.work.arms import ARMS, Arm, arms_of
+from compare.work.options import Parser, case_parser, read_case, seconds
+from meshes.case import CHOICES, Case
+from meshes.memory import check_fits
+
+MOST_COMPILES = 40
+STYLES = tuple(word for word in CHOICES["style"] if word != "explicit")
+"""What there are remedies for: of collectives written by hand none is anybody else's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One search: for these arms, of a case, with at most so many programs."""
+
+    case: Case
+    arms: tuple[Arm, ...]
+    most: int
+    timeout_s: float
+
+
+def remedy_parser() -> Parser:
+    """The options of `compare.remedy`."""
+    parser = case_parser(
+        "compare.remedy",
+        "Which changes of the code remove the bytes that nobody needed: each is compiled and measured, then the "
+        "smallest set is searched.",
+        example="--mesh tp4pp2 --arm torchxla",
+    )
+    add = parser.add_argument
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    add("--style", choices=STYLES, default=STYLES[0], help="pins everywhere, or on weights, cache and inputs alone")
+    add(
+        "--max-compiles", metavar="N", type=_count, default=MOST_COMPILES,
+        help="programs to compile, or to take from the cache, at most; a longer search goes on from there",
+    )  # fmt: skip
+    add("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
+    add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
+    add("--html", metavar="FILE", type=Path, help="also write it as a page")
+    add("--json", action="store_true", help="print it as JSON")
+    return parser
+
+
+def read_request(asked: argparse.Namespace) -> Request:
+    """What the options ask for.  Raises `ValueError` on what cannot be."""
+    arms, case = tuple(arms_of(asked.arm)), read_case(asked).at(style=asked.style)
+    check_fits(case)
+    return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)
+
+
+def _count(words: str) -> int:
+    """A number of compiles, for argparse."""
+    if not words.isdecimal() or int(words) < 1:
+        raise argparse.ArgumentTypeError(f"{words!r} is no number of compiles; write one like {MOST_COMPILES}")
+    return int(words)
