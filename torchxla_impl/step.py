@@ -82,6 +82,8 @@ class Step:
         last, cache = run_pipeline(model, embedded, cache, position=first)
         logits = model.logits(layout.last(last))
         ids = layout.collect(layout.sample(logits))
+        # A tensor that is still alive when the program runs would be one more of its results.
+        model.to("meta")
         return layout.place(sequences(ids), "batch"), logits, cache
 
 
