@@ -61,9 +61,9 @@ def _split(dim: str, axis: str | None) -> str:
     return f"{dim}/{axis}" if axis else dim
 
 
-def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int]) -> str:
-    """The tensors side by side, as SVG."""
-    sides = [_side(one, mesh) for one in tensors]
+def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> str:
+    """The tensors side by side, as SVG; `scale` is of the tensors, not of the words."""
+    sides = [_side(one, mesh, scale) for one in tensors]
     widths = [
         _LEFT + max(wide, _LETTER * len(one.words)) + _RIGHT for one, (wide, _) in zip(tensors, sides, strict=True)
     ]
@@ -118,13 +118,13 @@ def _cards(one: Tensor, mesh: Mapping[str, int]) -> int:
     return prod(mesh.values()) // prod(mesh[axis] for axis in one.axes if axis)
 
 
-def _side(one: Tensor, mesh: Mapping[str, int]) -> tuple[float, float]:
+def _side(one: Tensor, mesh: Mapping[str, int], scale: float) -> tuple[float, float]:
     """Width and height in inches, with the cards behind."""
     found = []
     for at in one.drawn():
         shards = mesh[axis] if at >= 0 and (axis := one.axes[at]) else 1
-        length = _length(one.sizes[at]) if at >= 0 else 0.34
-        cell = max(length / shards, 0.36)
+        length = scale * (_length(one.sizes[at]) if at >= 0 else 0.34)
+        cell = max(length / shards, 0.36 * scale)
         found.append((cell + _CARD * (_cards(one, mesh) - 1)) * shards + _GAP * (shards - 1))
     return found[1], found[0]
 
@@ -152,7 +152,9 @@ def _tensor(
 
 
 def _label(one: Tensor, dim: int, mesh: Mapping[str, int]) -> str:
-    """`D = 1,024 / 4`."""
+    """`D = 1,024 / 4`; nothing of a dim that has no letter."""
+    if one.dims[dim].isdigit():
+        return ""
     axis = one.axes[dim]
     return f"{one.dims[dim]} = {one.sizes[dim]:,}" + (f" / {mesh[axis]}" if axis else "")
 

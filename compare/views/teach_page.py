@@ -36,6 +36,8 @@ _OWN_WORDS = {
     "partitioner": "The part of the compiler that turns a program for whole arrays into one for each device's parts: "
     "Shardy or GSPMD.",
 }
+_MANY, _SMALL = 4, 0.76
+"""Where more tensors than this are drawn, they are drawn smaller."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARKS = (
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
@@ -74,6 +76,7 @@ def pages(made: Sequence[Made]) -> dict[str, str]:
 def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
     shown = next((one for one in made if one.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
+    scale = 1.0 if len(takes + alone + gives) <= _MANY else _SMALL
     panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
               ("After", _sent(lesson), gives)]  # fmt: skip
     return _environment().get_template("lesson.html.j2").render(
@@ -87,7 +90,7 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
         signature=signature(lesson, shown) if shown else "",
         letters=_letters(lesson),
         mesh=Markup(mesh_picture(lesson.mesh)),
-        panels=[(title, words, Markup(picture(drawn, lesson.mesh)), [one.words for one in drawn])
+        panels=[(title, words, Markup(picture(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
                 for title, words, drawn in panels if drawn],
         sources=_sources(lesson, made),
         outcomes=outcomes(made),
@@ -104,7 +107,9 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
 def _sent(lesson: Lesson) -> str:
     """What lies between working alone and the result."""
     kinds = [f"{move.kind} {_axes(move.collective.partition('@')[2])}" for move in lesson.needs]
-    counts = {kind: kinds.count(kind) for kind in kinds}
+    counts = dict.fromkeys(kinds, 0)
+    for move, kind in zip(lesson.needs, kinds, strict=True):
+        counts[kind] += move.times
     words = [f"{count} × {kind}" if count > 1 else kind for kind, count in counts.items()]
     return f"with {units.listing(words)}" if words else "nothing was sent"
 

@@ -68,3 +68,11 @@ def layers_split(x, stack):
         return x + x @ w, None
 
     return jax.lax.scan(layer, x, stack)[0]
+
+
+@pattern(x=P(None, None), stack=P(None, None, "pp"), out=P(None, None))
+def layers_inside(x, stack):
+    def layer(x, w):
+        return x + x @ w, None
+
+    return jax.lax.scan(layer, x, stack)[0]

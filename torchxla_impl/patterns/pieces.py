@@ -69,3 +69,11 @@ def layers_split(x, stack):
         return x + x @ w, x[:0]
 
     return scan(layer, x, stack)[0]
+
+
+@pattern(x=(None, None), stack=(None, None, "pp"), out=(None, None))
+def layers_inside(x, stack):
+    def layer(x, w):
+        return x + x @ w, x[:0]
+
+    return scan(layer, x, stack)[0]

@@ -110,8 +110,8 @@ multiplies, and one **all-reduce** of y adds the partial sums up.
 
 Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2.
 """,
-        alone=(Alone("y", "T F", (None, None), partial="tp"),),
-        alone_words="if each device cuts its rows out of w: partial sums",
+        alone=(Alone("x", "T D", (None, "tp")),),
+        alone_words="a quarter of x's columns, and all rows of w: they do not fit",
         needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
         rule="If only one input's contracting dim is split, the compiler chooses: gather that input, or slice the "
         "other "

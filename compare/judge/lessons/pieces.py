@@ -170,7 +170,7 @@ gathered, and everybody picks the same winner.
 
 Two tiny all-gathers, of 4·B values and of 4·B ids, in place of one of B·V logits: thousands of times less.
 """,
-        alone=(Alone("best", "B tp", (None, "tp")),),
+        alone=(Alone("best", "B 4", (None, "tp")),),
         alone_words="a champion from each device",
         needs=(
             Move("all-gather@tp", "tp·B·2", "the best value of each device"),
@@ -184,7 +184,7 @@ Two tiny all-gathers, of 4·B values and of 4·B ids, in place of one of B·V lo
         name="sample-top",
         title="The eight best words of a split vocabulary",
         mesh=_TP,
-        sizes=_CHOICE,
+        sizes={**_CHOICE, "k": 8},
         takes={"logits": "B V"},
         gives={"ids": "B"},
         dtypes={"ids": "s32"},
@@ -198,8 +198,8 @@ no rule as simple as a sum has. Look at what is emitted: the same question, aske
         alone=(Alone("best", "B k", (None, None)),),
         alone_words="by hand: k candidates from each device",
         needs=(
-            Move("all-gather@tp", "tp·B·8·2", "the 8 best values of each device"),
-            Move("all-gather@tp", "tp·B·8·4", "their ids"),
+            Move("all-gather@tp", "tp·B·k·2", "the 8 best values of each device"),
+            Move("all-gather@tp", "tp·B·k·4", "their ids"),
         ),
         but=(
             But(
@@ -211,7 +211,7 @@ no rule as simple as a sum has. Look at what is emitted: the same question, aske
                 ),
                 "JAX's `top_k` is an operation of its own, which needs whole rows: the partitioner exchanges words for "
                 "sequences, so that each device has two whole rows, and sends all logits and a number for each. "
-                "PyTorch's `topk` is traced as a sort, for which the partitioner knows the trick.",
+                "PyTorch's `topk` is traced as a sort and a cut, for which the partitioner knows the trick.",
             ),
         ),
         rule="Ask of an operation over a split dim whether it can be merged from parts; then see if the compiler "
@@ -250,8 +250,37 @@ chapter.
         ),
         rule="Splitting the stack of a loop splits memory, not work: the layers are sent to everybody.",
         question="Is that ever wanted?",
-        answer="To save memory, yes: each weight is stored once. But then split another dim of the stack, [L, D/pp, "
-        "D]: a turn "
-        "of the loop gathers just its own layer.",
+        answer="To save memory, yes: each weight is stored once. But there is a better dim to split: the next lesson.",
+    ),
+    Lesson(
+        name="layers-inside",
+        title="The same loop, each layer split inside",
+        mesh={"pp": 4},
+        sizes={"T": 256, "D": 512, "L": 8},
+        takes={"x": "T D", "stack": "L D D"},
+        gives={"y": "T D"},
+        story="""
+The same loop, and the same memory on each device. But now the stack is split along its *last* dim: each device has
+a quarter of the columns of every layer. In each turn of the loop everybody has something to do: column-parallel, as
+in the second chapter.
+
+The result comes out split by columns, and the next turn needs all of x to multiply. So in each turn the activations
+are gathered, and the weights stay where they are. Compare the bytes with those of the lesson before.
+""",
+        alone=(Alone("x·w", "T D", (None, "pp")),),
+        alone_words="in each turn: own columns of the product",
+        needs=(Move("all-gather@pp", "T·D·2", "activations, after each turn of the loop", times=8),),
+        but=(
+            But(
+                PROGRAMS,
+                (Move("all-gather@pp", "T·D·2", "activations, in each turn, and once at the end", times=9),),
+                "All turns of a loop must be alike, so x is split before the first one, too, and gathered at once: one "
+                "gather more than by hand.",
+            ),
+        ),
+        rule="Split what is inside of the layers, not the stack of them: then activations travel, and weights stay.",
+        question="How many times less is sent than with a split stack?",
+        answer="9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. With longer layers the "
+        "difference grows, with more tokens it shrinks.",
     ),
 )

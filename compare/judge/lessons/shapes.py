@@ -195,9 +195,7 @@ the row goes from device 3 to device 0 first, and from there to everybody.
         ),
         rule="An index into a split dim is data that must travel: to a device first, then to all.",
         question="What would an all-gather of x have cost instead?",
-        answer="Its payload is B·S·D·2 = 4 MB, 512 times the B·D·2 of what is wanted. Older versions did just that: "
-        "look "
-        "before you trust.",
+        answer="Its payload is B·S·D·2 = 4 MB, 512 times the B·D·2 of what is wanted.",
     ),
     Lesson(
         name="last-token-masked",

@@ -27,6 +27,8 @@ SENDS = {
     "mlp-sequence": 512 * 1024 * 2 * 2 * 3 // 4,  # the same as mlp: a gather and a scatter are an all-reduce
     "norm-width": 512 * 4 * 2 * 3 // 4,
     "softmax-split": 2 * 512 * 4 * 2 * 3 // 4,
+    "layers-split": 8 * 512 * 512 * 2 * 3 // 4,
+    "layers-inside": 8 * 256 * 512 * 2 * 3 // 4,
     "sample-greedy": 4 * 8 * (2 + 4) * 3 // 4,
     "gqa-few-heads": 256 * 128 * 2 // 2,  # half a head of 128, to the other of a pair
     "cache-read-positions": 2 * 8 * (2 + 4 + 128 * 2) * 2 * 3 // 4,

@@ -1,0 +1,52 @@
+"""The gallery's patterns compute the same in both frameworks, split over 4 devices: side by side is a comparison."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compare.judge.lessons import LESSONS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What each arm computes, by lesson."""
+    folder = tmp_path_factory.mktemp("patterns")
+    for arm in ("jax_impl", "torchxla_impl"):
+        subprocess.run(
+            [sys.executable, "-m", "tests.twins.patterns", arm, str(folder / f"{arm}.npz")],
+            cwd=ROOT, check=True, capture_output=True, timeout=600,
+            env=os.environ | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "4"},
+        )  # fmt: skip
+    return {arm: dict(np.load(folder / f"{arm}.npz")) for arm in ("jax_impl", "torchxla_impl")}
+
+
+@pytest.mark.slow
+def test_both_frameworks_compute_the_same(found: dict[str, Any]) -> None:
+    jax, torch = found["jax_impl"], found["torchxla_impl"]
+    assert set(jax) == {lesson.name for lesson in LESSONS}
+    assert set(jax) - set(torch) == {lesson.name for lesson in LESSONS if lesson.absent}
+    for name, computed in torch.items():
+        assert computed.shape == jax[name].shape, name
+        np.testing.assert_allclose(computed, jax[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_other_ways_to_the_same_give_the_same(found: dict[str, Any]) -> None:
+    jax = found["jax_impl"]
+    for one, other in (
+        ("context-ring", "context-gather"),
+        ("last-token", "last-token-masked"),
+        ("mlp", "mlp-sequence"),
+        ("cache-write-heads", "cache-write-positions"),
+        ("layers-split", "layers-inside"),
+        ("transpose-free", "transpose-moved"),
+        ("layer-dp-tp", "layer-sequence"),
+    ):
+        np.testing.assert_allclose(jax[one], jax[other], rtol=1e-4, atol=1e-5, err_msg=one)
