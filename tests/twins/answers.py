@@ -28,7 +28,8 @@ def scored(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.n
     generate, model = import_module(f"{arm}.generate"), read_model(folder / "checkpoint")
     prompt = np.load(folder / "prompt.npy")
     batch, seq = prompt.shape
-    full = {"capacity": None} if model.experts else {}
+    full: dict[str, Any] = {"capacity": None} if model.experts else {}
+    full["variants"] = tuple(words.pop("variants", ()))
     case = Case.read(mesh, shapes=model, dtype="f32", batch=batch, seq=seq, room=generate.DECODE_STEPS, **full, **words)
     load = generate.source(folder / "checkpoint")
     import_module(f"{arm}.start").start(num_devices=case.mesh.num_devices)

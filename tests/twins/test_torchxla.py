@@ -8,11 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from meshes.variants import PIN, VARIANTS
 from tests.twins.cases import MESHES, Answers, Words, logits, name, text
 
 LOGITS = [logits(mesh, first) for mesh, (first, _) in MESHES.items()] + [
     logits("tp4pp2", "llama", attention="einsum", loop="unrolled"),
     logits("cp2tp4+sp", "llama", attention="einsum"),
+]
+
+# Every variant of `meshes.variants`, on a mesh with pipeline and tensor parallelism, or with data parallelism.
+WRITTEN_OTHERWISE = [
+    logits("tp4pp2", "llama", variants=["attention-heads-first"]),
+    logits("dp2tp4", "llama", variants=["attention-heads-first"]),
+    logits("cp4tp2", "llama", variants=["attention-heads-first"]),
+    logits("dp2tp4", "llama", variants=["attention-kv-grouped"]),
+    logits("dp2tp4", "llama", variants=["attention-per-sequence"]),
+    logits("dp2ep4", "mixtral", style="weights", variants=[name for name in VARIANTS if name.startswith(PIN)]),
 ]
 
 TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
@@ -22,11 +33,12 @@ TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
 def answers(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     if find_spec("torch_xla") is None:
         pytest.skip("torch_xla is not installed")
-    return Answers.of("torchxla_impl", LOGITS + TEXT, reference=reference, out=tmp_path_factory.mktemp("torchxla"))
+    cases = LOGITS + WRITTEN_OTHERWISE + TEXT
+    return Answers.of("torchxla_impl", cases, reference=reference, out=tmp_path_factory.mktemp("torchxla"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", LOGITS, ids=name)
+@pytest.mark.parametrize("words", LOGITS + WRITTEN_OTHERWISE, ids=name)
 def test_torchxla_scores_as_transformers_does(words: Words, answers: Answers) -> None:
     answers.check(words)
 
