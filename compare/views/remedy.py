@@ -28,6 +28,8 @@ def print_remedies(found: Found, *, out: Console | None = None) -> None:
             out.print(
                 Text(f"      {plain(entry['code'])}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True
             )
+            if others := others_line(entry):
+                out.print(wrapped(others, width=width, indent=_INDENT * 2))
         for phase, one in arm["phases"].items():
             for line in phase_lines(phase, one):
                 out.print(wrapped(line, width=width, indent=_INDENT, hang=_INDENT * 2))
@@ -53,15 +55,25 @@ def steps(arm: Entry) -> list[dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for phase, one in arm["phases"].items():
         for entry in one.get("remedies", ()):
-            row = merged.setdefault(entry["name"], {**entry, "removes": {}})
+            row = merged.setdefault(entry["name"], {**entry, "removes": {}, "others": {}})
             row["removes"][phase] = entry["removes_bytes"]
+            for other in entry["as_good"]:
+                row["others"].setdefault(other["name"], {})[phase] = other["step_ns"]
     return sorted(merged.values(), key=lambda row: -sum(row["removes"].values()))
 
 
 def step_line(entry: Entry) -> str:
     """`write attention as einsum …: −2.26 GB a step in prefill, −75.5 MB in decode, verified`."""
-    parts = [f"{bytes_text(-amount)} a step in {phase}" for phase, amount in entry["removes"].items()]
+    (first, amount), *more = entry["removes"].items()
+    parts = [f"{bytes_text(-amount)} a step in {first}", *(f"{bytes_text(-less)} in {phase}" for phase, less in more)]
     return f"{entry['sentence']}: {', '.join(parts)}, verified ({entry['name']})"
+
+
+def others_line(entry: Entry) -> str:
+    """What removes as much in its place, with its modelled steps; nothing where there is none."""
+    told = [f"{name} ({', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
+            for name, steps in entry["others"].items()]  # fmt: skip
+    return f"as many bytes, but another modelled step: {'; '.join(told)}" if told else ""
 
 
 def phase_lines(phase: str, one: Entry) -> Iterator[str]:

@@ -79,7 +79,20 @@ def _chosen(program: Program, remedy: Remedy) -> dict[str, Any]:
         removes, against = program.known[without].unneeded - best.unneeded, sorted(without)
     else:
         removes, against = program.base.unneeded - program.known[alone].unneeded, []
-    return {**_words(remedy), "removes_bytes": removes, "measured_against": against}
+    return {**_words(remedy), "removes_bytes": removes, "measured_against": against,
+            "as_good": _as_good(program, remedy)}  # fmt: skip
+
+
+def _as_good(program: Program, remedy: Remedy) -> list[dict[str, Any]]:
+    """What could stand in its place, and leaves no more bytes."""
+    best, found = program.known[program.best], []
+    for other in program.remedies.values():
+        names = program.best - {remedy.name} | {other.name}
+        there = program.known.get(names)
+        stands_in = other is not remedy and other.site == remedy.site and there and not there.error
+        if there and stands_in and there.unneeded <= best.unneeded:
+            found.append({"name": other.name, "code": other.code, "step_ns": there.step_ns})
+    return found
 
 
 def _beyond(program: Program, remedy: Remedy, names: Names, found: Measured) -> dict[str, Any]:
