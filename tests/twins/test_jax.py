@@ -16,6 +16,12 @@ LOGITS = [logits(mesh, family) for mesh, families in MESHES.items() for family i
     logits("tp4pp2", "llama", partitioner="gspmd"),
     logits("cp2tp4+sp", "llama", partitioner="gspmd"),
     logits("tp2ep4", "mixtral", partitioner="gspmd"),
+    logits("tp4pp2", "llama", style="explicit"),
+    logits("pp2cp2tp2", "phi3", style="explicit"),
+    logits("tp4pp2+sp", "mixtral", style="explicit"),
+    logits("cp2tp4+sp", "llama", style="explicit"),
+    logits("ep4tp2+sp", "qwen2_moe", style="explicit"),
+    logits("cp4tp2", "llama", style="weights"),
 ]
 
 TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
