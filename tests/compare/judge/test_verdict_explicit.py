@@ -6,7 +6,6 @@ from meshes.spec import MeshSpec
 from tests.compare.judge.programs import collective
 from tests.compare.judge.test_verdict import judged, split
 
-
 CORE = ("collective-permute", "cp", "layer.attention.core")
 
 
