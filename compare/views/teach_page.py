@@ -50,13 +50,9 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 
 
 def write(made: Sequence[Made], folder: Path) -> None:
-    """Write every page, and remove those of lessons that are no more."""
+    """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = pages(made)
-    for old in folder.glob("*.html"):
-        if old.name not in found:
-            old.unlink()
-    for name, html in found.items():
+    for name, html in pages(made).items():
         (folder / name).write_text(html, encoding="utf-8")
 
 
