@@ -98,6 +98,8 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _RO
 
 def check_variants(case: "Case") -> None:
     """Raise `MeshError`, one line, for a name that is not in the list, and for variants that do not go together."""
+    if case.variants and case.style == "explicit":
+        raise MeshError(f"variant {case.variants[0]} leaves collectives to XLA; style explicit writes them by hand")
     taken: dict[str, str] = {}
     for name in case.variants:
         if name not in VARIANTS:

@@ -154,7 +154,7 @@ def _whole_vocabulary(case: Case) -> Iterator[Remedy]:
         yield Remedy(
             name="vocab-whole", scope="embed", site="vocab",
             changes={"plan": _without(case, "vocab")},
-            sentence=f"keep the vocabulary whole on every device, which takes {more / 1e9:.2f} GB more of its memory",
+            sentence=f"keep the vocabulary whole on every device, which takes {more / 1e6:,.1f} MB more of its memory",
             code='rules = { vocab = "none" }  # in a TOML spec file', kind=PLAN,
         )  # fmt: skip
 

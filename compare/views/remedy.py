@@ -94,7 +94,7 @@ def phase_lines(phase: str, one: Entry) -> Iterator[str]:
     small = [entry for entry in one["remains"] if not _counts(entry, before)]
     if small:
         total = bytes_text(sum(entry["bytes"] for entry in small))
-        yield f"{phase}, remains: {total} in {listing([_place(entry) for entry in small])}"
+        yield f"{phase}, remains: {total} in {listing(list(dict.fromkeys(map(_place, small))))}"
     if one["missing_remains"]:
         yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan that nothing serves"
     if one["not_tried"]:
@@ -124,7 +124,7 @@ def _beyond(entry: Entry) -> str:
     if not entry["helps"]:
         return f"{begin}: removes nothing more"
     left, step = bytes_text(entry["after"]["unneeded_bytes"]), time_text(entry["after"]["step_ns"])
-    instead = " in place of the above" if entry["kind"] == HAND and not entry["with"] else ""
+    instead = " in place of the above" if entry["in_place_of"] else ""
     return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
 
 

@@ -97,7 +97,8 @@ def _as_good(program: Program, remedy: Remedy) -> list[dict[str, Any]]:
 
 def _beyond(program: Program, remedy: Remedy, names: Names, found: Measured) -> dict[str, Any]:
     """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
-    told = {**_words(remedy), "with": sorted(names - {remedy.name}), "error": found.error, "helps": False}
+    together = {"with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names)}
+    told = {**_words(remedy), **together, "error": found.error, "helps": False}
     if found.error:
         return told
     return {**told, "after": numbers(found), "helps": helps(program, names),

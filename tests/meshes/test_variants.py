@@ -30,6 +30,10 @@ def test_a_case_with_variants_survives_json_and_has_a_name_and_a_key_of_its_own(
         ({"variants": ("attention-heads-first",) * 2}, "change the same"),
         ({"variants": ("pin:head",)}, "variant pin:head pins what style pinned has pinned; it goes with style weights"),
         (
+            {"variants": ("attention-heads-first",), "style": "explicit"},
+            "variant attention-heads-first leaves collectives to XLA; style explicit writes them by hand",
+        ),
+        (
             {"variants": ("attention-heads-first",), "attention": "einsum"},
             "variant attention-heads-first goes with attention idiomatic, not einsum",
         ),

@@ -39,7 +39,7 @@ def test_a_lookup_on_idle_stages_is_met_by_a_whole_vocabulary():
     assert list(found) == ["vocab-whole", "style-explicit"]
     assert (found["vocab-whole"].kind, found["style-explicit"].kind) == (PLAN, HAND)
     # Two tables of 128256 · 4096 · 2 bytes, three quarters of each more.
-    assert "takes 1.58 GB more" in found["vocab-whole"].sentence
+    assert "takes 1,576.0 MB more" in found["vocab-whole"].sentence
     assert applied(case(), [found["vocab-whole"]]).plan.rules["vocab"] is None
 
 

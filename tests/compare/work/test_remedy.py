@@ -71,7 +71,7 @@ def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
         "microbatches-8", ["attention-per-sequence"], 5, True,
     )  # fmt: skip
     # A form of attention, and collectives by hand, are not one program with a form of attention: it stands alone.
-    assert hand["name"] == "style-explicit"
+    assert (hand["name"], hand["with"], hand["in_place_of"]) == ("style-explicit", [], ["attention-per-sequence"])
     assert hand["error"] == "not offered: it has no permutes by hand"
 
 
