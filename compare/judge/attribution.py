@@ -60,12 +60,17 @@ def _of_arm(arm: str, own: Entry, cells: Mapping[str, Entry], elsewhere: Mapping
 def _left(key: Group, amount: int, own: Entry, control: Entry) -> dict[str, int]:
     """What is left of a group in a control, and how much of it went.
 
-    Bytes that only changed their kind or cause there, at the same place, have not gone.
+    Bytes that only changed their kind or cause there, at the same place, have not gone; nor have those that come back
+    in the same scope over other axes: they are taken off all that went from the scope, each by its share.
     """
     here, there = groups(own["collectives"]), groups(control["collectives"])
     left = there.get(key, {"bytes": 0})["bytes"]
-    whole = _at(here, key) - _at(there, key)
-    return {"left_bytes": left, "removed_bytes": max(0, min(amount - left, whole))}
+    gone = max(0, min(amount - left, _at(here, key) - _at(there, key)))
+    scope, _, _, verdict, _ = key
+    places = {other[1]: other for other in (*here, *there) if (other[0], other[3]) == (scope, verdict)}
+    less = [_at(here, other) - _at(there, other) for other in places.values()]
+    went, came = sum(part for part in less if part > 0), -sum(part for part in less if part < 0)
+    return {"left_bytes": left, "removed_bytes": gone * max(0, went - came) // went if gone else 0}
 
 
 def _at(found: Mapping[Group, Mapping[str, Any]], key: Group) -> int:
@@ -113,7 +118,10 @@ def _owner(
         return FORM, by_hand[0]
     if any(_is_by_hand(cell) for cell in told):
         return COMPILER, latest
-    return (FORM, "") if hand else (OPEN, "")
+    if hand:
+        return FORM, ""
+    most = max(part, key=lambda cell: part[cell], default="")
+    return OPEN, most if most and part[most] >= SOME else ""
 
 
 def _is_by_hand(cell: str) -> bool:

@@ -86,6 +86,16 @@ def test_bytes_that_only_change_their_cause_or_kind_have_not_gone():
     # 100 gathered by default, 90 in the control under another cause: 10 have gone
     assert first["controls"]["tpu+einsum"] == {"changes": ["attention"], "left_bytes": 0, "removed_bytes": 10}
     assert (first["removed_by"], first["reduced_by"], first["owner"]) == ([], ["tpu+einsum"], "open")
+    assert first["evidence"] == "tpu+einsum"
+
+
+def test_bytes_that_come_back_over_other_axes_of_the_same_scope_have_not_gone():
+    wide = row((CORE[0], "cp,tp"), 100)
+    other = cell(row(CORE, 40), BUBBLE, partitioner="shardy")
+    (first, _) = attribution({"torchxla": {"tpu": cell(wide, BUBBLE), "tpu+shardy": other}}, default="tpu")
+    # 100 went from over cp and tp, 40 came over tp
+    assert first["controls"]["tpu+shardy"] == {"changes": ["partitioner"], "left_bytes": 0, "removed_bytes": 60}
+    assert (first["reduced_by"], first["owner"], first["evidence"]) == (["tpu+shardy"], "open", "tpu+shardy")
 
 
 def test_a_control_that_cannot_be_counted_or_was_not_made_shows_nothing():
