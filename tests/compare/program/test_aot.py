@@ -13,6 +13,7 @@ import pytest
 from compare.program.aot_error import CompileError
 from compare.program.aot_found import cost
 from compare.program.collectives import collectives
+from compare.program.origins import tracks
 from compare.program.text import read
 
 ROOT = Path(__file__).parents[3]
@@ -98,6 +99,20 @@ def test_the_same_program_gives_the_same_bytes(toys, tmp_path):
         compiled(tmp_path / name, request(toys))
     one, two = ((tmp_path / name / "optimized.hlo.gz").read_bytes() for name in ("one", "two"))
     assert one == two
+
+
+def test_recording_passes_changes_nothing_else_and_tells_who_put_its_collective_there(toys, tmp_path):
+    """The all-reduce of a column-parallel, then row-parallel pair of matmuls is the partitioner's."""
+    found = [compiled(tmp_path / str(asked), request(toys, passes=asked)) for asked in (False, True)]
+    assert hlo(tmp_path / "True") == hlo(tmp_path / "False")
+    assert [one["passes"] for one in found] == [
+        {"recorded": False, "why_not": "not asked for"},
+        {"recorded": True, "why_not": ""},
+    ]
+    assert not (tmp_path / "False/passes.tar.xz").exists()
+    lives = tracks((tmp_path / "True/passes.tar.xz").read_bytes(), hlo(tmp_path / "True"))
+    assert [life.origin for life in lives.values()] == ["partitioner"]
+    assert not [path.name for path in (tmp_path / "True").iterdir() if path.is_dir()], "the texts themselves are gone"
 
 
 def test_partitions_run_on_the_chips_that_were_asked_for(toys, tmp_path):
