@@ -21,6 +21,10 @@ from compare.work.outcomes import Event, Outcome
 from meshes.case import Case
 
 
+MOST_NAMED = 3
+"""Changes that a cell's name lists."""
+
+
 @dataclass(slots=True, eq=False)
 class Program:
     """One arm's program of one phase, and what was found to remove its unneeded bytes."""
@@ -43,8 +47,16 @@ class Program:
         """How its program with these remedies is made."""
         chosen = [remedy for name, remedy in self.remedies.items() if name in names]
         words = changes(self.case, chosen)
-        name = "+".join([DEFAULT.name, *(one.removeprefix("attention-") for one in self.remedies if one in names)])
-        return Cell(name, words) if words else DEFAULT
+        return Cell(f"{DEFAULT.name}+{self._short(names)}", words) if words else DEFAULT
+
+    def _short(self, names: Names) -> str:
+        """A set in few words: of many, those that are not in it."""
+        inside, outside = ([one.removeprefix("attention-") for one, remedy in self.remedies.items()
+                            if remedy.kind == CODE and (one in names) == there] for there in (True, False))  # fmt: skip
+        beside = [one for one in names if self.remedies[one].kind != CODE]
+        if len(inside) > MOST_NAMED:
+            inside = [f"all but {', '.join(outside)}" if outside else "all"]
+        return "+".join([*inside, *beside])
 
     def with_remedies(self, names: Names) -> Case:
         return applied(self.case, [remedy for name, remedy in self.remedies.items() if name in names])

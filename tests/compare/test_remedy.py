@@ -1,0 +1,55 @@
+"""`compare.remedy` as a user runs it: refusals, and one search on the real compiler."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def remedy(*argv, cwd):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(cwd / "cache")}
+    return subprocess.run([sys.executable, "-m", "compare.remedy", *argv], env=environment, cwd=cwd,
+                          capture_output=True, text=True, timeout=1500, check=False)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--mesh", "tp8", "--max-compiles", "none"], "'none' is no number of compiles; write one like 40"),
+        (["--mesh", "tp8", "--style", "explicit"], "choose from"),
+        (["--mesh", "tp64"], "error: tp64 does not divide the heads of llama-3.1-8b"),
+        (["--mesh", "tp8", "--arm", "keras"], "error: unknown arm 'keras'; choose from jax, torchxla"),
+        ([], "error: no mesh was named"),
+    ],
+)
+def test_a_wrong_request_is_refused_in_one_line(argv, says, tmp_path):
+    done = remedy(*argv, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_heads_first_removes_what_pytorchs_attention_gathers(tmp_path):
+    """Decode on tp4, hand-checked: q, keys and values of every layer travel; with another form nothing does."""
+    pytest.importorskip("torch_xla")
+    pytest.importorskip("libtpu")
+    asked = ["--mesh", "tp4", "--model", "tiny", "--arm", "torchxla", "--phase", "decode", "--json"]
+    done = remedy(*asked, "--max-compiles", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    decode = found["arms"]["torchxla"]["phases"]["decode"]
+    # 4 layers, 3/4 of: 8 sequences of 16 query heads, and of 8 KV heads at 1152 positions, keys and values; each 16
+    # numbers of two bytes.
+    by_hand = 4 * 3 * 8 * (16 + 2 * 8 * 1152) * 16 * 2 // 4
+    assert decode["before"]["induced_bytes"] == by_hand
+    assert decode["after"]["induced_bytes"] == 0
+    assert [one["removes_bytes"] for one in decode["remedies"]] == [by_hand]
+    assert decode["remedies"][0]["name"] in ("attention-einsum", "attention-heads-first")
+    assert found["compiles"] == 3
+    assert decode["not_tried"] == [["attention-per-sequence"]]
