@@ -15,6 +15,8 @@ Entry = Mapping[str, Any]
 
 _INDENT = "   "
 _NOT_RECORDED = "not recorded"
+LONGER = 1.02
+"""A modelled step that has grown by more than this has grown."""
 
 
 def print_remedies(found: Found, *, out: Console | None = None) -> None:
@@ -113,7 +115,8 @@ def _change(before: Entry, after: Entry) -> str:
         if before[name] or after[name]
     ]
     if before["step_ns"] and after["step_ns"]:
-        parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}")
+        longer = ", longer all the same" if after["step_ns"] > LONGER * before["step_ns"] else ""
+        parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}{longer}")
     return ", ".join(parts)
 
 

@@ -20,7 +20,6 @@ from compare.work.cache import Cache
 from compare.work.outcomes import Event, Outcome
 from meshes.case import Case
 
-
 MOST_NAMED = 3
 """Changes that a cell's name lists."""
 
