@@ -72,6 +72,17 @@ def test_70b_is_lowered_from_shapes_alone(tmp_path: Path) -> None:
     assert int(done.stderr.splitlines()[-1]) < 1536
 
 
+@pytest.mark.slow
+def test_what_manual_sharding_cannot_express_is_not_offered(tmp_path: Path) -> None:
+    done = lower(Case.read("pp2cp2tp2+sp", model_name="tiny", phases=("decode",), style="explicit"), tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "style explicit is not offered by PyTorch/XLA 2.9 on mesh pp2cp2tp2+sp: its manual sharding has an all-reduce "
+        "and a reduce-scatter alone, and this needs a permute for the pipeline's shift, a permute for the ring, an "
+        "all-gather for the split stream; offered are dp and tp\n"
+    )
+
+
 def test_a_case_of_two_phases_is_refused_in_one_line(tmp_path: Path) -> None:
     done = lower(Case.read("tp8", model_name="tiny"), tmp_path)
     assert done.returncode == 2
