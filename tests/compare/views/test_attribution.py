@@ -1,6 +1,9 @@
 """Whose bytes, and what controls showed, as sentences."""
 
 from compare.views.attribution import pair_lines, showed_lines, whose, whose_lines
+from compare.views.page import page
+from compare.views.text import print_report
+from tests.compare.views.reports import made_report
 
 
 def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), same=()):
@@ -92,3 +95,19 @@ def test_a_second_comparison_says_whether_it_agrees():
 def test_a_report_of_before_has_none_of_it():
     old = {"arms": {"jax": {"title": "JAX"}}, "phases": {"decode": {}}}
     assert (whose_lines(old, "decode"), showed_lines(old), pair_lines(old, "decode"), whose(old, "decode")) == ([],) * 4
+
+
+def test_the_page_and_the_terminal_show_both(capsys):
+    found = made_report()
+    rows = [entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", cause="<b>", gone=("tpu+einsum",))]
+    found["phases"]["prefill"] |= {"attribution": rows, "pairs": []}
+    shown = page(found)
+    assert "Whose the bytes beyond the plan are: TorchXLA <code>tpu</code>, against its controls" in shown
+    assert "its attention call&#39;s <span" in shown
+    assert "(inflated, &lt;b&gt;)" in shown
+    assert "<td>gone</td>" in shown
+    assert 'id="controls"' in shown
+    print_report(found)
+    said = capsys.readouterr().out
+    assert "TorchXLA: 2.00 MB its attention call's (gone in tpu+einsum)" in said
+    assert "\nWhat each control showed\nJAX tpu+gspmd, the same program" in said
