@@ -114,11 +114,13 @@ def _owner(
     latest = max(origins, key=lambda origin: origins[origin])
     if not _NO_PASS.fullmatch(latest):
         return COMPILER, latest
+    # By hand everything goes: it says whose a group is only beside a control that could have removed it.
+    tried = any("partitioner" in one["changes"] for one in told.values())
     if by_hand := [cell for cell in gone if _is_by_hand(cell)]:
-        return FORM, by_hand[0]
+        return FORM if tried else OPEN, by_hand[0]
     if any(_is_by_hand(cell) for cell in told):
         return COMPILER, latest
-    if hand:
+    if hand and tried:
         return FORM, ""
     most = max(part, key=lambda cell: part[cell], default="")
     return OPEN, most if most and part[most] >= SOME else ""

@@ -73,6 +73,8 @@ def why(entry: Entry) -> str:
         return f"made by {evidence}" if _is_pass(evidence) else f"also in {listing(list(cells))}"
     if owner != OPEN:
         return f"gone in {evidence}"
+    if evidence in entry["removed_by"]:
+        return f"gone in {evidence}; --controls partitioner,attention tells more"
     if evidence:
         return f"partly gone in {evidence}"
     there = f"also in {listing(list(cells))}" if cells else "no control was compiled"

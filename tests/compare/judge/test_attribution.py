@@ -49,16 +49,24 @@ def test_the_least_change_says_whose_it_is_where_several_remove_the_same():
     assert owners(shardy=shardy, weights=style) == [(100, "partitioner", "tpu+shardy"), (40, "style", "tpu+weights")]
 
 
+SHARDY = cell(GATHER, BUBBLE, partitioner="shardy")
+
+
 def test_what_only_collectives_by_hand_remove_is_the_form_s():
-    assert owners(einsum=cell(BUBBLE, attention="einsum"), explicit=cell(style="explicit")) == [
+    assert owners(einsum=cell(BUBBLE, attention="einsum"), explicit=cell(style="explicit"), shardy=SHARDY) == [
         (100, "attention", "tpu+einsum"),
         (40, "form", "tpu+explicit"),
     ]
 
 
+def test_what_goes_by_hand_is_of_nobody_where_nothing_else_was_tried():
+    by_hand = cell(style="explicit")
+    assert owners(explicit=by_hand) == [(100, "open", "tpu+explicit"), (40, "open", "tpu+explicit")]
+
+
 def test_what_stays_even_by_hand_is_the_compiler_s():
     stays = cell(GATHER, style="explicit")
-    assert owners(explicit=stays) == [(100, "compiler", "partitioner"), (40, "form", "tpu+explicit")]
+    assert owners(explicit=stays, shardy=SHARDY) == [(100, "compiler", "partitioner"), (40, "form", "tpu+explicit")]
 
 
 def test_what_a_later_pass_made_is_the_compiler_s_and_names_it():
@@ -75,7 +83,8 @@ def test_an_unknown_origin_is_no_pass():
 
 
 def test_the_other_framework_s_program_by_hand_shows_what_both_have():
-    arms = {"jax": {"tpu": cell(BUBBLE), "tpu+explicit": cell(style="explicit")}, "torchxla": {"tpu": DEFAULT}}
+    jax = {"tpu": cell(BUBBLE), "tpu+gspmd": cell(BUBBLE, partitioner="x"), "tpu+explicit": cell(style="explicit")}
+    arms = {"jax": jax, "torchxla": {"tpu": DEFAULT, "tpu+shardy": SHARDY}}
     found = {(entry["arm"], entry["bytes"]): entry["owner"] for entry in attribution(arms, default="tpu")}
     assert found == {("jax", 40): "form", ("torchxla", 40): "form", ("torchxla", 100): "open"}
 
