@@ -15,6 +15,8 @@ Entry = Mapping[str, Any]
 
 _INDENT = "   "
 _NOT_RECORDED = "not recorded"
+SMALL = 1000
+"""What is a smaller part of the remainder than one of so many is not explained."""
 LONGER = 1.02
 """A modelled step that has grown by more than this has grown."""
 
@@ -90,22 +92,25 @@ def phase_lines(phase: str, one: Entry) -> Iterator[str]:
     yield f"{phase}: {_change(before, after)}"
     for entry in one["beyond"]:
         yield f"{phase}, beyond that: {_beyond(entry)}"
-    for entry in one["remains"]:
-        if _counts(entry, before):
-            yield f"{phase}, remains: {_remains(entry)}"
-    small = [entry for entry in one["remains"] if not _counts(entry, before)]
-    if small:
-        total = bytes_text(sum(entry["bytes"] for entry in small))
-        yield f"{phase}, remains: {total} in {listing(list(dict.fromkeys(map(_place, small))))}"
+    for words, entries in _alike(one["remains"]).items():
+        yield f"{phase}, remains: {listing([_amount(entry) for entry in entries])} {words}"
     if one["missing_remains"]:
         yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan that nothing serves"
     if one["not_tried"]:
         yield f"{phase}: {counted(len(one['not_tried']), 'set')} not compiled; --max-compiles allows more"
 
 
-def _counts(entry: Entry, before: Entry) -> bool:
-    """Whether a group is worth a line of its own: a thousandth of what there was."""
-    return bool(entry["bytes"] * 1000 >= before["unneeded_bytes"])
+def _alike(remains: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """What remains, by what is to be said of it; a thousandth of all that remains together, unexplained."""
+    total, found = sum(entry["bytes"] for entry in remains), dict[str, list[Entry]]()
+    for entry in remains:
+        words = f"({entry['verdict']}, {entry['cause']}): {why(entry)}"
+        found.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
+    return found
+
+
+def _amount(entry: Entry) -> str:
+    return f"{bytes_text(entry['bytes'])} in {entry['scope']} {axes_text(entry['axes'])}"
 
 
 def _change(before: Entry, after: Entry) -> str:
@@ -131,40 +136,25 @@ def _beyond(entry: Entry) -> str:
     return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
 
 
-def _remains(entry: Entry) -> str:
-    return f"{bytes_text(entry['bytes'])} {entry['verdict']} in {_place(entry)} ({entry['cause']}): {why(entry)}"
-
-
-def _place(entry: Entry) -> str:
-    return f"{entry['scope']} {axes_text(entry['axes'])}"
-
-
 def why(entry: Entry) -> str:
     """What is known of bytes that remain: the cause's sentence, and what shows whose they are."""
     return f"{entry['sentence']}; {_shown(entry)}"
 
 
 def _shown(entry: Entry) -> str:
-    hand = [one for one in entry["gone_with"] if one["kind"] == HAND]
-    if hand:
-        return (
-            "gone with collectives by hand only, so it is the SPMD form's"
-            if len(hand) == len(entry["gone_with"])
-            else f"gone with {_names(entry['gone_with'])}"
-        )
-    if entry["gone_with"]:
-        return f"gone with {_names(entry['gone_with'])}"
-    if entry["gone_by_hand_in"]:
-        return (
-            f"{listing(entry['gone_by_hand_in'])} has it too, and not with collectives by hand: it is the SPMD form's"
-        )
-    put = [origin for origin in entry["origins"] if origin != _NOT_RECORDED]
-    tried = f"{listing(entry['tried'])} do not remove it" if entry["tried"] else "nothing that was tried removes it"
-    return f"{tried}; put there by {listing(put)}" if put else tried
-
-
-def _names(gone: Sequence[Entry]) -> str:
-    return " or ".join(one["names"][-1] if len(one["names"]) == 1 else " and ".join(one["names"]) for one in gone)
+    names = [one["name"] for one in entry["gone_with"]]
+    if names and all(one["kind"] == HAND for one in entry["gone_with"]):
+        told = "gone with collectives by hand only, so it is the SPMD form's"
+    elif names:
+        told = f"gone with {' or '.join(names)}"
+    elif entry["gone_by_hand_in"]:
+        told = f"{listing(entry['gone_by_hand_in'])} has it too, but with collectives by hand: it is the SPMD form's"
+    else:
+        told = f"{listing(entry['tried'])} do not remove it" if entry["tried"] else "nothing that was tried removes it"
+        # Of what serves the plan, and is too much, a pass put the needed part there, too.
+        put = [one for one in entry["origins"] if one != _NOT_RECORDED and entry["verdict"] == "induced"]
+        told += f"; put there by {listing(put)}" if put else ""
+    return f"{told}; less with {listing(entry['less_with'])}" if entry["less_with"] else told
 
 
 def spent(found: Found) -> str:

@@ -115,12 +115,13 @@ def _tried(program: Program, names: Names) -> dict[str, Any]:
 def _remaining(program: Program, key: Group, amount: int, programs: Sequence[Program]) -> dict[str, Any]:
     """One group of bytes that the smallest set leaves, and what is known about it."""
     scope, axes, kind, verdict, cause = key
-    gone = [{"names": sorted(names), "kind": remedy.kind} for remedy, names, found in beyond(program)
-            if not found.error and _left(key, found.groups) <= GONE * amount]  # fmt: skip
+    left = {remedy.name: _left(key, found.groups) for remedy, _, found in beyond(program) if not found.error}
+    gone = [{"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount]
     return {
         "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
         "sentence": sentence(cause, induced=verdict == "induced"),
         "gone_with": gone,
+        "less_with": [name for name in left if GONE * amount < left[name] <= (1 - GONE) * amount],
         "gone_by_hand_in": [] if any(one["kind"] == HAND for one in gone) else _elsewhere(program, key, programs),
         "tried": [name for name, remedy in program.remedies.items()
                   if remedy.kind == CODE and remedy.scope == scope and frozenset((name,)) in program.known],

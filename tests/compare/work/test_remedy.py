@@ -78,7 +78,8 @@ def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
 def test_what_remains_is_shown_to_be_the_forms_where_another_arm_has_it_by_hand():
     _, found = searched(Table(), arms=("jax", "torchxla"), phases=("prefill",))
     (own,) = found["arms"]["jax"]["phases"]["prefill"]["remains"]
-    assert own["gone_with"] == [{"names": ["style-explicit"], "kind": "hand"}]
+    assert own["gone_with"] == [{"name": "style-explicit", "kind": "hand"}]
+    assert own["less_with"] == ["microbatches-8"]
     (other,) = found["arms"]["torchxla"]["phases"]["prefill"]["remains"]
     assert (other["cause"], other["gone_by_hand_in"]) == ("bubble", ["jax"])
 
