@@ -1,6 +1,7 @@
 """What the docs say of the code is what the code says."""
 
 import gzip
+import lzma
 import os
 import re
 import subprocess
@@ -39,7 +40,9 @@ def test_the_words_in_the_docs_are_those_of_the_code():
     assert set(DIMS) > {"batch", "vocab"}
 
 
-@pytest.mark.parametrize("door", ["run", "plan", "hlo", "report", "trace"])
+@pytest.mark.parametrize(
+    "door", ["run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach"]
+)
 def test_every_door_has_help_with_an_example(door):
     done = subprocess.run(
         [sys.executable, "-m", f"compare.{door}", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
@@ -59,8 +62,8 @@ def test_no_file_names_a_path_of_a_machine_or_a_registry():
         path = ROOT / name
         if path.is_file() and Path(name) != own:
             data = path.read_bytes()
-            if path.suffix == ".gz":
-                data = gzip.decompress(data)
+            packed = {".gz": gzip.decompress, ".xz": lzma.decompress}
+            data = packed.get(path.suffix, bytes)(data)
             assert not words.search(data), (name, words.search(data))
 
 

@@ -112,15 +112,15 @@ def test_the_files_hold_every_program_and_every_refusal(sweep: Sweep, tmp_path: 
         f"sweep.{kind}" for kind in ("json", "csv", "parquet", "png", "svg", "html")
     }
     assert json.loads((tmp_path / "sweep.json").read_text()) == sweep
-    # 6 cases of 2 phases and 4 programs, 2 combinations that cannot be.
+    # 6 cases of 2 phases and 5 programs, 2 combinations that cannot be.
     table = f"'{tmp_path}/sweep.parquet'"
-    assert duckdb.sql(f"select count(*) from {table}").fetchall() == [(6 * 8 + 2,)]
+    assert duckdb.sql(f"select count(*) from {table}").fetchall() == [(6 * 10 + 2,)]
     refused = f"select model, mesh, phase, error like '%has none%' from {table} where case_status = 'refused'"
     assert duckdb.sql(refused).fetchall() == [("llama-3.1-8b", "ep8", None, True), ("tiny", "ep8", None, True)]
     furthest = f"select round(max(emitted_over_inherent)) from {table} where is_default group by arm order by arm"
     assert duckdb.sql(furthest).fetchall() == [(1,), (177,)]
     rows = list(csv.DictReader((tmp_path / "sweep.csv").read_text().splitlines()))
-    assert len(rows) == 50
+    assert len(rows) == 62
     assert rows[0]["asked_bytes"] == "3305111640"
 
 
