@@ -22,8 +22,8 @@ _PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH}
 
 COLLECTIVES = {
     **_PROGRAM, "place_in_program": WHOLE, "name": TEXT, "kind": TEXT, "axes": TEXT, "network": TEXT, "form": TEXT,
-    "scope": TEXT, "origin": TEXT, "changes_json": TEXT, "dtype": TEXT, "groups_json": TEXT, "loops_json": TEXT, "executions": WHOLE,
-    "executions_are": TEXT, "payload_bytes": WHOLE, "wire_bytes": WHOLE, "step_wire_bytes": WHOLE,
+    "scope": TEXT, "origin": TEXT, "changes_json": TEXT, "dtype": TEXT, "groups_json": TEXT, "loops_json": TEXT,
+    "executions": WHOLE, "executions_are": TEXT, "payload_bytes": WHOLE, "wire_bytes": WHOLE, "step_wire_bytes": WHOLE,
     "inherent_bytes": WHOLE, "inflated_bytes": WHOLE, "induced_bytes": WHOLE, "causes_json": TEXT,
     "serves_json": TEXT, "source_line": TEXT, "hlo": TEXT,
 }  # fmt: skip
