@@ -22,6 +22,7 @@ LOGITS = [logits(mesh, family) for mesh, families in MESHES.items() for family i
     logits("cp2tp4+sp", "llama", style="explicit"),
     logits("ep4tp2+sp", "qwen2_moe", style="explicit"),
     logits("cp4tp2", "llama", style="weights"),
+    logits("pp2ep4", "mixtral", style="weights", variants=["pin:layer.moe.dispatch", "pin:step"]),
 ]
 
 TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
