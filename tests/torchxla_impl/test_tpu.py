@@ -153,7 +153,7 @@ def test_entry_parameters_are_sharded_overwritten_and_named_as_declared(mesh: st
     lines = {row.scope: row.source_line for row in program.rows}
     assert lines["layer.attention.out"] == source_line("attention.py", 'einsum("zbshk,zhkd->zbsd"')
     assert lines["layer.mlp.down"] == source_line("layers.py", 'einsum("zbsf,zfd->zbsd"')
-    assert lines["embed"] == source_line("model.py", "F.embedding(")
+    assert lines["embed"] == source_line("layout.py", "F.embedding(")
 
 
 def local_shape(row: dict[str, Any], case: Case) -> str:

@@ -57,7 +57,8 @@ def test_the_worker_of_a_case_answers_as_transformers_does(arm: str, reference: 
 def test_the_command_line_prints_the_text_alone(arm: str, reference: Path) -> None:
     right = json.loads((reference / "llama" / "text.json").read_text())
     done = run(*asked(arm, reference / "llama" / "checkpoint", prompt=right["prompt"]))
-    assert done.stdout == right["text"] + "\n"
+    # The one character in it that would steer a terminal is written out.
+    assert done.stdout == right["text"].replace("\x16", r"\x16") + "\n"
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ def test_a_program_is_told_as_in_its_report(results):
     assert decode["inherent_total"] == 3_227_736
     assert {name: one["is_default"] for name, one in programs.items()} == {
         ("jax", "tpu"): True, ("jax", "tpu+gspmd"): False, ("torchxla", "tpu"): True, ("torchxla", "tpu+einsum"): False,
+        ("torchxla", "tpu+shardy"): False,
     }  # fmt: skip
     assert programs["jax", "tpu+gspmd"]["is_compared"]
     torch = programs["torchxla", "tpu"]
@@ -43,7 +44,7 @@ def test_what_was_measured_is_not_told_as_modelled():
     report["phases"]["prefill"]["arms"]["jax"]["timing"]["source"] = "measured"
     (one, *_) = combinations(ASKED)
     programs = result(one, status="done", folder="first", report=report)["phases"]["prefill"]["programs"]
-    assert [one["modelled_step_ns"] is None for one in programs] == [True, False, False, False]
+    assert [one["modelled_step_ns"] is None for one in programs] == [True, False, False, False, False]
 
 
 def test_the_sentence_counts_and_names_the_furthest(results):
