@@ -58,7 +58,8 @@ def how(cell: str) -> str:
 def changed(default: Entry, control: Entry) -> tuple[str, ...]:
     """In what a control differs from the default program of its arm, as both were found; words of `CHANGES`."""
     found = {name: (default.get(name), control.get(name)) for name in CHANGES if name != "libtpu"}
-    found["libtpu"] = tuple((one.get("versions") or {}).get("libtpu") for one in (default, control))  # type: ignore[assignment]
+    before, after = ((one.get("versions") or {}).get("libtpu") for one in (default, control))
+    found["libtpu"] = (before, after)
     return tuple(name for name in CHANGES if None not in found[name] and found[name][0] != found[name][1])
 
 
