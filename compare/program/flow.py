@@ -101,7 +101,7 @@ class Flow:
         starts: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
         found = sources(starts, caches=self._caches)
         if scope is None:
-            result: Value = (starts[0][0], site.item, (number,))
+            result: Value = (starts[0][0], site.item, _result_path(site.item, number))
             scope = self._producers(starts[0])
             if not scope and not found.parameters:  # an argument has no producer: its users tell whose it is
                 scope = self._own(site)
@@ -179,6 +179,12 @@ class Flow:
         starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         makers = self._rows(sources(starts, updates=False).made_by)
         return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
+
+
+def _result_path(item: Instruction, number: int) -> tuple[int, ...]:
+    """Where the result of operand `number` stands: of a start that holds operands, too, in the second part."""
+    beside = (1, number)
+    return beside if item.opcode.endswith("-start") and item.has(beside) else (number,)
 
 
 def _scatters(item: Instruction) -> bool:

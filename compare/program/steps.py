@@ -117,9 +117,17 @@ def used_by(value: Value) -> Iterator[Value]:
         elif runs_once(user):
             yield from _into_call(frame, item, user, path)
         else:
-            yield frame, user, path if user.opcode in ASIDE else ()
+            yield frame, user, _carried_on(user, path)
     if item is item.computation.root:
         yield from _out(frame, path)
+
+
+def _carried_on(user: Instruction, path: tuple[int, ...]) -> tuple[int, ...]:
+    """Where an element of an operand stands in what is made of it; where nothing tells, it is in all of that."""
+    if user.opcode in ASIDE or user.opcode == "all-reduce-done":
+        return path
+    # A start's tuple is its operands, then its results, which its done hands on.
+    return path[1:] if user.opcode.endswith("-done") and path[:1] == (1,) else ()
 
 
 def _into_loop(frame: Frame, loop: Instruction, path: tuple[int, ...]) -> Iterator[Value]:

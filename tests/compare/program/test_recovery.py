@@ -236,3 +236,22 @@ def test_two_weights_gathered_at_once_are_each_their_users():
     assert [operand.scope for operand in row.operands] == ["layer.attention.qkv", "layer.mlp.up"]
     (row,) = rows(*lines[:3])
     assert [operand.scope for operand in row.operands] == ["layer.attention.qkv"] * 2
+
+
+def test_three_weights_gathered_at_once_by_a_start_are_each_their_users():
+    """A start's tuple is its three operands, then its three results."""
+    small, whole = ", ".join(["f32[8]{0}"] * 3), ", ".join(["f32[32]{0}"] * 3)
+    scopes = ["layer.attention.qkv", "layer.mlp.up", "head"]
+    lines = (
+        "v = f32[8]{0} parameter(1)",
+        "u = f32[8]{0} parameter(2)",
+        f"g = (({small}), ({whole})) all-gather-start(w, v, u), channel_id=1, replica_groups={{{{0,1,2,3}}}},"
+        " dimensions={0}",
+        f"d = ({whole}) all-gather-done(g)",
+        *(f"e{at} = f32[32]{{0}} get-tuple-element(d), index={at}" for at in range(3)),
+        *(f"x{at} = f32[32]{{0}} negate(e{at})" + named(scope) for at, scope in enumerate(scopes)),
+        "r = f32[32]{0} add(x0, x2)",
+    )
+    (row,) = rows(*lines)
+    assert [operand.scope for operand in row.operands] == scopes
+    assert row.payload_bytes == 3 * 32 * 4
