@@ -91,6 +91,7 @@ def _equivalent(one: Equivalent) -> dict[str, Any]:
     return {
         "how": one.how,
         "delta_bytes": one.delta_bytes,
+        "delta_dcn_bytes": one.delta_dcn_bytes,
         **{
             side: [{"name": row.name, "kind": row.kind, "axes": row.axes, "where": where(row),
                     "payload_bytes": row.payload_bytes, "executions": row.executions} for row in rows]

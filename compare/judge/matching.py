@@ -54,7 +54,8 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Whether both move the same; another order, or another form of the same bytes, is no difference."""
-        return not self.differences and not any(one.delta_bytes for one in self.equivalents)
+        costs = any(one.delta_bytes or one.delta_dcn_bytes for one in self.equivalents)
+        return not self.differences and not costs
 
 
 def matched(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:

@@ -8,9 +8,10 @@ from compare.judge.matching import matched
 from compare.program.collectives import collectives
 from compare.program.files import read_file
 from compare.program.text import read
-from tests.compare.judge.toy_hlo import AXES, BACK, GATHER, HEAD, HOP, OVER, SCATTER, SUM, program, rows, wire
+from tests.compare.judge.toy_hlo import AXES, BACK, GATHER, HEAD, HOP, OVER, RING, SCATTER, SUM, program, rows, wire
 
 WINDOWED = Path(__file__).parent / "windowed"
+RING["data"] = "{{0,4},{1,5},{2,6},{3,7},{4,0},{5,1},{6,2},{7,3}}"
 OTHER = wire("all-reduce", "bf16[64]", over="data", scope="norm")
 ELSEWHERE = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="layer.attention.qkv")
 
@@ -54,12 +55,29 @@ def test_hops_over_another_axis_or_of_another_size_are_not_those_of_a_gather():
     assert matched(rows(over_data), rows(HOP, HOP, BACK)).equivalents == ()
 
 
+def test_permutes_that_leave_a_device_without_a_part_are_no_gather():
+    """A shift from the first half to the second, twice, sends as much as a gather over `data`; nothing comes back."""
+    over_data = wire("all-gather", "bf16[64,1024]", over="data", result="bf16[128,1024]")
+    ring = wire("collective-permute", "bf16[64,1024]", over="data")
+    shift = ring.replace(",{4,0},{5,1},{6,2},{7,3}", "")
+    assert shift != ring
+    assert sum(row.step_wire_bytes for row in rows(shift, shift)) == rows(over_data)[0].step_wire_bytes
+    assert matched(rows(over_data), rows(ring)).is_empty
+    assert matched(rows(over_data), rows(shift, shift)).equivalents == ()
+
+
+def test_a_scatter_of_another_part_of_the_model_is_not_that_of_a_sum():
+    elsewhere = wire("reduce-scatter", "bf16[256,1024]", result="bf16[64,1024]", scope="layer.attention.out")
+    assert matched(rows(SUM), rows(elsewhere, GATHER)).equivalents == ()
+
+
 def test_a_scatter_without_its_gather_is_no_sum():
     diff = matched(rows(SUM), rows(SCATTER))
     assert diff.equivalents == ()
     assert diff.differences[0].changes == ("kind",)
 
 
+NAMED = 'all-reduce(x, y), metadata={op_name="layer.mlp.down/dot_general"},'
 COMBINED = f"""{HEAD}
 ENTRY main {{
   x = bf16[256,1024] parameter(0)
@@ -78,6 +96,23 @@ def test_arrays_that_a_combiner_has_joined_are_those_that_it_joined():
         assert diff.is_empty
         assert [one.how for one in diff.equivalents] == ["the same arrays, combined otherwise"]
     assert not matched(joined, rows(SUM)).is_empty
+
+
+def test_beside_arrays_that_are_combined_otherwise_one_more_is_one_line():
+    joined = collectives(read(COMBINED), AXES)
+    small = wire("all-reduce", "bf16[64]")
+    for more in (SUM, small, wire("all-reduce", "bf16[512]", scope="norm")):
+        for order in ([more, SUM, small], [SUM, small, more]):
+            diff = matched(joined, rows(*order))
+            assert [(one.what, len(one.b)) for one in diff.differences] == [("only in b", 1)]
+            assert len(diff.equivalents) == 1
+
+
+def test_arrays_of_other_parts_of_the_model_are_not_those_that_were_combined():
+    joined = collectives(read(COMBINED.replace("all-reduce(x, y),", NAMED)), AXES)
+    assert joined[0].scope == "layer.mlp.down"
+    elsewhere = [wire("all-reduce", shape, scope="layer.attention.out") for shape in ("bf16[256,1024]", "bf16[64]")]
+    assert matched(joined, rows(*elsewhere)).equivalents == ()
 
 
 LOOP = f"""{HEAD}
@@ -115,6 +150,13 @@ def test_a_loop_is_its_copies():
     assert (len(one.a), len(one.b)) == (1, 3)
     (fewer,) = matched(collectives(read(LOOP), AXES), rows(SUM, SUM)).differences[:1]
     assert fewer.what == "changed"
+
+
+def test_beside_a_loop_and_its_copies_one_more_is_one_line():
+    loop = collectives(read(LOOP), AXES)
+    for diff in (matched(loop, rows(*[SUM] * 4)), matched(rows(*[SUM] * 4), loop)):
+        assert [len(one.a) + len(one.b) for one in diff.equivalents] == [4]
+        assert [len(one.a) + len(one.b) for one in diff.differences] == [1]
 
 
 def test_the_toy_programs_say_what_they_are_said_to_say():

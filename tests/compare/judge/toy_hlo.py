@@ -1,4 +1,4 @@
-"""Small compiled programs, written out: each collective with a parameter of its own as operand."""
+"""Small compiled programs, written out: each collective with something computed as operand."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,8 @@ def program(*wires: str) -> str:
     lines = []
     for number, one in enumerate(wires):
         shape, made, rest = one.split(" ", 2)
-        lines.append(f"  x{number} = {shape} parameter({number})")
+        lines.append(f"  p{number} = {shape} parameter({number})")
+        lines.append(f"  x{number} = {shape} negate(p{number})")
         lines.append(f"  c{number} = {made} {rest.replace('(X)', f'(x{number})', 1)}")
     return "\n".join([HEAD, "ENTRY main {", *lines, "  ROOT end = bf16[] constant(0)", "}", ""])
 
