@@ -31,7 +31,7 @@ from compare.views.findings import (
 )
 from compare.views.glossary import GLOSSARY
 from compare.views.networks import between_slices, network_words
-from compare.views.origins import origin_lines
+from compare.views.origins import origin_lines, origin_table
 from compare.views.programs import Program, compared, programs, titles
 from compare.views.shortfalls import is_short, marked, shortfalls
 from compare.views.story import Move, moves, story
@@ -130,6 +130,7 @@ def _phase(report: Report, phase: str) -> dict[str, Any]:
         "alike": [_finding(one, report, phase, shown) for one in apart.alike],
         "heading": heading(report, phase),
         "origins": origin_lines(report, phase),
+        "passes": origin_table(report, phase),
         "whose": whose(report, phase),
         "pairs": pair_lines(report, phase),
         "asides": [*between_slices(report, phase), *asides(report, phase)],

@@ -1,6 +1,6 @@
 import pytest
 
-from compare.views.origins import by_text, origin_lines
+from compare.views.origins import by_text, origin_lines, origin_table
 
 
 def entry(origin, collectives, amount, **changes):
@@ -57,3 +57,31 @@ def test_a_run_without_passes_says_why_and_one_from_before_them_nothing():
 def test_a_pass_that_is_not_known_is_not_named_as_one():
     assert by_text("all-reduce-combiner") == "all-reduce-combiner"
     assert by_text("from a to b") == "a pass from a to b"
+
+
+def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
+    found = report(entry("partitioner", 2, 300), entry("late-pass", 1, 40))
+    cell = found["phases"]["decode"]["arms"]["jax"] | {"totals": {}}
+    twice = [{"pass": "combiner", "what": "merged"}, {"pass": "combiner", "what": "merged"}]
+    cell["collectives"] = [
+        {"step_wire_bytes": 200, "changes": twice},
+        {"step_wire_bytes": None, "changes": [{"pass": "from a to b", "what": "moved"}, *twice]},
+        {"step_wire_bytes": 40, "changes": []},
+    ]
+    other = cell | {"cell": "tpu+gspmd", "collectives": [], "origins": [entry("program", 5, 7)]}
+    found["phases"]["decode"]["arms"]["jax"] = cell | {"controls": {"tpu+gspmd": other}}
+    table = origin_table(found, "decode")
+    assert [one.cell for one in table["programs"]] == ["tpu", "tpu+gspmd"]
+    assert [(row["words"], row["cells"]) for row in table["rows"]] == [
+        ("put there by the partitioner", [(2, 300), None]),
+        ("put there by the pass late-pass", [(1, 40), None]),
+        ("put there by the program itself", [None, (5, 7)]),
+        ("merged by combiner", [(2, 200), None]),
+        ("moved by a pass from a to b", [(1, 0), None]),
+    ]
+
+
+def test_there_is_no_table_where_nothing_was_recorded():
+    found = report(entry("not recorded", 1, 1), why="not asked for")
+    found["phases"]["decode"]["arms"]["jax"]["totals"] = {}
+    assert origin_table(found, "decode") is None
