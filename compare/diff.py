@@ -23,13 +23,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--topology", default="", metavar="NAME",
         help="what programs that are not compiled yet are compiled for, like v5e:2x4; else the smallest v5e slice",
     )  # fmt: skip
+    parser.add_argument("--no-cache", action="store_true", help="compile them anew, and keep nothing")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write it as a page")
     asked = parser.parse_args(argv)
     a, b = Path(asked.a), Path(asked.b)
     kind = diff.kind_of(a, b)
     if kind == diff.PROGRAMS:
-        found = diff.of_programs(asked.a, asked.b, axes=axes_of(asked), topology=asked.topology)
+        found = diff.of_programs(
+            asked.a, asked.b, axes=axes_of(asked), topology=asked.topology, no_cache=asked.no_cache
+        )
     elif asked.mesh or asked.axes or asked.topology:
         parser.error("run folders know their mesh; --axes, --mesh and --topology go with programs")
     else:

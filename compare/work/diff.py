@@ -36,9 +36,11 @@ def _kind(path: Path) -> str:
     raise WorkError(f"{path} is not a run folder (no {CASE} in it), nor a cell of one; {_SHAPE}")
 
 
-def of_programs(a: str, b: str, *, axes: Mapping[str, int], topology: str = "") -> dict[str, Any]:
+def of_programs(
+    a: str, b: str, *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
+) -> dict[str, Any]:
     """The diff of two files, compiled first where they are not."""
-    one, other = read_all([given(a), given(b)], axes=axes, topology=topology)
+    one, other = read_all([given(a), given(b)], axes=axes, topology=topology, no_cache=no_cache)
     compiled = one.compiled, other.compiled
     return diff_report(matched(one.rows, other.rows), names=(a, b), axes=axes, compiled=compiled)
 

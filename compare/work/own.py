@@ -7,6 +7,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from compare.program import proto
 from compare.program.collectives import collectives
 from compare.program.errors import HloError
@@ -15,8 +17,9 @@ from compare.program.records import Collective
 from compare.program.text import Module, read
 from compare.program.unpartitioned import is_partitioned, is_scheduled
 from compare.program.walk import lines_of
+from compare.work import cache, progress
 from compare.work.error import WorkError
-from compare.work.own_compile import CompileFailed, compile_all
+from compare.work.own_compile import CompileFailed, Made, compile_all
 
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
@@ -82,28 +85,47 @@ class Read:
     """For what and by what it was compiled here; empty where it came compiled."""
 
 
-def read_all(programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "") -> list[Read]:
+def read_all(
+    programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
+) -> list[Read]:
     """The collectives of each program; what is not compiled yet is compiled first, each in a process of its own.
 
-    `topology`: what for; empty: the smallest v5e slice that the program fills.  Raises `HloError` or `WorkError`, one
-    line that names the program.
+    `topology`: what for; empty: the smallest v5e slice that the program fills.  What was compiled once is in the cache;
+    what is being compiled is shown on stderr.  Raises `HloError` or `WorkError`, one line that names the program.
     """
     found = [_compiled(one) for one in programs]
-    raw = {at: programs[at].data for at, module in enumerate(found) if module is None}
-    try:
-        made = compile_all(raw, num_devices=prod(axes.values()) if axes else 0, topology=topology)
-    except CompileFailed as failed:
-        raise WorkError(f"{programs[failed.number].name}: {failed}") from None
-    told = [module or read(made[at].text) for at, module in enumerate(found)]
-    how = [made[at].how if at in made else "" for at in range(len(programs))]
-    return [
-        Read(_rows(program, module, axes), words) for program, module, words in zip(programs, told, how, strict=True)
-    ]
+    made = _made([one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache)
+    return [_read(one, module, made.get(one), axes) for one, module in zip(programs, found, strict=True)]
 
 
-def _rows(program: Given, module: Module, axes: Mapping[str, int]) -> tuple[Collective, ...]:
+def _made(programs: Sequence[Given], axes: Mapping[str, int], topology: str, no_cache: bool) -> Mapping[Given, Made]:
+    """Each program that is not compiled yet, compiled; the same twice is compiled once."""
+    if not programs:
+        return {}
+    ones = list(dict.fromkeys(programs))
+    with cache.opened(bypass=no_cache) as kept, progress.compiling(Console(stderr=True)) as tell:
+        try:
+            found = compile_all(
+                {at: one.data for at, one in enumerate(ones)},
+                num_devices=prod(axes.values()) if axes else 0, topology=topology, cache=kept,
+                tell=lambda at, stage, seconds: tell(ones[at].name, stage, seconds),
+            )  # fmt: skip
+        except CompileFailed as failed:
+            raise WorkError(f"{ones[failed.number].name}: {failed}") from None
+    return {ones[at]: one for at, one in found.items()}
+
+
+def _read(program: Given, module: Module | None, made: Made | None, axes: Mapping[str, int]) -> Read:
+    """What it emits, as it came or as it was compiled."""
+    if module is None:
+        assert made is not None
+        return Read(_rows(program, read(made.text), axes, made.device_ids), made.how)
+    return Read(_rows(program, module, axes, ()), "")
+
+
+def _rows(program: Given, module: Module, axes: Mapping[str, int], device_ids: Sequence[int]) -> tuple[Collective, ...]:
     try:
-        return tuple(collectives(module, axes))
+        return tuple(collectives(module, axes, device_ids=device_ids))
     except HloError as error:
         raise HloError(f"{program.name}: {error}") from None
 

@@ -1,19 +1,25 @@
-"""Programs that are not compiled yet, compiled by libtpu: each in a process of its own, side by side."""
+"""Programs that are not compiled yet, compiled by libtpu: each in a process of its own, side by side, and cached."""
 
 import gzip
+import hashlib
 import json
-import tempfile
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from compare.program.aot_own import request_text
+from compare.work.arms import COMPILER, versions_of
+from compare.work.cache import Cache, key
 from compare.work.error import WorkError
-from compare.work.processes import Command, Pool
-from compare.work.steps import Step
+from compare.work.processes import Command, Ended, Pool
+from compare.work.steps import Step, compiler_sources, here
 
 TIMEOUT_S = 1800.0
+KIND = "compiled-own"
+"""In the cache."""
 MODULE = "compare.program.aot_own"
+RESULTS = ("optimized.hlo.gz", "compiled.json")
 
 
 class CompileFailed(WorkError):  # noqa: N818
@@ -30,33 +36,52 @@ class Made:
 
     text: str
     how: str
+    device_ids: tuple[int, ...]
+    """The runtime's id of each device of the program."""
 
 
-def compile_all(programs: Mapping[int, bytes], *, num_devices: int, topology: str) -> dict[int, Made]:
+def compile_all(
+    programs: Mapping[int, bytes],
+    *,
+    num_devices: int,
+    topology: str,
+    cache: Cache,
+    tell: Callable[[int, str, float], None],
+) -> dict[int, Made]:
     """Compile each for `topology`, or for the smallest v5e slice that it fills.  Raises `CompileFailed`.
 
     num_devices: as the axes say; 0: as each program does.
+    tell: hears number, stage and seconds of each that is compiled, about ten times a second; of the others nothing.
     """
-    if not programs:
-        return {}
-    with tempfile.TemporaryDirectory(prefix="wirediff-", ignore_cleanup_errors=True) as folder:
-        with Pool[int](lambda number, stage, seconds: None) as pool:
+    keys = {number: _key(data, num_devices, topology) for number, data in programs.items()}
+    found = {number: cache.find(KIND, own) for number, own in keys.items()}
+    begun: dict[int, Path] = {}
+    try:
+        with Pool[int](tell) as pool:
             for number, data in programs.items():
-                out = Path(folder) / str(number)
-                out.mkdir()
-                (out / "program").write_bytes(data)
-                request = request_text(out / "program", topology=topology, num_devices=num_devices)
-                (out / "request.json").write_text(request)
-                pool.start(number, _command(out))
+                if found[number] is None:
+                    begun[number] = out = cache.begin()
+                    (out / "program").write_bytes(data)
+                    request = request_text(out / "program", topology=topology, num_devices=num_devices)
+                    (out / "request.json").write_text(request)
+                    pool.start(number, _command(out))
             while len(pool):
                 for number, ended in pool.wait().items():
-                    if ended.status != "ok":
-                        raise CompileFailed(number, ended.error)
-        return {number: _made(Path(folder) / str(number)) for number in programs}
+                    found[number] = _kept(number, ended, begun[number], cache, keys[number])
+        return {number: _made(entry) for number, entry in found.items() if entry}
+    finally:
+        for folder in begun.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(data: bytes, num_devices: int, topology: str) -> str:
+    made_by = {"versions": versions_of(COMPILER), "sources": compiler_sources()}
+    asked = {"program": hashlib.sha256(data).hexdigest(), "num_devices": num_devices, "topology": topology}
+    return key({**asked, **made_by, **here()})
 
 
 def _command(out: Path) -> Command:
-    step = Step(name="compile", kind="", key="", module=MODULE, request="", results=("optimized.hlo.gz",))
+    step = Step(name="compile", kind="", key="", module=MODULE, request="", results=RESULTS)
     return Command(
         argv=step.argv(out / "request.json", out),
         stderr=out / "stderr",
@@ -65,8 +90,19 @@ def _command(out: Path) -> Command:
     )
 
 
-def _made(out: Path) -> Made:
-    found = json.loads((out / "compiled.json").read_bytes())
+def _kept(number: int, ended: Ended, out: Path, cache: Cache, own: str) -> Path:
+    """The entry: what was made, without the program that it was made of."""
+    if ended.status != "ok":
+        raise CompileFailed(number, ended.error)
+    made = cache.begin()
+    for name in RESULTS:
+        (out / name).rename(made / name)
+    return cache.keep(made, kind=KIND, key=own)
+
+
+def _made(entry: Path) -> Made:
+    found = json.loads((entry / "compiled.json").read_bytes())
     slices = f"{found['num_slices']}x" if found["num_slices"] > 1 else ""
     how = f"compiled for {slices}{found['topology']} by libtpu {found['versions']['libtpu']}"
-    return Made(gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode(), how)
+    text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
+    return Made(text, how, tuple(found["device_ids"]))

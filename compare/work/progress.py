@@ -1,7 +1,7 @@
 """What the work is at, while it runs: a table that stays in place on a terminal, else a line for each change."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from time import monotonic
 
 from rich.console import Console
@@ -38,6 +38,28 @@ def shown(console: Console) -> Iterator[Callable[[Event], None]]:
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield _Board(live).hear
+
+
+@contextmanager
+def compiling(console: Console) -> Iterator[Callable[[str, str, float], None]]:
+    """Give the function that hears name, stage and seconds of programs that are compiled, from the first of them on."""
+    rows: dict[str, tuple[str, float]] = {}
+    with ExitStack() as shown:
+        live: list[Live] = []
+
+        def hear(name: str, stage: str, seconds: float) -> None:
+            begins = name not in rows
+            rows[name] = stage, seconds
+            if not console.is_terminal:
+                if begins:
+                    console.print(Text(f"compiling {name} …"), soft_wrap=True)
+                return
+            if not live:
+                live.append(shown.enter_context(Live(console=console, auto_refresh=False, transient=True)))
+            told = (f"compiling {one}: {at or 'start'}, {passed:.1f} s" for one, (at, passed) in rows.items())
+            live[0].update(Text("\n".join(told)), refresh=True)
+
+        yield hear
 
 
 class _Lines:

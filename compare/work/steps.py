@@ -105,7 +105,7 @@ def lower(case: Case, arm: Arm) -> Step:
     return Step(
         name="lower",
         kind="program",
-        key=key({"case": seen, **made_by, **_here()}),
+        key=key({"case": seen, **made_by, **here()}),
         module=f"{arm.module}.lower",
         request=case.to_json(),
         results=("program.mlirbc", "about.json"),
@@ -120,7 +120,7 @@ def rewriting(case: Case, arm: Arm, *, program: Path) -> Step:
     return Step(
         name="rewrite",
         kind="program",
-        key=key({"program": digest, "axes": axes, **made_by, **_here()}),
+        key=key({"program": digest, "axes": axes, **made_by, **here()}),
         module="compare.program.aot_shardy",
         request=json.dumps({"program": str(program), "axes": axes}),
         results=("program.mlirbc", "about.json"),
@@ -132,7 +132,7 @@ def installing(version: str) -> Step:
     return Step(
         name="install",
         kind="libtpu",
-        key=key({"version": version, **_here()}),
+        key=key({"version": version, **here()}),
         module="compare.work.install",
         request=json.dumps({"version": version}),
         results=("libtpu",),
@@ -163,12 +163,12 @@ def compiling(
     digest = file_digest(program / "program.mlirbc")
     version, folder = libtpu
     versions = versions_of(COMPILER) | ({"libtpu": version} if folder else {})
-    made_by = {"versions": versions, "sources": _compiler_sources()}
+    made_by = {"versions": versions, "sources": compiler_sources()}
     whole = asked | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
     return Step(
         name="compile",
         kind="compiled",
-        key=key({"program": digest, **asked, **made_by, **_here()}),
+        key=key({"program": digest, **asked, **made_by, **here()}),
         module="compare.program.aot",
         request=json.dumps(whole),
         results=("optimized.hlo.gz", "compiled.json"),
@@ -240,13 +240,14 @@ def _sources(module: str) -> str:
 
 
 @once
-def _compiler_sources() -> str:
+def compiler_sources() -> str:
+    """Digest of what compiles."""
     return sources_digest(
         *sorted((ROOT / "compare" / "program").glob("aot*.py")), ROOT / "compare" / "program" / "passes.py"
     )
 
 
-def _here() -> Mapping[str, object]:
+def here() -> Mapping[str, object]:
     """Of this machine and its user, what can change a program."""
     variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(PREFIXES)}
     told = {name: text for name, text in variables.items() if name not in QUIET}

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,14 @@ except ValueError as error:
 """
 
 
-def run(code):
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+@pytest.fixture
+def run(tmp_path):
+    """Run code, compiling what there is anew."""
+    return partial(_run, env=os.environ | {"JAX_PLATFORMS": "cpu", "WIREDIFF_CACHE": str(tmp_path)})
+
+
+def _run(code, *, env):
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -43,17 +47,17 @@ def test_there_is_an_example_of_each():
     assert list(EXAMPLES) == ["jax", "torchxla", "text"]
 
 
-def test_the_example_of_text_runs():
+def test_the_example_of_text_runs(run):
     assert run(EXAMPLES["text"]) == ""
 
 
 @pytest.mark.slow
-def test_the_example_of_pytorch_runs():
+def test_the_example_of_pytorch_runs(run):
     run(EXAMPLES["torchxla"])
 
 
 @pytest.mark.slow
-def test_the_example_of_jax_runs_and_every_spelling_of_it_is_the_same_program():
+def test_the_example_of_jax_runs_and_every_spelling_of_it_is_the_same_program(run):
     printed = run(EXAMPLES["jax"] + SPELLINGS).splitlines()
     # The sum of [32, 512] bf16 over four: one and a half of 32,768 bytes.
     total = "1 collective moves 49.2 kB a step, mean over devices. Compiled for v5e:2x4 by libtpu "
