@@ -8,20 +8,22 @@ from typing import Any
 from compare.judge.cells import CellResult, Judged
 from compare.judge.differences import groups
 from compare.judge.program import row, totals
-from compare.judge.remedies import CODE, Remedy, applied, changes, offered
+from compare.judge.remedies import CODE, HAND, Remedy, applied, changes, offered
 from compare.judge.search import Asking, Measured, Names, Search, better
 from compare.program import passes
 from compare.program.errors import HloError
 from compare.timing.errors import TimingError
 from compare.timing.model.schedule import modelled
 from compare.work import folder, jobs
-from compare.work.arms import DEFAULT, Arm, Cell
+from compare.work.arms import ARMS, DEFAULT, Arm, Cell
 from compare.work.cache import Cache
 from compare.work.outcomes import Event, Outcome
 from meshes.case import Case
 
 MOST_NAMED = 3
 """Changes that a cell's name lists."""
+WITNESS = "jax"
+"""The arm that can write every collective by hand, and so shows what the SPMD form costs another that cannot."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +111,28 @@ def search(programs: Sequence[Program], making: Making) -> None:
         wanted = dict(_next({program: running[program] for program in wanted}, wanted))
     _agree(programs)
     making.make(_in_turn({program: list(_beyond(program)) for program in programs if not program.base.error}))
+
+
+def witnesses(programs: Sequence[Program], making: Making) -> list[Program]:
+    """Where an arm cannot write its collectives by hand, and nobody asked for the one that can: that one's programs.
+
+    As they are, and by hand, of each phase that leaves bytes to be explained.
+    """
+    arm = ARMS[WITNESS]
+    silent = [one for one in programs if not one.base.error and one.known[one.best].of("inflated") and not _tells(one)]
+    if arm.missing() or any(one.arm is arm for one in programs):
+        return []
+    found = []
+    for one in {one.case.phase: one for one in silent}.values():
+        hand = [remedy for remedy in offered(one.case, one.base.groups, arm=arm.name) if remedy.kind == HAND]
+        found += [Program(arm, one.case, remedies={remedy.name: remedy}) for remedy in hand]
+    making.make([(one, names) for one in found for names in (frozenset(), frozenset(one.remedies))])
+    return [one for one in found if frozenset() in one.known]
+
+
+def _tells(program: Program) -> bool:
+    """Whether its own collectives by hand were measured."""
+    return any(remedy.kind == HAND and not found.error for remedy, _, found in beyond(program))
 
 
 def _agree(programs: Sequence[Program]) -> None:

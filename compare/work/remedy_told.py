@@ -10,7 +10,7 @@ from compare.judge.remedies import CODE, HAND, Group, Remedy
 from compare.judge.search import Measured, Names
 from compare.work import progress
 from compare.work.cache import Cache
-from compare.work.remedy import Making, Program, beyond, helps, search
+from compare.work.remedy import Making, Program, beyond, helps, search, witnesses
 from compare.work.remedy_options import Request
 from meshes.case import Case
 
@@ -25,15 +25,19 @@ def found_by(request: Request, *, cache: Cache) -> dict[str, Any]:
     with progress.shown(Console(stderr=True)) as tell:
         making = Making(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
         search(programs, making)
-    return told(case, programs, making)
+        beside = witnesses(programs, making)
+    return told(case, programs, making, beside=beside)
 
 
-def told(case: Case, programs: Sequence[Program], making: Making) -> dict[str, Any]:
-    """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step."""
+def told(case: Case, programs: Sequence[Program], making: Making, *, beside: Sequence[Program] = ()) -> dict[str, Any]:
+    """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
+
+    beside: programs that nobody asked for, which show what remains to be whose.
+    """
     arms: dict[str, Any] = {}
     for program in programs:
         entry = arms.setdefault(program.arm.name, {"title": program.arm.title, "phases": {}})
-        entry["phases"][program.case.phase] = _program(program, programs)
+        entry["phases"][program.case.phase] = _program(program, [*programs, *beside])
     return {"case": case.to_dict(), "compiles": making.compiles, "most_compiles": making.most, "arms": arms}
 
 
@@ -138,7 +142,7 @@ def _elsewhere(program: Program, key: Group, programs: Sequence[Program]) -> lis
         there = _left(key, other.base.groups)
         by_hand = [one for remedy, _, one in beyond(other) if remedy.kind == HAND and not one.error]
         if there and any(_left(key, one.groups) <= GONE * there for one in by_hand):
-            found.append(other.arm.name)
+            found.append(other.arm.title)
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from compare.judge.search import Measured
 from compare.work.arms import ARMS
-from compare.work.remedy import Program, search
+from compare.work.remedy import Program, search, witnesses
 from compare.work.remedy_told import told
 from meshes.case import Case
 
@@ -50,7 +50,7 @@ def searched(table, *, arms=("torchxla",), phases=("prefill", "decode")):
     case = Case.read("tp4pp2", phases=phases)
     programs = [Program(ARMS[arm], case.at(phases=(phase,))) for arm in arms for phase in phases]
     search(programs, table)
-    return programs, told(case, programs, table)
+    return programs, told(case, programs, table, beside=witnesses(programs, table))
 
 
 def test_both_phases_take_one_change_and_say_what_it_removes():
@@ -81,7 +81,24 @@ def test_what_remains_is_shown_to_be_the_forms_where_another_arm_has_it_by_hand(
     assert own["gone_with"] == [{"name": "style-explicit", "kind": "hand"}]
     assert own["less_with"] == ["microbatches-8"]
     (other,) = found["arms"]["torchxla"]["phases"]["prefill"]["remains"]
-    assert (other["cause"], other["gone_by_hand_in"]) == ("bubble", ["jax"])
+    assert (other["cause"], other["gone_by_hand_in"]) == ("bubble", ["JAX"])
+
+
+def test_an_arm_alone_is_shown_by_jax_by_hand_what_the_form_costs(monkeypatch):
+    monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "")
+    table = Table()
+    _, found = searched(table, phases=("decode",))
+    assert list(found["arms"]) == ["torchxla"]
+    (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
+    assert (left["cause"], left["gone_by_hand_in"]) == ("bubble", ["JAX"])
+    assert table.rounds[-1] == [("jax", "decode"), ("jax", "decode", "style-explicit")]
+
+
+def test_without_jax_an_arm_is_not_explained_by_it(monkeypatch):
+    monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "jax not installed")
+    _, found = searched(Table(), phases=("decode",))
+    (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
+    assert left["gone_by_hand_in"] == []
 
 
 def test_all_programs_are_asked_for_round_by_round_and_none_twice():
@@ -90,8 +107,9 @@ def test_all_programs_are_asked_for_round_by_round_and_none_twice():
     assert table.rounds[0] == [("torchxla", "prefill"), ("torchxla", "decode")]
     asked = [one for wanted in table.rounds for one in wanted]
     assert len(set(asked)) == len(asked) == table.compiles
-    # Two default programs, four ways of attention in prefill and three in decode, twice two changes beyond.
-    assert table.compiles == 2 + 4 + 3 + 4
+    # Two default programs, four ways of attention in prefill and three in decode, twice two changes beyond, and JAX's
+    # two programs of each phase.
+    assert table.compiles == 2 + 4 + 3 + 4 + (0 if ARMS["jax"].missing() else 4)
 
 
 def test_no_more_is_compiled_than_was_allowed():
