@@ -23,7 +23,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
      "only a ring over cp sends more."),
     ("scope", "The part of the model that asked for a collective."),
     ("step", "One run of the program: a prefill of the whole batch, or one decoded token for every sequence."),
-    ("payload", "Bytes that one execution hands to the collective, on one device, without padding."),
+    ("payload", "Bytes that one execution hands to the collective, on one device, without padding; of an "
+     "all-gather those that come out."),
     ("on the wire", "What a bandwidth-optimal algorithm makes a device send for that payload, mean over the devices; "
      "times the executions it is the bytes of a step. MB is a million bytes."),
     ("tick", "One beat of the pipeline: every stage runs its layers on one microbatch, then hands on. There are "

@@ -61,23 +61,31 @@ def _split(dim: str, axis: str | None) -> str:
     return f"{dim}/{axis}" if axis else dim
 
 
+def width(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> float:
+    """Inches of their picture."""
+    return sum(_width(one, mesh, scale) for one in tensors) + _ACROSS * (len(tensors) - 1)
+
+
+def _width(one: Tensor, mesh: Mapping[str, int], scale: float) -> float:
+    wide, _ = _side(one, mesh, scale)
+    return _LEFT + max(wide, _LETTER * len(one.words)) + _RIGHT
+
+
 def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> str:
     """The tensors side by side, as SVG; `scale` is of the tensors, not of the words."""
     sides = [_side(one, mesh, scale) for one in tensors]
-    widths = [
-        _LEFT + max(wide, _LETTER * len(one.words)) + _RIGHT for one, (wide, _) in zip(tensors, sides, strict=True)
-    ]
+    widths = [_width(one, mesh, scale) for one in tensors]
     tall = _TOP + max(high for _, high in sides) + _BOTTOM
-    wide = sum(widths) + _ACROSS * (len(tensors) - 1)
+    wide = width(tensors, mesh, scale=scale)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(wide, tall))
         panel = figure.add_axes((0, 0, 1, 1))
         panel.set(xlim=(0, wide), ylim=(0, tall))
         panel.axis("off")
         left = 0.0
-        for one, width, (own, high) in zip(tensors, widths, sides, strict=True):
+        for one, across, (own, high) in zip(tensors, widths, sides, strict=True):
             _tensor(panel, one, mesh, left=left + _LEFT, top=tall - _TOP, width=own, height=high)
-            left += width + _ACROSS
+            left += across + _ACROSS
         return _svg(figure)
 
 

@@ -1,4 +1,4 @@
-"""The gallery as static pages: an index, and a page for each lesson.  No script, and nothing is fetched."""
+"""The gallery as static pages: an index, a page for each lesson, and their style.  No script."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,23 +9,26 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from compare.judge.lessons import CHAPTERS, LESSONS, Chapter
-from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.lesson import BYTES, Lesson
 from compare.judge.lessons.made import Made, needed_wire
 from compare.views import units
 from compare.views.glossary import GLOSSARY
-from compare.views.teach_figures import mesh_picture, picture
+from compare.views.teach_figures import Tensor, mesh_picture, picture, width
 from compare.views.teach_words import (
     ARMS,
     TITLES,
+    axes_words,
     disagreement,
+    form,
     outcomes,
+    over,
     short,
     signature,
     sums,
     tensors,
 )
 
-INDEX = "index.html"
+INDEX, STYLE = "index.html", "gallery.css"
 _OWN_WORDS = {
     "mesh": "A grid of devices whose axes have names and sizes.",
     "axis, dim": "An axis is of the mesh, a dim is of a tensor. To split a dim over an axis gives each device along "
@@ -36,8 +39,10 @@ _OWN_WORDS = {
     "partitioner": "The part of the compiler that turns a program for whole arrays into one for each device's parts: "
     "Shardy or GSPMD.",
 }
-_MANY, _SMALL = 4, 0.76
-"""Where more tensors than this are drawn, they are drawn smaller."""
+_SCALES, _SMALL = (1.0, 0.76, 0.64), 0.76
+"""Of the pictures: the first that has all panels in one row; else small ones, in two rows."""
+_ROW, _FRAME, _CAPTION, _LETTER = 11.6, 0.39, 2.15, 0.08
+"""Inches: of the widest page, of a panel's edges with the gap to the next, of a caption at the most, of a letter."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARKS = (
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
@@ -52,12 +57,12 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 def write(made: Sequence[Made], folder: Path) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, html in pages(made).items():
-        (folder / name).write_text(html, encoding="utf-8")
+    for name, text in pages(made).items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def pages(made: Sequence[Made]) -> dict[str, str]:
-    """File name -> HTML, of the index and of every lesson that has programs."""
+    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link."""
     by_lesson: dict[str, list[Made]] = {}
     for one in made:
         by_lesson.setdefault(one.lesson.name, []).append(one)
@@ -66,18 +71,18 @@ def pages(made: Sequence[Made]) -> dict[str, str]:
         f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
         for at, lesson in enumerate(order)
     }
-    return {INDEX: _index(by_lesson)} | found
+    return {INDEX: _index(by_lesson), STYLE: _style()} | found
 
 
 def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
     shown = next((one for one in made if one.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
-    scale = 1.0 if len(takes + alone + gives) <= _MANY else _SMALL
     panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
               ("After", _sent(lesson), gives)]  # fmt: skip
+    scale = _scale([(words, drawn) for _, words, drawn in panels if drawn], lesson.mesh)
     return _environment().get_template("lesson.html.j2").render(
         lesson=lesson,
-        style=_style(),
+        style=STYLE,
         number=at + 1,
         count=len(order),
         chapter=_chapter(lesson),
@@ -85,6 +90,7 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
         after=order[at + 1] if at + 1 < len(order) else None,
         signature=signature(lesson, shown) if shown else "",
         letters=_letters(lesson),
+        dtypes=_dtypes(lesson),
         mesh=Markup(mesh_picture(lesson.mesh)),
         panels=[(title, words, Markup(picture(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
                 for title, words, drawn in panels if drawn],
@@ -100,9 +106,19 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
     )  # fmt: skip
 
 
+def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, int]) -> float:
+    def row(scale: float) -> float:
+        return sum(
+            max(width(drawn, mesh, scale=scale), min(_CAPTION, _LETTER * len(words))) + _FRAME
+            for words, drawn in panels
+        )
+
+    return next((scale for scale in _SCALES if row(scale) <= _ROW), _SMALL)
+
+
 def _sent(lesson: Lesson) -> str:
     """What lies between working alone and the result."""
-    kinds = [f"{move.kind} {_axes(move.collective.partition('@')[2])}" for move in lesson.needs]
+    kinds = [f"{move.kind} {over(move)}" for move in lesson.needs]
     counts = dict.fromkeys(kinds, 0)
     for move, kind in zip(lesson.needs, kinds, strict=True):
         counts[kind] += move.times
@@ -117,7 +133,7 @@ def _index(by_lesson: Mapping[str, Sequence[Made]]) -> str:
     ]
     every = [one for made in by_lesson.values() for one in made]
     return _environment().get_template("gallery.html.j2").render(
-        style=_style(),
+        style=STYLE,
         chapters=[(chapter, found) for chapter, found in chapters if found],
         count=len(by_lesson),
         programs=len(every),
@@ -148,6 +164,13 @@ def _letters(lesson: Lesson) -> list[tuple[str, int]]:
     return [(letter, size) for letter, size in lesson.sizes.items() if letter in used]
 
 
+def _dtypes(lesson: Lesson) -> str:
+    """`Numbers are bf16, 2 bytes each; ids: s32, 4 bytes.`"""
+    own = [f"{name}: {kind}, {BYTES[kind]} bytes" for name, kind in lesson.dtypes.items()]
+    usual = [] if set(lesson.dtypes) == set(lesson.arrays) else ["Numbers are bf16, 2 bytes each"]
+    return "; ".join([*usual, *own]) + "."
+
+
 def _sources(lesson: Lesson, made: Sequence[Made]) -> list[tuple[str, str, str]]:
     """For each framework its lines, or why it has none."""
     found = []
@@ -174,14 +197,13 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "prose": _prose, "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
-        "axes": _axes, "exact": units.exact_text, "paragraphs": _paragraphs,
+        "axes": axes_words, "form": form, "exact": units.exact_text, "paragraphs": _paragraphs,
     }  # fmt: skip
     return made
 
 
-def _style() -> Markup:
-    # Our own files, no program's text.
-    return Markup("".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.css", "teach.css")))
+def _style() -> str:
+    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.css", "teach.css"))
 
 
 def _prose(words: str) -> Markup:
@@ -194,10 +216,3 @@ def _prose(words: str) -> Markup:
 
 def _paragraphs(words: str) -> list[Markup]:
     return [_prose(part) for part in words.strip().split("\n\n")]
-
-
-def _axes(axes: str) -> str:
-    """`over tp`; of a part of an axis `in parts of tp`."""
-    if axes.endswith(":sub"):
-        return f"within parts of {axes.removesuffix(':sub')}"
-    return units.axes_text(axes)

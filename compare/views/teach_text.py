@@ -1,6 +1,5 @@
 """The gallery in a terminal: the list of lessons, or one lesson with its lines, its bytes and its question."""
 
-import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -10,10 +9,21 @@ from rich.text import Text
 from compare.judge.lessons import CHAPTERS
 from compare.judge.lessons.lesson import Lesson, Move
 from compare.judge.lessons.made import Made, needed_wire
-from compare.views.teach_words import ARMS, Outcome, disagreement, outcomes, plain, signature, sums
-from compare.views.terminal import STYLES, console, text_width
+from compare.views.teach_words import (
+    ARMS,
+    Outcome,
+    axes_words,
+    disagreement,
+    form,
+    outcomes,
+    over,
+    plain,
+    signature,
+    sums,
+)
+from compare.views.terminal import STYLES, console, text_width, wrapped
 from compare.views.terminal import plain as harmless
-from compare.views.units import axes_text, bytes_text
+from compare.views.units import bytes_text
 
 VERDICTS = {"needed": "inherent", "more": "induced", "less": "inflated", "other": "inflated", "failed": "induced"}
 
@@ -75,13 +85,12 @@ def print_lesson(made: Sequence[Made], *, before: str, after: str) -> None:
 
 
 def _kinds(lesson: Lesson) -> str:
-    words = [f"{move.kind} {axes_text(':'.join(move.axes))}" for move in lesson.needs]
+    words = [f"{move.kind} {over(move)}" for move in lesson.needs]
     return ", ".join(dict.fromkeys(words)) or "free"
 
 
 def _prose(out: Console, words: str, *, before: str = "", style: str = "") -> None:
-    lines = textwrap.fill(" ".join(plain(words).split()), text_width(out))
-    out.print(Text(before + lines, style=style), soft_wrap=True)
+    out.print(Text(before), wrapped(plain(words), width=text_width(out), style=style), sep="")
 
 
 def _source(out: Console, title: str, source: str) -> None:
@@ -93,7 +102,7 @@ def _source(out: Console, title: str, source: str) -> None:
 def _moves(out: Console, lesson: Lesson, moves: Sequence[Move]) -> None:
     for one in sums(lesson, moves):
         times = f"{one.move.times} × " if one.move.times > 1 else ""
-        out.print(Text(f"  {times}{one.move.kind} {axes_text(':'.join(one.move.axes))}: {one.move.what}"))
+        out.print(Text(f"  {times}{one.move.kind} {over(one.move)}: {one.move.what}"))
         out.print(Text(f"    payload {one.formula} = {one.numbers} = {one.payload:,} B", style="dim"))
         out.print(Text(f"    on the wire {one.wire_formula} = {one.wire:,} B a device", style="dim"))
     if not moves:
@@ -105,10 +114,9 @@ def _outcome(out: Console, lesson: Lesson, outcome: Outcome) -> None:
     for count, row in outcome.rows:
         runs = 1 if row.executions is None else row.executions * count
         times = "? × " if row.executions is None else f"{runs} × " if runs != 1 else ""
-        form = "" if row.form in ("sync", "start-done") else f" ({row.form})"
-        out.print(
-            Text(f"    {times}{row.kind} {axes_text(row.axes)}: {row.payload_bytes:,} B of {harmless(row.dtype)}{form}")
-        )
+        what = f"{row.payload_bytes:,} B of {harmless(row.dtype)}{form(row)}"
+        line = f"{times}{row.kind} {axes_words(row.axes)}: {what}"
+        out.print(wrapped(line, width=text_width(out), indent=" " * 4, hang=" " * 6))
     if outcome.first.ok:
         wire, needs = bytes_text(outcome.first.wire_bytes), bytes_text(needed_wire(lesson))
         out.print(Text(f"    on the wire {wire} a device; needed {needs}", style="dim"))

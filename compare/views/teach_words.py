@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from compare.judge.lessons.lesson import PROGRAMS, WIRE, Lesson, Move, counted
 from compare.judge.lessons.made import Made, Row, needed_wire
 from compare.views.teach_figures import Tensor
-from compare.views.units import bytes_text, listing
+from compare.views.units import axes_text, bytes_text, listing
 
 TITLES = {
     "jax/shardy": "JAX (Shardy)",
@@ -16,6 +16,15 @@ TITLES = {
     "torchxla/shardy": "PyTorch/XLA (Shardy)",
 }
 ARMS = {"jax": "JAX", "torchxla": "PyTorch/XLA"}
+
+FORMS = {
+    "sync": "",
+    "start-done": "",
+    "fused-reduce-scatter": "written as an all-reduce in a fusion that keeps a device's own part",
+    "async-fusion": "begun early, beside other work",
+    "windowed-einsum": "one hop of a gather that was cut up, beside a piece of the matmul",
+}
+"""What it says of a collective that it has this form (docs/definitions.md, section 1)."""
 
 _NOISE = re.compile(
     r", (?:metadata|frontend_attributes|sharding)=\{(?:[^{}]|\{[^{}]*\})*\}|, backend_config=.*$|\{[\d,]*:[^{}]*\}"
@@ -168,6 +177,23 @@ def short(row: Row) -> str:
     """A line of HLO without what only a compiler reads."""
     text = " ".join(_NOISE.sub("", row.text).split())
     return text if len(text) <= _LINE else text[:_LINE] + " …"
+
+
+def axes_words(axes: str) -> str:
+    """`over tp`; of a part of an axis `within parts of tp`."""
+    if axes.endswith(":sub"):
+        return f"within parts of {axes.removesuffix(':sub')}"
+    return axes_text(axes)
+
+
+def over(move: Move) -> str:
+    return axes_words(move.collective.partition("@")[2])
+
+
+def form(row: Row) -> str:
+    """`, written as …`: how the compiler wrote it, where that is not as one expects."""
+    words = FORMS.get(row.form, row.form)
+    return f", {words}" if words else ""
 
 
 def plain(words: str) -> str:

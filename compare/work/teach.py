@@ -237,10 +237,11 @@ def _title(kind: str) -> str:
 
 @once
 def _sources(name: str) -> str:
-    """Of what makes a pattern's program: the patterns, and those files of the twin that they use."""
+    """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
     folder = steps.ROOT / arms.arm(name).module
     files = ("about.py", "layout.py", "locations.py", "scan.py", "stablehlo.py", "start.py", "shardy.py")
-    return sources_digest(folder / "patterns", *(folder / name for name in files if (folder / name).exists()))
+    own = [folder / name for name in files if (folder / name).exists()]
+    return sources_digest(folder / "patterns", steps.ROOT / "meshes" / "requests.py", *own)
 
 
 @once

@@ -1,20 +1,15 @@
-"""Lower many patterns in one process: `python -m jax_impl.patterns REQUEST.json OUTDIR`.
+"""Lower many patterns in one process: `python -m jax_impl.patterns REQUEST.json OUTDIR` (see meshes.requests).
 
-REQUEST holds `programs`: each with `pattern`, `partitioner` (`shardy` or `gspmd`), `axes`, and `arrays` (name ->
-shape and dtype).  Number n gets OUTDIR/n/program.mlirbc and about.json, or failed.txt with one line.  One JSON line on
-stdout for each.  Exit 0; 2: the request can't be met, and the last line on stderr says why.
+`partitioner` is `shardy` or `gspmd`.
 """
 
-import json
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
-"""The files that hold patterns."""
+from meshes.requests import serve, write
 
 
 def lower(asked: Mapping[str, Any], out: Path) -> None:
@@ -47,9 +42,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
         "takes": [_split(each, pattern.takes[name]) for name, each in zip(asked["arrays"], shapes, strict=True)],
         "gives": [_split(each, spec) for each, spec in zip(results, pattern.gives, strict=True)],
     }
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "program.mlirbc").write_bytes(about.bytecode(lowered))
-    (out / "about.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write(out, program=about.bytecode(lowered), about=found)
 
 
 def _split(array: Any, spec: Any) -> dict[str, Any]:
@@ -58,29 +51,7 @@ def _split(array: Any, spec: Any) -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m jax_impl.patterns REQUEST.json OUTDIR", file=sys.stderr)
-        return 2
-    try:
-        programs = json.loads(Path(argv[0]).read_bytes())["programs"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"cannot read the request {argv[0]}: {error!r}", file=sys.stderr)
-        return 2
-    try:
-        for chapter in CHAPTERS:
-            import_module(f"jax_impl.patterns.{chapter}")
-    except ImportError as error:
-        print(f"JAX can't be imported: {error}", file=sys.stderr)
-        return 2
-    for number, asked in enumerate(programs):
-        print(json.dumps({"stage": asked["pattern"]}), flush=True)
-        out = Path(argv[1]) / str(number)
-        try:
-            lower(asked, out)
-        except Exception as error:  # one pattern's failure is its own
-            out.mkdir(parents=True, exist_ok=True)
-            (out / "failed.txt").write_text(f"{type(error).__name__}: {' '.join(str(error).split())[:500]}\n")
-    return 0
+    return serve(lower, argv, package="jax_impl.patterns", framework="JAX")
 
 
 if __name__ == "__main__":

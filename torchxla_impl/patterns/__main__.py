@@ -1,24 +1,18 @@
-"""Lower many patterns in one process: `python -m torchxla_impl.patterns REQUEST.json OUTDIR`.
+"""Lower many patterns in one process: `python -m torchxla_impl.patterns REQUEST.json OUTDIR` (see meshes.requests).
 
-REQUEST holds `programs`: each with `pattern`, `partitioner` (`gspmd`), `axes`, and `arrays` (name -> shape and dtype);
-all meshes have the same number of devices.  Number n gets OUTDIR/n/program.mlirbc and about.json, or failed.txt with
-one line.  One JSON line on stdout for each.  Exit 0; 2: the request can't be met, and the last line on stderr says why.
+`partitioner` is `gspmd`, and all meshes have the same number of devices.
 """
 
-import json
 import os
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.metadata import version
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from meshes.requests import serve, write
 from torchxla_impl.start import start
-
-CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
-"""The files that hold patterns."""
 
 
 def lower(asked: Mapping[str, Any], out: Path) -> None:
@@ -70,9 +64,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
         ],
         overwritten={},
     )
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "program.mlirbc").write_bytes(program)
-    (out / "about.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write(out, program=program, about=found)
 
 
 def _sharding(mesh: Any, spec: tuple[str | None, ...], *, torch_xla: Any, xla_builder: Any) -> str:
@@ -85,31 +77,10 @@ def _sharding(mesh: Any, spec: tuple[str | None, ...], *, torch_xla: Any, xla_bu
 
 
 def main(argv: list[str]) -> int:
-    if len(argv) != 2:
-        print("usage: python -m torchxla_impl.patterns REQUEST.json OUTDIR", file=sys.stderr)
-        return 2
-    try:
-        programs = json.loads(Path(argv[0]).read_bytes())["programs"]
-        devices = max(prod(each["axes"].values()) for each in programs)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"cannot read the request {argv[0]}: {error!r}", file=sys.stderr)
-        return 2
-    try:
-        start(num_devices=devices)
-        for chapter in CHAPTERS:
-            import_module(f"torchxla_impl.patterns.{chapter}")
-    except ImportError as error:
-        print(f"PyTorch/XLA can't be imported: {error}", file=sys.stderr)
-        return 2
-    for number, asked in enumerate(programs):
-        print(json.dumps({"stage": asked["pattern"]}), flush=True)
-        out = Path(argv[1]) / str(number)
-        try:
-            lower(asked, out)
-        except Exception as error:  # one pattern's failure is its own
-            out.mkdir(parents=True, exist_ok=True)
-            (out / "failed.txt").write_text(f"{type(error).__name__}: {' '.join(str(error).split())[:500]}\n")
-    return 0
+    def begin(num_devices: int) -> None:
+        start(num_devices=num_devices)
+
+    return serve(lower, argv, package="torchxla_impl.patterns", framework="PyTorch/XLA", begin=begin)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def sample_top(logits):
 @pattern(x=(None, None), stack=("pp", None, None), out=(None, None))
 def layers_split(x, stack):
     def layer(x, w):
-        return x + x @ w, x[:0]
+        return x + x @ w, x[:0]  # scan wants something of each turn: nothing of x
 
     return scan(layer, x, stack)[0]
 
@@ -74,6 +74,6 @@ def layers_split(x, stack):
 @pattern(x=(None, None), stack=(None, None, "pp"), out=(None, None))
 def layers_inside(x, stack):
     def layer(x, w):
-        return x + x @ w, x[:0]
+        return x + x @ w, x[:0]  # scan wants something of each turn: nothing of x
 
     return scan(layer, x, stack)[0]

@@ -24,12 +24,12 @@ class Chapter:
 CHAPTERS = (
     Chapter(
         "Moving one tensor",
-        "A mesh, a split, and the five ways in which data moves. Everything later is made of these.",
+        "A mesh, a split, and what it takes to get from one split to another. Everything later is made of these.",
         MOVES,
     ),
     Chapter(
         "One matmul",
-        "Two inputs, three dims, one axis: there are four cases, and two of them are free.",
+        "Two inputs, three dims, one axis: there are four cases, and only the first of them is free.",
         MATMULS,
     ),
     Chapter(

@@ -19,8 +19,8 @@ ATTENTION = (
 Attention is two matmuls with a softmax between them, once for each head, and heads know nothing of each other. N is
 in every tensor, and is never summed over: the best dim to split.
 
-q, k and v come out of column-parallel matmuls, already split by heads. The result goes into a row-parallel one,
-with the block's only all-reduce. Attention itself sends nothing.
+q, k and v come out of column-parallel matmuls, already split by heads. The result goes into a row-parallel one, with
+the block's only all-reduce. Attention itself sends nothing.
 """,
         alone=(Alone("scores", "B N S S", (None, "tp", None, None)),),
         alone_words="each device: its own heads, all positions",
@@ -41,9 +41,9 @@ with the block's only all-reduce. Attention itself sends nothing.
 Libraries love *batched* matmuls with one batch dim: reshape [B, N, S, H] to [B·N, S, H], multiply, reshape back. On
 one device that is free, and it is what `torch.bmm` and PyTorch's own attention do inside.
 
-But B is split over `dp` and N over `tp`. In the merged dim, device 0 has heads 0 to 3 of sequences 0 and 1: rows 0
-to 3 and 8 to 11. That is no contiguous block, and no "axis splits dim" can say it. A partitioner must see through
-both reshapes, or give up one of the splits.
+But B is split over `dp` and N over `tp`. In the merged dim, device 0 has heads 0 to 3 of sequences 0 and 1: rows 0 to
+3 and 8 to 11. That is no contiguous block, and no "axis splits dim" can say it. A partitioner must see through both
+reshapes, or give up one of the splits.
 """,
         alone=(Alone("scores", "B N S S", ("dp", "tp", None, None)),),
         alone_words="without the merge: each device its own block",
@@ -56,15 +56,13 @@ both reshapes, or give up one of the splits.
                     Move("all-gather@tp", "B·N·S·H·2/dp", "all heads of k"),
                 ),
                 "The partitioner keeps the split of B, the outer dim, and gives up that of N: q and k are gathered "
-                "over "
-                "tp, and every device multiplies all heads, twice the work.",
+                "over tp, and every device multiplies all heads, twice the work.",
             ),
         ),
         rule="Do not merge two split dims: keep them apart, as einsum does.",
         question="When is the merge harmless?",
-        answer="If only the outer one (here B) is split, the merged dim is split in the same way. If only the inner "
-        "one is, "
-        "and B is 1, too.",
+        answer="Where only the outer one (here B) is split: the merged dim is then split in the same way. Or where B "
+        "is 1 on every device, so that there is nothing to merge.",
     ),
     Lesson(
         name="gqa-few-heads",
@@ -75,12 +73,11 @@ both reshapes, or give up one of the splits.
         gives={"scores": "S N T"},
         story="""
 In grouped-query attention many query heads share few key heads: here 8 share 2, of 128 numbers each. The weights of
-the keys, [D, 2·128], are split by columns over 4 devices, as those of the queries are. So each device makes *half*
-a key head.
+the keys, [D, 2·128], are split by columns over 4 devices, as those of the queries are. So each device makes *half* a
+key head.
 
 A device's two query heads need one whole key head. It has one half, and its neighbour the other. So halves must be
-exchanged, in pairs: an all-gather in groups of two, {0, 1} and {2, 3}, which is *part* of an axis: below it reads
-`tp:sub`.
+exchanged, in pairs: an all-gather in groups of two, {0, 1} and {2, 3}, which are *part* of an axis.
 """,
         alone=(Alone("k", "T C", (None, "tp")),),
         alone_words="half a key head each: 256 columns for 2 heads, cut in 4",
@@ -101,8 +98,8 @@ exchanged, in pairs: an all-gather in groups of two, {0, 1} and {2, 3}, which is
 When a model writes text, keys and values of earlier tokens are kept in a *cache*, and each new token adds one
 position. The position is only known when the program runs.
 
-If the heads are split, every device writes its own heads, all at the same position of its own part. No one has to
-ask where the position is.
+If the heads are split, every device writes its own heads, all at the same position of its own part. No one has to ask
+where the position is.
 """,
         alone=(Alone("y", "B S K H", (None, None, "tp", None)),),
         alone_words="each device writes its own heads",
@@ -123,8 +120,8 @@ ask where the position is.
 A long text may not fit on one device, so its positions are split (`cp`, context parallelism). Now the new token's
 position is on one device only, and which one it is, is only known when the program runs.
 
-Nothing needs to be sent: every device has the new keys. Each asks "is this position mine?", writes if it is, and
-else keeps what it has. A partitioner can do just that. It can also panic, and gather the cache.
+Nothing needs to be sent: every device has the new keys. Each asks "is this position mine?", writes if it is, and else
+keeps what it has. A partitioner can do just that. It can also panic, and gather the cache.
 """,
         alone=(Alone("y", "B S K H", (None, "cp", None, None)),),
         alone_words='each device asks: "is this position mine?"',
@@ -137,12 +134,11 @@ else keeps what it has. A partitioner can do just that. It can also panic, and g
                 "together to do it, for each new token. The JAX program updates a slice, for which the rule is known.",
             ),
         ),
-        rule="An update at an unknown position of a split dim needs no data of others, only a question; check that "
-        "it is asked.",
+        rule="An update at an unknown position of a split dim needs no data of others, only a question; check that it "
+        "is asked.",
         question="How could you write it so that no partitioner can misunderstand?",
-        answer="As `where(arange(S) == at, new, cache)`: an operation on each number alone. It touches the whole "
-        "cache, "
-        "though, which a real update in place does not.",
+        answer="As `where((arange(S) == at)[:, None, None], new, cache)`: an operation on each number alone. It "
+        "touches the whole cache, though, which a real update in place does not.",
     ),
     Lesson(
         name="cache-read-positions",
@@ -152,9 +148,9 @@ else keeps what it has. A partitioner can do just that. It can also panic, and g
         takes={"q": "B N H", "k": "B S N H", "v": "B S N H"},
         gives={"y": "B N H"},
         story="""
-One new token attends to a cache whose positions are split. Each device scores its own positions. Then comes a
-softmax over a split dim, which you know: a maximum and a sum, two small all-reduces. And then a matmul whose
-contracting dim is S, the positions: a partial sum, and a third all-reduce, of the result.
+One new token attends to a cache whose positions are split. Each device scores its own positions. Then comes a softmax
+over a split dim, which you know: a maximum and a sum, two small all-reduces. And then a matmul whose contracting dim
+is S, the positions: a partial sum, and a third all-reduce, of the result.
 
 So three collectives, and not one byte of the cache is sent. The larger the cache, the better the deal.
 """,
@@ -167,7 +163,7 @@ So three collectives, and not one byte of the cache is sent. The larger the cach
         ),
         rule="To read a cache that is split by positions, merge small results; never move the cache.",
         question="What grows with the length of the text: the bytes on the wire, or the memory?",
-        answer="The memory, on each device by S/4. On the wire nothing: no formula has an S.",
+        answer="The memory: each device has S/4 positions. On the wire nothing: no formula has an S.",
     ),
     Lesson(
         name="context-gather",
@@ -177,8 +173,8 @@ So three collectives, and not one byte of the cache is sent. The larger the cach
         takes=_QKV,
         gives={"y": "B S N H"},
         story="""
-Reading a whole prompt, each position attends to all others. Positions are split over `cp`: each device has a
-quarter of the queries, of the keys and of the values. A query needs all keys.
+Reading a whole prompt, each position attends to all others. Positions are split over `cp`: each device has a quarter
+of the queries, of the keys and of the values. A query needs all keys.
 
 The simple way: gather keys and values, and let each device compute its own queries' rows. Llama 3 was trained like
 this (arXiv 2407.21783). The price is memory: each device holds all keys and values for a while.
@@ -188,9 +184,8 @@ this (arXiv 2407.21783). The price is memory: each device holds all keys and val
         needs=(Move("all-gather@cp", "B·S·N·H·2", "keys"), Move("all-gather@cp", "B·S·N·H·2", "values")),
         rule="With split positions the keys and values must come to the queries: two all-gathers.",
         question="Why are keys and values gathered, and not the queries?",
-        answer="Gathered queries would give partial results for all positions, which had to be summed up besides. "
-        "And with "
-        "grouped-query attention keys and values are several times smaller than queries.",
+        answer="Gathered queries would give partial results for all positions, which had to be summed up besides. And "
+        "with grouped-query attention keys and values are several times smaller than queries.",
     ),
     Lesson(
         name="context-ring",
@@ -202,7 +197,7 @@ this (arXiv 2407.21783). The price is memory: each device holds all keys and val
         story="""
 No device needs all keys *at once*. In ring attention (arXiv 2310.01889) each device works on the keys that it has,
 then hands them to the next device and gets those of the one before: a **collective-permute**. After three hops
-everybody has seen everything, and never held more than a quarter.
+everybody has seen everything, and never held much more than a quarter.
 
 The bytes are those of the all-gather: three hops of a quarter. What is gained is memory, and that the hops can run
 while the device computes. (Scores are not scaled here, and no maximum is kept: that would only hide the idea.)
@@ -218,8 +213,8 @@ inside which every array is a device's own part, and every collective is written
         ),
         rule="A ring moves what an all-gather moves, a part at a time: n − 1 permutes of 1/n.",
         question="Why three hops, and not four, on four devices?",
-        answer="The fourth would bring a device its own keys again. Rings in the wild do send them: see `wrap` in "
-        "the causes.",
+        answer="The fourth would bring a device its own keys again. Rings in the wild do send them; a report of "
+        "wirediff then names the cause `wrap`.",
         absent={
             "torchxla": "PyTorch/XLA's SPMD has no way to write a permute by hand (`xm.collective_permute` works in "
             "replica mode only): its programs gather, as in the lesson before."

@@ -39,8 +39,8 @@ shift along that dim: put zeros in front, and drop the last. Only neighbours tal
 Many pipelines write the shift as `roll(state, 1)`: shorter, and right, since the first stage's entry is overwritten
 by new input anyway.
 
-But a roll goes round: the last stage's state is sent to the first, which throws it away. One sender more of four.
-On a ring of chips it goes over a link of its own, on a line it goes all the way back.
+But a roll goes round: the last stage's state is sent to the first, which throws it away. One sender more of four. On
+a ring of chips it goes over a link of its own, on a line it goes all the way back.
 """,
         alone=(Alone("state", "Z T D", ("pp", None, None)),),
         alone_words="the last stage's result is wanted by nobody",
@@ -62,8 +62,8 @@ On a ring of chips it goes over a link of its own, on a line it goes all the way
                     ),
                     Move("collective-permute@pp", "T·D·2·2", "what was put together, to where it belongs", senders=3),
                 ),
-                '`torch.roll` is traced as "put x behind x, then cut". Along a dim of which each device has one entry, '
-                "this sends every stage's state to every other, and once more.",
+                '`torch.roll` is traced as "put x behind x, then cut". Along a dim of which each device has one '
+                "entry, this sends every stage's state to every other, and once more.",
             ),
         ),
         rule="Shift by padding, not by rolling: what nobody needs should not be sent.",
@@ -79,9 +79,9 @@ On a ring of chips it goes over a link of its own, on a line it goes all the way
         gives={"y": "B S D"},
         story="""
 Everything so far, put together: a transformer layer (without norms). Sequences are split over `dp`; heads and the
-hidden columns over `tp`. Attention: column-parallel in, heads apart, row-parallel out: one all-reduce.
-Feed-forward: column-parallel in, row-parallel out: one all-reduce. Both over `tp` only, among the devices that have
-the same sequences.
+hidden columns over `tp`. Attention: column-parallel in, heads apart, row-parallel out: one all-reduce. Feed-forward:
+column-parallel in, row-parallel out: one all-reduce. Both over `tp` only, among the devices that have the same
+sequences.
 
 A model of 32 layers does this 32 times: 64 all-reduces in each step. That is the price of tensor parallelism.
 """,
@@ -97,8 +97,7 @@ A model of 32 layers does this 32 times: 64 all-reduces in each step. That is th
         rule="Megatron's layer: two all-reduces over tp, of the tokens that a device works on; nothing over dp.",
         question="8 devices: dp2·tp4 or dp4·tp2? Which sends less in a layer?",
         answer="dp4·tp2: fewer tokens on each device (B·S/4), and 2·(2−1)/2 = 1 of the payload instead of 1.5. But "
-        "each device "
-        "then holds half of the weights instead of a quarter.",
+        "each device then holds half of the weights instead of a quarter.",
     ),
     Lesson(
         name="layer-sequence",
@@ -112,8 +111,8 @@ The same layer, with the tokens split over `tp` between the blocks. Before each 
 reduce-scatter: four collectives in place of two, and the same bytes in all.
 
 A matmul that follows an all-gather can begin with the part that a device has, while the others are on their way.
-Compilers do that where it pays: they cut the gather into permutes, one beside each piece of the matmul. It is
-called a *windowed einsum*, or a *collective matmul*; this layer is too small for it.
+Compilers do that where it pays: they cut the gather into permutes, one beside each piece of the matmul. It is called
+a *windowed einsum*, or a *collective matmul*; this layer is too small for it.
 """,
         alone=(
             Alone("attention", "B S D", (None, None, None), partial="tp"),
@@ -143,8 +142,8 @@ In a *mixture of experts* each token is worked on by a few of many feed-forward 
 device has one expert, and its own group of tokens. Every device has sorted its tokens into boxes: one for each
 expert, with C places (full or empty, since shapes must be known when the program is compiled).
 
-Device 0 has [E, C, D]: its boxes for all experts. It wants [G, C, D]: the boxes of all groups for its own expert.
-The boxes go from "split by group" to "split by expert": an all-to-all.
+Device 0 has [E, C, D]: its boxes for all experts. It wants [G, C, D]: the boxes of all groups for its own expert. The
+boxes go from "split by group" to "split by expert": an all-to-all.
 """,
         alone=(Alone("sent", "G E C D", ("ep", None, None, None)),),
         alone_words="each device: boxes for all experts",
@@ -152,8 +151,7 @@ The boxes go from "split by group" to "split by expert": an all-to-all.
         rule="Dispatch to experts is an all-to-all: the axis leaves the groups and takes the experts.",
         question="A box is half empty. Is less sent?",
         answer="No: its shape is fixed, and empty places travel, too. The *capacity* C is a compromise between empty "
-        "places and "
-        "tokens that find none.",
+        "places and tokens that find none.",
     ),
     Lesson(
         name="moe-layer",
@@ -163,13 +161,13 @@ The boxes go from "split by group" to "split by expert": an all-to-all.
         takes={"x": "G T D", "seats": "G T E C", "w1": "E D F", "w2": "E F D"},
         gives={"y": "G T D"},
         story="""
-The last step: from the tokens to the experts and back. `seats` says which token has which place in which box (a
-table of ones and zeros, GShard's trick, arXiv 2006.16668), so that filling the boxes is a matmul. Boxes go to their
+The last step: from the tokens to the experts and back. `seats` says which token has which place in which box (a table
+of ones and zeros, GShard's trick, arXiv 2006.16668), so that filling the boxes is a matmul. Boxes go to their
 experts: all-to-all over `ep`. Each expert is a feed-forward block, itself split over `tp`: column-parallel in,
-row-parallel out, partial sums, an all-reduce over `tp`. The results go back: a second all-to-all. And the tokens
-are put together.
+row-parallel out, partial sums, an all-reduce over `tp`. The results go back: a second all-to-all. And the tokens are
+put together.
 
-You know every piece of it: two exchanges and one Case 2.
+You know every piece of it: two exchanges and one Case 3.
 """,
         alone=(
             Alone("sent", "G E C D", ("ep", None, None, None)),
@@ -183,8 +181,7 @@ You know every piece of it: two exchanges and one Case 2.
         ),
         rule="A layer of experts: an all-to-all there, an all-to-all back, and what each expert costs by itself.",
         question="The all-reduce sums up boxes. How could it sum up tokens instead, and why would that be less?",
-        answer="Wait with it until the tokens are put together: sums can be taken in any order. There are T tokens "
-        "in a group "
-        "and E·C = 512 places, so half as many bytes. The twins of this project do it.",
+        answer="Wait with it until the tokens are put together: sums can be taken in any order. There are T tokens in "
+        "a group and E·C = 512 places, so half as many bytes. The twins of this project do it.",
     ),
 )

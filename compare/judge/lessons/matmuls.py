@@ -16,8 +16,8 @@ MATMULS = (
         takes=_XW,
         gives=_Y,
         story="""
-`y = x @ w`: a row of y is made of one row of x and all of w. If device i has its rows of x and a copy of w, it
-makes its own rows of y and needs nobody. T may be the tokens of a batch: this is **data parallelism**.
+`y = x @ w`: a row of y is made of one row of x and all of w. If device i has its rows of x and a copy of w, it makes
+its own rows of y and needs nobody. T may be the tokens of a batch: this is **data parallelism**.
 
 The price is memory, not communication: w is stored on every device.
 """,
@@ -27,9 +27,8 @@ The price is memory, not communication: w is stored on every device.
         rule="A dim that is in one input and in the output may be split for free.",
         question="Which matrix would you rather not copy to every device: 512 × 1024 activations or 1024 × 2048 "
         "weights?",
-        answer="The larger one. With many tokens, copying w is fine (split the tokens); with few tokens and a huge "
-        "w, as "
-        "when a language model writes one token at a time, w must be split: see the next case.",
+        answer="The larger one. With many tokens, copying w is fine (split the tokens); with few tokens and a huge w, "
+        "as when a language model writes one token at a time, w must be split: see the next lesson.",
     ),
     Lesson(
         name="matmul-columns",
@@ -52,16 +51,41 @@ Again nothing is sent. But mind the result: y is now split, and the next operati
         answer="A quarter: 2·T·D·F/4 floating-point operations. That is the point of it all.",
     ),
     Lesson(
-        name="matmul-contracting",
-        title="Case 2: the dim that is summed over is split in both",
+        name="matmul-one-side",
+        title="Case 2: only one input has the contracting dim split",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
         gives=_Y,
         story="""
-The dim D is in x and in w and not in y: it is summed over, the *contracting* dim. Device i has the i-th quarter of
-x's columns and the i-th quarter of w's rows. They fit together: it can multiply them. But what it gets is only a
-quarter of the sum: a **partial sum** of *all* of y.
+The dim D is in x and in w and not in y: it is summed over, the *contracting* dim. Here x has it split, and w is
+whole. Two ways lead on. One: **all-gather** x, so that D is whole everywhere, and multiply: every device then does
+all of the work. Two: every device cuts its own rows out of w (free!) and multiplies, a quarter of the work, and one
+**all-reduce** of y adds the partial sums up.
+
+Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2, and of
+its payload an all-reduce sends twice as much as an all-gather.
+""",
+        alone=(Alone("x", "T D", (None, "tp")),),
+        alone_words="a quarter of x's columns, and all rows of w: they do not fit",
+        needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
+        rule="If only one input's contracting dim is split, the compiler chooses: gather that input, or slice the "
+        "other one and sum the output. Say which one you mean, with a pin.",
+        question="How would you force the second way?",
+        answer='Pin w to the split: `w = pin(w, "tp", None)`. Cutting w is free, and then it is Case 3, the next '
+        "lesson.",
+    ),
+    Lesson(
+        name="matmul-contracting",
+        title="Case 3: the dim that is summed over is split in both",
+        mesh=_TP,
+        sizes=_SIZES,
+        takes=_XW,
+        gives=_Y,
+        story="""
+Now both have the contracting dim split: device i has the i-th quarter of x's columns and the i-th quarter of w's
+rows. They fit together: it can multiply them. But what it gets is only a quarter of the sum: a **partial sum** of
+*all* of y.
 
 To have y, the four partial sums are added up: one **all-reduce**. This is *row-parallel*, the second half of
 Megatron's feed-forward block.
@@ -76,14 +100,14 @@ Megatron's feed-forward block.
     ),
     Lesson(
         name="matmul-scattered",
-        title="Case 2 with a split result: reduce-scatter",
+        title="Case 3 with a split result: reduce-scatter",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
         gives=_Y,
         story="""
-The same split of x and w, but now y shall stay split by rows. The partial sums are added up, and each device gets
-the sum of its own rows only: a **reduce-scatter**, half the bytes of the all-reduce.
+The same split of x and w, but now y shall stay split by rows. The partial sums are added up, and each device gets the
+sum of its own rows only: a **reduce-scatter**, half the bytes of the all-reduce.
 
 Where every token is later treated on its own (a norm, a residual), nobody needs all rows. That is the idea of
 *sequence parallelism*.
@@ -97,29 +121,6 @@ Where every token is later treated on its own (a norm, a residual), nobody needs
         "all-reduce again.",
     ),
     Lesson(
-        name="matmul-one-side",
-        title="Case 3: only one input has the contracting dim split",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
-        story="""
-Now x has D split, and w is whole. Two ways lead on. One: **all-gather** x, so that D is whole everywhere, and
-multiply: every device then does all of the work. Two: every device cuts its own rows out of w (free!) and
-multiplies, and one **all-reduce** of y adds the partial sums up.
-
-Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2.
-""",
-        alone=(Alone("x", "T D", (None, "tp")),),
-        alone_words="a quarter of x's columns, and all rows of w: they do not fit",
-        needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
-        rule="If only one input's contracting dim is split, the compiler chooses: gather that input, or slice the "
-        "other "
-        "one and sum the output. Say which one you mean, with a pin.",
-        question="How would you force the second way?",
-        answer='Pin w to the split: `w = pin(w, "tp", None)`. Cutting w is free, and then it is Case 2.',
-    ),
-    Lesson(
         name="matmul-same-axis",
         title="Case 4: one axis splits rows and columns",
         mesh=_TP,
@@ -127,9 +128,9 @@ Which one? Nothing in the code says so: the partitioner decides. Compare the pay
         takes=_XW,
         gives=_Y,
         story="""
-x is split by rows, w by columns, both over the *same* axis. Device 1 has rows 1 of x and columns 1 of w: it can
-only make the one block of y where they cross. An axis can't split both dims of y: with 4 devices we would have 4
-blocks on the diagonal, and 12 that nobody made.
+x is split by rows, w by columns, both over the *same* axis. Device 1 has the second quarter of the rows of x and of
+the columns of w: it can only make the one block of y where they cross. An axis can't split both dims of y: with 4
+devices we would have 4 blocks on the diagonal, and 12 that nobody made.
 
 So one input must be gathered. Here y shall be split by rows, so the weights are gathered, used, and thrown away.
 Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in every layer.
@@ -139,8 +140,8 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         needs=(Move("all-gather@tp", "D·F·2", "the weights"),),
         rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them is gathered.",
         question="FSDP gathers 4 MB of weights for every layer. When is that cheap?",
-        answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single token "
-        "it is ruinous, which is why FSDP is for training and not for decoding.",
+        answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single "
+        "token it is ruinous, which is why FSDP is for training and not for decoding.",
     ),
     Lesson(
         name="matmul-two-axes",
@@ -150,12 +151,12 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         takes=_XW,
         gives=_Y,
         story="""
-A mesh can have two axes: `dp` and `tp`, 2 × 2. Device 0 is at (0, 0), device 1 at (0, 1), device 2 at (1, 0),
-device 3 at (1, 1). Now x is split by rows over `dp`, and w by columns over `tp`. Each device makes its own block of
-y, and the four blocks are all of y.
+A mesh can have two axes: `dp` and `tp`, 2 × 2. Device 0 is at (0, 0), device 1 at (0, 1), device 2 at (1, 0), device
+3 at (1, 1). Now x is split by rows over `dp`, and w by columns over `tp`. Each device makes its own block of y, and
+the four blocks are all of y.
 
-An array that an axis does not split is copied along that axis: x's upper half is on devices 0 and 1, w's left half
-on devices 0 and 2.
+An array that an axis does not split is copied along that axis: x's upper half is on devices 0 and 1, w's left half on
+devices 0 and 2.
 """,
         alone=(Alone("y", "T F", ("dp", "tp")),),
         alone_words="each device makes one block, and nobody makes the same one",
@@ -173,12 +174,11 @@ on devices 0 and 2.
         gives={"dw": "D F"},
         dtypes={},
         story="""
-Data parallelism is free in the forward pass: tokens are split, weights are whole. The gradient of the weights is
-also a matmul: `dw = x.T @ g`, where g is the gradient of the output. Look at the dims: [D, **T**] · [**T**, F].
-What is summed over is T, the tokens, and T is what `dp` splits.
+Data parallelism is free in the forward pass: tokens are split, weights are whole. The gradient of the weights is also
+a matmul: `dw = x.T @ g`, where g is the gradient of the output. Look at the dims: [D, **T**] · [**T**, F]. What is
+summed over is T, the tokens, and T is what `dp` splits.
 
-So this is Case 2 once more: partial sums, one for each device's tokens, and an all-reduce of the size of the
-weights.
+So this is Case 3 once more: partial sums, one for each device's tokens, and an all-reduce of the size of the weights.
 """,
         alone=(Alone("dw", "D F", (None, None), partial="dp"),),
         alone_words="each device has the gradient of its own tokens",

@@ -1,4 +1,4 @@
-"""One tensor, moved from one split to another: the five collectives."""
+"""One tensor, moved from one split to another."""
 
 from compare.judge.lessons.lesson import Alone, Lesson, Move
 
@@ -15,12 +15,12 @@ MOVES = (
         gives={"y": "T D"},
         story="""
 A **mesh** is a grid of devices with named axes. Ours has one axis, `tp`, of 4 devices: 0, 1, 2, 3. To *split* a dim
-over `tp` is to cut it into 4 equal parts and to give part i to device i. A dim that no axis splits is *whole*:
-every device has all of it.
+over `tp` is to cut it into 4 equal parts and to give part i to device i. A dim that no axis splits is *whole*: every
+device has all of it.
 
 Here `x` is whole on every device, so it is stored four times. We want `y = 2x` split by columns. (Doubling is only
-there so that there is something to compute.) Each device already has the columns that it needs; it cuts them out,
-and works on these alone.
+there so that there is something to compute.) Each device already has the columns that it needs; it cuts them out, and
+works on these alone.
 """,
         needs=(),
         rule="From whole to split costs nothing: whoever has everything has its own part.",
@@ -36,19 +36,20 @@ and works on these alone.
         gives={"y": "T D"},
         story="""
 Now the other way: `y = 2x` again. Each device has a quarter of the columns of x, and all of them shall have all
-columns of y. Nobody can make up what it never had: three quarters must come from the others. The collective that
-does it is the **all-gather**.
+columns of y. Nobody can make up what it never had: three quarters must come from the others. The collective that does
+it is the **all-gather**.
 
-The word *payload* below is the size of what comes out, on one device. *On the wire* is what a device must send for
-it: a good algorithm passes the four parts around a ring, and each device sends three parts of four.
+The word *payload* below is, for an all-gather, the size of what comes out, on one device. *On the wire* is what a
+device must send for it: a good algorithm passes the four parts around a ring, and each device sends three parts of
+four.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
         alone_words="alone, nobody can do a thing: three quarters are elsewhere",
         needs=(Move("all-gather@tp", "T·D·2", "the parts of x"),),
         rule="From split to whole over an axis of n is one all-gather: a device sends (n−1)/n of the result.",
         question="Over 8 devices instead of 4: is more sent, and by whom?",
-        answer="Each device sends 7/8 of the result instead of 3/4: a little more. All of them together send more than "
-        "twice as much, because there are twice as many devices that must become whole.",
+        answer="Each device sends 7/8 of the result instead of 3/4: a little more. All of them together send more "
+        "than twice as much, because there are twice as many devices that must become whole.",
     ),
     Lesson(
         name="move-exchange",
@@ -59,8 +60,8 @@ it: a good algorithm passes the four parts around a ring, and each device sends 
         gives={"y": "T D"},
         story="""
 `x` is split by rows, and `y = 2x` shall be split by columns. Device 0 has the upper quarter of every column; it may
-keep the part of it that lies in its own columns, and must give the three others away, one to each neighbour. All do
-the same at once: an **all-to-all**.
+keep the part of it that lies in its own columns, and must give the three others away, one to each other device. All
+do the same at once: an **all-to-all**.
 
 Nothing grows here: before and after, each device has a quarter. So the payload is a quarter of the tensor, and an
 all-to-all is much cheaper than to gather everything and to cut again.
@@ -71,8 +72,7 @@ all-to-all is much cheaper than to gather everything and to cut again.
         rule="To change which dim an axis splits is one all-to-all: of what a device has it sends (n−1)/n.",
         question="How many times cheaper is it than an all-gather of x on 4 devices?",
         answer="4 times. The all-gather's payload is the whole tensor, the all-to-all's is a device's quarter, and "
-        "both "
-        "send 3/4 of their payload.",
+        "both send 3/4 of their payload.",
     ),
     Lesson(
         name="move-sum",
@@ -82,9 +82,9 @@ all-to-all is much cheaper than to gather everything and to cut again.
         takes={"x": "T D"},
         gives={"y": "D"},
         story="""
-`y = x.sum(0)`: the rows are added up, and the rows are split. Each device adds up the rows that it has. What it
-then holds has the right *shape*, but the wrong *numbers*: a **partial sum**. Adding the four partial sums up, and
-giving the result to everybody, is the **all-reduce**.
+`y = x.sum(0)`: the rows are added up, and the rows are split. Each device adds up the rows that it has. What it then
+holds has the right *shape*, but the wrong *numbers*: a **partial sum**. Adding the four partial sums up, and giving
+the result to everybody, is the **all-reduce**.
 
 This is the most important picture of the gallery: whenever an operation sums over a dim that an axis splits, the
 devices are left with partial sums.
@@ -95,8 +95,8 @@ devices are left with partial sums.
         rule="A sum over a dim that an axis splits leaves partial sums; one all-reduce over that axis makes them "
         "whole.",
         question="Why does an all-reduce put twice as much on the wire as an all-gather of the same payload?",
-        answer="Because it is two things: first every device must get its own part of the sum (a reduce-scatter), then "
-        "everybody must get all parts (an all-gather). Each sends (n−1)/n.",
+        answer="Because it is two things: first every device must get its own part of the sum (a reduce-scatter), "
+        "then everybody must get all parts (an all-gather). Each sends (n−1)/n.",
     ),
     Lesson(
         name="move-sum-scatter",
@@ -106,9 +106,9 @@ devices are left with partial sums.
         takes={"x": "S T D"},
         gives={"y": "T D"},
         story="""
-A sum again, now of 8 matrices, two on each device. But nobody needs all of `y`: device i shall have the i-th
-quarter of its rows. Then only the first half of the all-reduce is needed, the **reduce-scatter**: each device sends
-away the three quarters of its partial sum that others own, and adds up what comes in for its own.
+A sum again, now of 8 matrices, two on each device. But nobody needs all of `y`: device i shall have the i-th quarter
+of its rows. Then only the first half of the all-reduce is needed, the **reduce-scatter**: each device sends away the
+three quarters of its partial sum that others own, and adds up what comes in for its own.
 
 libtpu makes a reduce-scatter of sums of matrices. When we summed up vectors, of 2 kB to 2 MB, it made an all-reduce
 of which each device keeps its part: twice the bytes. So look at what is emitted.

@@ -16,10 +16,10 @@ PIECES = (
         takes={"x": "T D", "w1": "D F", "w2": "F D"},
         gives={"y": "T D"},
         story="""
-A feed-forward block is two matmuls with something simple between them. Megatron's idea (arXiv 1909.08053): split
-the first by columns, the second by rows. The first leaves `hidden` split by columns, for free. The function between
-them works on each number alone, so it does not mind. And the columns of `hidden` are the contracting dim of the
-second matmul, whose rows are split alike: Case 2.
+A feed-forward block is two matmuls with something simple between them. Megatron's idea (arXiv 1909.08053): split the
+first by columns, the second by rows. The first leaves `hidden` split by columns, for free. The function between them
+works on each number alone, so it does not mind. And the columns of `hidden` are the contracting dim of the second
+matmul, whose rows are split alike: Case 3.
 
 Two matmuls, four times less work on each device, and one all-reduce.
 """,
@@ -28,8 +28,8 @@ Two matmuls, four times less work on each device, and one all-reduce.
         needs=(Move("all-reduce@tp", "T·D·2", "the partial sums of y"),),
         rule="Column-parallel in, row-parallel out: a block of two matmuls costs one all-reduce.",
         question="Why not row-parallel first and column-parallel second?",
-        answer="Then the all-reduce would come in the middle, of T·F·2 bytes: F is four times D. And silu of a partial "
-        "sum is not a part of silu's sum, so it could not wait any longer.",
+        answer="Then the all-reduce would come in the middle, of T·F·2 bytes: F is four times D. And silu of a "
+        "partial sum is not a part of silu of the sum, so the all-reduce could not wait any longer.",
     ),
     Lesson(
         name="mlp-sequence",
@@ -39,8 +39,8 @@ Two matmuls, four times less work on each device, and one all-reduce.
         takes={"x": "T D", "w1": "D F", "w2": "F D"},
         gives={"y": "T D"},
         story="""
-Between the blocks of a model there are norms and additions, which look at one token at a time. With the all-reduce
-of the last lesson every device has all tokens there, stores them all, and does the same work as its neighbours.
+Between the blocks of a model there are norms and additions, which look at one token at a time. With the all-reduce of
+the last lesson every device has all tokens there, stores them all, and does the same work as its neighbours.
 
 *Sequence parallelism* (arXiv 2205.05198) splits the tokens over `tp` there. Before the block an all-gather brings
 them together; behind it a reduce-scatter in place of the all-reduce gives each device its own. The bytes are the
@@ -69,9 +69,9 @@ An embedding looks up rows of a table: `x[t] = table[ids[t]]`. The table is larg
 split: device 0 has words 0 to 7,999, and so on. Every device knows all ids. Who has the row of an id? One device
 only.
 
-The trick: each device looks up the ids that it has and writes zeros for the others. The four results are partial
-sums in which three of four terms are zero, and an all-reduce adds them up. A lookup is a matmul in disguise: of a
-table of ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
+The trick: each device looks up the ids that it has and writes zeros for the others. The four results are partial sums
+in which three of four terms are zero, and an all-reduce adds them up. A lookup is a matmul in disguise: of a table of
+ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
 """,
         alone=(Alone("x", "T D", (None, None), partial="tp"),),
         alone_words="rows of its own words, zeros elsewhere",
@@ -79,8 +79,7 @@ table of ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
         rule="A lookup in a table with split rows is an all-reduce of what was looked up, not of the table.",
         question="Gathering the table would also work. How much dearer would it be?",
         answer="The table is 32,000·1024·2 = 65.5 MB, what was looked up is 1 MB. An all-gather sends half as much "
-        "for its "
-        "payload as an all-reduce, so 31 times dearer.",
+        "for its payload as an all-reduce, so it is 31 times dearer.",
     ),
     Lesson(
         name="embedding-width",
@@ -91,20 +90,20 @@ table of ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
         gives={"x": "T D"},
         dtypes={"ids": "s32"},
         story="""
-Split the columns of the table instead: each device has a quarter of every word's vector. It looks all ids up, and
-has a quarter of every x[t]. Nothing is sent.
+Split the columns of the table instead: each device has a quarter of every word's vector. It looks all ids up, and has
+a quarter of every x[t]. Nothing is sent.
 
-But x comes out split by columns, and the first block of the model wants to read all of x: then an all-gather
-follows. And if the same table is used at the end, to score words (*tied* embeddings), its split columns are the
-contracting dim.
+But x comes out split by columns, and the first block of the model wants to read all of x: then an all-gather follows.
+And if the same table is used at the end, to score words (*tied* embeddings), its split columns are the contracting
+dim.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
         alone_words="each device looks up its own columns",
         needs=(),
         rule="A lookup in a table with split columns is free, and its result is split by columns.",
         question="The first block needs x whole. Which of the two embeddings is cheaper then?",
-        answer="This one: an all-gather of T·D·2 puts half as much on the wire as an all-reduce of T·D·2. Models still "
-        "split the vocabulary, because the head at the end is then column-parallel, and needs no sum of logits.",
+        answer="This one: an all-gather of T·D·2 puts half as much on the wire as an all-reduce of T·D·2. Models "
+        "still split the vocabulary, because the head at the end is then column-parallel, and needs no sum of logits.",
     ),
     Lesson(
         name="norm-width",
@@ -118,8 +117,8 @@ RMSNorm divides each token's vector by the root of the mean of its squares. If t
 square and add up its own quarter: a partial sum of one number for each token. An all-reduce of these T numbers, in
 float32, is all that is needed; then each device scales its own part.
 
-What is sent does not depend on D. It is little, but it waits: a collective of 2 kB takes a few microseconds, which
-is almost only *latency*, twice in every layer. So models keep x whole there, or split the tokens instead.
+What is sent does not depend on D. It is little, but it waits: a collective of 2 kB takes a few microseconds, which is
+almost only *latency*, twice in every layer. So models keep x whole there, or split the tokens instead.
 """,
         alone=(Alone("mean", "T 1", (None, None), partial="tp"),),
         alone_words="one number a token, summed over own columns only",
@@ -137,23 +136,24 @@ is almost only *latency*, twice in every layer. So models keep x whole there, or
         gives={"shares": "T V"},
         dtypes={"scores": "f32", "shares": "f32"},
         story="""
-Softmax needs two things of the whole row: its largest number (so that exp does not overflow) and the sum of the
-exps. Both are reductions: each device finds the largest of its own part, an all-reduce with *max* in place of plus
-finds the largest of all; then each adds up its own exps, and an all-reduce adds those up.
+Softmax needs two things of the whole row: its largest number (so that exp does not overflow) and the sum of the exps.
+Both are reductions: each device finds the largest of its own part, an all-reduce with *max* in place of plus finds
+the largest of all; then each adds up its own exps, and an all-reduce adds those up.
 
 The sum can only begin when the maximum is known, so these are two collectives, one after the other.
 """,
         alone=(Alone("max", "T 1", (None, None), partial="tp"), Alone("sum", "T 1", (None, None), partial="tp")),
-        alone_words="each device knows its own largest number, and its own sum",
+        alone_words="each device knows its own largest number (of those the largest counts, not the sum), and its own "
+        "sum",
         needs=(
             Move("all-reduce@tp", "T·4", "largest numbers"),
             Move("all-reduce@tp", "T·4", "sums of exps"),
         ),
         rule="A softmax over a split dim is two small all-reduces: of the maxima, then of the sums.",
         question="Could it be done with one?",
-        answer="Yes: each device uses its own maximum, and sends maximum and sum together; afterwards everybody "
-        "corrects by "
-        "exp(own maximum − largest). This is how flash attention merges its blocks (arXiv 1805.02867).",
+        answer="Yes, with an all-gather of two numbers a row from each device: its own maximum, and the sum of its "
+        "exps taken with it. Everybody then corrects each sum by exp(its maximum − the largest) and adds them up. This "
+        "is how flash attention merges its blocks (arXiv 1805.02867).",
     ),
     Lesson(
         name="sample-greedy",
@@ -193,9 +193,10 @@ Sampling often wants the k best words. By hand one would do as before: each devi
 candidates are gathered, and everybody picks the k best of those.
 
 Whether a partitioner knows this trick is another matter. A top-k is a kind of sort, and a sort over a split dim has
-no rule as simple as a sum has. Look at what is emitted: the same question, asked in two frameworks.
+no rule as simple as a sum has. Look at what is emitted: the same question, asked in two frameworks. (Below only the
+last of the eight is given back, which needs all eight.)
 """,
-        alone=(Alone("best", "B k", (None, None)),),
+        alone=(Alone("best", "B 32", (None, "tp")),),
         alone_words="by hand: k candidates from each device",
         needs=(
             Move("all-gather@tp", "tp·B·k·2", "the 8 best values of each device"),
@@ -206,11 +207,12 @@ no rule as simple as a sum has. Look at what is emitted: the same question, aske
                 JAX,
                 (
                     Move("all-to-all@tp", "B·V·2/tp", "all logits, from split words to split sequences"),
-                    Move("all-to-all@tp", "B·V·4/tp", "the number of each word, likewise", times=2),
+                    Move("all-to-all@tp", "B·V·4/tp", "the number of each word, likewise"),
+                    Move("all-to-all@tp", "B·V·4/tp", "all numbers, sorted, back to split words"),
                     Move("all-reduce@tp", "B·4", "the chosen ids"),
                 ),
-                "JAX's `top_k` is an operation of its own, which needs whole rows: the partitioner exchanges words for "
-                "sequences, so that each device has two whole rows, and sends all logits and a number for each. "
+                "JAX's `top_k` is an operation of its own, which needs whole rows: the partitioner exchanges words "
+                "for sequences, so that each device has two whole rows, and sends all logits and a number for each. "
                 "PyTorch's `topk` is traced as a sort and a cut, for which the partitioner knows the trick.",
             ),
         ),
@@ -218,8 +220,7 @@ no rule as simple as a sum has. Look at what is emitted: the same question, aske
         "knows it.",
         question="How would you write it so that every compiler sends only the candidates?",
         answer="Reshape the logits to [B, 4, V/4], which keeps the split on the 4; take the top 8 of the last dim, "
-        "which is "
-        "whole; then the top 8 of the 4·8 that are left.",
+        "which is whole; then the top 8 of the 4·8 that are left.",
     ),
     Lesson(
         name="layers-split",
@@ -244,8 +245,8 @@ chapter.
             But(
                 PROGRAMS,
                 (Move("all-gather@pp", "L·D·D·2", "all layers, in each turn of the loop", times=8),),
-                "The gather stands inside the loop: in each of its 8 turns *all* layers are gathered, and one is used. "
-                "The compiler did not move it out of the loop, nor cut out the layer first.",
+                "The gather stands inside the loop: in each of its 8 turns *all* layers are gathered, and one is "
+                "used. The compiler did not move it out of the loop, nor cut out the layer first.",
             ),
         ),
         rule="Splitting the stack of a loop splits memory, not work: the layers are sent to everybody.",
@@ -260,9 +261,9 @@ chapter.
         takes={"x": "T D", "stack": "L D D"},
         gives={"y": "T D"},
         story="""
-The same loop, and the same memory on each device. But now the stack is split along its *last* dim: each device has
-a quarter of the columns of every layer. In each turn of the loop everybody has something to do: column-parallel, as
-in the second chapter.
+The same loop, and the same memory on each device. But now the stack is split along its *last* dim: each device has a
+quarter of the columns of every layer. In each turn of the loop everybody has something to do: column-parallel, as in
+the second chapter.
 
 The result comes out split by columns, and the next turn needs all of x to multiply. So in each turn the activations
 are gathered, and the weights stay where they are. Compare the bytes with those of the lesson before.
@@ -274,13 +275,14 @@ are gathered, and the weights stay where they are. Compare the bytes with those 
             But(
                 PROGRAMS,
                 (Move("all-gather@pp", "T·D·2", "activations, in each turn, and once at the end", times=9),),
-                "All turns of a loop must be alike, so x is split before the first one, too, and gathered at once: one "
-                "gather more than by hand.",
+                "All turns of a loop must be alike, so x is split before the first one, too, and gathered at once: "
+                "one gather more than by hand.",
             ),
         ),
         rule="Split what is inside of the layers, not the stack of them: then activations travel, and weights stay.",
         question="How many times less is sent than with a split stack?",
-        answer="9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. With longer layers the "
-        "difference grows, with more tokens it shrinks.",
+        answer="By what is emitted, 9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. By what "
+        "is needed, 8 of 256·512·2 instead of one of 8·512·512·2: half. With wider layers the difference grows, with "
+        "more tokens it shrinks.",
     ),
 )

@@ -18,8 +18,8 @@ SHAPES = (
         gives={"y": "T M"},
         story="""
 A reshape merges heads and their numbers: [T, N, H] becomes [T, N·H]. Row-major order puts all 128 numbers of head 0
-first, then those of head 1, and so on. Device 0 has heads 0 and 1: these are numbers 0 to 255 of the merged dim,
-its first quarter. The split survives the reshape.
+first, then those of head 1, and so on. Device 0 has heads 0 and 1: these are numbers 0 to 255 of the merged dim, its
+first quarter. The split survives the reshape.
 """,
         alone=(Alone("y", "T M", (None, "tp")),),
         alone_words="heads 0 and 1 are columns 0 to 255",
@@ -101,8 +101,8 @@ This is the all-to-all of the first chapter, with a transpose on top. The matric
         gives={"y": "U D"},
         story="""
 Each of a and b is split by rows. y is a, then b: its first quarter is the first *half* of a, its second quarter the
-second half of a. So device 0 needs what devices 0 and 1 have of a, device 2 what devices 0 and 1 have of b. Almost
-everything moves.
+second half of a. So device 0 needs what devices 0 and 1 have of a, device 2 what devices 0 and 1 have of b. Of the
+eight quarters only two stay where they are.
 
 On one device a concatenation is a copy. Along a dim that nobody splits it is a copy on a mesh, too.
 """,
@@ -120,14 +120,14 @@ On one device a concatenation is a copy. Along a dim that nobody splits it is a 
                     Move("all-to-all@tp", "T·D·2·2/tp", "y, back from split columns to split rows"),
                 ),
                 "The partitioner takes a detour: it exchanges rows for columns, so that the rows are whole, puts a "
-                "and b "
-                "together, and exchanges back. Twice the bytes of the shortest way.",
+                "and b together, and exchanges back. Twice the bytes of the shortest way.",
             ),
         ),
         rule="Concatenate along a dim that is whole; along a split dim, nearly everything moves.",
         question="A cache that grows by `concat([cache, new])` along split positions: what happens at each token?",
-        answer="Every boundary between devices shifts by a quarter of a position, so the whole cache is laid out anew, "
-        "every time. Caches have a fixed size and are written in place for this reason, too.",
+        answer="Each device's share grows by a quarter of a position, so the borders between devices shift, and the "
+        "whole cache is laid out anew, every time. Caches have a fixed size and are written in place for this reason, "
+        "too.",
     ),
     Lesson(
         name="roll-split",
@@ -152,7 +152,7 @@ Convolutions and sliding windows have the same need: the rows at the border, cal
                     Move("all-to-all@tp", "T·D·2/tp", "x, from split rows to split columns"),
                     Move("all-to-all@tp", "T·D·2·2/tp", "x twice, back again"),
                     Move("collective-permute@tp", "T·D·2·2/tp", "the rows that are wanted of it", senders=3),
-                    Move("collective-permute@tp", "127·D·2", "those of the last device", senders=1),
+                    Move("collective-permute@tp", "127·D·2", "device 0's other rows, from device 2", senders=1),
                 ),
                 '`torch.roll` is traced as "put x behind x, then cut": a concatenation along the split dim, with its '
                 "detour, and a slice. JAX writes a roll as two slices, in which the partitioner sees the shift.",
@@ -171,12 +171,12 @@ Convolutions and sliding windows have the same need: the rows at the border, cal
         takes={"x": "B S D"},
         gives={"y": "B D"},
         story="""
-To choose the next word a model looks at the last position only: `x[:, -1]`. The positions are split, the last one
-is on device 3, and everybody wants it. By rights device 3 sends B·D numbers to the others.
+To choose the next word a model looks at the last position only: `x[:, -1]`. The positions are split, the last one is
+on device 3, and everybody wants it. By rights device 3 sends B·D numbers to the others.
 
 A partitioner knows slices of a whole dim. For an index into a split one it needs a rule. Watch what it does: the
-result of a slice is a split tensor again, now of one position only, and its one position belongs to device 0. So
-the row goes from device 3 to device 0 first, and from there to everybody.
+result of a slice is a split tensor again, now of one position only, and its one position belongs to device 0. So the
+row goes from device 3 to device 0 first, and from there to everybody.
 """,
         alone=(Alone("x", "B S D", (None, "tp", None)),),
         alone_words="device 3 has what everybody wants",
@@ -188,9 +188,8 @@ the row goes from device 3 to device 0 first, and from there to everybody.
                     Move("collective-permute@tp", "B·D·2", "the last position, from device 3 to device 0", senders=1),
                     Move("all-reduce@tp", "B·D·2", "from there to all: zeros of the others"),
                 ),
-                "The permute lays the slice out like any split tensor, from the first device on; then it is copied "
-                "to all "
-                "as a sum with zeros. Little more than needed here, but two collectives that wait for each other.",
+                "The permute lays the slice out like any split tensor, from the first device on; then it is copied to "
+                "all as a sum with zeros. Little more than needed here, but two collectives that wait for each other.",
             ),
         ),
         rule="An index into a split dim is data that must travel: to a device first, then to all.",
@@ -205,9 +204,9 @@ the row goes from device 3 to device 0 first, and from there to everybody.
         takes={"x": "B S D"},
         gives={"y": "B D"},
         story="""
-Write what you mean in a form that partitions: put zeros everywhere but at the last position, then sum over
-positions. On one device this is silly: it reads all of x to copy a row. On a mesh it is Case 2: each device sums
-its own, three of them get zeros, and an all-reduce of B·D numbers brings the row to all.
+Write what you mean in a form that partitions: put zeros everywhere but at the last position, then sum over positions.
+On one device this is silly: it reads all of x to copy a row. On a mesh it is Case 3: each device sums its own, three
+of them get zeros, and an all-reduce of B·D numbers brings the row to all.
 
 This is how the twins of this project choose the last token.
 """,
@@ -216,9 +215,8 @@ This is how the twins of this project choose the last token.
         needs=(Move("all-reduce@tp", "B·D·2", "the last position, zeros of the others"),),
         rule="A masked sum is an index that every partitioner understands.",
         question="Three quarters of what is summed is zeros. Is an all-reduce then wasteful?",
-        answer="A broadcast from device 3 would put half as much on the wire. But compilers have no rule for that, "
-        "and B·D is "
-        "small.",
+        answer="A broadcast from device 3 would put half as much on the wire. But partitioners do not make one of "
+        "this, and B·D is small.",
     ),
     Lesson(
         name="fused-halves",
@@ -256,8 +254,7 @@ and the first quarter of up, which is on device 2.
         rule="Never cut a split dim where the shards do not: glue weights so that each device has its part of both.",
         question="How should the columns be ordered in the glued weight, so that a cut in two stays local?",
         answer="Gate's first quarter, up's first quarter, gate's second quarter, and so on. Or keep them apart in a "
-        "dim "
-        "of their own: the next lesson.",
+        "dim of their own: the next lesson.",
     ),
     Lesson(
         name="fused-pairs",
@@ -267,9 +264,8 @@ and the first quarter of up, which is on device 2.
         takes={"x": "T D", "w": "D C F"},
         gives={"y": "T F"},
         story="""
-Keep the two weights apart in a small dim of their own: [D, 2, F], with F split. It is still one matmul. But now
-each device has its columns of gate *and* its columns of up, and to take `both[0]` and `both[1]` cuts a dim that is
-whole.
+Keep the two weights apart in a small dim of their own: [D, 2, F], with F split. It is still one matmul. But now each
+device has its columns of gate *and* its columns of up, and to take `both[0]` and `both[1]` cuts a dim that is whole.
 """,
         alone=(Alone("both", "C T F", (None, None, "tp")),),
         alone_words="each device has its part of gate and of up",

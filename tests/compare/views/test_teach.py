@@ -13,8 +13,8 @@ from rich.console import Console
 from compare.judge.lessons import LESSONS, chosen
 from compare.judge.lessons.made import Made, Row
 from compare.views import teach_text
-from compare.views.teach_figures import Tensor, picture
-from compare.views.teach_page import pages
+from compare.views.teach_figures import Tensor, picture, width
+from compare.views.teach_page import STYLE, _scale, pages
 from compare.views.teach_words import outcomes, short
 from tests.compare.views.browsers import MARKS, opened
 from tests.compare.views.test_browser import COLOURS, contrast
@@ -46,6 +46,7 @@ class Links(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
+        self.styles: list[str] = []
         self.places: set[str] = set()
         self.feed(text)
 
@@ -53,6 +54,8 @@ class Links(HTMLParser):
         found = dict(attrs)
         if tag == "a":
             self.links.append(found["href"] or "")
+        if tag == "link" and found["rel"] == "stylesheet":
+            self.styles.append(found["href"] or "")
         if found.get("id"):
             self.places.add(str(found["id"]))
 
@@ -60,6 +63,8 @@ class Links(HTMLParser):
 def test_no_link_is_dead() -> None:
     known = {path.name: Links(path.read_text(encoding="utf-8")) for path in PAGES}
     assert len(known) == len(LESSONS) + 1
+    assert all(page.styles == [STYLE] for page in known.values())
+    assert (GALLERY / STYLE).exists()
     for name, page in known.items():
         for link in page.links:
             target, _, place = link.partition("#")
@@ -135,6 +140,20 @@ def test_what_a_program_wrote_is_text_and_nothing_else() -> None:
     assert "<img" not in html
 
 
+def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> None:
+    rows = (row(form="fused-reduce-scatter"), row(form="start-done", kind="all-gather"), row(form="new-form"))
+    html = pages([made(*rows)])["mlp.html"]
+    assert "B of bf16, written as an all-reduce in a fusion that keeps a device&#39;s own part</li>" in html
+    assert "B of bf16</li>" in html
+    assert "B of bf16, new-form</li>" in html
+
+
+def test_the_panels_of_a_lesson_stand_in_one_row_where_that_can_be() -> None:
+    wide = Tensor(name="x", dims=("T", "D"), sizes=(512, 4096), axes=(None, None))
+    assert width([wide], {"tp": 4}, scale=0.64) < width([wide], {"tp": 4})
+    assert [_scale([("before", [wide] * count)], {"tp": 4}) for count in (1, 5, 20)] == [1.0, 0.76, 0.76]
+
+
 def test_a_line_of_hlo_is_shown_without_what_only_a_compiler_reads() -> None:
     text = (
         "%all-reduce = bf16[512,1024]{1,0:T(8,128)(2,1)S(1)} all-reduce(%fusion), channel_id=1, "
@@ -175,7 +194,9 @@ class TestInABrowser:
             opened(browser, page, width=1200)
             events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
             asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-            assert [url for url in asked if not url.startswith("data:")] == [page.as_uri()]
+            # The page and its style, both beside each other on disk.
+            assert [url for url in asked if not url.startswith("data:")] == [page.as_uri(), (GALLERY / STYLE).as_uri()]
+            assert browser.execute_script("return getComputedStyle(document.body).maxWidth") == "1216px"
             assert browser.get_log("browser") == []
 
     @pytest.mark.parametrize("width", [360, 1200])

@@ -50,9 +50,9 @@ def test_the_pages_in_docs_are_those_that_are_built(made: list[Made]) -> None:
     built = pages(made)
     folder = ROOT / "docs/gallery"
     assert {path.name for path in folder.iterdir()} == set(built)
-    for name, html in built.items():
+    for name, text in built.items():
         shipped = (folder / name).read_text(encoding="utf-8")
-        assert without_drawings(shipped) == without_drawings(html), f"rebuild docs/gallery/{name}"
+        assert without_drawings(shipped) == without_drawings(text), f"rebuild docs/gallery/{name}"
 
 
 def without_drawings(page: str) -> str:
