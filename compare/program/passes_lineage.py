@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from compare.program.errors import HloError
 from compare.program.passes import FIRST, Snapshot, spans
-from compare.program.passes_match import COPIED, REPLACED, Link, match
+from compare.program.passes_match import COPIED, MOVED, REPLACED, Link, match
 from compare.program.passes_read import Seen, seen
 from compare.program.records import Change
 
@@ -32,7 +32,7 @@ class Event:
     what: str
     """`created`, `renamed`, or what `changes` says."""
     detail: str = ""
-    """Of one that was replaced, what of it is other: `all-reduce → reduce-scatter`."""
+    """Of one that was replaced or moved, what of it is other: `all-reduce → reduce-scatter`, `in 2 → 1 loops`."""
     before: tuple[str, ...]
     after: str
     """The lines of HLO.  Of one that was created, those before are what bore its `op_name`: what it was made for."""
@@ -144,14 +144,20 @@ def _continued(moment: _Moment, one: Seen, link: Link, tracks: Mapping[str, Trac
 
 
 def _event(moment: _Moment, one: Seen, link: Link, what: str) -> Event:
-    detail = _detail(link.sources[0], one) if what == REPLACED else ""
+    detail = _detail(link.sources[0], one) if what in (REPLACED, MOVED) else ""
     lines = tuple(source.line for source in link.sources)
     return Event(at=moment.at, span=moment.span, what=what, detail=detail, before=lines, after=one.line)
 
 
 def _detail(old: Seen, new: Seen) -> str:
-    """What of one that was replaced is other now."""
+    """What of one that was replaced or moved is other now."""
     told = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
     if old.payload_bytes != new.payload_bytes:
         told.append(f"{old.payload_bytes:,} → {new.payload_bytes:,} bytes")
+    if old.loops != new.loops:
+        told.append(f"in {old.loops} → {new.loops} loops")
+    if old.opcode != new.opcode == "send":
+        told.append("sent between slices")
+    if old.op_name and not new.op_name:
+        told.append("written anew, without its name")
     return ", ".join(told)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from compare.program.passes_lineage import CREATED, PROGRAM, RENAMED, Event
@@ -20,19 +19,21 @@ MARKS = ("«", "»")
 
 
 def print_histories(found: Sequence[History], *, out: Console | None = None) -> None:
-    """A line for each collective: what it is, who put it there, what became of it."""
+    """A line for each collective: what it is and who put it there; below it what became of it."""
     out = out or console()
     for key, own in groupby(found, key=lambda one: (one.arm, one.phase, one.cell)):
         out.print(Text(plain("/".join(key)), style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 1))
-        for heading in ("name", "collective", "scope", "origin", "then"):
-            table.add_column(heading, overflow="fold", no_wrap=heading == "name")
-        for one in own:
-            row = one.row
-            changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in row.changes)
-            what = f"{row.kind} @ {row.axes}"
-            table.add_row(*(plain(word) for word in (row.name, what, row.scope, row.origin, changes or "–")))
-        out.print(table)
+        own = list(own)
+        cells = [(one.row.name, f"{one.row.kind} {axes_text(one.row.axes)}", one.row.scope) for one in own]
+        widths = [max(len(plain(row[at])) for row in cells) for at in range(3)]
+        for one, row in zip(own, cells, strict=True):
+            begin = "  ".join(plain(word).ljust(wide) for word, wide in zip(row, widths, strict=True))
+            out.print(Text(f"{begin}  {plain(one.row.origin)}", no_wrap=True, overflow="ignore"), soft_wrap=True)
+            if one.row.changes:
+                changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes)
+                out.print(
+                    wrapped(f"then {changes}", width=text_width(out), indent=_INDENT, hang=_INDENT * 2, style="dim")
+                )
 
 
 def print_life(one: History, *, out: Console | None = None) -> None:

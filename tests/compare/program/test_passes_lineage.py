@@ -141,3 +141,36 @@ def test_one_that_came_as_another_became_something_else_might_be_a_part_of_it():
     first = Snapshot(pipeline="", after="", before="", text=text())
     before, after = at("dce", "tpu-spmd-partitioning"), at("tpu-spmd-partitioning", "cse", reduce("sum.1"))
     assert lineage([first, before, after, late, both], both.text)["b"].origin == "unknown: x"
+
+
+def test_what_of_one_that_was_moved_or_written_anew_is_other_is_told():
+    body = HEAD.replace("ENTRY main", "body").replace(
+        "p = f32[8,16] parameter(0)",
+        """t = (s32[], f32[8,16]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  p = f32[8,16] get-tuple-element(t), index=1""",
+    )
+    loop = (
+        body
+        + f"""  {reduce("sum.1")}
+  ROOT u = (s32[], f32[8,16]) tuple(i, sum.1)
+}}
+condition {{
+  t = (s32[], f32[8,16]) parameter(0)
+  ROOT c = pred[] constant(true)
+}}
+ENTRY main {{
+  i = s32[] constant(0)
+  q = f32[8,16] parameter(0)
+  t = (s32[], f32[8,16]) tuple(i, q)
+  ROOT w = (s32[], f32[8,16]) while(t), condition=condition, body=body
+}}
+"""
+    )
+    inside = Snapshot(pipeline="xla", after="dce", before="while-simplifier", text=loop)
+    anew = reduce("sum.1").partition(", metadata")[0]
+    (track,) = lineage([inside, at("while-simplifier", "cse", reduce("sum.1"))], text(anew)).values()
+    assert [(one.what, one.detail) for one in track.events[1:]] == [("moved", "in 1 → 0 loops")]
+    outside = at("dce", "cross-slice-rewrites", reduce("sum.1", channel=3))
+    (track,) = lineage([outside], text(anew.replace("channel_id=2", "channel_id=3").replace("sum.1", "x.9"))).values()
+    assert (track.events[-1].what, track.events[-1].detail) == ("replaced", "written anew, without its name")
