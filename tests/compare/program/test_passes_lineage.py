@@ -143,7 +143,7 @@ def test_one_that_came_as_another_became_something_else_might_be_a_part_of_it():
     assert lineage([first, before, after, late, both], both.text)["b"].origin == "unknown: x"
 
 
-def test_what_of_one_that_was_moved_or_written_anew_is_other_is_told():
+def test_one_that_was_moved_says_out_of_what():
     body = HEAD.replace("ENTRY main", "body").replace(
         "p = f32[8,16] parameter(0)",
         """t = (s32[], f32[8,16]) parameter(0)
@@ -168,9 +168,20 @@ ENTRY main {{
 """
     )
     inside = Snapshot(pipeline="xla", after="dce", before="while-simplifier", text=loop)
-    anew = reduce("sum.1").partition(", metadata")[0]
-    (track,) = lineage([inside, at("while-simplifier", "cse", reduce("sum.1"))], text(anew)).values()
+    outside = at("while-simplifier", "cse", reduce("sum.1"))
+    (track,) = lineage([inside, outside], text(reduce("sum.1"))).values()
     assert [(one.what, one.detail) for one in track.events[1:]] == [("moved", "in 1 → 0 loops")]
-    outside = at("dce", "cross-slice-rewrites", reduce("sum.1", channel=3))
-    (track,) = lineage([outside], text(anew.replace("channel_id=2", "channel_id=3").replace("sum.1", "x.9"))).values()
-    assert (track.events[-1].what, track.events[-1].detail) == ("replaced", "written anew, without its name")
+
+
+def test_one_that_became_a_transfer_between_slices_says_so():
+    told = (
+        'is_host_transfer=true, frontend_attributes={_xla_host_transfer_rendezvous="sum.1_7",'
+        '_xla_megascale_target="{{100000,200000}}",_xla_megascale_transfer_type="ALL_REDUCE"}'
+    )
+    sent = text(
+        "k = token[] after-all()",
+        f"s = (f32[8,16], u32[], token[]) send(d, k), channel_id=4, {told}",
+        f"v = (f32[8,16], u32[], token[]) recv(k), channel_id=5, {told}",
+    )
+    (track,) = lineage([at("dce", "cross-slice-rewrites", reduce("sum.1"))], sent).values()
+    assert track.events[-1].detail == "sent between slices, written anew, without its name"
