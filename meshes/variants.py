@@ -51,7 +51,7 @@ class Variant:
     sentence: str
     """What to do, as it stands after "it helps to"."""
     code: Mapping[str, str]
-    """Arm -> the code to add or change; an arm that is not named does not offer it."""
+    """Arm -> the lines to add or change; an arm that is not named does not offer it."""
     phases: tuple[str, ...] = ("prefill", "decode")
 
 
@@ -73,22 +73,29 @@ def _attention(name: str, sentence: str, code: str, *, phases: tuple[str, ...] =
     )  # fmt: skip
 
 
+_GROUPED = "q = q.unflatten(1, (kv_heads, -1)).flatten(2, 3)  # from [batch, heads, seq, head_dim]"
+_CALL = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask.repeat(groups, 1))"
+
 _ROWS = (
     _attention(
         "heads-first",
         "call scaled_dot_product_attention with the heads before the batch, the queries of a group side by side",
-        "q, k, v = (x.transpose(0, 1) for x in (q, k, v))  # [heads, batch, …]: bmm merges the split dim outermost",
+        f"{_GROUPED}\n"
+        "q, k, v = (x.unflatten(0, (ways, -1)).transpose(1, 2) for x in (q, k, v))  # ways: parts of the batch\n"
+        f"mixed = {_CALL}.transpose(1, 2).flatten(0, 1)\n"
+        "mixed = mixed.unflatten(2, (groups, -1)).flatten(1, 2)",
     ),
     _attention(
         "kv-grouped",
         "give scaled_dot_product_attention the queries of a group side by side, so that K and V are not repeated",
-        "F.scaled_dot_product_attention(q.unflatten(1, (kv_heads, -1)).flatten(2, 3), k, v, attn_mask=mask)",
+        f"{_GROUPED}\nmixed = {_CALL}.unflatten(2, (groups, -1)).flatten(1, 2)",
         phases=("prefill",),
     ),
     _attention(
         "per-sequence",
         "call scaled_dot_product_attention for one sequence of each device at a time, where it has no batch to merge",
-        "torch.cat([F.scaled_dot_product_attention(*one, …) for one in zip(*(x.split(1) for x in (q, k, v)))])",
+        "each = zip(*(x.unflatten(0, (ways, -1)).unbind(1) for x in (q, k, v)))  # ways: parts of the batch\n"
+        "mixed = torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1).flatten(0, 1)",
     ),
     *(_pin(scope) for scope in (*SCOPES, STEP) if scope in _PLACED),
 )

@@ -109,8 +109,10 @@ def _attention(case: Case, *, arm: str) -> Iterator[Remedy]:
 
 
 _EINSUM = {
-    "jax": "scores = jnp.einsum('bskgh,btkh->bkgst', q, k); … jnp.einsum('bkgst,btkh->bskgh', shares, v)",
-    "torchxla": "scores = torch.einsum('bskgh,btkh->bkgst', q, k); … torch.einsum('bkgst,btkh->bskgh', shares, v)",
+    "jax": "q = q.reshape(*q.shape[:2], kv_heads, -1, q.shape[3])  # from [batch, seq, heads, head_dim]\n"
+    "scores = jnp.einsum('bskgh,btkh->bkgst', q, k); … jnp.einsum('bkgst,btkh->bskgh', shares, v)",
+    "torchxla": "q = q.unflatten(2, (kv_heads, -1))  # from [batch, seq, heads, head_dim]\n"
+    "scores = torch.einsum('bskgh,btkh->bkgst', q, k); … torch.einsum('bkgst,btkh->bskgh', shares, v)",
 }
 
 

@@ -29,9 +29,8 @@ def print_remedies(found: Found, *, out: Console | None = None) -> None:
         out.print(wrapped(headline(found, arm), width=width, style="bold"))
         for number, entry in enumerate(steps(arm), 1):
             out.print(wrapped(f"{number}. {step_line(entry)}", width=width, indent=" ", hang=_INDENT + " "))
-            out.print(
-                Text(f"      {plain(entry['code'])}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True
-            )
+            for line in entry["code"].splitlines():
+                out.print(Text(f"      {plain(line)}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True)
             if others := others_line(entry):
                 out.print(wrapped(others, width=width, indent=_INDENT * 2))
         for phase, one in arm["phases"].items():
