@@ -161,8 +161,8 @@ class _Build:
         else:
             module, words = f"{arms.arm(batch.kind).module}.patterns", (str(folder),)
             request = {"programs": [job.asked() for job in batch.jobs]}
-        self.tell(f"{batch.kind}: {len(batch.jobs)} programs" if batch.kind == "compile" else
-                  f"{arms.arm(batch.kind).title}: tracing {len(batch.jobs)} programs")  # fmt: skip
+        what = f"{len(batch.jobs)} program{'s' if len(batch.jobs) > 1 else ''}"
+        self.tell(f"compile: {what}" if batch.kind == "compile" else f"{_title(batch.kind)}: tracing {what}")
         (folder / "request.json").write_text(json.dumps(request))
         path = os.pathsep.join([str(steps.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = Command(

@@ -182,6 +182,7 @@ You know every piece of it: two exchanges and one Case 3.
         rule="A layer of experts: an all-to-all there, an all-to-all back, and what each expert costs by itself.",
         question="The all-reduce sums up boxes. How could it sum up tokens instead, and why would that be less?",
         answer="Wait with it until the tokens are put together: sums can be taken in any order. There are T tokens in "
-        "a group and E·C = 512 places, so half as many bytes. The twins of this project do it.",
+        "a group and E·C = 512 places, so half as many bytes. The twins of this project keep the partial sums in a "
+        "dim of their own, split over `tp`, until then.",
     ),
 )

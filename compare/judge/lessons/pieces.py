@@ -152,8 +152,8 @@ The sum can only begin when the maximum is known, so these are two collectives, 
         rule="A softmax over a split dim is two small all-reduces: of the maxima, then of the sums.",
         question="Could it be done with one?",
         answer="Yes, with an all-gather of two numbers a row from each device: its own maximum, and the sum of its "
-        "exps taken with it. Everybody then corrects each sum by exp(its maximum − the largest) and adds them up. This "
-        "is how flash attention merges its blocks (arXiv 1805.02867).",
+        "exps taken with it. Everybody then corrects each sum by exp(its maximum − the largest) and adds them up. "
+        "This is how flash attention merges its blocks (arXiv 1805.02867).",
     ),
     Lesson(
         name="sample-greedy",
@@ -218,9 +218,10 @@ last of the eight is given back, which needs all eight.)
         ),
         rule="Ask of an operation over a split dim whether it can be merged from parts; then see if the compiler "
         "knows it.",
-        question="How would you write it so that every compiler sends only the candidates?",
+        question="How would you write it in JAX so that only the candidates are sent?",
         answer="Reshape the logits to [B, 4, V/4], which keeps the split on the 4; take the top 8 of the last dim, "
-        "which is whole; then the top 8 of the 4·8 that are left.",
+        "which is whole; pin what is found whole, with its ids: the two all-gathers; then take the top 8 of these. "
+        "Without that pin it became ten small collectives.",
     ),
     Lesson(
         name="layers-split",
