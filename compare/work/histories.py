@@ -55,8 +55,9 @@ def histories(run: Run, *, name: str = "", arm: str = "", phase: str = "", cell:
         found = _of(told, name)
     if not found and name:
         names = list(dict.fromkeys(row.name for one in told for row in one.rows))
+        where = _all(told) if len(told) == 1 else f"{run.folder}, {len(told)} programs"
         like = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-        raise WorkError(f"{_all(told)}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
+        raise WorkError(f"{where}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
     return found
 
 
