@@ -1,8 +1,11 @@
 """Reports of surprising collectives that this compiler does not emit any more.
 
 Each was gathered once: rows shuffled by a vmapped `permutation` (jax-ml/jax#20381), a transform or a decomposition of
-each row (jax-ml/jax#15680, #20683), rows written at a static place of a split dim (jax-ml/jax#23052).  A roll along a
-split dim (jax-ml/jax#15773) sends one row to a neighbour, which is what it needs.
+each row (jax-ml/jax#15680, #20683), rows written at a static place of a split dim (jax-ml/jax#23052), a grouped
+convolution of a split batch (openxla/xla#47945; the CPU compiler still gathers it).  Two arrays whose sum is wanted
+whole were gathered both (openxla/xla#5300), and gradients of microbatches were summed over devices one by one
+(openxla/xla#6750): now it is one gather, and one sum.  A roll along a split dim (jax-ml/jax#15773) sends one row to a
+neighbour, which is what it needs.
 """
 
 import jax
@@ -14,10 +17,14 @@ AXES = {"data": 8}
 MESH = AbstractMesh((8,), ("data",))
 
 
-def lowered(function, shape):
-    rows = jax.ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(MESH, P("data")))
-    made = jax.jit(function, out_shardings=NamedSharding(MESH, P("data")))
-    return made.trace(rows).lower(lowering_platforms=("tpu",))
+SPLIT, WHOLE = (NamedSharding(MESH, spec) for spec in (P("data"), P()))
+
+
+def lowered(function, *shapes, out=SPLIT):
+    """Of arrays that are split over their first dim."""
+    rows = [jax.ShapeDtypeStruct(shape, "float32", sharding=SPLIT) for shape in shapes]
+    made = jax.jit(function, out_shardings=out)
+    return made.trace(*rows).lower(lowering_platforms=("tpu",))
 
 
 def shuffled(rows):
@@ -40,6 +47,30 @@ def write():
     return lowered(lambda rows: rows.at[0:3].set(1.0), (8192, 1024))
 
 
+def convolved(images):
+    kernel = jnp.ones((3, 3, 32, 128))
+    return jax.lax.conv_general_dilated(
+        images, kernel, (1, 1), "SAME", feature_group_count=4, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def convolve():
+    return lowered(convolved, (64, 32, 32, 128))
+
+
+def add():
+    return lowered(jnp.add, (4096, 1024), (4096, 1024), out=WHOLE)
+
+
+def accumulated(*microbatches):
+    weight = jnp.ones((512, 512))
+    return sum(jax.grad(lambda w, x=x: jnp.sum(jnp.tanh(x @ w)))(weight) for x in microbatches)
+
+
+def accumulate():
+    return lowered(accumulated, *[(64, 512)] * 4, out=WHOLE)
+
+
 def roll():
     return lowered(lambda rows: jnp.roll(rows, 1, axis=0), (8192, 1024))
 
@@ -47,5 +78,5 @@ def roll():
 if __name__ == "__main__":
     from compare import collectives
 
-    for made in (shuffle, decompose, transform, write, roll):
+    for made in (shuffle, decompose, transform, write, convolve, add, accumulate, roll):
         print(f"{made.__name__}:", collectives(made(), axes=AXES, topology="v5e:2x4"), sep="\n")

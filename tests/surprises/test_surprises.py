@@ -1,5 +1,7 @@
 """Reports of surprising collectives, rebuilt: each still emits what its explanation says, and the remedy removes it."""
 
+import re
+
 import pytest
 
 from compare.judge.expected import counted
@@ -36,6 +38,24 @@ EMITS = [
     # The batch, [8, 128, 1024] bf16, then its features, [8, 128, 4096]; instead two weights of [4096, 1024].
     ("fsdp.surprising", {"all-gather@fsdp": 2}, 8 * 128 * (K + 4 * K) * 2 * 7 // 8),
     ("fsdp.instead", {"all-gather@fsdp": 2}, 2 * 4 * K * K * 2 * 7 // 8),
+    # Of each row four values a device, [64, 8 x 4] f32; instead these, and a sum that picks the places, [64, 4] s32.
+    ("top_k.surprising", {"all-gather@data": 1}, 64 * 32 * 4 * 7 // 8),
+    ("top_k.instead", {"all-gather@data": 1, "all-reduce@data": 1}, 64 * 32 * 4 * 7 // 8 + 64 * 4 * 4 * 2 * 7 // 8),
+    # A device's half of the batch, [32, 4096] bf16: sent by one stage of four, and summed over all; then the loss.
+    ("last_stage.surprising", {"collective-permute@stage": 1, "all-reduce@stage": 1, "all-reduce@data": 1},
+     32 * 4096 * 2 // 4 + 32 * 4096 * 2 * 2 * 3 // 4 + 4),
+    ("last_stage.instead", {"all-reduce@stage,data": 1}, 4 * 2 * 7 // 8),
+    # [64, 512] f32, forward and backward; instead forward.
+    ("backward_of_psum.surprising", {"all-reduce@data": 2}, 2 * 64 * 512 * 4 * 2 * 7 // 8),
+    ("backward_of_psum.instead", {"all-reduce@data": 1}, 64 * 512 * 4 * 2 * 7 // 8),
+    ("cumulative_sum.surprising", {"all-gather@data:sub": 2, "collective-permute@data": 4, "all-reduce@data:sub": 1},
+     None),
+    # The totals of eight parts, [8, 1024] f32.
+    ("cumulative_sum.instead", {"all-gather@data": 1}, 8 * K * 4 * 7 // 8),
+    ("mended.convolve", {}, 0),
+    # The sum, [4096, 1024] f32; the gradients together, [512, 512] f32.
+    ("mended.add", {"all-gather@data": 1}, 4 * K * K * 4 * 7 // 8),
+    ("mended.accumulate", {"all-reduce@data": 1}, 512 * 512 * 4 * 2 * 7 // 8),
     ("mended.shuffle", {}, 0),
     ("mended.decompose", {}, 0),
     ("mended.transform", {}, 0),
@@ -46,8 +66,13 @@ EMITS = [
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("surprises"))
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("surprises")
+
+
+@pytest.fixture(scope="module")
+def tables(folder):
+    return made(folder)
 
 
 def test_every_example_emits_what_is_said_of_it(tables):
@@ -61,6 +86,14 @@ def test_every_example_emits_what_is_said_of_it(tables):
 def test_fsdp_gathers_activations_where_it_should_gather_weights(tables):
     shapes = {which: [row.operands[0].shape for row in tables[f"fsdp.{which}"]] for which in ("surprising", "instead")}
     assert shapes == {"surprising": [(8, 128, 1024), (8, 128, 4096)], "instead": [(4096, 1024), (1024, 4096)]}
+
+
+def test_the_places_of_a_top_k_along_a_split_dim_are_zeros(tables, folder):
+    """So the table tells: one gather, of values.  If this fails, the compiler has been mended, and the example goes."""
+    text = (folder / "top_k.surprising.hlo").read_text()
+    (root,) = re.findall(r"^  ROOT %\S+ = \(f32\[64,4\]\S+ s32\[64,4\]\S+ tuple\(%\S+, %(\S+)\)", text, re.MULTILINE)
+    (places,) = re.findall(rf"^  %{re.escape(root)} = s32\[64,4\]\S+ broadcast\(%(\S+)\)", text, re.MULTILINE)
+    assert re.search(rf"^  %{re.escape(places)} = s32\[\]\S* constant\(0\)", text, re.MULTILINE)
 
 
 def test_the_page_is_made_from_what_the_examples_emit(tables):
