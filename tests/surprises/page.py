@@ -1,6 +1,7 @@
 """docs/surprises/README.md, made from the examples and from what their programs emit."""
 
 import ast
+import re
 from collections.abc import Mapping
 
 from compare.views.own import Table
@@ -42,16 +43,7 @@ def _example(name: str, tables: Mapping[str, Table]) -> str:
 
 def _linked(words: str) -> str:
     """Reports as links: `jax-ml/jax#21562`."""
-    told = []
-    for word in words.split(" "):
-        core = word.strip("().,:")
-        repository, hash_, number = core.partition("#")
-        if hash_ and repository.count("/") == 1 and number.isdigit():
-            home = repository.replace("jax-ml/jax", "jax-ml/jax")
-            link = f"[{core}](https://github.com/{home}/issues/{number})"
-            word = word.replace(core, link)
-        told.append(word)
-    return " ".join(told)
+    return re.sub(r"([\w.-]+/[\w.-]+)#(\d+)", r"[\g<0>](https://github.com/\1/issues/\2)", words)
 
 
 def _emitted(table: Table) -> str:
