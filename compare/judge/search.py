@@ -22,6 +22,8 @@ class Measured:
 
     groups: Mapping[Group, int] = field(default_factory=dict)
     missing: int = 0
+    needed: int = 0
+    """What the plan needs, served or not."""
     unknown_rows: int = 0
     step_ns: float | None = None
     error: str = ""

@@ -74,9 +74,9 @@ def step_line(entry: Entry) -> str:
 
 def others_line(entry: Entry) -> str:
     """What removes as much in its place, with its modelled steps; nothing where there is none."""
-    told = [f"{name} ({', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
+    told = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
             for name, steps in entry["others"].items()]  # fmt: skip
-    return f"as many bytes, but another modelled step: {'; '.join(told)}" if told else ""
+    return f"in its place, with as few bytes left: {'; '.join(told)}" if told else ""
 
 
 def phase_lines(phase: str, one: Entry) -> Iterator[str]:

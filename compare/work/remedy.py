@@ -8,7 +8,7 @@ from typing import Any
 from compare.judge.cells import CellResult, Judged
 from compare.judge.differences import groups
 from compare.judge.program import row, totals
-from compare.judge.remedies import CODE, HAND, Remedy, applied, changes, offered
+from compare.judge.remedies import CODE, HAND, PLAN, Remedy, applied, changes, offered
 from compare.judge.search import Asking, Measured, Names, Search, better
 from compare.program import passes
 from compare.program.errors import HloError
@@ -22,6 +22,8 @@ from meshes.case import Case
 
 MOST_NAMED = 3
 """Changes that a cell's name lists."""
+WORTH = 1e-4
+"""Of the bytes that the plan needs: for less nobody changes the plan."""
 WITNESS = "jax"
 """The arm that can write every collective by hand, and so shows what the SPMD form costs another that cannot."""
 
@@ -175,11 +177,12 @@ def _in_turn(wanted: Mapping[Program, list[Names]]) -> list[tuple[Program, Names
 
 
 def _beyond(program: Program) -> Iterator[Names]:
-    """What else might help, on top of the best: changes of the plan, collectives by hand."""
-    if program.known[program.best].unneeded:
-        for remedy in program.remedies.values():
-            if remedy.kind != CODE:
-                yield _on_top(program, remedy)
+    """What else might help, on top of the best: collectives by hand; changes of the plan, where there is much left."""
+    left = program.known[program.best]
+    kinds = (HAND, PLAN) if left.unneeded >= WORTH * left.needed else (HAND,)
+    for remedy in program.remedies.values() if left.unneeded else ():
+        if remedy.kind in kinds:
+            yield _on_top(program, remedy)
 
 
 def _on_top(program: Program, remedy: Remedy) -> Names:
@@ -226,6 +229,7 @@ def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measured, d
     measured = Measured(
         groups={key: group["bytes"] for key, group in found.items() if group["bytes"]},
         missing=sums.missing,
+        needed=sums.inherent + sums.missing,
         unknown_rows=sums.unknown_rows,
         step_ns=_step_ns(one),
     )

@@ -24,7 +24,10 @@ def test_the_list_says_what_to_change_what_it_removes_and_what_remains():
     assert "TorchXLA, llama-3.1-8b on pp2tp4: 1 change, in order, each compiled and measured" in text
     assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in text
     assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in text
-    assert "as many bytes, but another modelled step: attention-einsum (60 ns in prefill, 60 ns in decode)" in text
+    assert (
+        "in its place, with as few bytes left: attention-einsum (modelled step 60 ns in prefill, 60 ns in decode)"
+        in text
+    )
     assert "prefill: induced 80 B → 0 B, inflated 10 B → 10 B, modelled step 60 ns → 50 ns" in text
     assert "(--microbatches 8): −5 B a step, which leaves 5 B" in text
     assert "not offered: it has no permutes by hand" in text

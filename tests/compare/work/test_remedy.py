@@ -1,6 +1,6 @@
 """Searches of several programs at once, on measurements that are written by hand."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -99,6 +99,17 @@ def test_without_jax_an_arm_is_not_explained_by_it(monkeypatch):
     _, found = searched(Table(), phases=("decode",))
     (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
     assert left["gone_by_hand_in"] == []
+
+
+def test_for_a_few_bytes_of_many_no_other_plan_is_tried():
+    class Large(Table):
+        @staticmethod
+        def measured(program, names):
+            return replace(Table.measured(program, names), needed=100_001)
+
+    _, found = searched(Large(), phases=("prefill",))
+    # 10 of 100,001 bytes are left.
+    assert [one["name"] for one in found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]] == ["style-explicit"]
 
 
 def test_all_programs_are_asked_for_round_by_round_and_none_twice():
