@@ -142,16 +142,24 @@ def _restored(path: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
 def _read(path: Path, sharding: Any, dtype: Any) -> Any:
     import orbax.checkpoint as orbax
 
-    try:
+    with _restoring(path):
         kept = orbax.PyTreeCheckpointHandler().metadata(path.resolve())["weight"]
-        # One shard at a time, or the host would hold those of all devices.  The limit must be above what is asked for.
-        at_once = orbax.PyTreeCheckpointHandler(restore_concurrent_gb=(_most_bytes(kept, sharding) + 1) / 10**9)
-        with orbax.Checkpointer(at_once) as reader:
-            asked = orbax.args.PyTreeRestore(
-                restore_args={"weight": orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)}
-            )
-            return reader.restore(path.resolve(), asked)["weight"]
-    except Exception as error:  # Orbax, TensorStore and JAX have no class in common
+    # One shard at a time, or the host would hold those of all devices.  The limit must be above what is asked for.
+    at_once = orbax.PyTreeCheckpointHandler(restore_concurrent_gb=(_most_bytes(kept, sharding) + 1) / 10**9)
+    asked = orbax.args.PyTreeRestore(restore_args={"weight": orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)})
+    with _restoring(path), orbax.Checkpointer(at_once) as reader:
+        return reader.restore(path.resolve(), asked)["weight"]
+
+
+@contextmanager
+def _restoring(path: Path) -> Iterator[None]:
+    """What Orbax says of a damaged folder becomes one line; an error of any other kind is no damage, and stays."""
+    try:
+        yield
+    except Exception as error:
+        # What TensorStore says it wraps in an `Exception` of no class of its own.
+        if type(error) is not Exception and not isinstance(error, (OSError, ValueError, KeyError)):
+            raise
         # Shards that still wait are given up with Orbax's loop, and Python would tell of each on stderr.
         sys.unraisablehook = lambda _: None
         line = " ".join(str(error).partition(" See full")[0].split())[:200]

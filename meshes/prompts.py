@@ -227,7 +227,9 @@ def read_words(folder: Path, *, load: Callable[[str], Words]) -> Words:
         raise MeshError(f"{folder} has no tokenizer.json; save the model's fast tokenizer there")
     try:
         return load(str(path))
-    except Exception as error:  # of Rust: it has no class of its own
+    except Exception as error:
+        if type(error) is not Exception:  # Rust's errors have no class of their own
+            raise
         raise MeshError(f"{path} is no tokenizer: {error}") from None
 
 
