@@ -9,7 +9,15 @@ from meshes.memory import cache_bytes
 
 def notes(case: Case) -> list[str]:
     """Sentences on the plan of one phase; none where the rows say all."""
-    return [*_stream(case), *_merge(case), *_experts(case), *_copies(case)]
+    return [*_style(case), *_stream(case), *_merge(case), *_experts(case), *_copies(case)]
+
+
+def _style(case: Case) -> Iterator[str]:
+    """How the default programs are written, where a case asks for another way than usual."""
+    if case.style == "weights":
+        yield "Style weights: only weights, cache and inputs are pinned; the partitioner splits the activations."
+    elif case.style == "explicit":
+        yield "Style explicit: every collective is written by hand, and the partitioner has nothing to decide."
 
 
 def _stream(case: Case) -> Iterator[str]:

@@ -18,7 +18,7 @@ WHOSE: Mapping[str, str] = {
     "attention": "its attention call's",
     "loop": "its loop form's",
     "libtpu": "this libtpu's",
-    "style": "its pins'",
+    "style": "its style's",
     FORM: "the SPMD form's",
     COMPILER: "the compiler's",
     OPEN: "not told apart",

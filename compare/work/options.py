@@ -80,6 +80,13 @@ def add_step(group: argparse._ArgumentGroup) -> None:
         default=CAPACITY,
         help="of an expert: so many times its even share of the tokens, or full: then none is ever dropped",
     )
+    add(
+        "--style",
+        choices=CHOICES["style"],
+        default=CHOICES["style"][0],
+        help="what is pinned: activations, too, or weights, cache and inputs alone; or every collective is written by"
+        " hand",
+    )
     add("--loop", choices=CHOICES["loop"], default=CHOICES["loop"][0], help="how layers and ticks are written")
     add(
         "--attention",
@@ -109,6 +116,7 @@ def read_case(asked: argparse.Namespace) -> Case:
         batch=asked.batch,
         seq=asked.seq,
         capacity=asked.capacity,
+        style=asked.style,
         loop=asked.loop,
         attention=asked.attention,
     )

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from compare.work import jobs
 from compare.work.arms import ARMS, Arm, arms_of
+from compare.work.error import WorkError
 from compare.work.options import Parser, case_parser, read_case, seconds
 from meshes.case import CHOICES, Case
 from meshes.memory import check_fits
 
 MOST_COMPILES = 40
-STYLES = tuple(word for word in CHOICES["style"] if word != "explicit")
+BY_HAND = "explicit"
+STYLES = tuple(word for word in CHOICES["style"] if word != BY_HAND)
 """What there are remedies for: of collectives written by hand none is anybody else's."""
 
 
@@ -35,7 +37,6 @@ def remedy_parser() -> Parser:
     )
     add = parser.add_argument
     add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
-    add("--style", choices=STYLES, default=STYLES[0], help="pins everywhere, or on weights, cache and inputs alone")
     add(
         "--max-compiles", metavar="N", type=_count, default=MOST_COMPILES,
         help="programs to compile, or to take from the cache, at most; a longer search goes on from there",
@@ -49,7 +50,9 @@ def remedy_parser() -> Parser:
 
 def read_request(asked: argparse.Namespace) -> Request:
     """What the options ask for.  Raises `ValueError` on what cannot be."""
-    arms, case = tuple(arms_of(asked.arm)), read_case(asked).at(style=asked.style)
+    arms, case = tuple(arms_of(asked.arm)), read_case(asked)
+    if case.style == BY_HAND:
+        raise WorkError(f"of collectives written by hand none is anybody else's; --style is one of {', '.join(STYLES)}")
     check_fits(case)
     return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)
 

@@ -75,6 +75,7 @@ WRONG = [
     (("--mesh", "tp8", "--batch", "many"), "--batch: 'many' is no whole number; write one like 8"),
     (("--mesh", "tp8", "--seq", "1e3"), "--seq: '1e3' is no whole number"),
     (("--mesh", "tp8", "--loop", "rolled"), "invalid choice: 'rolled'"),
+    (("--mesh", "tp8", "--style", "free"), "invalid choice: 'free'"),
     (("--mesh", "nowhere.toml"), "cannot read mesh file 'nowhere.toml'"),
     (("--mess", "tp8"), "unrecognized arguments: --mess tp8"),
 ]

@@ -21,9 +21,13 @@ def remedy(*argv, cwd):
     ("argv", "says"),
     [
         (["--mesh", "tp8", "--max-compiles", "none"], "'none' is no number of compiles; write one like 40"),
-        (["--mesh", "tp8", "--style", "explicit"], "choose from"),
+        (["--mesh", "tp8", "--style", "explicit"], "none is anybody else's; --style is one of pinned, weights"),
         (["--mesh", "tp64"], "error: tp64 does not divide the heads of llama-3.1-8b"),
         (["--mesh", "tp8", "--arm", "keras"], "error: unknown arm 'keras'; choose from jax, torchxla"),
+        (
+            ["--mesh", "tp8", "--into", str(ROOT / "docs" / "example-run")],
+            "example-run is a run of llama-3.1-8b-pp2tp4",
+        ),
         ([], "error: no mesh was named"),
     ],
 )

@@ -56,3 +56,11 @@ def test_places_at_experts_are_counted():
         "beyond an expert's places are dropped."
     ]
     assert told("dp2ep4", **QWEN, capacity=None)[0].endswith("131,072 places for 8,192 choices; no choice is dropped.")
+
+
+def test_another_style_than_usual_is_said():
+    assert notes(Case.read("tp8", phases=("decode",))) == []
+    for style, what in (("weights", "the partitioner splits the activations"), ("explicit", "written by hand")):
+        (line,) = notes(Case.read("tp8", phases=("decode",), style=style))
+        assert line.startswith(f"Style {style}: ")
+        assert what in line

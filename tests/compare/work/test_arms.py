@@ -30,6 +30,7 @@ def test_controls_are_asked_for_by_what_they_change():
         "tpu+einsum",
         "tpu+scan",
     ]
+    assert names("jax", case.at(style="explicit"), controls=("style",)) == ["tpu", "tpu+pinned", "tpu+weights"]
     assert names("jax", case, controls=("libtpu",), libtpu="0.0.40") == ["tpu", "tpu+libtpu-0.0.40"]
     assert names("jax", case, controls=("libtpu",)) == ["tpu", "tpu+libtpu-0.0.41"]
 

@@ -109,6 +109,8 @@ def test_a_checkpoint_gives_the_shapes_of_every_case(tmp_path):
 def test_phases_and_the_other_words_of_a_case_reach_it():
     (one,) = combinations(asked("--meshes", "tp4", "--phases", "decode", "--batch", "4", "--attention", "einsum"))
     assert one.case.name == "tiny-tp4-v5e-2x2-b4-s128-m1-einsum-decode"
+    (one,) = combinations(asked("--meshes", "tp4", "--style", "weights"))
+    assert one.case.style == "weights"
 
 
 def test_a_sweep_s_folder_is_named_by_its_cases():
