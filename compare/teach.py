@@ -44,8 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.views.teach_page import INDEX, write
         from compare.views.teach_text import print_gallery
 
-        write(made, asked.out)
         print_gallery(made)
+        if not any(one.ok for one in made):
+            print(f"no program could be made: no pages are written to {asked.out}", file=sys.stderr)
+            return 1
+        write(made, asked.out)
         print(asked.out / INDEX)
     return 0 if all(one.ok for one in made) else 1
 
