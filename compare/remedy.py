@@ -1,9 +1,11 @@
 """`python -m compare.remedy --mesh tp4pp2`: which changes remove the bytes that nobody needed, each compiled."""
 
+import json
 import sys
 from collections.abc import Sequence
 
 from compare.work import cache
+from compare.work.folder import REMEDIES
 from compare.work.options import guarded, listing, print_json
 from compare.work.remedy_options import read_request, remedy_parser
 
@@ -19,11 +21,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with cache.opened(bypass=asked.no_cache) as kept:
         found = found_by(request, cache=kept)
-    if asked.html:
+    pages = [asked.html] if asked.html else []
+    if asked.into:
+        data, shown = (asked.into / name for name in REMEDIES)
+        data.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        pages.append(shown)
+    for place in pages:
         from compare.views.remedy_page import page
 
-        asked.html.write_text(page(found), encoding="utf-8")
-        print(asked.html, file=sys.stderr)
+        place.write_text(page(found), encoding="utf-8")
+        print(place, file=sys.stderr)
     if asked.json:
         print_json(found)
     else:

@@ -8,12 +8,15 @@ from typing import Any
 
 from compare.timing.timeline import Timeline
 from compare.views import figures, perfetto, tables, time_figures, time_tables
+from compare.views.error import ViewError
 from compare.views.page import page
 from compare.views.strip import Strip, stages, strip
 from compare.views.text import print_note, print_page, print_report
 from compare.views.timed import Key, timed
 
 PAGE = "report.html"
+REMEDIES = "remedies.json"
+"""What a search for remedies has left there."""
 TRACE = "timeline.perfetto.json.gz"
 
 NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
@@ -32,12 +35,23 @@ def draw(report: dict[str, Any], folder: Path, *, timelines: Mapping[Key, Timeli
     of_time = time_figures.pictures(report, strips=strips)
     figures.save([*found, *of_time], folder / "figures")
     tables.save(report, folder / "tables")
-    html = page(report, pictures=found, time_pictures=of_time, strips=strips)
+    html = page(report, pictures=found, time_pictures=of_time, strips=strips, remedies=_remedies(folder / REMEDIES))
     (folder / PAGE).write_text(html, encoding="utf-8")
     if timelines:
         time_tables.save(report, folder / "tables", timelines=timed(report, timelines))
         perfetto.write(folder / TRACE, timelines=timed(report, timelines))
     return report
+
+
+def _remedies(path: Path) -> dict[str, Any] | None:
+    """What a search found, if there was one.  Raises `ViewError` where it is no search's."""
+    try:
+        found = json.loads(path.read_bytes()) if path.is_file() else None
+    except ValueError:
+        found = {}
+    if found is not None and (not isinstance(found, dict) or "arms" not in found):
+        raise ViewError(f"{path.name} is not what compare.remedy --into writes; take it away, or search again")
+    return found
 
 
 def _strips(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Strip]:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from compare.judge.controls import what
-from compare.views import units
+from compare.views import remedy, units
 from compare.views.attribution import pair_lines, showed_lines, whose
 from compare.views.facts import facts
 from compare.views.figures import Picture
@@ -56,8 +56,9 @@ def page(
     pictures: Sequence[Picture] = (),
     time_pictures: Sequence[Picture] = (),
     strips: Sequence[Strip] = (),
+    remedies: Report | None = None,
 ) -> str:
-    """The whole page as HTML; `strips` are the timelines that it shows."""
+    """The whole page as HTML; `strips` are the timelines that it shows, `remedies` what a search for them found."""
     template = _environment().get_template("page.html.j2")
     return template.render(
         report=report,
@@ -69,6 +70,8 @@ def page(
         programs=list(programs(report)),
         titles=titles(report),
         showed=showed_lines(report),
+        remedies=remedies,
+        words=remedy,
         time=time_part(report, strips=strips, pictures=time_pictures),
         script=Markup(SCRIPT),
         script_hash=SCRIPT_HASH,

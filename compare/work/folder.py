@@ -36,8 +36,10 @@ TRACE = "trace"
 DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", passes.FILE: "passes_digest"}
 """A cell's files, and where its about.json has their digests."""
 CELL_FILES = (*DIGESTS, "about.json")
+REMEDIES = ("remedies.json", "remedies.html")
+"""What `compare.remedy --into RUN` leaves: of the programs that are there, so a new run goes without it."""
 _OWN = (
-    re.compile(r"(case\.json|report\.json|report\.html)"),
+    re.compile(r"((case|report|remedies)\.json|(report|remedies)\.html)"),
     re.compile(r"figures/(verdicts|(traffic|time)-(prefill|decode)-[^/]+)\.(png|svg)"),
     re.compile(r"timeline\.perfetto\.json\.gz"),
     re.compile(r"tables/[^/]*\.parquet"),
@@ -133,8 +135,11 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
 
 
 def copy(run: Path, folder: Path) -> None:
-    """The case and the cells of a run folder, without what is drawn from them."""
+    """The case, the cells and the remedies of a run folder, without what is drawn from them."""
     shutil.copyfile(run / CASE, folder / CASE)
+    for path in (run / name for name in REMEDIES):
+        if path.is_file():
+            shutil.copyfile(path, folder / path.name)
     for about in sorted(run.glob("*/*/*/about.json")):
         _copy_cell(about.parent, folder / about.parent.relative_to(run))
 

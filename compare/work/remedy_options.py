@@ -8,6 +8,7 @@ from compare.work import jobs
 from compare.work.arms import ARMS, Arm, arms_of
 from compare.work.error import WorkError
 from compare.work.options import Parser, case_parser, read_case, seconds
+from compare.work.reading import read_run
 from meshes.case import CHOICES, Case
 from meshes.memory import check_fits
 
@@ -44,6 +45,7 @@ def remedy_parser() -> Parser:
     add("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
     add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
     add("--html", metavar="FILE", type=Path, help="also write it as a page")
+    add("--into", metavar="RUN", type=Path, help="also keep it in this run folder, for its report (compare.report RUN)")
     add("--json", action="store_true", help="print it as JSON")
     return parser
 
@@ -54,6 +56,8 @@ def read_request(asked: argparse.Namespace) -> Request:
     if case.style == BY_HAND:
         raise WorkError(f"of collectives written by hand none is anybody else's; --style is one of {', '.join(STYLES)}")
     check_fits(case)
+    if asked.into and (there := read_run(asked.into).case).at(phases=case.phases, style=case.style) != case:
+        raise WorkError(f"{asked.into} is a run of {there.name}, and the search is of {case.name}")
     return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)
 
 

@@ -3,9 +3,13 @@
 import io
 from html.parser import HTMLParser
 
+import pytest
 from rich.console import Console
 
 from compare.judge.search import Measured
+from compare.views.draw import draw
+from compare.views.error import ViewError
+from compare.views.page import page as report_page
 from compare.views.remedy import print_remedies
 from compare.views.remedy_page import page
 from compare.views.terminal import WIDTH
@@ -66,3 +70,22 @@ def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
     assert "<script" not in made
     for one in found["arms"]["torchxla"]["phases"]["prefill"]["tried"]:
         assert " + ".join(one["names"]) in made
+
+
+def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report):
+    _, found = searched(Table())
+    made = report_page(report, remedies=found).replace("\N{NO-BREAK SPACE}", " ")
+    shown = made[made.index('<section id="remedies">') :]
+    shown = shown[: shown.index("</section>")]
+    assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in shown
+    assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in shown
+    assert '<a href="remedies.html">' in shown
+    assert '<a href="#remedies">' in made
+    assert "remedies" not in report_page(report)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_what_is_no_search_s_is_refused_in_one_line(text, report, tmp_path):
+    (tmp_path / "remedies.json").write_text(text)
+    with pytest.raises(ViewError, match=r"remedies\.json is not what compare\.remedy --into writes"):
+        draw(report, tmp_path)

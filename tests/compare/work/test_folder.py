@@ -246,3 +246,14 @@ def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_pat
         folder.fill(into, case=case, outcomes=[outcome])
     found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
     assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)
+
+
+def test_a_run_drawn_again_keeps_its_remedies_and_a_new_run_goes_without_them(case, tmp_path):
+    place = write(case, tmp_path)
+    for name in folder.REMEDIES:
+        (place / name).write_text(name)
+    with folder.writing(place) as into:
+        folder.copy(place, into)
+    assert [(place / name).read_text() for name in folder.REMEDIES] == list(folder.REMEDIES)
+    write(case, tmp_path)
+    assert not any((place / name).exists() for name in folder.REMEDIES)
