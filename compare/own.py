@@ -5,6 +5,7 @@ from typing import Any
 
 from compare.judge.expected import COUNTS, surprises
 from compare.program.axes import checked_axes, read_axes
+from compare.program.errors import HloError
 from compare.views.own import Table, complaint
 from compare.work.own import given, read_all
 from meshes.files import read_mesh
@@ -49,7 +50,9 @@ def assert_collectives(
 
 
 def _axes(axes: Mapping[str, int] | str | None, mesh: str) -> Mapping[str, int]:
+    if mesh and axes:
+        raise HloError(f"the axes are named twice, by axes={axes!r} and by mesh={mesh!r}")
     if mesh:
         plan = read_mesh(mesh).mesh
         return plan.split_axes or plan.axes
-    return checked_axes(axes) if isinstance(axes, Mapping) else read_axes(axes)
+    return read_axes(axes) if axes is None or isinstance(axes, str) else checked_axes(axes)

@@ -36,6 +36,7 @@ def told(diff: Diff) -> dict[str, Any]:
             "collectives": len(diff.alike),
             "step_wire_bytes": _sum(row for row, _ in diff.alike),
             "in_another_order": diff.moved,
+            "of_other_neighbours": [[one.scope, other.scope] for one, other in diff.rescoped],
         },
         "equivalents": [_equivalent(one) for one in diff.equivalents],
         "differences": [_difference(one) for one in diff.differences],

@@ -47,6 +47,8 @@ class Diff:
     alike: tuple[Pair, ...]
     moved: int
     """Of `alike`, those that stand in another order."""
+    rescoped: tuple[Pair, ...]
+    """Of `alike`, those of a lost scope whose neighbours are of another in the other program."""
     equivalents: tuple[Equivalent, ...]
     differences: tuple[Difference, ...]
     """The largest first."""
@@ -75,6 +77,7 @@ def matched(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
         b=tuple(b),
         alike=(*in_order, *moved, *inferred),
         moved=len(moved),
+        rescoped=tuple(inferred),
         equivalents=tuple(found),
         differences=tuple(sorted(_grouped(single), key=_size, reverse=True)),
     )

@@ -118,6 +118,8 @@ def read_axes(text: str | None) -> dict[str, int]:
 
 def checked_axes(axes: Mapping[str, int]) -> dict[str, int]:
     """The same, where each size is a whole number from 1."""
+    if not isinstance(axes, Mapping):
+        raise HloError(f"cannot read the axes {axes!r}; write sizes by name, like {{'data': 2}}, or 'data=2'")
     for name, size in axes.items():
         if not isinstance(name, str) or not name or type(size) is not int or size < 1:
             raise HloError(f"cannot read the axes {dict(axes)!r} at {name!r}; write sizes by name, like {{'data': 2}}")

@@ -119,6 +119,9 @@ def verdict(found: Report) -> str:
     same += [f"{other} in another form"] * bool(other)
     moved = found["alike"]["in_another_order"] if found["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
+    lost = found["alike"]["of_other_neighbours"] if found["alike"] else []
+    scopes = listing(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
+    same += [f"{len(lost)} of a lost scope, which the nearest neighbour tells ({scopes})"] * bool(lost)
     words = counted(number, "difference")
     if not number:
         cost = _cost(found["equivalents"] or ())

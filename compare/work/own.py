@@ -1,5 +1,6 @@
 """Anybody's program, however it is handed over, and the collectives that it emits."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from compare.work.own_compile import CompileFailed, Made, compile_all
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
 _HEAD_BYTES = 20_000
+_ONE_LINE = re.compile(r"\s*(?:$|(?:HloModule|(?:builtin\.)?module)[ {])")
+"""A program in one line, or nothing at all: no path begins like this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ def given(program: Any, *, topology: str = "") -> Given:
     then it is handed over as it is, to be compiled for that.  Raises `WorkError` for anything else.
     """
     if isinstance(program, bytes | bytearray | memoryview):
-        return Given("these bytes", unzipped(bytes(program)))
-    if isinstance(program, str) and "\n" in program:
+        return _unzipped("these bytes", bytes(program))
+    if isinstance(program, str) and ("\n" in program or _ONE_LINE.match(program)):
         return Given("this text", program.encode())
     if isinstance(program, str | Path):
         return _file(program)
@@ -59,7 +62,10 @@ def given(program: Any, *, topology: str = "") -> Given:
 
 def _file(path: str | Path) -> Given:
     data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-    name = "standard input" if str(path) == "-" else str(path)
+    return _unzipped("standard input" if str(path) == "-" else str(path), data)
+
+
+def _unzipped(name: str, data: bytes) -> Given:
     try:
         return Given(name, unzipped(data))
     except HloError as error:
@@ -94,6 +100,8 @@ def read_all(
     what is being compiled is shown on stderr.  Raises `HloError` or `WorkError`, one line that names the program.
     """
     found = [_compiled(one) for one in programs]
+    if topology and all(found):
+        raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
     made = _made([one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache)
     return [_read(one, module, made.get(one), axes) for one, module in zip(programs, found, strict=True)]
 

@@ -130,6 +130,11 @@ def test_a_misspelled_expectation_is_no_failed_assertion():
         (TEXT, {"x": 3}, HloError, "make 3 devices"),
         (TEXT, {"x": "8"}, HloError, "cannot read the axes"),
         (TEXT, "x", HloError, "cannot read the axes"),
+        (TEXT, [("data", 2)], HloError, "cannot read the axes"),
+        ("", AXES, HloError, "this text: the file is empty"),
+        ("HloModule one", AXES, HloError, "this text: "),
+        (gzip.compress(TEXT.encode())[:40], AXES, HloError, "these bytes: the gzip file is cut"),
+        (TEXT[: len(TEXT) // 2], AXES, HloError, "this text: the text is cut"),
         (Compiled("nonsense\n"), AXES, HloError, "this Compiled: not HLO text"),
     ],
 )
@@ -138,6 +143,13 @@ def test_what_cannot_be_read_is_said_in_one_line(program, axes, error, said):
         collectives(program, axes=axes)
     assert said in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_what_contradicts_itself_is_refused():
+    with pytest.raises(HloError, match="named twice"):
+        collectives(TEXT, axes=AXES, mesh="tp8")
+    with pytest.raises(WorkError, match="this text: is compiled already"):
+        collectives(TEXT, axes=AXES, topology="v5e:2x4")
 
 
 def test_importing_the_package_imports_nothing_else():

@@ -4,9 +4,11 @@ import random
 
 import pytest
 
+from compare.judge.diff_report import told as told_of
 from compare.judge.matching import matched
 from compare.program.collectives import collectives
 from compare.program.text import read
+from compare.views.diff_lines import verdict
 from tests.compare.judge.toy_hlo import AXES, GATHER, SCATTER, SUM, program, rows, wire
 
 KV = wire("all-gather", "bf16[8,128]", result="bf16[32,128]", scope="layer.attention.core")
@@ -95,6 +97,15 @@ def test_a_scope_that_is_only_a_neighbours_is_not_held_against_a_row():
     near, far = wire("all-reduce", "bf16[8]", scope="norm"), wire("all-reduce", "bf16[8]", scope="head")
     diff = matched(rows(nameless, near), rows(nameless, far))
     assert [one.changes for one in diff.differences] == [("scope",)]
+
+
+def test_a_lost_scope_that_other_neighbours_tell_is_told():
+    text = program(SUM.partition(", metadata")[0])
+    made = (text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{one}/neg"}}') for one in ("norm", "head"))
+    diff = matched(*(collectives(read(one), AXES) for one in made))
+    assert diff.is_empty
+    assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("norm", "head")]
+    assert "1 of a lost scope, which the nearest neighbour tells (norm → head)" in verdict(told_of(diff))
 
 
 def test_every_row_is_in_one_place_of_the_diff():
