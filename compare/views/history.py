@@ -21,9 +21,9 @@ MARKS = ("«", "»")
 def print_histories(found: Sequence[History], *, out: Console | None = None) -> None:
     """A line for each collective: what it is and who put it there; below it what became of it."""
     out = out or console()
-    for key, own in groupby(found, key=lambda one: (one.arm, one.phase, one.cell)):
+    for key, together in groupby(found, key=lambda one: (one.arm, one.phase, one.cell)):
         out.print(Text(plain("/".join(key)), style="bold"))
-        own = list(own)
+        own = list(together)
         cells = [(one.row.name, f"{one.row.kind} {axes_text(one.row.axes)}", one.row.scope) for one in own]
         widths = [max(len(plain(row[at])) for row in cells) for at in range(3)]
         for one, row in zip(own, cells, strict=True):
