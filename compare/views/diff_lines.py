@@ -62,7 +62,10 @@ def signed(count: int | None) -> str:
 
 def _change(name: str, before: Any, after: Any) -> str:
     if name == "groups":
-        return "other pairs"
+        sizes = [{len(group) for group in groups} for groups in (before, after)]
+        if sizes[0] == sizes[1]:
+            return "other pairs" if sizes[0] == {2} else "other groups"
+        return "groups of " + " → ".join(listing(sorted(map(str, one))) for one in sizes)
     told = [_value(name, value) for value in (before, after)]
     return f"{_COLUMNS[name]}{told[0]} → {told[1]}"
 

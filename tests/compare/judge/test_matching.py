@@ -8,7 +8,7 @@ from compare.judge.diff_report import told as told_of
 from compare.judge.matching import matched
 from compare.program.collectives import collectives
 from compare.program.text import read
-from compare.views.diff_lines import verdict
+from compare.views.diff_lines import lines, verdict
 from tests.compare.judge.toy_hlo import AXES, GATHER, SCATTER, SUM, program, rows, wire
 
 KV = wire("all-gather", "bf16[8,128]", result="bf16[32,128]", scope="layer.attention.core")
@@ -70,6 +70,15 @@ def test_alike_differences_are_one_line():
 def test_what_has_changed_is_one_line_that_names_the_columns(before, after, changes):
     (one,) = matched(rows(KV, before, KV), rows(KV, after, KV)).differences
     assert (one.what, one.changes) == ("changed", changes)
+
+
+def test_an_axis_of_another_size_is_told_by_its_groups():
+    wide = program(SUM).replace("num_partitions=8", "num_partitions=16")
+    wide = wide.replace("{{0,1,2,3},{4,5,6,7}}", "{{0,1,2,3,4,5,6,7},{8,9,10,11,12,13,14,15}}")
+    sides = collectives(read(program(SUM)), AXES), collectives(read(wide), {"data": 2, "tensor": 8})
+    diff = matched(*sides)
+    assert [one.changes for one in diff.differences] == [("groups",)]
+    assert [line.how for line in lines(told_of(diff))] == ["groups of 4 → 8"]
 
 
 def test_names_forms_and_lines_are_no_difference():
