@@ -19,7 +19,7 @@ from compare.views.diff_lines import (
 from compare.views.terminal import console, plain, text_width, wrapped
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
-_NARROWEST = ((1, 20), (2, 30), (3, 10), (2, 12), (0, 16), (1, 8))
+_NARROWEST = ((1, 20), (2, 28), (3, 14), (2, 20), (3, 10), (2, 12), (0, 16), (1, 8))
 """What of a line gives way first: its columns, and how far; no scope of the closed list is longer than 20."""
 
 
