@@ -70,10 +70,16 @@ class Search:
         self.base = base
 
     def steps(self) -> Asking:
-        """Each alone; the good ones together; without each member, as long as that costs nothing."""
+        """Each alone, pins last; the good ones together; without each member, as long as that costs nothing.
+
+        One change that leaves nothing is the end: no set is smaller.
+        """
         singles = [frozenset((name,)) for name in self.remedies]
         pins = frozenset(name for name in self.remedies if name.startswith(PIN))
-        yield from self._ask([*singles, *([pins] if len(pins) > 1 else [])])
+        yield from self._ask([one for one in singles if not one & pins])
+        if ends := [one for one in singles if self._is_good(one) and not self.known[one].unneeded]:
+            return min(ends, key=self._rank)
+        yield from self._ask([*(one for one in singles if one & pins), *([pins] if len(pins) > 1 else [])])
         good = self._one_a_site([one for one in singles if self._is_good(one)])
         together, merged = (
             frozenset[str]().union(*good),

@@ -43,6 +43,15 @@ def test_one_that_removes_all_is_enough():
     assert set(asked) == {frozenset("a"), frozenset("b")}
 
 
+def test_where_one_change_leaves_nothing_no_pin_is_compiled():
+    remedies = [remedy("pin:a"), remedy("slow"), remedy("pin:b"), remedy("fast")]
+    best, asked = found(
+        remedies, lambda names: measured(core=0 if names & {"slow", "fast"} else 9, step_ns=1.0 + ("slow" in names))
+    )
+    assert best == {"fast"}
+    assert set(asked) == {frozenset({"slow"}), frozenset({"fast"})}
+
+
 def test_two_that_remove_different_bytes_are_taken_together():
     remedies = [remedy("a"), remedy("b"), remedy("idle")]
     best, _ = found(remedies, lambda names: measured(core=0 if "a" in names else 70, mlp=0 if "b" in names else 30))
