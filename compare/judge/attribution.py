@@ -61,13 +61,13 @@ def _left(key: Group, amount: int, own: Entry, control: Entry) -> dict[str, int]
     """What is left of a group in a control, and how much of it went.
 
     Bytes that only changed their kind or cause there, at the same place, have not gone; nor have those that come back
-    in the same scope over other axes: they are taken off all that went from the scope, each by its share.
+    in the same scope over other axes or with the other verdict: they are taken off all that went from the scope, each
+    by its share.
     """
     here, there = groups(own["collectives"]), groups(control["collectives"])
     left = there.get(key, {"bytes": 0})["bytes"]
     gone = max(0, min(amount - left, _at(here, key) - _at(there, key)))
-    scope, _, _, verdict, _ = key
-    places = {other[1]: other for other in (*here, *there) if (other[0], other[3]) == (scope, verdict)}
+    places = {(other[1], other[3]): other for other in (*here, *there) if other[0] == key[0]}
     less = [_at(here, other) - _at(there, other) for other in places.values()]
     went, came = sum(part for part in less if part > 0), -sum(part for part in less if part < 0)
     return {"left_bytes": left, "removed_bytes": gone * max(0, went - came) // went if gone else 0}

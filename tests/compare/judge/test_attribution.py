@@ -107,6 +107,15 @@ def test_bytes_that_come_back_over_other_axes_of_the_same_scope_have_not_gone():
     assert (first["reduced_by"], first["owner"], first["evidence"]) == (["tpu+shardy"], "open", "tpu+shardy")
 
 
+def test_bytes_that_come_back_inflated_instead_of_induced_have_not_gone():
+    ring = row((CORE[0], "cp"), 130, cause="replicated", kind="collective-permute")
+    other = cell(row(CORE, 30), ring, BUBBLE, style="weights")
+    (first, _) = attribution({"torchxla": {"tpu": DEFAULT, "tpu+weights": other}}, default="tpu")
+    # 70 went as induced, 130 came as inflated
+    assert first["controls"]["tpu+weights"] == {"changes": ["style"], "left_bytes": 30, "removed_bytes": 0}
+    assert (first["reduced_by"], first["evidence"]) == ([], "")
+
+
 def test_a_control_that_cannot_be_counted_or_was_not_made_shows_nothing():
     uncounted = cell(attention="einsum", unknown=1)
     failed = cell(style="explicit") | {"status": "crashed", "error": "died", "totals": None}
