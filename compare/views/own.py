@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from compare.judge.diff_report import diff_report
 from compare.judge.expected import COUNTS, Surprise, counted
@@ -73,7 +74,7 @@ class Table:
     def _repr_html_(self) -> str:
         lines = [
             {
-                "where": where(row), "what": f"{row.kind} @ {row.axes}",
+                "where": where(row) or row.scope, "what": f"{row.kind} @ {row.axes}",
                 "runs": units.times_text(row.executions, row.executions_are),
                 "payload": units.bytes_text(row.payload_bytes), "wire": units.bytes_text(row.wire_bytes),
                 "step": units.bytes_text(row.step_wire_bytes), "source": row.source_line or "", "name": row.name,
@@ -127,4 +128,5 @@ def _rendered(template: str, **values: Any) -> str:
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
+    made.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
     return made.get_template(template).render(**values)

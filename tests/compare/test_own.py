@@ -88,6 +88,12 @@ def test_a_notebook_shows_a_table_and_obeys_nothing_in_it():
     assert "<img" not in html
 
 
+def test_in_a_notebook_long_paths_may_break_and_an_unknown_scope_is_shown():
+    html = collectives(TEXT.replace("jit(step)/layer.mlp.down", "jit(f)/a/<b>"), axes=AXES)._repr_html_()
+    assert "a/<wbr>&lt;b&gt;/<wbr>dot_general" in html
+    assert ">?<" in collectives(program(SUM.partition(", metadata")[0]), axes=AXES)._repr_html_()
+
+
 def test_two_tables_are_held_against_each_other():
     one, other = (collectives(program(*wires), axes=AXES) for wires in ([SUM], [SUM, GATHER]))
     assert not one.diff(one)
