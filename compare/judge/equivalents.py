@@ -120,7 +120,7 @@ def _as_often(rows: list[Collective], others: Sequence[Collective]) -> list[Coll
 
 def _loop_key_anywhere(row: Collective) -> Hashable:
     ways = frozenset(row.mesh_groups) if row.kind == HOP else connected(row.mesh_groups)
-    return row.kind, ways, row.dtype, row.payload_bytes
+    return row.kind, ways, row.network, row.dtype, row.payload_bytes
 
 
 def _loop_key(row: Collective) -> Hashable:
@@ -142,7 +142,7 @@ def _same_runs_of_nameless(a: Sequence[Collective], b: Sequence[Collective]) -> 
 
 
 def _combined_key(row: Collective) -> Hashable:
-    return row.kind, connected(row.mesh_groups), row.executions, row.executions_are
+    return row.kind, connected(row.mesh_groups), row.network, row.executions, row.executions_are
 
 
 def _same_operands(a: Sequence[Collective], b: Sequence[Collective]) -> bool:

@@ -108,6 +108,15 @@ ENTRY main {
 """
 
 
+def test_the_same_over_another_network_is_a_change():
+    axes = {"dcn": 2, "tensor": 8}
+    between = collectives(read_file(CORPUS / "dcn_psum_both.hlo.gz"), axes)[1]
+    groups = ",".join(f"{{{at},{at + 8}}}" for at in range(8))
+    text = ONE_SLICE.replace("131072", "16384").replace("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}", groups)
+    (one,) = matched(collectives(read(text), axes), [between]).differences
+    assert one.changes == ("network",)
+
+
 def test_a_sum_over_two_slices_is_the_same_sum_and_what_goes_between_them_is_told():
     """libtpu's steps of `psum` over both axes, on two slices of eight chips, against the sum on one of sixteen."""
     axes = {"dcn": 2, "tensor": 8}
