@@ -118,7 +118,8 @@ def _parser(arm: str) -> Parser:
     add("--prompt", metavar="TEXT", required=True)
     add("--mesh", metavar="NAME", required=True, help="axis+size pairs in any order, with +sp if you like (tp4pp2)")
     add("--max-new-tokens", metavar="N", type=_count, default=32, help="fewer, where the model ends (default: 32)")
-    add("--dtype", choices=CHOICES["dtype"], default=CHOICES["dtype"][0], help="default: %(default)s")
+    near = "in bf16 rounding chooses between words that are nearly as good, on each mesh in its own way; in f32 rarely"
+    add("--dtype", choices=CHOICES["dtype"], default=CHOICES["dtype"][0], help=f"{near} (default: %(default)s)")
     add("--attention", choices=CHOICES["attention"], default=CHOICES["attention"][0], help="default: %(default)s")
     add("--platform", choices=PLATFORMS, default=PLATFORMS[0], help="virtual CPU devices, or this machine's TPUs")
     add("--json", dest="form", action="store_const", const=as_json, default=as_text, help="one JSON object")
