@@ -1,4 +1,4 @@
-"""Ctrl-C reaches the programs under test, also where a shell started the tests in the background, and ignores it there."""
+"""Ctrl-C reaches the programs under test, where a shell started the tests in the background and ignores it, too."""
 
 import signal
 
