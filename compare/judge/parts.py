@@ -1,7 +1,7 @@
 """One collective of a program that is several of another: a sum as scatter and gather, a ring's permutes, steps."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -98,19 +98,22 @@ def _parts(whole: Collective, pool: Sequence[Collective], near: _Near) -> list[C
         return _ring(whole, pool, near)
     if whole.kind != SUM:
         return []
-    scatter = _one(whole, SCATTER, filter(near, pool)) or _ring(whole, pool, near)
-    made_by = scatter[0].name if scatter else ""
-    rest = sorted(without(pool, scatter), key=lambda row: row.gathers != made_by)
+    scatter = _one(whole, SCATTER, pool, near) or _ring(whole, pool, near)
+    if not scatter:
+        return []
+    rest = sorted(without(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
     # The gather may stand anywhere: whoever needs the whole of the sum asks for it.
-    gather = _one(whole, GATHER, filter(_can_be_a_result, rest)) or _ring(whole, rest, near)
-    return [*scatter, *gather] if scatter and gather else []
+    gather = _one(whole, GATHER, rest, _can_be_a_result) or _ring(whole, rest, near)
+    return [*scatter, *gather] if gather else []
 
 
-def _one(whole: Collective, kind: str, pool: Iterable[Collective]) -> list[Collective]:
+def _one(
+    whole: Collective, kind: str, pool: Iterable[Collective], fits: Callable[[Collective], bool]
+) -> list[Collective]:
     """A collective of this kind that carries the same, the same number of times on each device."""
     for row in pool:
         same = row.payload_bytes == whole.payload_bytes and row.device_executions == whole.device_executions
-        if row.kind == kind and same and _same_cargo(row, whole):
+        if row.kind == kind and same and _same_cargo(row, whole) and fits(row):
             return [row]
     return []
 
@@ -122,9 +125,9 @@ def _ring(whole: Collective, pool: Iterable[Collective], near: _Near) -> list[Co
     own: list[Collective] = []
     sent = 0
     for row in pool:
-        hop = row.kind == HOP and _same_cargo(row, whole) and near(row)
         # Where it goes both ways around at once, a hop can be half a shard.
-        if hop and row.step_wire_bytes and row.payload_bytes * size in (whole.payload_bytes, whole.payload_bytes // 2):
+        shard = row.kind == HOP and row.payload_bytes * size in (whole.payload_bytes, whole.payload_bytes // 2)
+        if shard and row.step_wire_bytes and _same_cargo(row, whole) and near(row):
             own.append(row)
             sent += row.step_wire_bytes
         if own and sent >= needed - len(own):  # each is rounded to whole bytes
