@@ -34,6 +34,9 @@ MESHES = {
 }
 """Both families on a mesh are asked for logits (in JAX), and for text the second; each is on meshes of every kind."""
 
+QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+"""The programs run for milliseconds: LLVM would polish them for longer than that saves."""
+
 Words = dict[str, Any]
 
 
@@ -60,7 +63,9 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def started(*command: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {QUICK}".lstrip()
+    words = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error", "XLA_FLAGS": flags}
+    environment = os.environ | words
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
 
 
