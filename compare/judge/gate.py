@@ -113,7 +113,7 @@ def _line(condition: Condition, entry: Mapping[str, Any]) -> str:
     low = 0 if totals["upper_bound_rows"] and not known else value
     high = math.inf if totals["unknown_rows"] and not known else value
     holds = condition.holds(low, high)
-    amount = f"{value:,}"
+    amount = f"{value:,}" if known else f"{value:,} B a step"
     if holds is None:
         words = "at least" if high == math.inf else "at most"
         return f"is {words} {amount}, as far as its collectives could be counted: the condition cannot be decided"

@@ -23,7 +23,7 @@ def profile_files(path: str | Path) -> list[Path]:
         more = "; a trace.json.gz leaves out too much" if traces else ""
         raise TimingError(f"{path}: no profile in this folder (no *.xplane.pb at any depth){more}")
     if len(sessions) > 1:
-        named = ", ".join(str(folder.relative_to(path)) for folder in sessions[:_SHOWN])
+        named = ", ".join(str(folder) for folder in sessions[:_SHOWN])
         rest = f" and {len(sessions) - _SHOWN} more" if len(sessions) > _SHOWN else ""
         raise TimingError(f"{path}: {len(sessions)} sessions; name one of them: {named}{rest}")
     return found
