@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from compare.judge.contract import BOTH, FLOATS, INTEGERS, ContractRow
-from compare.judge.shares import CACHE, WEIGHT, Share, is_float, is_integer
+from compare.judge.shares import CACHE, WEIGHT, Share, is_float, is_integer, senders
 
 _EQUIVALENT = {
     "all-reduce": {"all-reduce", "reduce-scatter", "all-gather"},
@@ -76,15 +76,18 @@ def _does_the_work(share: Share, row: ContractRow) -> bool:
 
 
 def _from_one(share: Share) -> bool:
-    """Whether of each group of its axes at most one member sends, and to one other."""
+    """Whether of each group of its axes at most one member sends, and to one other.
+
+    The program of one slice stands for all: a pair in it is not of those slices that take another branch.
+    """
     within = share.collective.axes.split(",")
-    groups = share.collective.mesh_groups or share.collective.groups
-    senders = [
+    groups, sending = share.collective.mesh_groups or share.collective.groups, senders(share)
+    sources = [
         tuple(share.coordinate(source, axis) for axis in share.sizes if axis not in within)
         for source, target in groups
-        if source != target
+        if source != target and (source in sending or not sending)
     ]
-    return len(senders) == len(set(senders))
+    return len(sources) == len(set(sources))
 
 
 def _carries(share: Share, row: ContractRow) -> bool:

@@ -13,7 +13,6 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from compare.program.aot_error import RefusedError
@@ -28,31 +27,22 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
     """Compile, and write what was found."""
     stages = Stages()
     stages.begin("import")
-    from compare.program import aot_compiler, aot_found, aot_names, aot_passes, passes
+    from compare.program import aot_compiler, aot_found, aot_made, passes
 
     aot_compiler.start()
     there = aot_compiler.devices(request["topology"], num_slices=request["num_slices"])
     ordered = aot_compiler.order(there, request["places"])
-    made = aot_compiler.options(request["compile_options"], ordered)
-    module = aot_compiler.module(Path(request["program"]).read_bytes())
+    compiler = aot_made.Compiler(request=request, ordered=ordered, out=out, begin=stages.begin)
+    program = Path(request["program"]).read_bytes()
     stages.begin("compile")
-    with TemporaryDirectory(dir=out) as dump:
-        if asks := aot_passes.wanted(request):
-            made.env_option_overrides += aot_passes.flags(Path(dump), all_of_them=request["passes"])
-        executable = aot_compiler.compiled(module, ordered=ordered, made=made)
-        before = aot_names.before(Path(dump)) if asks and request["num_slices"] > 1 else ""
-        packed, why = b"", "not asked for"
-        if request["passes"]:
-            stages.begin("passes")
-            packed, why = aot_passes.record(Path(dump), strip=lambda text: aot_found.stripped(text, request["strip"]))
-    (hlo,) = executable.hlo_modules()
+    made = compiler.made(aot_compiler.module(program), passes=request["passes"])
+    names = compiler.named(made, program=aot_compiler.module(program))
+    (hlo,) = made.executable.hlo_modules()
     stages.begin("write")
-    text, before = (aot_found.stripped(one, request["strip"]) for one in (hlo.to_string(), before))
-    names = aot_names.restored(text, before)
     # Neither a time nor a file name in the header: the same program gives the same bytes.
     (out / "optimized.hlo.gz").write_bytes(gzip.compress(names.text.encode(), compresslevel=6, mtime=0))
-    if packed:
-        (out / passes.FILE).write_bytes(packed)
+    if made.packed:
+        (out / passes.FILE).write_bytes(made.packed)
     found = {
         "versions": {package: version(package) for package in ("jaxlib", "libtpu")},
         "topology": request["topology"],
@@ -63,10 +53,10 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
         "mesh_chips": aot_compiler.places(ordered, aot_found.device_assignment(hlo)),
         "compile_options": request["compile_options"],
         "flags": {name: os.environ[name] for name in FLAG_VARIABLES if name in os.environ},
-        "passes": {"recorded": bool(packed), "why_not": why},
+        "passes": {"recorded": bool(made.packed), "why_not": made.why},
         "op_names": {"lost": names.lost, "restored": names.restored},
-        "memory": aot_found.memory(executable),
-        "cost": aot_found.cost(executable),
+        "memory": aot_found.memory(made.executable),
+        "cost": aot_found.cost(made.executable),
         "seconds": stages.seconds(),
     }
     write(out / "compiled.json", found)

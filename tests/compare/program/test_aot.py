@@ -135,6 +135,19 @@ def test_of_several_slices_every_collective_still_says_who_asked_for_it(toys, tm
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == set()
 
 
+def test_sums_of_a_shard_map_which_have_one_channel_are_told_apart_over_slices(toys, tmp_path):
+    """Each replica on a slice of its own; what the second sum adds up was made of what the first one gave."""
+    places = [(dp, tp // 2, tp % 2, 0, 0) for dp in range(2) for tp in range(4)]
+    words = {"program": str(toys / "by_hand.mlirbc"), "topology": "v5e:2x2", "num_slices": 2, "places": places}
+    found = compiled(tmp_path, request(toys, **words))
+    assert found["op_names"] == {"lost": 2, "restored": 2}
+    rows = collectives(read(hlo(tmp_path)), {"dp": 2, "tp": 4}, device_ids=found["device_ids"])
+    assert [(row.kind, row.axes, row.scope, row.network) for row in rows] == [
+        ("all-reduce", "tp", "layer.attention.out", "ici"), ("all-reduce", "tp", "layer.mlp.down", "ici")
+    ]  # fmt: skip
+    assert hlo(tmp_path).count("channel_id=1,") == 2  # the program itself is as it was written
+
+
 GENERATIONS = [  # slice         x  y  z  cores
     ("v4:2x2x1", (2, 2, 1, 2)),
     ("v5p:2x2x2", (2, 2, 2, 1)),

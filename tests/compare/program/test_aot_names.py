@@ -1,5 +1,7 @@
 """Names that libtpu drops in programs of several slices, put back."""
 
+import re
+
 from compare.program.aot_names import Restored, restored
 from compare.program.collectives import collectives
 from compare.program.text import read
@@ -85,6 +87,53 @@ def test_one_that_could_be_several_stays_without_a_name():
         partitions=2,
     )
     assert restored(after, before) == Restored(after, lost=1, restored=0)
+
+
+def test_a_channel_of_one_that_was_sent_between_slices_says_nothing_of_another():
+    """Its number is free, and given to what the compiler makes next."""
+    before = program(named("all-reduce", "psum.7", channel=3, scope="sample"), tables=TABLES)
+    after = program(
+        *transfer("psum.7_0"),
+        "b = f32[64] all-reduce(r), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
+        partitions=2,
+    )
+    found = restored(after, before)
+    assert (found.lost, found.restored) == (3, 2)
+    assert scopes(found.text)[0] == ("send", "sample", "model.py:7")
+    assert (
+        "b = f32[64] all-reduce(r), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum\n"
+        in found.text
+    )
+
+
+def twin_of(text, *channels):
+    """The same program with these channels, one after the other."""
+    numbers = iter(channels)
+    return re.sub(r"channel_id=\d+", lambda _: f"channel_id={next(numbers)}", text)
+
+
+def test_a_twin_with_a_channel_for_each_tells_them_apart():
+    """Both sums of a shard_map have channel 1; in the twin they have 1 and 2."""
+    before = program(
+        named("all-reduce", "a", scope="embed"), named("all-reduce", "b", scope="head", of="a"), tables=TABLES
+    )
+    one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
+    after = program(f"b.9 = f32[64] all-reduce(p), {one}", f"a.9 = f32[64] all-reduce(b.9), {one}", partitions=2)
+    twin = twin_of(after, 2, 1), twin_of(before, 1, 2)
+    found = restored(after, before, twin=twin)
+    assert (found.lost, found.restored) == (2, 2)
+    assert [(name, scope) for name, scope, _ in scopes(found.text)] == [("b.9", "head"), ("a.9", "embed")]
+    assert found.text.count("channel_id=1,") == 2  # it is still the program that was compiled
+
+
+def test_a_twin_that_was_compiled_into_something_else_is_not_believed():
+    before = program(
+        named("all-reduce", "a", scope="embed"), named("all-reduce", "b", scope="head", of="a"), tables=TABLES
+    )
+    one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
+    after = program(f"a.9 = f32[64] all-reduce(p), {one}", partitions=2)
+    other = program(f"a.9 = f32[64] all-reduce(p), {one}", f"b.9 = f32[64] all-reduce(a.9), {one}", partitions=2)
+    assert restored(after, before, twin=(twin_of(other, 1, 2), twin_of(before, 1, 2))).restored == 0
 
 
 def test_a_text_without_the_one_before_it_stays_as_it_is():

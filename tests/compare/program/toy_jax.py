@@ -1,8 +1,8 @@
 """A process with JAX in it: `python toy_jax.py OUTDIR` lowers a small sharded MLP over 8 and over 2 devices.
 
 Writes program8.mlirbc, program2.mlirbc, options8.json, options2.json, too_large.mlirbc, loop2.mlirbc and loop64.mlirbc
-(matmuls in a scan), and jax.hlo: what `lowered.compile()` of JAX itself gives for the 8 devices of a v5e:2x4 in an
-order that is not their own.
+(matmuls in a scan), by_hand.mlirbc (a shard_map with two sums, one after the other), and jax.hlo: what
+`lowered.compile()` of JAX itself gives for the 8 devices of a v5e:2x4 in an order that is not their own.
 """
 
 import io
@@ -49,6 +49,25 @@ def looped(mesh: Mesh, times: int):
     return jax.jit(matmuls, out_shardings=NamedSharding(mesh, P())).lower(square, square, square)
 
 
+def by_hand(mesh: Mesh):
+    def block(x, up, down):
+        return jax.lax.psum(jax.nn.silu(x @ up) @ down, "tp")
+
+    def step(x, up, down):
+        with jax.named_scope("layer.attention.out"):
+            x = block(x, up, down)
+        with jax.named_scope("layer.mlp.down"):
+            return block(x, up, down)
+
+    specs = (P("dp"), P(None, "tp"), P("tp"))
+    shapes = ((256, 512), (512, 2048), (2048, 512))
+    arguments = [
+        jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec))
+        for shape, spec in zip(shapes, specs, strict=True)
+    ]
+    return jax.jit(jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=P("dp"))).lower(*arguments)
+
+
 def bytecode(program) -> bytes:
     into = io.BytesIO()
     program.compiler_ir("stablehlo").operation.write_bytecode(into)
@@ -74,6 +93,7 @@ def main(out: Path) -> None:
             (out / "jax.hlo").write_text(program.compile().as_text())
             for times in (2, 64):
                 (out / f"loop{times}.mlirbc").write_bytes(bytecode(looped(mesh, times)))
+            (out / "by_hand.mlirbc").write_bytes(bytecode(by_hand(mesh)))
             (out / "too_large.mlirbc").write_bytes(bytecode(lowered(mesh, width=2**17)))
 
 
