@@ -88,7 +88,8 @@ def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused()
     assert len(fused) == 3  # embed, attention.out, mlp.down
     for life in fused:
         assert " all-reduce(" in life.events[0].after
-        assert [one.detail for one in life.events if one.what == "replaced"] == ["all-reduce → reduce-scatter"]
+        (detail,) = (one.detail for one in life.events if one.what == "replaced")
+        assert detail == "all-reduce → reduce-scatter, written anew, without its name"
 
 
 def test_gathers_of_attention_are_put_there_in_float32_and_narrowed_by_a_pass():
