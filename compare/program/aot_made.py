@@ -36,6 +36,7 @@ class Compiler:
     """Hears of each stage beside the compile itself."""
 
     def made(self, program: Any, *, passes: bool) -> Made:
+        """Compile it; `passes`: with the texts between them."""
         with TemporaryDirectory(dir=self.out) as name:
             dump = Path(name)
             made = aot_compiler.options(self.request["compile_options"], self.ordered)

@@ -172,6 +172,6 @@ def test_two_files_of_3_mb_full_of_collectives_take_seconds(tmp_path, capsys):
     assert paths[0].stat().st_size > 3_000_000
     begun = process_time()
     assert main([*map(str, paths), *AXES]) == 1
-    # 2.6 s where nothing else runs; a real program of that size, 67 collectives, takes 0.9 s with its start.
+    # Wide of what `benchmarks.diff_programs` measures, so that only a change of its order fails.
     assert process_time() - begun < 8
     assert capsys.readouterr().out.splitlines()[-1] == f"1 difference, {LARGE_ROWS:,} collectives alike."
