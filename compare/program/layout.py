@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from compare.program.instruction import Instruction
 from compare.program.shapes import Array
-from compare.program.steps import Value, handed
+from compare.program.steps import SLICE_STARTS, Value, handed
 
 _FIRST = {"bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "dynamic-slice", "pad"}
 """Of these the first operand is what is laid out anew."""
@@ -90,7 +90,7 @@ def _before(value: Value) -> list[Value] | None:
     found = handed(value) if _only_hands_on(item) else None
     if found is not None:
         return found
-    if item.opcode in _FIRST:
+    if item.opcode in _FIRST or item.opcode in SLICE_STARTS:
         return [(frame, item.operand(0), ())]
     if item.opcode == "concatenate":
         return [(frame, one, ()) for one in item.operands]
