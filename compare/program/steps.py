@@ -93,7 +93,9 @@ def _asynchronous(value: Value) -> list[Value] | None:
     if opcode in SLICE_STARTS:
         return None if not path or path[0] == 1 else _of_start(frame, item, path, value)
     if opcode.endswith("-done"):
-        return [(frame, item.operand(0), ())]
+        start = item.operand(0)
+        inside = (1, *path) if start.opcode in ("all-gather-start", "collective-permute-start") else path
+        return [(frame, start, inside if start.has(inside) else ())]
     return None
 
 
