@@ -16,6 +16,7 @@ from compare.program import aot
 from compare.program.aot_error import RefusedError
 from compare.program.aot_worker import read_request, serve
 from meshes.errors import MeshError
+from meshes.last_word import alone
 from meshes.topology import Topology
 
 FIELDS = frozenset({"program", "topology", "num_devices"})
@@ -67,4 +68,5 @@ def request_text(program: Path, *, topology: str, num_devices: int) -> str:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(serve(work, sys.argv[1:], module="compare.program.aot_own", needs="the TPU compiler"))
