@@ -98,6 +98,7 @@ def _row(
     asked = scopes_of.get(part or axes, frozenset())
     wanted = asked if kind == "collective-permute" else frozenset()
     scope = flow.scope(site, wanted, joined=asked)
+    names = flow.names(site, kind=kind, scope=scope)
     return Collective(
         name=item.name,
         kind=kind,
@@ -114,7 +115,7 @@ def _row(
         payload_bytes=sum(payload),
         wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
-        source_line=flow.source_line(site, kind=kind, scope=scope),
+        source_line=names.source_line,
         operands=_operands(site, arrays, payload, flow, scope=scope, wanted=wanted),
         loops=site.loops,
         device_executions=site.device_executions,
@@ -125,6 +126,8 @@ def _row(
         gathers=flow.gathers(site) if kind == "all-gather" else None,
         part_of=part,
         mesh_groups=wide,
+        op_name=names.op_name,
+        inferred=names.inferred,
         line=item.line,
         text=item.text.strip(),
     )

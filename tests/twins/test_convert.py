@@ -33,6 +33,7 @@ def generate(checkpoint: Path) -> subprocess.CompletedProcess[str]:
 
 LOUD = """
 import os, runpy, sys, threading
+os.environ |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
 import orbax.checkpoint as orbax
 
 restore, spoken = orbax.Checkpointer.restore, threading.Event()
@@ -44,10 +45,11 @@ def speak():
     os.write(2, b"RuntimeError: Event loop is closed\\n")
     raise RuntimeError("Event loop is closed")
 
-def loud(*given, **named):
-    threading.Thread(target=speak).start()
-    spoken.wait()
-    return restore(*given, **named)
+def loud(reader, path, *more):
+    if path.name == "layers.mlp.up":
+        threading.Thread(target=speak).start()
+        spoken.wait()
+    return restore(reader, path, *more)
 
 orbax.Checkpointer.restore = loud
 module, *sys.argv[1:] = sys.argv[1:]
