@@ -19,6 +19,11 @@ def has_lost_its_scope(row: Collective) -> bool:
     return scope_in(op_name_of(row)) is None
 
 
+def path_of(row: Collective) -> str:
+    """The framework's path, its own or the nearest, without what every path begins with; empty where there is none."""
+    return _NUMBER.sub("", _WRAPPERS.sub("", row.op_name))
+
+
 def where(row: Collective) -> str:
     """Its scope; where that is unknown the framework's path, without the numbers that torch_xla counts on."""
     if row.scope != "?":

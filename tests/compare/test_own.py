@@ -61,7 +61,7 @@ def test_a_table_is_a_sequence_with_totals(capsys):
     assert (len(table), table[1].kind, [row.name for row in table]) == (3, "all-gather", ["c0", "c1", "c2"])
     # Two sums of 524,288 B send one and a half of it each, the gather of 524,288 B three quarters.
     assert table.step_wire_bytes == 2 * 786_432 + 393_216
-    assert str(table).splitlines()[-1] == "3 collectives move 1.97 MB a step, mean over devices."
+    assert str(table).splitlines()[-1] == "3 collectives move 1,966,080 B a step, mean over devices."
     assert capsys.readouterr().out == ""
 
 

@@ -60,7 +60,7 @@ def test_the_example_of_pytorch_runs(run):
 def test_the_example_of_jax_runs_and_every_spelling_of_it_is_the_same_program(run):
     printed = run(EXAMPLES["jax"] + SPELLINGS).splitlines()
     # The sum of [32, 512] bf16 over four: one and a half of 32,768 bytes.
-    total = "1 collective moves 49.2 kB a step, mean over devices. Compiled for v5e:2x4 by libtpu "
+    total = "1 collective moves 49,152 B a step, mean over devices. Compiled for v5e:2x4 by libtpu "
     assert [line for line in printed if line.startswith(total)]
     assert printed[-2:] == [
         "this Lowered: the axes make 4 devices; the program is for 8",
