@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     axes = axes_of(asked)
     saved = read_saved(Path(asked.file)) if is_saved(Path(asked.file)) else None
     module = read(saved.text) if saved else read_file(asked.file)
-    ids = ()
+    ids: tuple[int, ...] = ()
     if saved:
         axes, ids = agreed(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
     rows = collectives(module, axes, device_ids=ids)

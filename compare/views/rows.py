@@ -58,16 +58,18 @@ def kind_lines(rows: Sequence[Collective]) -> list[str]:
     found: dict[str, list[Collective]] = {}
     for row in rows:
         found.setdefault(plain(f"{row.kind} @ {row.axes}"), []).append(row)
-    told = {
-        what: (len(own), _step(own), any(row.step_wire_bytes is None for row in own)) for what, own in found.items()
-    }
-    if len(told) < 2:
+    if len(found) < 2:
         return []
-    wide = max(map(len, told)), max(len(str(count)) for count, _, _ in told.values())
-    most = sorted(told.items(), key=lambda one: -one[1][1])
-    amounts = {what: ("at least " if unknown else "") + exact_text(step) for what, (_, step, unknown) in most}
-    right = max(map(len, amounts.values()))
-    return [f"{what:{wide[0]}}  {count:{wide[1]}}  {amounts[what]:>{right}}" for what, (count, _, _) in most]
+    most = sorted(found.items(), key=lambda one: -_step(one[1]))
+    told = [(what, str(len(own)), _least(own) + exact_text(_step(own))) for what, own in most]
+    wide = [max(len(line[at]) for line in told) for at in range(3)]
+    return [f"{what:{wide[0]}}  {count:>{wide[1]}}  {amount:>{wide[2]}}" for what, count, amount in told]
+
+
+def _least(rows: Sequence[Collective]) -> str:
+    """How sure their sum is."""
+    unknown = any(row.step_wire_bytes is None for row in rows)
+    return "at least " if unknown else "at most " if any(row.executions_are == "upper-bound" for row in rows) else ""
 
 
 def _step(rows: Sequence[Collective]) -> int:

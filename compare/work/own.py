@@ -102,7 +102,7 @@ def _text(program: Any, *, name: str, mesh: Axes, topology: str) -> str:
         if "device_assignment" not in str(error):
             raise
         raise WorkError(
-            f"{name} is lowered for an abstract mesh, which has no devices that JAX could compile it for; name a TPU, "
+            f"{name} is of an abstract mesh, which has no devices that JAX could compile it for; name a TPU, "
             f"which need not be there: topology={_like(mesh)!r}"
         ) from None
 
