@@ -1,6 +1,7 @@
 """What is said of scalar tensors, printed line by line: run by test_own_scalars.py in a process of its own."""
 
 import sys
+from pathlib import Path
 
 if sys.argv[1] == "own":
     from torchxla_impl.own import start
@@ -38,7 +39,8 @@ def written(at):
 
 def told(name, *outputs):
     made = program(*outputs)
-    print(f"{name}: {len(made) > 0} {list(made.notes)}")
+    Path(sys.argv[2], f"{name}.hlo").write_bytes(made)
+    print(f"{name}: {list(made.notes)}")
 
 
 told("five", written(torch.tensor(5).to(DEVICE)))
