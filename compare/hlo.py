@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         from compare.views.rows import print_rows
 
-        print_rows(rows)
+        print_rows(rows, notes=saved.notes if saved else ())
     if not saved:
         hint_axes(asked, [row.axes for row in rows])
     return 0

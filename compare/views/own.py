@@ -18,7 +18,7 @@ from compare.program.records import PUBLIC, Collective
 from compare.views import diff_lines, units
 from compare.views.diff_text import print_diff
 from compare.views.rows import INFERRED, LEGEND, kind_lines, print_rows, total_line
-from compare.views.terminal import WIDTH, console, plain
+from compare.views.terminal import WIDTH, console
 from compare.work.own_folder import Saved, save
 from compare.work.own_mesh import spelled
 
@@ -87,8 +87,7 @@ class Table:
         return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
 
     def __str__(self) -> str:
-        table = _printed(lambda out: print_rows(self.rows, out=out))
-        return "\n".join([f"{table} {self._how}".rstrip(), *(f"Note: {plain(note)}." for note in self.notes)])
+        return _printed(lambda out: print_rows(self.rows, how=self._how, notes=self.notes, out=out))
 
     @property
     def _how(self) -> str:

@@ -22,8 +22,13 @@ _HEADINGS = (
 )  # fmt: skip
 
 
-def print_rows(rows: Sequence[Collective], *, out: Console | None = None) -> None:
-    """Of each row what it is and moves in one step; below it its names, and where it stands.  Then the totals."""
+def print_rows(
+    rows: Sequence[Collective], *, how: str = "", notes: Sequence[str] = (), out: Console | None = None
+) -> None:
+    """Of each row what it is and moves in one step; below it its names, and where it stands.  Then the totals.
+
+    how: what to say behind them; notes: what a reader must know beside them.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading, justify in _HEADINGS:
         table.add_column(heading, justify="left" if justify == "left" else "right", overflow="fold")
@@ -46,7 +51,8 @@ def print_rows(rows: Sequence[Collective], *, out: Console | None = None) -> Non
         out.print(Text(LEGEND, style="dim"))
     for line in kind_lines(rows):
         out.print(Text(line, no_wrap=True))
-    out.print(total_line(rows))
+    for line in (f"{total_line(rows)} {how}".rstrip(), *(f"Note: {plain(note)}." for note in notes)):
+        out.print(Text(line), soft_wrap=True)
 
 
 def _told(row: Collective, word: str, text: str) -> str:
