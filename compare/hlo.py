@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.json:
         print_json([row.public() for row in rows])
     else:
-        from compare.views.rows import print_rows
+        from compare.views.rows import print_rows, told_how
 
-        print_rows(rows, notes=saved.notes if saved else ())
+        print_rows(rows, how=told_how(saved.compiled) if saved else "", notes=saved.notes if saved else ())
     if not saved:
         hint_axes(asked, [row.axes for row in rows])
     return 0

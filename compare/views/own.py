@@ -17,7 +17,7 @@ from compare.judge.whereabouts import path_of
 from compare.program.records import PUBLIC, Collective
 from compare.views import diff_lines, units
 from compare.views.diff_text import print_diff
-from compare.views.rows import INFERRED, LEGEND, kind_lines, print_rows, total_line
+from compare.views.rows import INFERRED, LEGEND, kind_lines, print_rows, told_how, total_line
 from compare.views.terminal import WIDTH, console
 from compare.work.own_folder import Saved, save
 from compare.work.own_mesh import spelled
@@ -87,11 +87,7 @@ class Table:
         return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
 
     def __str__(self) -> str:
-        return _printed(lambda out: print_rows(self.rows, how=self._how, notes=self.notes, out=out))
-
-    @property
-    def _how(self) -> str:
-        return f"{self.compiled[0].upper()}{self.compiled[1:]}." if self.compiled else ""
+        return _printed(lambda out: print_rows(self.rows, how=told_how(self.compiled), notes=self.notes, out=out))
 
     __repr__ = __str__
 
@@ -106,7 +102,7 @@ class Table:
             }
             for row in self.rows
         ]  # fmt: skip
-        total = f"{total_line(self.rows)} {self._how}"
+        total = f"{total_line(self.rows)} {told_how(self.compiled)}"
         legend = LEGEND if any(row.inferred for row in self.rows) else ""
         kinds = "\n".join(kind_lines(self.rows))
         return _rendered("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)

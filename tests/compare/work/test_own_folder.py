@@ -23,12 +23,16 @@ def saved(tmp_path):
     return tmp_path / "before"
 
 
-def test_what_was_saved_is_what_is_read(tmp_path):
+def test_what_was_saved_is_what_is_read(tmp_path, capsys):
     program = Saved(
         text=TEXT, axes=AXES, compiled="compiled for v5e:2x4", device_ids=(3, 1, 2), notes=("ä",), passes=b"packed"
     )
     save(tmp_path / "one", program)
     assert read_saved(tmp_path / "one") == program
+    assert hlo([str(tmp_path / "one")]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "2 collectives move 1,179,648 B a step, mean over devices. Compiled for v5e:2x4.", "Note: ä.",
+    ]  # fmt: skip
     assert read_saved(tmp_path / "one").passes == b"packed"
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
