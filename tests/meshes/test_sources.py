@@ -7,25 +7,25 @@ import pytest
 
 from meshes.sources import machine_part
 
-ROOT = Path("/work/check.out")
+ROOT = Path("/w/check.out")
 
 
 @pytest.mark.parametrize(
     ("file", "left"),
     [
-        ("/work/check.out/jax_impl/layers.py", "jax_impl/layers.py"),
-        ("/work/check.out/docs/surprises/fsdp.py", "docs/surprises/fsdp.py"),
+        ("/w/check.out/jax_impl/layers.py", "jax_impl/layers.py"),
+        ("/w/check.out/docs/surprises/fsdp.py", "docs/surprises/fsdp.py"),
         # An environment inside of the checkout, beside it, and Debian's.
-        ("/work/check.out/.venv/lib/python3.11/site-packages/torch/functional.py", "site-packages/torch/functional.py"),
+        ("/w/check.out/.venv/lib/python3.11/site-packages/torch/functional.py", "site-packages/torch/functional.py"),
         ("/env/lib/python3.12/site-packages/flax/nnx/module.py", "site-packages/flax/nnx/module.py"),
-        ("/usr/lib/python3/dist-packages/numpy/core.py", "dist-packages/numpy/core.py"),
-        ("/work/check.out/.venv/lib/python3.11/contextlib.py", "lib/python3.11/contextlib.py"),
-        ("/usr/lib/python3.11/contextlib.py", "lib/python3.11/contextlib.py"),
+        ("/py/lib/python3/dist-packages/numpy/core.py", "dist-packages/numpy/core.py"),
+        ("/w/check.out/.venv/lib/python3.11/contextlib.py", "lib/python3.11/contextlib.py"),
+        ("/py/lib/python3.11/contextlib.py", "lib/python3.11/contextlib.py"),
         # A framework's own checkout, which is installed in place.
         ("/src/jax/jax/_src/core.py", "jax/_src/core.py"),
         # Another's, and what only looks like ours.
-        ("/home/me/model.py", "/home/me/model.py"),
-        ("/work/check/out/jax_impl/layers.py", "/work/check/out/jax_impl/layers.py"),
+        ("/mine/model.py", "/mine/model.py"),
+        ("/w/check/out/jax_impl/layers.py", "/w/check/out/jax_impl/layers.py"),
         ("<frozen runpy>", "<frozen runpy>"),
     ],
 )

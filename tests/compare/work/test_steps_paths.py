@@ -12,10 +12,10 @@ def test_an_installed_file_keeps_the_folder_that_says_so(monkeypatch):
     paths = {
         "purelib": f"{inside}/site-packages",
         "platlib": f"{inside}/site-packages",
-        "stdlib": "/usr/lib/python3.11",
+        "stdlib": "/py/lib/python3.11",
     }
     monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
-    told = f'"{inside}/site-packages/torch/functional.py" "/usr/lib/python3.11/contextlib.py" "{ROOT}/jax_impl/norm.py"'
+    told = f'"{inside}/site-packages/torch/functional.py" "/py/lib/python3.11/contextlib.py" "{ROOT}/jax_impl/norm.py"'
     assert portable(told, ARMS["jax"]) == (
         '"site-packages/torch/functional.py" "lib/python3.11/contextlib.py" "jax_impl/norm.py"'
     )
