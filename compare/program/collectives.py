@@ -121,6 +121,7 @@ def _row(
     # Of a gather it matters whether it brings a product's operand together: such a one stands in for no partial sums.
     gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
     sums = frozenset(entry.scope for entry in contract if gathers and entry.axes == axes and entry.kind in _SUMS)
+    names = flow.names(site, kind=kind, scope=scope)
     return Collective(
         name=item.name,
         kind=kind,
@@ -137,7 +138,7 @@ def _row(
         payload_bytes=sum(payload),
         wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
-        source_line=flow.source_line(site, kind=kind, scope=scope),
+        source_line=names.source_line,
         operands=_operands(site, arrays, payload, flow, kind=kind, scope=scope, wanted=wanted, sums=sums),
         loops=site.loops,
         device_executions=site.device_executions,
@@ -148,6 +149,8 @@ def _row(
         gathers=flow.gathers(site) if kind == "all-gather" else None,
         part_of=part,
         mesh_groups=wide,
+        op_name=names.op_name,
+        inferred=names.inferred,
         line=item.line,
         text=item.text.strip(),
     )

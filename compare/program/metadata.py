@@ -52,6 +52,10 @@ class Sources:
             self._scopes[op_name] = None if op_name in self._arguments else scope_in(op_name)
         return self._scopes[op_name]
 
+    def path(self, item: Instruction) -> str | None:
+        """Its `op_name`, where that is the path of an operation: not the bare name of an argument."""
+        return item.op_name if item.op_name and item.op_name not in self._arguments else None
+
     def scope_among(self, item: Instruction, wanted: frozenset[str]) -> str | None:
         """Its own scope, where names are joined one of these before others."""
         return scope_in(item.op_name, wanted) if ";" in item.op_name else self.scope(item)
