@@ -1,6 +1,7 @@
 """Instructions and computations of HLO text, each parsed when it is first asked for."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -259,9 +260,19 @@ class Computation:
         return [self.module.at(index) for index in self.module.calls.get(self.name, ())]
 
 
-def is_said(line: str, column: int) -> bool:
-    """Whether what stands there is only said: in quotes that have their end, or in a comment."""
-    return line.lstrip().startswith("//") or any(one.start() < column < one.end() for one in STRING.finditer(line))
+class Said:
+    """What of a line is only said: in quotes that have their end, or in a comment."""
+
+    __slots__ = ("_all", "_begins", "_ends")
+
+    def __init__(self, line: str):
+        found = [one.span() for one in STRING.finditer(line)]
+        self._begins, self._ends = [begin for begin, _ in found], [end for _, end in found]
+        self._all = line.lstrip().startswith("//")
+
+    def holds(self, column: int) -> bool:
+        at = bisect_right(self._begins, column) - 1
+        return self._all or (at >= 0 and column < self._ends[at])
 
 
 def short(text: str) -> str:

@@ -22,6 +22,8 @@ _OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:s
 """Every opcode that could be a collective's: one that is not known must not be passed over."""
 
 DEEPEST_CALL = 100
+MOST_LETTERS, MOST_LINES = 1 << 27, 1 << 20
+"""Bounds of a text, so that reading takes no more than 2 GiB: a model of 8B, written out, has 3.6 million in 22,000."""
 _MLIR = re.compile(r"\s*(?:#loc\d*\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
 
 
@@ -29,6 +31,11 @@ class Module:
     """One HLO module."""
 
     def __init__(self, text: str):
+        if len(text) > MOST_LETTERS or text.count("\n") > MOST_LINES:
+            raise HloError(
+                f"the text has {len(text):,} letters in {text.count(chr(10)):,} lines; the most that are read are "
+                f"{MOST_LETTERS:,} in {MOST_LINES:,}"
+            )
         self.text = text
         self.lines = text.split("\n")
         self._numbers: list[int] | None = None
@@ -72,7 +79,7 @@ class Module:
         if opened is not None:
             raise self._no_end(opened[2], first, "in the text")
         self._check_outside(outside, len(self.lines))
-        if wrapped:
+        if wrapped and self._numbers is None:
             self._unwrap({computation.last for computation in found.values()})
             return self._find_computations()
         return found

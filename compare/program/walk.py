@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from compare.program.arithmetic import MOST_ELEMENTS, NotUnderstood
 from compare.program.errors import HloError
 from compare.program.frames import ONE_CALL, Frame, body_of, branches_of, condition_of
-from compare.program.instruction import Computation, Instruction, is_said, short
+from compare.program.instruction import Computation, Instruction, Said, short
 from compare.program.predicate import Evaluator
 from compare.program.records import Loop
 from compare.program.text import Module
@@ -113,10 +113,13 @@ def ends_of(module: Module) -> list[Instruction]:
 
 def _marked(module: Module) -> list[Instruction]:
     """What has an opcode that could be a collective's, or a part's of one."""
-    found = []
+    found: list[Instruction] = []
+    said: dict[int, Said] = {}
     for at, column in module.opcodes:
         owner, line = module.owner(at), module.lines[at]
-        if is_said(line, column):
+        if at not in said:
+            said[at] = Said(line)
+        if said[at].holds(column):
             continue
         if owner is None or not owner.at(at).operands_begin_at(column):
             word = line[:column].rsplit(maxsplit=1)[-1]

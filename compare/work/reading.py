@@ -1,5 +1,6 @@
 """A run folder read again: the case, and what came of each program.  No framework is needed."""
 
+import gzip
 import hashlib
 import json
 import zlib
@@ -12,7 +13,6 @@ from compare.judge.cells import GOOD, CellResult, Judged
 from compare.judge.summary import summarize
 from compare.program import passes
 from compare.program.errors import HloError
-from compare.program.files import read_bytes, unzipped
 from compare.work.arms import ARMS
 from compare.work.error import WorkError
 from compare.work.folder import CASE
@@ -142,12 +142,12 @@ def _passes(path: Path, digest: str | None) -> bytes | None:
     """The archive of recorded passes, empty where it is not the one that was made; None where there is none."""
     if not path.is_file():
         return b"" if digest else None
-    packed = read_bytes(path)
+    packed = path.read_bytes()
     return packed if not digest or hashlib.sha256(packed).hexdigest() == digest else b""
 
 
 def _text(path: Path, digest: str | None) -> str:
-    packed = read_bytes(path)
+    packed = path.read_bytes()
     if digest and hashlib.sha256(packed).hexdigest() != digest:
         raise ValueError("it is not the file whose digest about.json has")
-    return unzipped(packed).decode()
+    return gzip.decompress(packed).decode()
