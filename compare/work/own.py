@@ -1,7 +1,6 @@
 """Anybody's program, however it is handed over, and the collectives that it emits."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -13,7 +12,7 @@ from rich.console import Console
 from compare.program import proto
 from compare.program.collectives import collectives
 from compare.program.errors import HloError
-from compare.program.files import text_of, unzipped
+from compare.program.files import read_bytes, text_of, unzipped
 from compare.program.records import Collective
 from compare.program.text import Module, read
 from compare.program.unpartitioned import is_partitioned, is_scheduled
@@ -78,8 +77,11 @@ def _file(path: str | Path) -> Given:
     if is_saved(Path(path)):
         saved = read_saved(Path(path))
         return Given(str(path), saved.text.encode(), notes=saved.notes, saved=saved)
-    data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-    return _unzipped("standard input" if str(path) == "-" else str(path), data)
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        return Given(name, unzipped(read_bytes(path)))
+    except HloError as error:
+        raise HloError(f"{name}: {error}") from None
 
 
 def _unzipped(name: str, data: bytes) -> Given:
