@@ -127,6 +127,11 @@ class Defect:
     def harmless(self) -> bool:
         return not (self.rows or self.gone or self.unserved)
 
+    @property
+    def extra(self) -> int:
+        """Bytes a step that are inflated or induced."""
+        return sum(number for row in self.rows for name, number in row.verdicts.items() if name != "inherent")
+
     def partitioner(self, arm: str) -> str:
         """Arms are compared under one partitioner."""
         return "gspmd" if arm == "jax" and len(self.sites) > 1 else "native"

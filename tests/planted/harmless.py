@@ -95,4 +95,41 @@ DEFECTS = (
         jax=("layout.py", "return self.place(x, STREAM)",
              "return self.place(x.astype(jnp.float32), STREAM).astype(x.dtype)"),
     ),
+    _harmless(
+        "down-whole", "`mlp.down` is pinned whole; each shard takes its own rows again, and the compiler takes both away",
+        jax=("layers.py",
+             'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
+             'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, layout.place(self.down[...], "stages _ embed")), '
+             "over=self.ffn)"),
+    ),
+    _harmless(
+        "hidden-whole-jax", "the hidden activations are pinned whole; here the compiler takes gather and slice away",
+        jax=("layers.py", 'hidden = layout.place(jax.nn.silu(gate) * up, f"stages batch seq {self.ffn}")',
+             'hidden = layout.place(jax.nn.silu(gate) * up, "stages batch seq _")'),
+    ),
+    _harmless(
+        "keys-and-values-whole-jax", "keys and values are pinned whole; here the compiler takes gathers and slices away",
+        jax=("attention.py", 'KV_HEADS = "stages batch seq kv_heads head_dim"',
+             'KV_HEADS = "stages batch seq _ head_dim"'),
+    ),
+    _harmless(
+        "stream-whole-over-dp", "the pin of what a block adds names no axis for the batch; the next pin does",
+        jax=("layout.py", "return self.place(x, STREAM)", 'return self.place(x, "stages _ stream_seq embed")'),
+        torchxla=("layout.py", "return self.place(x, STREAM)", 'return self.place(x, "stages _ stream_seq embed")'),
+    ),
+    _harmless(
+        "wide-ring", "keys and values go around the ring in float32; libtpu sends them before it widens them",
+        setting=CP_TP,
+        jax=("attention.py",
+             "return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)",
+             "return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
+             "(q, k.astype(jnp.float32), v.astype(jnp.float32))"),
+    ),
+    _harmless(
+        "no-pin-of-shift", "the shifted state is pinned once, not twice", setting=TP_PP,
+        torchxla=("layout.py", "moved = torch.where(first[:, None, None, None], taken, self.place(moved, STREAM))",
+                  "moved = torch.where(first[:, None, None, None], taken, moved)"),
+        jax=("layout.py", "moved = jnp.where(first[:, None, None, None], taken, self.place(moved, STREAM))",
+             "moved = jnp.where(first[:, None, None, None], taken, moved)"),
+    ),
 )  # fmt: skip

@@ -151,22 +151,24 @@ DEFECTS = (
         why="The second hop of 2 ranks brings each its own again.",
     ),
     Defect(
-        name="wide-ring",
+        name="wide-cap",
         chapter="Sums, ticks and hops",
-        what="keys and values go around the ring in float32",
-        setting=CP_TP,
+        what="the sum of a block is made and capped in float32",
         sites={
             "jax": Site(
-                "attention.py",
-                "return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)",
-                "return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
-                "(q, k.astype(jnp.float32), v.astype(jnp.float32))",
-                told=RING_JAX,
-            )
+                "layers.py",
+                DOWN_JAX[1],
+                'return jnp.tanh(layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], preferred_element_type=jnp.float32), over=self.ffn)).astype(x.dtype)',
+            ),
+            "torchxla": Site(
+                "layers.py",
+                DOWN_TORCH[1],
+                'return torch.tanh(layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden.float(), self.down.float()), over=self.ffn)).to(x.dtype)',
+            ),
         },
         rows=(
-            Row("layer.attention.core", "collective-permute@cp", "4", "8·64·2·32·4",
-                {"inherent": "4·8·64·2·32·2", "inflated dtype": "4·8·64·2·32·2"}),
+            Row("layer.mlp.down", "all-reduce@tp", "2", "3/2·4·128·256·4",
+                {"inherent": "2·3/2·4·128·256·2", "inflated dtype": "2·3/2·4·128·256·2"}),
         ),  # fmt: skip
         why="Four bytes where the model's elements have two.",
     ),

@@ -139,15 +139,11 @@ DEFECTS = (
             )
         },
         rows=(
-            Row(
-                "layer.mlp.up",
-                "reduce-scatter@tp",
-                "2",
-                "3/4·4·128·1024·2",
-                "induced activation-gather",
-            ),
+            Row("layer.mlp.up", "reduce-scatter@tp", "2", "3/4·4·128·1024·2", "induced activation-gather"),
+            # What the product with gate reads is kept split by width, and gathered for the product with up.
+            Row("layer.mlp.up", "all-gather@tp", "2", "3/4·4·128·256·2", "induced activation-gather"),
         ),
-        why="Each shard has a part of every sum; the plan asks for no sum here.",
+        why="Each shard has a part of every sum; the plan asks for neither a sum nor a gather here.",
     ),
     Defect(
         name="table-by-embed",
@@ -179,7 +175,11 @@ DEFECTS = (
                 told=SCORES_JAX,
             )
         },
-        rows=(Row("head", "all-reduce@tp", "1", "3/2·4·2048·2", "induced logits-gather"),),
+        rows=(
+            Row("head", "all-reduce@tp", "1", "3/2·4·2048·2", "induced logits-gather"),
+            # The norm before it is split by width, too: a mean in float32 for each of 4 tokens.
+            Row("norm", "all-reduce@tp", "1", "3/2·4·4", "induced activation-gather"),
+        ),
         why="Partial logits are added up; a scatter of the last dim is an all-reduce to libtpu.",
     ),
     Defect(
@@ -196,7 +196,7 @@ DEFECTS = (
             "torchxla": Site(
                 "layout.py",
                 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)',
-                'found = F.embedding(self.place(cut, "stages parts batch slots _"), self.place(table, "_ embed"))',
+                'found = F.embedding(self.place(cut, "stages parts batch slots _"), self.place(table * 1, "_ embed"))',
             ),
         },
         rows=(Row("embed", "all-gather@tp", "1", "3/4·2048·256·2", "induced weight-gather"),),
@@ -205,18 +205,22 @@ DEFECTS = (
         why="The weight travels, and no sum is left to make: the row is missing.",
     ),
     Defect(
-        name="down-whole",
+        name="gate-and-up-over-dp",
         chapter="Weights",
-        what="`mlp.down` is pinned whole before the product",
+        what="gate and up are split over dp, the wrong axis",
         sites={
-            "jax": Site(
-                "layers.py",
-                DOWN_JAX[1],
-                'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, layout.place(self.down[...], "stages _ embed")), over=self.ffn)',
+            "torchxla": Site(
+                "arguments.py",
+                _DECLARED,
+                _declared("embed ffn", "embed batch"),
+                told=(
+                    "layers.py",
+                    'gate, up = (torch.einsum("zbsd,zdf->zbsf", x, weight) for weight in (self.gate, self.up))',
+                ),
             )
         },
-        rows=(Row("layer.mlp.down", "all-gather@tp", "2", "3/4·1024·256·2", "induced weight-gather"),),
-        why="Then each shard takes its own rows out of it again, and the partial sums are added up as before.",
+        rows=(Row("layer.mlp.up", "all-gather@dp", "4", "1/2·256·1024·2", "induced weight-gather"),),
+        why="dp splits the tokens of the product, so that it cannot split its columns.",
     ),
     Defect(
         name="glued-gate-up",
