@@ -92,7 +92,7 @@ class Row:
 
     @property
     def step_bytes(self) -> int:
-        return amount(self.times) * amount(self.moves)
+        return amount(" + ".join(f"{self.times}·{part}" for part in self.moves.split(" + ")))
 
     @property
     def verdicts(self) -> dict[str, int]:
