@@ -77,13 +77,10 @@ class Judged:
         """Its collectives, in program order."""
         if self.module is None:
             return []
-        allowed: dict[str, set[str]] = {}
-        for entry in self.contract:
-            allowed.setdefault(entry.axes, set()).add(entry.scope)
         rows = collectives(
             self.module,
             self.case.mesh.split_axes,
-            scopes_of={axes: frozenset(scopes) for axes, scopes in allowed.items()},
+            contract=self.contract,
             caches=frozenset(number for number, role in self._roles.items() if role == "cache"),
             device_ids=self.about.get("device_ids") or (),
         )

@@ -1,9 +1,13 @@
 """Which row of the contract a share serves, if any: definitions, section 3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import takewhile
 from math import prod
 
 from compare.judge.contract import BOTH, FLOATS, INTEGERS, ContractRow
+from compare.judge.measures import padding
 from compare.judge.shares import CACHE, WEIGHT, Share, is_float, is_integer, senders
 
 _EQUIVALENT = {
@@ -27,18 +31,28 @@ _FROM_ONE = {"collective-broadcast", "all-gather"}
 _WINDOWED = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}
 
 
-def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> list[int | None]:
+_SUMS = ("all-reduce", "reduce-scatter")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Which row of the contract each share serves."""
+
+    rows: tuple[int | None, ...]
+    """By the number of the share; `None`: none."""
+    completing: frozenset[int]
+    """The numbers of the gathers that serve the half of an all-reduce row that a scatter has left."""
+
+
+def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> Serving:
     """For each share the number of the contract row that it serves, or `None`."""
     found = [_row_of(share, contract) for share in shares]
-    made_by = {
-        share.collective.name: row
-        for share, row in zip(shares, found, strict=True)
-        if row is not None and share.collective.kind == "reduce-scatter"
+    scatters = [(number, row) for number, row in enumerate(found) if row is not None and is_scatter(shares[number])]
+    gathers = [number for number, row in enumerate(found) if row is None and shares[number].collective.scattered_by]
+    completed = {
+        number: row for number in gathers if (row := _completes(number, shares, scatters, contract)) is not None
     }
-    return [
-        row if row is not None else _gathers_what_was_scattered(share, made_by, contract)
-        for share, row in zip(shares, found, strict=True)
-    ]
+    return Serving(tuple(completed.get(number, row) for number, row in enumerate(found)), frozenset(completed))
 
 
 def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
@@ -70,9 +84,29 @@ def _does_the_work(share: Share, row: ContractRow) -> bool:
     # Permutes that each bring what one member has to one other are a broadcast together; so is a gather of parts of
     # which all but one member's are empty.
     able |= kind == "collective-permute" and row.kind in _FROM_ONE and _from_one(share)
+    able &= not _is_no_sum(share, row)
     # The last step of a sum over slices that stands in for a scatter: it serves, as a whole, in vain.
     able |= kind == "all-gather" and row.kind == "reduce-scatter" and share.collective.part_of == row.axes
     return able and not share.roles & {WEIGHT, CACHE} and _carries(share, row)
+
+
+def _is_no_sum(share: Share, row: ContractRow) -> bool:
+    """Of a row that adds partial sums up over tp: whether a gather cannot stand in for it.
+
+    What brings the operand of a product together sums nothing; and a gather that makes a sum whole makes as much.
+    """
+    if row.kind not in _SUMS or row.axes != "tp" or share.collective.axes != row.axes:
+        return False
+    if share.operand.feeds_product:
+        return True
+    return share.collective.kind == "all-gather" and row.kind == "all-reduce" and not _is_whole(share, row)
+
+
+def _is_whole(share: Share, row: ContractRow) -> bool:
+    """Whether it has the elements of one execution of the row, padding apart; of `embed` also of one microbatch."""
+    asked = Fraction(row.payload_bytes, row.float_bytes)
+    elements = prod(share.operand.shape) * (1 - padding(share, row))
+    return elements == asked or (row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == asked)
 
 
 def _from_one(share: Share) -> bool:
@@ -104,11 +138,33 @@ def _is_logits(share: Share, row: ContractRow) -> bool:
     return bool(row.vocab) and row.vocab in share.operand.shape and elements > hidden
 
 
-def _gathers_what_was_scattered(
-    share: Share, made_by: Mapping[str, int], contract: Sequence[ContractRow]
+def is_scatter(share: Share) -> bool:
+    """Whether it is a reduce-scatter, or a hop of one that is a windowed einsum."""
+    return share.collective.kind == "reduce-scatter" or share.collective.form == "windowed-einsum"
+
+
+def _completes(
+    number: int, shares: Sequence[Share], scatters: Sequence[tuple[int, int]], contract: Sequence[ContractRow]
 ) -> int | None:
-    """An all-gather of what a serving reduce-scatter made completes an all-reduce, whatever its scope."""
-    row = made_by.get(share.collective.gathers or "")
-    if row is None or contract[row].kind != "all-reduce" or not _runs_over(share, contract[row]):
+    """The all-reduce row whose other half a gather serves, whatever its scope, for it gathers what was scattered.
+
+    Residual adds and norms may stand between, so that there may be several: that of the last scatter before it counts.
+    scatters: the numbers of those that serve a row, and the row's.
+    """
+    gather = shares[number]
+    if gather.collective.kind != "all-gather" or gather.roles & {WEIGHT, CACHE}:
         return None
-    return row if _carries(share, contract[row]) else None
+    able = [
+        (_nearness(number, scatter, shares), row)
+        for scatter, row in scatters
+        if shares[scatter].collective.name in gather.collective.scattered_by and contract[row].kind == "all-reduce"
+        and _runs_over(gather, contract[row]) and _carries(gather, contract[row]) and _is_whole(gather, contract[row])
+    ]  # fmt: skip
+    return max(able)[1] if able else None
+
+
+def _nearness(gather: int, scatter: int, shares: Sequence[Share]) -> tuple[int, bool, int]:
+    """How near before the gather a scatter stands, the nearest the greatest: in the same loop, and there cyclically."""
+    around = zip(shares[gather].collective.loops, shares[scatter].collective.loops, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0].name == pair[1].name, around))
+    return shared, scatter < gather, scatter

@@ -11,7 +11,7 @@ from fractions import Fraction
 from compare.judge.causes import INFLATED, induced_cause
 from compare.judge.contract import ContractRow, half_up
 from compare.judge.measures import NOTHING, dtype, in_tick_loop, last_hop
-from compare.judge.serving import serving
+from compare.judge.serving import Serving, is_scatter, serving
 from compare.judge.shares import Share, is_integer, senders, shares
 from compare.program.records import Collective
 
@@ -63,14 +63,16 @@ def judge(
     `weight`, `cache` or `input` (by number; one not named counts as a weight unless it holds integers).
     """
     parts = [share for row in collectives for share in shares(row, sizes=axes, roles=roles or {})]
-    rows = serving(parts, contract)
+    served = serving(parts, contract)
+    rows = served.rows
     counted = [share.collective.executions is not None for share in parts]
     uncounted = {row for row, known in zip(rows, counted, strict=True) if row is not None and not known}
     counted_over = {"bubble": _idle_parts(parts, rows, contract)}
     counted_over["wrap"] = _last_hops(parts, rows, contract, idle=counted_over["bubble"])
     left = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
-    for number in _filling_order(parts, rows, contract):
+    halves = dict.fromkeys(range(len(contract)), 0)
+    for number in _filling_order(parts, served, contract):
         share, row = parts[number], rows[number]
         account = accounts.get(id(share.collective))
         if account is None:
@@ -79,7 +81,11 @@ def judge(
             _add(account.induced, induced_cause(share), share.whole)
         else:
             own = {cause: found[number] for cause, found in counted_over.items() if number in found}
-            _peel_and_fill(share, contract[row], counted=own, left=left, row=row, account=account)
+            free = min(left[row], halves[row]) if number in served.completing else left[row]
+            inherent = _peel_and_fill(share, contract[row], counted=own, free=free, row=row, account=account)
+            left[row] -= inherent
+            # A gather completes what was scattered, once.
+            halves[row] += -inherent if number in served.completing else inherent * is_scatter(share)
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - rest for row, rest in zip(contract, left, strict=True)),
@@ -87,25 +93,29 @@ def judge(
     )
 
 
-def _filling_order(parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]) -> list[int]:
+def _filling_order(parts: Sequence[Share], served: Serving, contract: Sequence[ContractRow]) -> list[int]:
     """Collectives of the row's own kind fill it first, then those that stand in for them; each in program order.
 
-    Else a stray gather that comes before the layer's own all-reduce would take its place.
+    Else a stray gather that comes before the layer's own all-reduce would take its place.  A gather that completes a
+    scatter comes after it, wherever in a loop's body it stands.
     """
 
-    def stands_in(number: int) -> bool:
-        row = rows[number]
-        return row is not None and parts[number].collective.kind != contract[row].kind
+    def stands_in(number: int) -> int:
+        row = served.rows[number]
+        if row is None or parts[number].collective.kind == contract[row].kind:
+            return 0
+        return 2 if number in served.completing else 1
 
     return sorted(range(len(parts)), key=stands_in)
 
 
 def _peel_and_fill(
-    share: Share, asked: ContractRow, *, counted: Mapping[str, Fraction], left: list[int], row: int, account: _Account
-) -> None:
-    """Take the causes off, fill the row with what is left, and name what overflows.
+    share: Share, asked: ContractRow, *, counted: Mapping[str, Fraction], free: int, row: int, account: _Account
+) -> int:
+    """Take the causes off, fill the row with what is left, and name what overflows; the bytes that fill the row.
 
     counted: cause -> the part of the share that it has by a count over all shares of the row.
+    free: the bytes of the row that are still to be filled by it.
     """
     remaining, peeled = share.step, dict[str, Fraction]()
     for cause in INFLATED:
@@ -113,18 +123,18 @@ def _peel_and_fill(
         if taken := remaining * part:
             peeled[cause.name] = taken
             remaining -= taken
-    inherent = min(half_up(remaining), left[row], share.whole)
-    if half_up(remaining) > left[row]:
+    inherent = min(half_up(remaining), free, share.whole)
+    if half_up(remaining) > free:
         cause_name = _overflow(share, asked)
         peeled[cause_name] = peeled.get(cause_name, NOTHING) + remaining - inherent
     if not peeled:  # only rounding can be left over
-        inherent = min(share.whole, left[row])
+        inherent = min(share.whole, free)
         peeled = {_overflow(share, asked): Fraction(share.whole - inherent)}
-    left[row] -= inherent
     account.inherent += inherent
     account.serves.append(row)
     for name, amount in _whole(peeled, total=share.whole - inherent).items():
         _add(account.inflated, name, amount)
+    return inherent
 
 
 def _overflow(share: Share, asked: ContractRow) -> str:

@@ -1,7 +1,7 @@
 """The collectives of a program, one row each."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import replace
 
 from compare.program import devices, megascale
 from compare.program.axes import Mesh
@@ -13,27 +13,28 @@ from compare.program.groups import Groups
 from compare.program.instruction import Instruction
 from compare.program.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.program.predicate import Evaluator
-from compare.program.records import NOT_RECORDED, Collective, Operand
+from compare.program.records import NOT_RECORDED, Asked, Collective, Operand
 from compare.program.shapes import Array
 from compare.program.text import Module
 from compare.program.walk import Site, lines_of, sites
 
-_NO_SCOPES: Mapping[str, frozenset[str]] = MappingProxyType({})
+_SUMS = ("all-reduce", "reduce-scatter")
 
 
 def collectives(
     module: Module,
     axes: Mapping[str, int],
     *,
-    scopes_of: Mapping[str, frozenset[str]] = _NO_SCOPES,
+    contract: Sequence[Asked] = (),
     caches: frozenset[int] | None = None,
     device_ids: Sequence[int] = (),
 ) -> list[Collective]:
     """The rows, in the order in which ENTRY's schedule reaches each start; what nothing calls comes last, never run.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
-    scopes_of: for an axes string the scopes that the contract has a row for: a permute's lost scope is one of them, and
-        so is one of several that XLA has joined in one name.
+    contract: the rows that the program will be held against.  A permute's lost scope is one that has a row of its axes,
+        and so is one of several that XLA has joined in one name; where partial sums are to be added up, gathers are
+        looked at more closely (`Operand.feeds_product`, `Collective.scattered_by`).
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
     HloError: names the first line that can't be placed.
@@ -46,10 +47,28 @@ def collectives(
     rows = [site for site in found if _is_row(site.item) and site.item not in parts]
     belongs = parts | {receive: send for send, receive in receives.items()}
     flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
-    return [
-        _row(site, receives.get(site.item), program=program, mesh=mesh, cut=cut, flow=flow, scopes_of=scopes_of)
+    found_rows = [
+        _row(site, receives.get(site.item), program=program, mesh=mesh, cut=cut, flow=flow, contract=contract)
         for site in rows
     ]
+    return _with_scatters(list(zip(rows, found_rows, strict=True)), flow, contract)
+
+
+def _with_scatters(rows: Sequence[tuple[Site, Collective]], flow: Flow, contract: Sequence[Asked]) -> list[Collective]:
+    """Each gather over axes of an all-reduce of the contract with the scatters whose work it may complete."""
+    found = []
+    summed = {asked.axes for asked in contract if asked.kind == "all-reduce"}
+    scatters = {
+        axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed
+    }  # fmt: skip
+    for site, row in rows:
+        of_axes = scatters.get(row.axes) if row.kind == "all-gather" else None
+        found.append(replace(row, scattered_by=flow.scattered_by(site, of_axes)) if of_axes else row)
+    return found
+
+
+def _scatters(row: Collective) -> bool:
+    return row.kind == "reduce-scatter" or row.form == "windowed-einsum"
 
 
 def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[Program, Mesh]:
@@ -80,7 +99,7 @@ def _row(
     mesh: Mesh,
     cut: dict[Cut, str],
     flow: Flow,
-    scopes_of: Mapping[str, frozenset[str]],
+    contract: Sequence[Asked],
 ) -> Collective:
     item = site.item
     frame = site.frames[0] if site.frames else None
@@ -95,15 +114,19 @@ def _row(
     once = total_bytes(sent, (1,) * program.num_devices)
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
     part = "" if kind == "collective-permute" else part_of(wide, cut)
-    asked = scopes_of.get(part or axes, frozenset())
+    asked = frozenset(entry.scope for entry in contract if entry.axes == (part or axes))
     wanted = asked if kind == "collective-permute" else frozenset()
     scope = flow.scope(site, wanted, joined=asked)
+    form = form_of(item, frame, kind=kind, pairs=wide, mesh=mesh)
+    # Of a gather it matters whether it brings a product's operand together: such a one stands in for no partial sums.
+    gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
+    sums = frozenset(entry.scope for entry in contract if gathers and entry.axes == axes and entry.kind in _SUMS)
     return Collective(
         name=item.name,
         kind=kind,
         axes=axes,
         network="dcn" if megascale.is_megascale(item) else "ici",
-        form=form_of(item, frame, kind=kind, pairs=wide, mesh=mesh),
+        form=form,
         scope=scope,
         origin=NOT_RECORDED,
         dtype="+".join(dict.fromkeys(array.dtype for array in arrays)),
@@ -115,7 +138,7 @@ def _row(
         wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
         source_line=flow.source_line(site, kind=kind, scope=scope),
-        operands=_operands(site, arrays, payload, flow, scope=scope, wanted=wanted),
+        operands=_operands(site, arrays, payload, flow, kind=kind, scope=scope, wanted=wanted, sums=sums),
         loops=site.loops,
         device_executions=site.device_executions,
         device_bytes=sent,
@@ -131,8 +154,17 @@ def _row(
 
 
 def _operands(
-    site: Site, arrays: list[Array], payload: list[int], flow: Flow, *, scope: str, wanted: frozenset[str]
+    site: Site,
+    arrays: list[Array],
+    payload: list[int],
+    flow: Flow,
+    *,
+    kind: str,
+    scope: str,
+    wanted: frozenset[str],
+    sums: frozenset[str],
 ) -> tuple[Operand, ...]:
+    """`sums`: the scopes in which the contract adds partial sums up, over its axes."""
     found: list[Operand] = []
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
         one = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
@@ -145,6 +177,7 @@ def _operands(
                 parameters=one.parameters,
                 constant=one.constant,
                 steers_loop=one.steers_loop or array.dtype == "pred",
+                feeds_product=one.scope in sums and flow.feeds_product(site, number, one.scope, kind=kind),
             )
         )
     return tuple(found)

@@ -1,20 +1,23 @@
 """The data of each collective: whose it is, where it comes from, where it goes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from compare.program import megascale
 from compare.program.forms import kind_of
 from compare.program.frames import Frame
 from compare.program.instruction import Instruction
-from compare.program.layout import sources
+from compare.program.layout import moves_data, sources, zero_elsewhere
 from compare.program.metadata import Sources
 from compare.program.recovery import Recovery, tells
 from compare.program.steering import Steering
 from compare.program.steps import Value, handed, made_of, used_by
 from compare.program.text import Module
-from compare.program.walk import Site
+from compare.program.walk import Site, is_collective
+
+PRODUCTS = ("dot", "convolution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Flow:
         self._recovery = Recovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
         self._steering = Steering(self._row_of)
         self._from_parameters: dict[Value, bool] = {}
+        self._into_products: dict[str, dict[Value, bool]] = {}
 
     def frames(self, site: Site) -> tuple[Frame, ...]:
         """Its activations; what nothing calls is looked at alone."""
@@ -100,15 +104,17 @@ class Flow:
         """Operand `number`; `scope` is given for the only one, which shares its row's."""
         starts: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
         found = sources(starts, caches=self._caches)
+        parameters = found.parameters
+        if any(map(moves_data, found.made_by)):  # weights that were moved before are weights
+            parameters = sources(starts, caches=self._caches, moves=True).parameters
         if scope is None:
             result: Value = (starts[0][0], site.item, _result_path(site.item, number))
             scope = self._producers(starts[0])
             if not scope and not found.parameters:  # an argument has no producer: its users tell whose it is
                 scope = self._own(site)
             scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
-        return Carried(
-            scope, found.parameters, found.constant, self._steering.steers(site.item, self.frames(site), found.passed)
-        )
+        steers = self._steering.steers(site.item, self.frames(site), found.passed)
+        return Carried(scope, parameters, found.constant, steers)
 
     def from_parameters(self, site: Site) -> bool:
         """Whether any dataflow at all leads from an ENTRY parameter to it."""
@@ -179,6 +185,74 @@ class Flow:
         starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         makers = self._rows(sources(starts, updates=False).made_by)
         return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
+
+    def feeds_product(self, site: Site, number: int, scope: str, *, kind: str) -> bool:
+        """Whether what operand `number` becomes is an operand of a product of this scope; of a sum, where it gathers.
+
+        Only what has no product and no other collective between counts, inside fusions by their own parameters.
+        """
+        if kind == "all-reduce":
+            frame = self.frames(site)[0]
+            if not zero_elsewhere((frame, site.item.operand(number), ())):
+                return False
+        path = _result_path(site.item, number) if site.item.has(_result_path(site.item, number)) else ()
+        return any(self._feeds((frame, site.item, path), scope, site.item) for frame in self.frames(site))
+
+    def _feeds(self, start: Value, scope: str, own: Instruction) -> bool:
+        """Depth first, like `_reached`, forwards."""
+        known = self._into_products.setdefault(scope, {})
+        came_from: dict[Value, Value | None] = {start: None}
+        todo = [start]
+        while todo:
+            value = todo.pop()
+            if known.get(value) or value[1].opcode in PRODUCTS:
+                at: Value | None = value
+                while at is not None:
+                    known[at] = True
+                    at = came_from[at]
+                return True
+            if value in known:
+                continue
+            for after in self._used_by(value):
+                if after not in came_from and self._goes_on(after, scope, own):
+                    came_from[after] = value
+                    todo.append(after)
+        known.update(dict.fromkeys(came_from, False))
+        return False
+
+    def _goes_on(self, value: Value, scope: str, own: Instruction) -> bool:
+        """Past no collective but the rest of its own, and to no product but those of the scope."""
+        _, item, _ = value
+        if is_collective(item):
+            return self._row_of(item) is own
+        return item.opcode not in PRODUCTS or self._scope_of_product(value) == scope
+
+    def _scope_of_product(self, value: Value) -> str | None:
+        """Its own, else that of the fusion or call that wraps it."""
+        frame, item, _ = value
+        if scope := self._metadata.scope(item):
+            return scope
+        calls = (one.call for one in reversed(frame.chain) if one.call is not None)
+        wrapping = takewhile(lambda call: call.opcode not in ("while", "conditional"), calls)
+        return next((scope for call in wrapping if (scope := self._metadata.scope(call))), None)
+
+    def scattered_by(self, site: Site, scatters: Set[Instruction]) -> tuple[str, ...]:
+        """Those of `scatters` that its operands are made of, with no product and no other collective between."""
+        todo: list[Value] = [(frame, one, ()) for frame in self.frames(site) for one in site.item.operands]
+        seen = set(todo)
+        found: set[Instruction] = set()
+        while todo:
+            value = todo.pop()
+            item = value[1]
+            if is_collective(item):
+                found |= {self._row_of(item)} & scatters
+                continue
+            if item.opcode in PRODUCTS:
+                continue
+            fresh = [one for one in self._made_of(value) if one not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return tuple(item.name for item in sorted(found, key=lambda one: one.index))
 
 
 def _result_path(item: Instruction, number: int) -> tuple[int, ...]:

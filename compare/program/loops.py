@@ -12,8 +12,8 @@ import numpy as np
 from compare.program.arithmetic import DTYPES
 from compare.program.frames import Frame, body_of, condition_of
 from compare.program.instruction import Instruction
-from compare.program.origin import Node, origin
 from compare.program.shapes import Array, element
+from compare.program.steps import Value, is_carry, origin
 
 if TYPE_CHECKING:
     from compare.program.predicate import Evaluator
@@ -54,14 +54,14 @@ class Trips:
 
     def _count(self, frame: Frame, loop: Instruction) -> int | None:
         condition = frame.inside(loop, condition_of(loop))
-        test = origin(Node(condition, condition.computation.root))
-        if test.item.opcode != "compare":
+        inner, test, _ = origin((condition, condition.computation.root, ()))
+        if test.opcode != "compare":
             return self._by_steps(frame, loop)
-        left, right = (Node(test.frame, operand) for operand in (test.item.operand(0), test.item.operand(1)))
-        direction = test.item.attribute("direction")
-        counter, bound = self._counter(left, condition), self._constant(right)
+        left, right = ((inner, test.operand(at), ()) for at in (0, 1))
+        direction = test.attribute("direction")
+        counter, bound = self._counter(left, condition), self._values.number(*right)
         if counter is None or bound is None:
-            counter, bound = self._counter(right, condition), self._constant(left)
+            counter, bound = self._counter(right, condition), self._values.number(*left)
             direction = _TURNED.get(direction, direction)
         if counter is None or bound is None:
             return None
@@ -119,32 +119,23 @@ class Trips:
             carried = numbers
         return None
 
-    def _counter(self, node: Node, condition: Frame) -> tuple[int, ...] | None:
+    def _counter(self, value: Value, condition: Frame) -> tuple[int, ...] | None:
         """The path of the loop's element that a value of its condition is, if the body changes it."""
-        found = origin(node)
-        if found.frame is not condition or found.item.opcode != "parameter" or not found.path:
-            return None
-        return found.path
-
-    def _constant(self, node: Node) -> int | None:
-        return self._values.number(node.frame, node.item, node.path)
+        frame, item, path = origin(value)
+        return path if path and is_carry((frame, item, path), condition, path) else None
 
     def step(self, body: Frame, path: tuple[int, ...]) -> int | None:
         """What an iteration adds to the element at `path`; None where it does anything else."""
-        after = origin(Node(body, body.computation.root, path))
-        if after.item.opcode not in ("add", "subtract"):
+        frame, after, _ = origin((body, body.computation.root, path))
+        if after.opcode not in ("add", "subtract"):
             return None
-        left, right = (Node(after.frame, operand) for operand in (after.item.operand(0), after.item.operand(1)))
-        if self.is_carry(origin(left), body, path):
-            by = self._constant(right)
-            return by if by is None or after.item.opcode == "add" else -by
-        if after.item.opcode == "add" and self.is_carry(origin(right), body, path):
-            return self._constant(left)
+        left, right = ((frame, after.operand(at), ()) for at in (0, 1))
+        if is_carry(origin(left), body, path):
+            by = self._values.number(*right)
+            return by if by is None or after.opcode == "add" else -by
+        if after.opcode == "add" and is_carry(origin(right), body, path):
+            return self._values.number(*left)
         return None
-
-    def is_carry(self, node: Node, body: Frame, path: tuple[int, ...]) -> bool:
-        """Whether a value is the loop's own element at `path`."""
-        return node.frame is body and node.item.opcode == "parameter" and node.path == path
 
 
 def iterations(*, start: int, step: int, bound: int, direction: str) -> int | None:

@@ -13,16 +13,14 @@ from compare.program import arithmetic
 from compare.program.arithmetic import BINARY, UNARY, NotUnderstood, Value
 from compare.program.devices import Program
 from compare.program.errors import HloError
-from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of, runs_once
+from compare.program.frames import Frame, body_of, branches_of
 from compare.program.instruction import Instruction
 from compare.program.loops import NeedsCarried, Trips
-from compare.program.origin import Node, origin
 from compare.program.shapes import Array, element
+from compare.program.steps import SLICE_STARTS, handed, is_carry, origin
 
 _DEEPEST = 150
 """Longer chains than this are not predicates."""
-
-_SAME = {"copy", "copy-start", "copy-done", "opt-barrier", "optimization-barrier"}
 
 
 class Evaluator:
@@ -80,22 +78,18 @@ class Evaluator:
 
     def _evaluate(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         opcode = item.opcode
-        if opcode == "parameter":
-            return self._parameter(frame, item, path)
-        if opcode == "get-tuple-element":
-            return self.value(frame, item.operand(0), (item.integer("index"), *path))
-        if opcode == "tuple" and path:
-            return self.value(frame, item.operand(path[0]), path[1:])
-        if opcode in _SAME:
-            return self.value(frame, item.operand(0), path[1:] if opcode == "copy-start" else path)
-        if runs_once(item):
-            computation = item.called[0]
-            return self.value(frame.inside(item, computation), computation.root, path)
+        if opcode == "parameter" and frame.call is not None and frame.call.opcode == "while":
+            return self._carried(frame, item, path)
         if opcode == "while":
             return self._after_loop(frame, item, path)
         if opcode == "conditional":
             return self._chosen(frame, item, path)
-        if path:
+        before = handed((frame, item, path))
+        if before is not None and len(before) == 1 and (path or opcode != "tuple"):
+            return self.value(*before[0])
+        if opcode in SLICE_STARTS and path == (1,):
+            return self._moved(item, [self.value(frame, operand) for operand in item.operands], 1 + frame.depth)
+        if before is not None or path or opcode == "parameter":
             raise NotUnderstood
         return self._array(frame, item)
 
@@ -127,7 +121,7 @@ class Evaluator:
 
     def _moved(self, item: Instruction, given: list[Value], lead: int) -> Value:
         """An instruction that moves elements and leaves them as they are."""
-        opcode = item.opcode
+        opcode = item.opcode.removesuffix("-start")
         if opcode == "convert":
             return arithmetic.convert(item, given[0])
         if opcode == "bitcast":
@@ -155,19 +149,6 @@ class Evaluator:
         found: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
         return found
 
-    def _parameter(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
-        call, outer, number = frame.call, frame.outer, item.integer("")
-        if call is None or outer is None:
-            raise NotUnderstood
-        if call.opcode == "while":
-            return self._carried(frame, item, path)
-        if call.opcode == "conditional":
-            branch = branches_of(call).index(frame.computation)
-            return self.value(outer, branch_operand(call, branch), path)
-        if call.opcode not in ONE_CALL or number >= len(call.operands):
-            raise NotUnderstood
-        return self.value(outer, call.operand(number), path)
-
     def _carried(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
         """An element that a loop carries, in every iteration: the same, counted up, or a value of the one before."""
         call, outer = frame.call, frame.outer
@@ -179,8 +160,8 @@ class Evaluator:
             return self._given(frame, item, path, self._step[1])
         first = self.value(outer, call.operand(0), path)
         body = outer.inside(call, body_of(call))
-        after = origin(Node(body, body.computation.root, path))
-        if self.trips.is_carry(after, body, path):
+        after = origin((body, body.computation.root, path))
+        if is_carry(after, body, path):
             return _deepen(first, outer.depth, frame.depth)
         if frame is not body:
             raise NotUnderstood
@@ -212,7 +193,7 @@ class Evaluator:
             raise NotUnderstood
         body = frame.inside(item, body_of(item))
         first = self.value(frame, item.operand(0), path)
-        if self.trips.is_carry(origin(Node(body, body.computation.root, path)), body, path):
+        if is_carry(origin((body, body.computation.root, path)), body, path):
             return first
         trips, step = self.trips.count(frame, item), self.trips.step(body, path)
         if trips is None or step is None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 from compare.program.groups import Groups
 
@@ -25,6 +26,10 @@ class Operand:
     """A constant, through broadcasts and layout-only instructions."""
     steers_loop: bool
     """A predicate, or the counter of a loop's condition."""
+    feeds_product: bool = False
+    """What is gathered here is an operand of a product (dot, convolution) of its own scope, with neither a product nor
+    a collective between.  Known where the contract adds partial sums up over these axes; of an all-reduce, where its
+    parts are zero elsewhere, so that it gathers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,17 @@ class Change:
 
     def public(self) -> dict[str, str]:
         return {"pass": self.by, "what": self.what}
+
+
+class Asked(Protocol):
+    """What the reader has to know of a row of the contract."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def axes(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +103,9 @@ class Collective:
     """Of an all-gather: the reduce-scatter whose result it carries, if it does."""
     line: int
     text: str
+    scattered_by: tuple[str, ...] = ()
+    """Of an all-gather: the collectives that scatter (in any form) what it is made of, with no product between.  Known
+    where the contract has an all-reduce over its axes."""
     part_of: str = ""
     """The axes over several slices of whose collectives it is one step: within the slices, or between them."""
     changes: "tuple[Change, ...]" = ()

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from compare.program.frames import Frame, body_of, condition_of
 from compare.program.instruction import Instruction
 from compare.program.layout import sources
-from compare.program.origin import Node, origin
 from compare.program.shapes import Array
-from compare.program.steps import Value, made_of
+from compare.program.steps import Value, is_carry, made_of, origin
 
 _Loop = tuple[Frame, Instruction]
 """A `while`, in the activation that it stands in."""
@@ -85,5 +84,4 @@ def _is_scalar(body: Frame, path: tuple[int, ...]) -> bool:
 
 
 def _changes(body: Frame, path: tuple[int, ...]) -> bool:
-    after = origin(Node(body, body.computation.root, path))
-    return not (after.frame is body and after.item.opcode == "parameter" and after.path == path)
+    return not is_carry(origin((body, body.computation.root, path)), body, path)

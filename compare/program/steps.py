@@ -6,17 +6,25 @@ of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the
 
 from collections.abc import Iterator
 
-from compare.program.frames import Frame, body_of, branch_operand, branches_of, condition_of, runs_once
+from compare.program.frames import ONE_CALL, Frame, body_of, branch_operand, branches_of, condition_of, runs_once
 from compare.program.instruction import Instruction
+from compare.program.shapes import Array
 
 Value = tuple[Frame, Instruction, tuple[int, ...]]
+
+SLICE_STARTS = ("slice-start", "dynamic-slice-start")
+"""Their tuple holds the operand, which they hand on, and the slice, which they make."""
 
 ASIDE = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-update"}
 """One operand, handed on whole."""
 
 
 def handed(value: Value) -> list[Value] | None:
-    """The values that this one only hands on; None where its instruction makes something of its operands."""
+    """The values that this one hands on as they are; None where its instruction makes something of its operands.
+
+    This is the one rule for it.  Several values: which of them it is, is decided as the program runs (a loop's carry, a
+    branch), or they are the elements of a tuple that is asked for as a whole.
+    """
     frame, item, path = value
     opcode = item.opcode
     if not item.has(path):
@@ -34,7 +42,7 @@ def handed(value: Value) -> list[Value] | None:
         return [(frame.inside(item, branch), branch.root, path) for branch in branches_of(item)]
     if runs_once(item):
         return _out_of_call(frame, item, path)
-    return _asynchronous(frame, item, path)
+    return _asynchronous(value)
 
 
 def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
@@ -46,6 +54,8 @@ def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[V
         return [(outer, call.operand(0), path), (body, body.computation.root, path)]
     if call.opcode == "conditional":
         return [(outer, branch_operand(call, branches_of(call).index(frame.computation)), path)]
+    if call.opcode not in ONE_CALL:
+        return None  # a reduction or a sort hands its computation elements, not operands
     number = item.integer("")
     return [(outer, call.operand(number), path)] if number < len(call.operands) else []
 
@@ -69,7 +79,8 @@ def _of_start(frame: Frame, item: Instruction, path: tuple[int, ...], result: Va
     return [(frame, item.operand(path[1]), path[2:])] if len(path) > 1 else [(frame, one, ()) for one in item.operands]
 
 
-def _asynchronous(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
+def _asynchronous(value: Value) -> list[Value] | None:
+    frame, item, path = value
     opcode = item.opcode
     if opcode == "copy-done":
         return [(frame, item.operand(0), (0, *path))]
@@ -79,11 +90,65 @@ def _asynchronous(frame: Frame, item: Instruction, path: tuple[int, ...]) -> lis
         return [(frame, item.operand(0), path)]
     if opcode in ("async-done", "call-done", "slice-done", "dynamic-slice-done", "fusion-done", "custom-call-done"):
         return [(frame, item.operand(0), (1, *path))]
-    if opcode in ("slice-start", "dynamic-slice-start"):
-        return _of_start(frame, item, path, (frame, item.operand(0), ()))
+    if opcode in SLICE_STARTS:
+        return None if not path or path[0] == 1 else _of_start(frame, item, path, value)
     if opcode.endswith("-done"):
-        return [(frame, item.operand(0), ())]
+        start = item.operand(0)
+        inside = (1, *path) if start.opcode in ("all-gather-start", "collective-permute-start") else path
+        return [(frame, start, inside if start.has(inside) else ())]
     return None
+
+
+def origin(value: Value) -> Value:
+    """The first value behind this one that is made and not only handed on, through conversions of one integer, too.
+
+    A loop's own parameter is where this stops: whoever asks knows whether the loop changes it.
+    """
+    seen: set[Value] = set()
+    while value not in seen:
+        seen.add(value)
+        before = only_source(value)
+        if before is None:
+            return value
+        value = before
+    return value
+
+
+def only_source(value: Value) -> Value | None:
+    """The one value that this is, whatever the program's data; None where it is made here, or may be one of several."""
+    frame, item, path = value
+    if item.opcode == "parameter" and frame.call is not None and frame.call.opcode == "while":
+        return None
+    if item.opcode == "while":
+        return _left_alone(value) if path else None
+    if item.opcode in ("convert", "bitcast", "reshape") and _same_number(item):
+        return frame, item.operand(0), ()
+    if item.opcode in ("conditional", "tuple") and not (item.opcode == "tuple" and path):
+        return None
+    before = handed(value)
+    return before[0] if before is not None and len(before) == 1 else None
+
+
+def _same_number(item: Instruction) -> bool:
+    """Whether a convert, bitcast or reshape of one integer leaves the number as it is."""
+    shapes = (item.shape, item.operand(0).shape)
+    if not all(isinstance(shape, Array) and shape.elements == 1 and shape.dtype[0] in "su" for shape in shapes):
+        return False
+    after, before = (shape for shape in shapes if isinstance(shape, Array))
+    return after.dtype == before.dtype or int(after.dtype[1:]) >= 32 <= int(before.dtype[1:])
+
+
+def _left_alone(value: Value) -> Value | None:
+    """A loop's result that the loop never changes is what it began with."""
+    frame, item, path = value
+    body = frame.inside(item, body_of(item))
+    return (frame, item.operand(0), path) if is_carry(origin((body, body.computation.root, path)), body, path) else None
+
+
+def is_carry(value: Value, body: Frame, path: tuple[int, ...]) -> bool:
+    """Whether a value is the loop's own element at `path`."""
+    frame, item, at = value
+    return frame is body and item.opcode == "parameter" and at == path
 
 
 def made_of(value: Value) -> list[Value]:

@@ -97,7 +97,7 @@ def lines_of(module: Module) -> list[int]:
         owner = module.owner(at)
         if owner is None or owner.at(at).opcode != match[1]:
             continue
-        if not _is_collective(owner.at(at)):
+        if not is_collective(owner.at(at)):
             raise owner.at(at).error(f"unknown kind of collective {match[1]!r}; known are {', '.join(KINDS)}")
         found[at] = None
     return list(found)
@@ -135,17 +135,18 @@ def _visit(
             inner = [computation for computation in item.called if computation in wanted]
             for computation in inner:
                 yield from _visit(frame.inside(item, computation), times, wanted, values)
-            if _is_collective(item):
+            if is_collective(item):
                 if inner:
                     raise item.error("is a collective, and calls a computation with another")
                 yield frame, times, item
-        elif _is_collective(item):
+        elif is_collective(item):
             yield frame, times, item
         elif not item.opcode.endswith(("-done", "-update")):
             raise item.error(f"a collective stands in a computation that {item.opcode} calls")
 
 
-def _is_collective(item: Instruction) -> bool:
+def is_collective(item: Instruction) -> bool:
+    """Whether it is a collective or its start; what only ends or updates one is none."""
     return item.opcode.removesuffix("-start") in KINDS or item.opcode in ("send", "recv")
 
 

@@ -46,14 +46,12 @@ class Programs:
         protos: Mapping[str, bytes],
         *,
         axes: Mapping[str, int],
-        scopes_of: Mapping[str, frozenset[str]],
         given: Module | None = None,
         modules: Iterable[str] = (),
     ):
         """modules: the names that operations have their programs under, of which a given one may be meant by one."""
         self._protos = protos
         self._axes = axes
-        self._scopes_of = scopes_of
         self._given = given
         self._given_is_named = given is not None and given.name in {_NUMBER.sub("", module) for module in modules}
         self._read: dict[str, Program | None] = {}
@@ -117,10 +115,10 @@ class Programs:
 
     def _program(self, name: str, module: Module) -> Program:
         try:
-            rows = collectives(module, self._axes, scopes_of=self._scopes_of)
+            rows = collectives(module, self._axes)
             self._fit = self._fit or bool(rows)
         except HloError as error:
-            rows = collectives(module, {}, scopes_of=self._scopes_of)
+            rows = collectives(module, {})
             self._unfit += [f"{name}: {error}"] if rows else []
         waits, names = (frozenset(pattern.findall(module.text)) for pattern in (_WRAPPER, _NAME))
         return Program(name, carriers(module, rows), containers(module), waits, names)

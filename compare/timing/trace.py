@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import pandas as pd
 
@@ -17,8 +16,6 @@ from compare.timing.raw import Raw
 from compare.timing.steps import annotations, steps
 from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, settled
 
-_NO_SCOPES: Mapping[str, frozenset[str]] = MappingProxyType({})
-
 
 def read(
     paths: Sequence[str | Path],
@@ -26,18 +23,17 @@ def read(
     axes: Mapping[str, int],
     hlo: Module | None = None,
     label: str | None = None,
-    scopes_of: Mapping[str, frozenset[str]] = _NO_SCOPES,
 ) -> Timeline:
     """The timeline of one profile.
 
     paths: the `xplane.pb` files of all its hosts.  axes: sizes by name, outermost first; none, and axes read `?`.
-    hlo: the program, for a profile that does not carry its own.  label: what figures say of it.  scopes_of: as
-    `collectives` takes it.  `OSError` where a file can't be opened, `TimingError` where there is nothing to tell.
+    hlo: the program, for a profile that does not carry its own.  label: what figures say of it.
+    `OSError` where a file can't be opened, `TimingError` where there is nothing to tell.
     """
     spaces = read_spaces(paths)
     hosts = hosts_of(spaces)
     modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
-    programs = Programs(protos(spaces), axes=axes, scopes_of=scopes_of, given=hlo, modules=modules)
+    programs = Programs(protos(spaces), axes=axes, given=hlo, modules=modules)
     hosts = placed(hosts, programs)
     raw = together(hosts)
     devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,6 +58,7 @@ def compiled(case: Case, out: Path) -> str:
 
 def emitted(case: Case, out: Path) -> Counter[tuple[str, str, int, int]]:
     """Scope, kind@axes, executions and payload bytes of every collective, counted."""
-    scopes = {"pp": frozenset(scope for scope in SCOPES if scope.startswith("pipeline."))}
-    rows = collectives(read(compiled(case, out)), case.mesh.split_axes, scopes_of=scopes)
+    pipeline = [scope for scope in SCOPES if scope.startswith("pipeline.")]
+    asked = [SimpleNamespace(scope=scope, kind="collective-permute", axes="pp") for scope in pipeline]
+    rows = collectives(read(compiled(case, out)), case.mesh.split_axes, contract=asked)
     return Counter((row.scope, f"{row.kind}@{row.axes}", row.executions, row.payload_bytes) for row in rows)

@@ -58,7 +58,7 @@ def emitted(folder: Path) -> Found:
     if (folder / FAILED).exists():
         raise DeadError((folder / FAILED).read_text())
     case = Case.from_json((folder / "case.json").read_text())
-    rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, scopes_of=_scopes(case))
+    rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, contract=inherent(case))
     found: Found = Counter()
     for row in rows:
         assert row.executions is not None, (row.name, row.loops)
@@ -73,9 +73,3 @@ def without_shift(found: Found) -> tuple[int, Found]:
     """How often the pipeline shifts, and all else."""
     shifts = [row for row in found if row[0] == "pipeline.shift"]
     return sum(found[row] for row in shifts), Counter({row: times for row, times in found.items() if row not in shifts})
-
-
-def _scopes(case: Case) -> dict[str, frozenset[str]]:
-    """What the reader is told of the plan: where a permute that has lost its name may belong."""
-    rows = inherent(case)
-    return {axes: frozenset(row.scope for row in rows if row.axes == axes) for axes in {row.axes for row in rows}}

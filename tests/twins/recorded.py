@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import pytest
@@ -114,9 +115,12 @@ class Carried:
     @property
     def rows(self) -> dict[tuple[str, str], int]:
         """Executions in a step by scope and kind@axes."""
-        scopes = {"pp": frozenset({"pipeline.shift", "pipeline.collect"})}
+        asked = [
+            SimpleNamespace(scope=f"pipeline.{word}", kind="collective-permute", axes="pp")
+            for word in ("shift", "collect")
+        ]
         found: Counter[tuple[str, str]] = Counter()
-        for row in collectives(read(self.text), {"dp": 2, "pp": 2, "tp": 2}, scopes_of=scopes):
+        for row in collectives(read(self.text), {"dp": 2, "pp": 2, "tp": 2}, contract=asked):
             assert row.executions is not None
             found[row.scope, f"{row.kind}@{row.axes}"] += row.executions
         return dict(found)

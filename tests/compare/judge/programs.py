@@ -18,7 +18,7 @@ def operand(payload, *, dtype="bf16", scope="?", parameters=(), constant=False, 
 def collective(
     mesh, kind, axes, scope, payload=0, *, executions=1, loops=(), pairs=None, operands=None, name=None, form="sync",
     dtype="bf16", executions_are="exact", device_executions=None, in_exact_branch=False, from_parameters=True,
-    reaches_root=False, gathers=None, parameters=(), constant=False, steers_loop=False, groups=None, part_of="",
+    reaches_root=False, scattered_by=(), parameters=(), constant=False, steers_loop=False, groups=None, part_of="",
 ):  # fmt: skip
     """One row; `loops` are trip counts, outermost first, and multiply into the executions."""
     spec = MeshSpec.parse(mesh)
@@ -40,7 +40,8 @@ def collective(
         step_wire_bytes=int(step + Fraction(1, 2)) if known else None, source_line=None, operands=parts,
         loops=tuple(Loop(name=f"while.{n}", trip_count=trips) for n, trips in enumerate(loops)),
         device_executions=times if known else (), device_bytes=tuple(sent), in_exact_branch=in_exact_branch,
-        from_parameters=from_parameters, reaches_root=reaches_root, gathers=gathers, line=1, text="", part_of=part_of,
+        from_parameters=from_parameters, reaches_root=reaches_root, gathers=None, scattered_by=scattered_by, line=1,
+        text="", part_of=part_of,
     )  # fmt: skip
 
 

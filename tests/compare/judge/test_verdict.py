@@ -128,8 +128,8 @@ def test_a_reduce_scatter_and_the_gather_of_what_it_made_are_one_all_reduce():
     rows = [
         collective("tp8", "reduce-scatter", "tp", "layer.mlp.down", payload, loops=(32,), name="rs.7"),
         # Its scope is lost to the next layer's; it carries what rs.7 made.
-        collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,), gathers="rs.7"),
-        collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,), gathers=None),
+        collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,), scattered_by=("rs.7",)),
+        collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,)),
     ]
     found = judged(rows, contract, mesh="tp8")
     half = 32 * 56 * 2**20

@@ -124,6 +124,55 @@ def test_anything_else_is_unknown(changes):
     assert count(**changes) is None
 
 
+HANDED_ON = {
+    "copy": "{name} = s32[] copy({of})",
+    "asynchronous copy": """{name}-start = (s32[], s32[], u32[]) copy-start({of})
+  {name} = s32[] copy-done({name}-start)""",
+    "wrapped copy": """{name}-start = ((s32[]), s32[], u32[]) async-start({of}), calls=copied
+  {name} = s32[] async-done({name}-start)""",
+    "copy that is updated": """{name}-start = ((s32[]), s32[], u32[]) async-start({of}), calls=copied
+  {name}-update = ((s32[]), s32[], u32[]) async-update({name}-start)
+  {name} = s32[] async-done({name}-update)""",
+    "call": "{name} = s32[] call({of}), to_apply=copied",
+    "barrier in a tuple": """{name}-in = (s32[], s32[]) tuple({of}, {of})
+  {name}-barrier = (s32[], s32[]) opt-barrier({name}-in)
+  {name} = s32[] get-tuple-element({name}-barrier), index=1""",
+}
+"""How a compiler hands one number on."""
+
+COPIED = "copied {\n  p = s32[] parameter(0)\n  ROOT q = s32[] copy(p)\n}\n"
+
+
+def trips_of(text):
+    module = read(text.replace("add {", COPIED + "add {", 1))
+    return Evaluator(Program(1, 8)).trips.count(Frame(module.entry), module.entry.root)
+
+
+@pytest.mark.parametrize("how", HANDED_ON)
+def test_a_counter_is_known_however_it_is_handed_on(how):
+    def handed(name, of):
+        return HANDED_ON[how].format(name=name, of=of)
+
+    text = program(
+        test="compare(seen, limit), direction=LT", more=handed("limit", "bound") + "\n  " + handed("seen", "c")
+    )
+    assert trips_of(text) == 6
+    in_body = text.replace("i = s32[] copy(g)", handed("i", "g"))
+    assert trips_of(in_body) == 6
+    counted = in_body.replace("next = s32[] add(i, one)", "sum = s32[] add(i, one)\n  " + handed("next", "sum"))
+    assert trips_of(counted) == 6
+    started = counted.replace("tuple(start, pass, data.1)", "tuple(first-start, pass, data.1)")
+    assert trips_of(started.replace("four =", handed("first-start", "start") + "\n  four =")) == 6
+
+
+def test_the_slice_that_an_asynchronous_slice_makes_is_not_its_operand():
+    table = """table = s32[4] constant({9, 9, 6, 9})
+  cut-start = ((s32[4]), s32[1], u32[]) slice-start(table), slice={[2:3]}
+  cut = s32[1] slice-done(cut-start)
+  last = s32[] reshape(cut)"""
+    assert trips_of(program(test="compare(c, last), direction=LT", more=table)) == 6
+
+
 def narrow(dtype, *, start, step, test):
     """The program with a counter of another type, its numbers with it."""
     text = program(start=f"constant({start})", step=step, test=test)

@@ -1,5 +1,7 @@
 """A lost scope, found again: producers before consumers, near before far; for permutes the contract has a say."""
 
+from types import SimpleNamespace
+
 from compare.program.collectives import collectives
 from compare.program.text import read
 
@@ -15,7 +17,8 @@ def named(scope):
 def rows(*lines, computations="", wanted=()):
     body = "\n  ".join(("w = f32[8]{0} parameter(0)", *lines[:-1], "ROOT " + lines[-1]))
     module = read(f"HloModule m, num_partitions=4\n{ADD}{computations}ENTRY main {{\n  {body}\n}}\n")
-    return collectives(module, {"tp": 4}, scopes_of={"tp": frozenset(wanted)} if wanted else {})
+    asked = [SimpleNamespace(scope=scope, kind="collective-permute", axes="tp") for scope in wanted]
+    return collectives(module, {"tp": 4}, contract=asked)
 
 
 def scope(*lines, name="lost", **more):
