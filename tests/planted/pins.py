@@ -85,9 +85,7 @@ DEFECTS = (
             )
         },
         # Both halves of k, as of the queries, and v.
-        rows=(
-            Row("layer.attention.qkv", "all-gather@tp", "6", "1/3·3/4·4·128·16·32·2", "induced activation-gather"),
-        ),
+        rows=(Row("layer.attention.qkv", "all-gather@tp", "6", "1/3·3/4·4·128·16·32·2", "induced activation-gather"),),
         why=_NEEDLESS,
     ),
     Defect(
@@ -236,8 +234,13 @@ DEFECTS = (
             Row("layer.mlp.up", "all-gather@tp", "16", "3/4·4·512·2048·2", "inherent"),
             Row("layer.attention.out", "reduce-scatter@tp", "16", "3/4·4·512·2048·2", "inherent"),
             # A windowed einsum: 5 hops of a shard in each of 16 layers, where 3 carry the same.
-            Row("layer.mlp.down", "collective-permute@tp", "80", "4·128·2048·2",
-                {"inherent": "16·3·4·128·2048·2", "inflated windowed-einsum": "16·2·4·128·2048·2"}),
+            Row(
+                "layer.mlp.down",
+                "collective-permute@tp",
+                "80",
+                "4·128·2048·2",
+                {"inherent": "16·3·4·128·2048·2", "inflated windowed-einsum": "16·2·4·128·2048·2"},
+            ),
             Row("embed", "reduce-scatter@tp", "1", "3/4·4·512·2048·2", "inherent"),
             # The last tokens, which one shard has: exchanged, sent and added up; 77,824 together.
             Row("embed", "all-to-all@tp", "1", "3/4·4·4·2048·2", "induced layout-change"),
@@ -256,7 +259,9 @@ DEFECTS = (
         what="what a block adds to the stream is pinned with its tokens split over tp, without +sp",
         sites={
             "jax": Site(
-                "layout.py", "return self.place(x, STREAM)", 'return self.place(x, "stages stream_batch heads embed")',
+                "layout.py",
+                "return self.place(x, STREAM)",
+                'return self.place(x, "stages stream_batch heads embed")',
                 told=("pipeline.py", "state = layout.place(state, STREAM)"),
             )
         },
@@ -278,7 +283,9 @@ DEFECTS = (
         what="the same in PyTorch, where the looked-up rows stay whole",
         sites={
             "torchxla": Site(
-                "layout.py", "return self.place(x, STREAM)", 'return self.place(x, "stages stream_batch heads embed")',
+                "layout.py",
+                "return self.place(x, STREAM)",
+                'return self.place(x, "stages stream_batch heads embed")',
                 told=DOWN_TORCH,
             )
         },

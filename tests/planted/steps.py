@@ -47,8 +47,13 @@ DEFECTS = (
             ),
         },
         rows=(
-            Row("layer.mlp.down", "all-reduce@tp", "4", "3/2·4·128·256·2",
-                {"inherent": "2·3/2·4·128·256·2", "inflated other": "2·3/2·4·128·256·2"}),
+            Row(
+                "layer.mlp.down",
+                "all-reduce@tp",
+                "4",
+                "3/2·4·128·256·2",
+                {"inherent": "2·3/2·4·128·256·2", "inflated other": "2·3/2·4·128·256·2"},
+            ),
         ),  # fmt: skip
         why="It serves the row, which the first two fill.",
     ),
@@ -72,10 +77,20 @@ DEFECTS = (
             ),
         },
         rows=(
-            Row("layer.moe.dispatch", "all-to-all@ep", "2", "3/4·2·8·80·256·2",
-                {"inherent": "2·3/4·2·8·40·256·2", "inflated other": "2·3/4·2·8·40·256·2"}),
-            Row("layer.moe.combine", "all-to-all@ep", "2", "3/4·2·8·80·256·2",
-                {"inherent": "2·3/4·2·8·40·256·2", "inflated other": "2·3/4·2·8·40·256·2"}),
+            Row(
+                "layer.moe.dispatch",
+                "all-to-all@ep",
+                "2",
+                "3/4·2·8·80·256·2",
+                {"inherent": "2·3/4·2·8·40·256·2", "inflated other": "2·3/4·2·8·40·256·2"},
+            ),
+            Row(
+                "layer.moe.combine",
+                "all-to-all@ep",
+                "2",
+                "3/4·2·8·80·256·2",
+                {"inherent": "2·3/4·2·8·40·256·2", "inflated other": "2·3/4·2·8·40·256·2"},
+            ),
         ),  # fmt: skip
         why="Places travel, full or empty; the row has 40 for each expert.",
     ),
@@ -110,9 +125,17 @@ DEFECTS = (
             )
         },
         rows=(
-            Row("pipeline.shift", "collective-permute@pp", "5", "2·128·256·2",
-                {"inherent": "4·1/2·2·128·256·2", "inflated wrap": "5·1/2·2·128·256·2",
-                 "inflated bubble": "1/2·2·128·256·2"}),
+            Row(
+                "pipeline.shift",
+                "collective-permute@pp",
+                "5",
+                "2·128·256·2",
+                {
+                    "inherent": "4·1/2·2·128·256·2",
+                    "inflated wrap": "5·1/2·2·128·256·2",
+                    "inflated bubble": "1/2·2·128·256·2",
+                },
+            ),
         ),  # fmt: skip
         why="Half of what is sent closes the ring; of the rest the last of 5 ticks is idle.",
     ),
@@ -130,9 +153,17 @@ DEFECTS = (
         },
         rows=(
             # A permute forward and one back, in each tick.
-            Row("pipeline.shift", "collective-permute@pp", "10", "1/2·2·128·256·2",
-                {"inherent": "4·1/2·2·128·256·2", "inflated wrap": "5·1/2·2·128·256·2",
-                 "inflated bubble": "1/2·2·128·256·2"}),
+            Row(
+                "pipeline.shift",
+                "collective-permute@pp",
+                "10",
+                "1/2·2·128·256·2",
+                {
+                    "inherent": "4·1/2·2·128·256·2",
+                    "inflated wrap": "5·1/2·2·128·256·2",
+                    "inflated bubble": "1/2·2·128·256·2",
+                },
+            ),
         ),  # fmt: skip
         why="The same in two permutes.",
     ),
@@ -141,12 +172,15 @@ DEFECTS = (
         chapter="Sums, ticks and hops",
         what="keys and values go all the way around the ring",
         setting=CP_TP,
-        sites={
-            "jax": Site("attention.py", "for hop in range(ranks):", "for hop in range(ranks + 1):", told=RING_JAX)
-        },
+        sites={"jax": Site("attention.py", "for hop in range(ranks):", "for hop in range(ranks + 1):", told=RING_JAX)},
         rows=(
-            Row("layer.attention.core", "collective-permute@cp", "8", "8·64·2·32·2",
-                {"inherent": "4·8·64·2·32·2", "inflated wrap": "4·8·64·2·32·2"}),
+            Row(
+                "layer.attention.core",
+                "collective-permute@cp",
+                "8",
+                "8·64·2·32·2",
+                {"inherent": "4·8·64·2·32·2", "inflated wrap": "4·8·64·2·32·2"},
+            ),
         ),  # fmt: skip
         why="The second hop of 2 ranks brings each its own again.",
     ),
@@ -167,8 +201,13 @@ DEFECTS = (
             ),
         },
         rows=(
-            Row("layer.mlp.down", "all-reduce@tp", "2", "3/2·4·128·256·4",
-                {"inherent": "2·3/2·4·128·256·2", "inflated dtype": "2·3/2·4·128·256·2"}),
+            Row(
+                "layer.mlp.down",
+                "all-reduce@tp",
+                "2",
+                "3/2·4·128·256·4",
+                {"inherent": "2·3/2·4·128·256·2", "inflated dtype": "2·3/2·4·128·256·2"},
+            ),
         ),  # fmt: skip
         why="Four bytes where the model's elements have two.",
     ),
@@ -190,8 +229,13 @@ DEFECTS = (
             ),
         },
         rows=(
-            Row("sample", "all-gather@tp", "2", "1/2·3/4·4·4·4 + 1/2·3/4·4·4·4",
-                {"inherent": "3/4·4·4·2 + 3/4·4·4·4", "inflated dtype": "3/4·4·4·2"}),
+            Row(
+                "sample",
+                "all-gather@tp",
+                "2",
+                "1/2·3/4·4·4·4 + 1/2·3/4·4·4·4",
+                {"inherent": "3/4·4·4·2 + 3/4·4·4·4", "inflated dtype": "3/4·4·4·2"},
+            ),
         ),  # fmt: skip
         why="Half of the bytes of the values.",
     ),
@@ -233,10 +277,16 @@ DEFECTS = (
             )
         },
         rows=(
-            Row("layer.attention.core", "all-gather@tp", "6",
+            Row(
+                "layer.attention.core",
+                "all-gather@tp",
+                "6",
                 "1/3·3/4·4·16·32·2 + 1/3·3/4·4·256·8·32·2 + 1/3·3/4·4·256·8·32·2",
-                {"induced activation-gather": "2·3/4·4·16·32·2 + 2·3/4·4·256·8·32·2",
-                 "induced cache-gather": "2·3/4·4·256·8·32·2"}),
+                {
+                    "induced activation-gather": "2·3/4·4·16·32·2 + 2·3/4·4·256·8·32·2",
+                    "induced cache-gather": "2·3/4·4·256·8·32·2",
+                },
+            ),
         ),  # fmt: skip
         why="As in a prompt. The keys are scaled before they are gathered, and so are no cache any more; the values are.",
     ),

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
 from compare.judge.cells import Judged
+from compare.judge.differences import differences
 from compare.judge.frameworks import Cell, splits
 from compare.judge.program import row
 from compare.judge.summary import summarize
@@ -28,6 +30,7 @@ CHANGES = changes()
 EVERY = pytest.mark.parametrize(("defect", "arm"), CHANGES, ids=[f"{row.name} {arm}" for row, arm in CHANGES])
 TOLD = [(row, arm) for row, arm in CHANGES if row.extra]
 """What is all inherent is no difference: of that a report says what is left unserved."""
+HARMLESS = [(row, arm) for row, arm in CHANGES if row.harmless]
 BOTH = [row for row in DEFECTS if len(row.sites) > 1 and row.extra]
 TITLES = {"jax": "JAX", "torchxla": "TorchXLA"}
 
@@ -35,6 +38,12 @@ TITLES = {"jax": "JAX", "torchxla": "TorchXLA"}
 def by_hand(written: Row) -> Group:
     named = tuple(sorted((name, number) for name, number in written.verdicts.items() if number))
     return Group(amount(written.times), written.step_bytes, named)
+
+
+def rows_of(cell: Judged) -> list[dict[str, Any]]:
+    """The rows of a report."""
+    assert cell.judgement is not None
+    return [row(verdict) for verdict in cell.judgement.verdicts]
 
 
 @EVERY
@@ -68,10 +77,18 @@ def test_the_report_names_the_line_among_its_first_three_differences(defect: Def
     assert where in [entry["source_line"] for entry in entries if entry["arm"] == arm]
 
 
+@pytest.mark.parametrize(("defect", "arm"), HARMLESS, ids=[f"{row.name} {arm}" for row, arm in HARMLESS])
+def test_a_harmless_change_makes_no_difference(defect: Defect, arm: str, program: Made) -> None:
+    job = Job.of(defect, arm)
+    cells = {"as it is": program(job.base), "changed": program(job)}
+    assert not [entry for entry in differences({name: rows_of(cell) for name, cell in cells.items()}, controls={})
+                if entry["excess_bytes"]]  # fmt: skip
+
+
 @pytest.mark.parametrize("defect", BOTH, ids=[row.name for row in BOTH])
 def test_the_same_defect_in_both_arms_is_common(defect: Defect, program: Made) -> None:
     cells = {arm: program(Job.of(defect, arm)) for arm in defect.sites}
-    rows = {arm: [row(verdict) for verdict in cell.judgement.verdicts] for arm, cell in cells.items()}
+    rows = {arm: rows_of(cell) for arm, cell in cells.items()}
     found = splits({arm: [Cell("tpu", cells[arm].about["partitioner"], rows[arm])] for arm in cells})
     extra = {arm: sum(one["inflated_bytes"] + one["induced_bytes"] for one in table) for arm, table in rows.items()}
     assert {arm: part.framework_induced for arm, part in found.items()} == dict.fromkeys(cells, 0)

@@ -19,7 +19,10 @@ OUT_JAX = (
     "attention.py",
     'return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache',
 )
-OUT_TORCH = ("attention.py", 'return layout.summed(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache')
+OUT_TORCH = (
+    "attention.py",
+    'return layout.summed(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache',
+)
 QKV_JAX = (
     "attention.py",
     'q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))',
@@ -109,9 +112,7 @@ DEFECTS = (
                 'self.o = nnx.Param(layout.param("layers stages heads head_dim embed")[...], dims="layers stages _ _ heads")',
                 told=OUT_JAX,
             ),
-            "torchxla": Site(
-                "arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH
-            ),
+            "torchxla": Site("arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH),
         },
         rows=(
             Row(
