@@ -1,6 +1,7 @@
-"""Many lowered programs through the pipeline's own compile, in one process: `python -m tests.planted.compiling FOLDER…`.
+"""Many lowered programs through the pipeline's own compile, in one process.
 
-Each folder has what an arm's `lower` wrote, and gets what `compare.program.aot` writes.
+`python -m tests.planted.compiling FOLDER…`: each folder has what an arm's `lower` wrote, and gets what
+`compare.program.aot` writes.
 """
 
 import json

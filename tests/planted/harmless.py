@@ -96,11 +96,11 @@ DEFECTS = (
              "return self.place(x.astype(jnp.float32), STREAM).astype(x.dtype)"),
     ),
     _harmless(
-        "down-whole", "`mlp.down` is pinned whole; each shard takes its own rows again, and the compiler takes both away",
+        "down-whole", "`mlp.down` is pinned whole; the compiler takes gather and slice away",
         jax=("layers.py",
              'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
-             'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, layout.place(self.down[...], "stages _ embed")), '
-             "over=self.ffn)"),
+             'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, '
+             'layout.place(self.down[...], "stages _ embed")), over=self.ffn)'),
     ),
     _harmless(
         "hidden-whole-jax", "the hidden activations are pinned whole; here the compiler takes gather and slice away",
@@ -108,7 +108,7 @@ DEFECTS = (
              'hidden = layout.place(jax.nn.silu(gate) * up, "stages batch seq _")'),
     ),
     _harmless(
-        "keys-and-values-whole-jax", "keys and values are pinned whole; here the compiler takes gathers and slices away",
+        "keys-and-values-whole-jax", "keys and values are pinned whole; here, too, gathers and slices are taken away",
         jax=("attention.py", 'KV_HEADS = "stages batch seq kv_heads head_dim"',
              'KV_HEADS = "stages batch seq _ head_dim"'),
     ),
@@ -116,6 +116,13 @@ DEFECTS = (
         "stream-whole-over-dp", "the pin of what a block adds names no axis for the batch; the next pin does",
         jax=("layout.py", "return self.place(x, STREAM)", 'return self.place(x, "stages _ stream_seq embed")'),
         torchxla=("layout.py", "return self.place(x, STREAM)", 'return self.place(x, "stages _ stream_seq embed")'),
+    ),
+    _harmless(
+        "queries-whole-over-cp", "the queries are gathered with keys and values over cp; that gather is taken away",
+        setting=CP_TP,
+        torchxla=("attention.py",
+                  'k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (k, v))',
+                  'q, k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (q, k, v))'),
     ),
     _harmless(
         "wide-ring", "keys and values go around the ring in float32; libtpu sends them before it widens them",

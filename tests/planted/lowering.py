@@ -1,7 +1,7 @@
-"""Many planted copies of a twin through its own `lower`, in one process: `python -m tests.planted.lowering ARM FOLDER…`.
+"""Many planted copies of a twin through its own `lower`, in one process.
 
-Each folder has a case.json and, where a line is planted, package/ with a copy of the twin that is imported in place of
-the real one.  Gets program.mlirbc and about.json.
+`python -m tests.planted.lowering ARM FOLDER…`: each folder has a case.json and, where a line is planted,
+package/ with a copy of the twin that is imported in place of the real one.  Gets program.mlirbc and about.json.
 """
 
 import os

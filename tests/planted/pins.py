@@ -4,8 +4,8 @@ The numbers: 4 sequences of 128 tokens a device, embed 256, ffn 1024, 16 heads a
 layers, 2 bytes an element.  In decode 4 sequences of one token, a cache of 256 places.
 """
 
-from tests.planted.defect import CP_TP, LLAMA_1B, Defect, Row, Site
-from tests.planted.weights import DOWN, DOWN_JAX, DOWN_TORCH, EMBED, OUT, SAMPLE
+from tests.planted.defect import CP_TP, Defect, Row, Site
+from tests.planted.weights import SAMPLE
 
 _NEEDLESS = "A gather that no row asks for; each shard then takes its own part out again."
 
@@ -28,7 +28,8 @@ TURNED_TORCH = (
 )
 READ_JAX = (
     "cache.py",
-    'return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "stages batch positions kv_heads head_dim")',
+    "return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "
+    '"stages batch positions kv_heads head_dim")',
 )
 READ_TORCH = (
     "cache.py",
@@ -81,11 +82,11 @@ DEFECTS = (
                 "attention.py",
                 'KV_HEADS = "stages batch seq kv_heads head_dim"',
                 'KV_HEADS = "stages batch seq _ head_dim"',
-                told=PROJECTED_TORCH,
+                told=TURNED_TORCH,
             )
         },
-        # Both halves of k, as of the queries, and v.
-        rows=(Row("layer.attention.qkv", "all-gather@tp", "6", "1/3·3/4·4·128·16·32·2", "induced activation-gather"),),
+        # Both halves of k, as of the queries; the gather of v is only cut again, and taken away.
+        rows=(Row("layer.attention.qkv", "all-gather@tp", "4", "3/4·4·128·8·16·2", "induced activation-gather"),),
         why=_NEEDLESS,
     ),
     Defect(
@@ -164,12 +165,32 @@ DEFECTS = (
         phase="decode",
         sites={
             "jax": Site("cache.py", READ_JAX[1], READ_JAX[1].replace("batch positions", "batch _")),
-            "torchxla": Site("cache.py", READ_TORCH[1], READ_TORCH[1].replace("batch positions", "batch _")),
         },
         rows=(Row("layer.attention.core", "all-gather@cp", "4", "1/2·8·256·2·32·2", "induced cache-gather"),),
         gone=(("layer.attention.core", "all-reduce@cp"),),
         unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
         why="Each rank then has all positions, and nothing is left to merge.",
+    ),
+    Defect(
+        name="cache-whole-over-cp-torch",
+        chapter="Pins",
+        what="the same in PyTorch, which selects the place of the new token by a mask",
+        setting=CP_TP,
+        phase="decode",
+        sites={"torchxla": Site("cache.py", READ_TORCH[1], READ_TORCH[1].replace("batch positions", "batch _"))},
+        rows=(
+            Row(
+                "layer.attention.core",
+                "all-gather@cp",
+                "6",
+                # Keys and values, and in each layer the mask of 256 places, a byte each.
+                "1/6·4·1/2·8·256·2·32·2 + 1/6·2·1/2·256",
+                {"induced cache-gather": "4·1/2·8·256·2·32·2", "induced loop-predicate": "2·1/2·256"},
+            ),
+        ),
+        gone=(("layer.attention.core", "all-reduce@cp"),),
+        unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
+        why="As in JAX; of what carries predicates the first cause of the table holds.",
     ),
     Defect(
         name="ids-whole",
@@ -191,111 +212,5 @@ DEFECTS = (
         # Of so few bytes libtpu writes the gather as a sum of parts that are zero elsewhere.
         rows=(Row("sample", "all-reduce@dp", "1", "8·4", "induced output-replication"),),
         why="Nothing asks for the other replicas' ids.",
-    ),
-    Defect(
-        name="queries-whole-over-cp",
-        chapter="Pins",
-        what="the queries are gathered with the keys and values, where cp splits a prompt",
-        setting=CP_TP,
-        sites={
-            "torchxla": Site(
-                "attention.py",
-                'k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (k, v))',
-                'q, k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (q, k, v))',
-            )
-        },
-        rows=(
-            Row(
-                "layer.attention.core",
-                "all-gather@cp",
-                "6",
-                "1/3·1/2·8·128·8·32·2",  # 4 heads of q, 2 of k, 2 of v
-                {"inherent": "2·1/2·8·128·4·32·2", "inflated replicated": "2·1/2·8·128·4·32·2"},
-            ),
-        ),
-        why="Gathers of floats there stand in for the ring; they are more than it.",
-    ),
-    Defect(
-        name="scattered-stream",
-        chapter="Pins",
-        what="the stream's tokens are split over tp, without +sp, in Llama-3.2-1B",
-        setting=LLAMA_1B,
-        sites={
-            "jax": Site(
-                "layout.py",
-                'STREAM = "stages stream_batch stream_seq embed"',
-                'STREAM = "stages stream_batch heads embed"',
-                told=DOWN_JAX,
-            )
-        },
-        rows=(
-            # 201,326,592: what the second halves of the 32 rows of layers would move.
-            Row("layer.attention.qkv", "all-gather@tp", "16", "3/4·4·512·2048·2", "inherent"),
-            Row("layer.mlp.up", "all-gather@tp", "16", "3/4·4·512·2048·2", "inherent"),
-            Row("layer.attention.out", "reduce-scatter@tp", "16", "3/4·4·512·2048·2", "inherent"),
-            # A windowed einsum: 5 hops of a shard in each of 16 layers, where 3 carry the same.
-            Row(
-                "layer.mlp.down",
-                "collective-permute@tp",
-                "80",
-                "4·128·2048·2",
-                {"inherent": "16·3·4·128·2048·2", "inflated windowed-einsum": "16·2·4·128·2048·2"},
-            ),
-            Row("embed", "reduce-scatter@tp", "1", "3/4·4·512·2048·2", "inherent"),
-            # The last tokens, which one shard has: exchanged, sent and added up; 77,824 together.
-            Row("embed", "all-to-all@tp", "1", "3/4·4·4·2048·2", "induced layout-change"),
-            Row("embed", "collective-permute@tp", "1", "1/4·4·2048·2", "induced layout-change"),
-            Row("embed", "all-reduce@tp", "1", "3/2·4·2048·2", "induced activation-gather"),
-        ),
-        gone=(OUT, DOWN),
-        unserved={"embed all-reduce@tp": "3/4·4·512·2048·2"},
-        why="A scatter after the block and a gather before the next are the two halves of its all-reduce. The gather "
-        "of the first layer's is that of the loop, whose own scatter it serves, so the embedding's second half nothing "
-        "serves.",
-    ),
-    Defect(
-        name="scattered-sums",
-        chapter="Pins",
-        what="what a block adds to the stream is pinned with its tokens split over tp, without +sp",
-        sites={
-            "jax": Site(
-                "layout.py",
-                "return self.place(x, STREAM)",
-                'return self.place(x, "stages stream_batch heads embed")',
-                told=("pipeline.py", "state = layout.place(state, STREAM)"),
-            )
-        },
-        rows=(
-            Row("layer.attention.out", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
-            Row("layer.mlp.down", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
-            Row("norm", "all-gather@tp", "4", "3/4·4·128·256·2", "inherent"),
-            Row("embed", "reduce-scatter@tp", "1", "3/4·4·128·256·2", "inherent"),
-            # The state after the last layer: a third gather for the two scatters of `mlp.down`.
-            Row("embed", "all-gather@tp", "1", "3/4·4·128·256·2", "inflated replicated"),
-        ),
-        gone=(OUT, DOWN, EMBED),
-        unserved={"embed all-reduce@tp": "3/4·4·128·256·2"},
-        why="As of the stream, but that the state is made whole again after the last layer.",
-    ),
-    Defect(
-        name="scattered-sums-torch",
-        chapter="Pins",
-        what="the same in PyTorch, where the looked-up rows stay whole",
-        sites={
-            "torchxla": Site(
-                "layout.py",
-                "return self.place(x, STREAM)",
-                'return self.place(x, "stages stream_batch heads embed")',
-                told=DOWN_TORCH,
-            )
-        },
-        rows=(
-            Row("layer.attention.out", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
-            Row("layer.mlp.down", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
-            Row("norm", "all-gather@tp", "4", "3/4·4·128·256·2", "inherent"),
-            Row("layer.mlp.down", "all-gather@tp", "1", "3/4·4·128·256·2", "inflated replicated"),
-        ),
-        gone=(OUT, DOWN),
-        why="The first layer gathers what was whole before: three gathers for two scatters of `mlp.down`.",
     ),
 )

@@ -54,7 +54,7 @@ DEFECTS = (
                 "3/2·4·128·256·2",
                 {"inherent": "2·3/2·4·128·256·2", "inflated other": "2·3/2·4·128·256·2"},
             ),
-        ),  # fmt: skip
+        ),
         why="It serves the row, which the first two fill.",
     ),
     Defect(
@@ -91,7 +91,7 @@ DEFECTS = (
                 "3/4·2·8·80·256·2",
                 {"inherent": "2·3/4·2·8·40·256·2", "inflated other": "2·3/4·2·8·40·256·2"},
             ),
-        ),  # fmt: skip
+        ),
         why="Places travel, full or empty; the row has 40 for each expert.",
     ),
     Defect(
@@ -136,7 +136,7 @@ DEFECTS = (
                     "inflated bubble": "1/2·2·128·256·2",
                 },
             ),
-        ),  # fmt: skip
+        ),
         why="Half of what is sent closes the ring; of the rest the last of 5 ticks is idle.",
     ),
     Defect(
@@ -164,7 +164,7 @@ DEFECTS = (
                     "inflated bubble": "1/2·2·128·256·2",
                 },
             ),
-        ),  # fmt: skip
+        ),
         why="The same in two permutes.",
     ),
     Defect(
@@ -181,7 +181,7 @@ DEFECTS = (
                 "8·64·2·32·2",
                 {"inherent": "4·8·64·2·32·2", "inflated wrap": "4·8·64·2·32·2"},
             ),
-        ),  # fmt: skip
+        ),
         why="The second hop of 2 ranks brings each its own again.",
     ),
     Defect(
@@ -192,12 +192,14 @@ DEFECTS = (
             "jax": Site(
                 "layers.py",
                 DOWN_JAX[1],
-                'return jnp.tanh(layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], preferred_element_type=jnp.float32), over=self.ffn)).astype(x.dtype)',
+                'return jnp.tanh(layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], '
+                "preferred_element_type=jnp.float32), over=self.ffn)).astype(x.dtype)",
             ),
             "torchxla": Site(
                 "layers.py",
                 DOWN_TORCH[1],
-                'return torch.tanh(layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden.float(), self.down.float()), over=self.ffn)).to(x.dtype)',
+                'return torch.tanh(layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden.float(), '
+                "self.down.float()), over=self.ffn)).to(x.dtype)",
             ),
         },
         rows=(
@@ -208,7 +210,7 @@ DEFECTS = (
                 "3/2·4·128·256·4",
                 {"inherent": "2·3/2·4·128·256·2", "inflated dtype": "2·3/2·4·128·256·2"},
             ),
-        ),  # fmt: skip
+        ),
         why="Four bytes where the model's elements have two.",
     ),
     Defect(
@@ -219,7 +221,8 @@ DEFECTS = (
             "jax": Site(
                 "layout.py",
                 'return self.place(jnp.argmax(logits, axis=-1).astype(jnp.int32), "slots stages batch parts")',
-                'return self.place(jnp.argmax(logits.astype(jnp.float32), axis=-1).astype(jnp.int32), "slots stages batch parts")',
+                "return self.place(jnp.argmax(logits.astype(jnp.float32), axis=-1).astype(jnp.int32), "
+                '"slots stages batch parts")',
                 told=SAMPLED_JAX,
             ),
             "torchxla": Site(
@@ -236,7 +239,7 @@ DEFECTS = (
                 "1/2·3/4·4·4·4 + 1/2·3/4·4·4·4",
                 {"inherent": "3/4·4·4·2 + 3/4·4·4·4", "inflated dtype": "3/4·4·4·2"},
             ),
-        ),  # fmt: skip
+        ),
         why="Half of the bytes of the values.",
     ),
     Defect(
@@ -272,7 +275,8 @@ DEFECTS = (
                 '("einsum", "decode"): cached_attention,',
                 told=(
                     "attention.py",
-                    "return F.scaled_dot_product_attention(packed, k, v, attn_mask=mask).reshape(q.shape).transpose(2, 3)",
+                    "return F.scaled_dot_product_attention(packed, k, v, attn_mask=mask)"
+                    ".reshape(q.shape).transpose(2, 3)",
                 ),
             )
         },
@@ -287,7 +291,7 @@ DEFECTS = (
                     "induced cache-gather": "2·3/4·4·256·8·32·2",
                 },
             ),
-        ),  # fmt: skip
-        why="As in a prompt. The keys are scaled before they are gathered, and so are no cache any more; the values are.",
+        ),
+        why="As in a prompt. The keys are scaled before they are gathered, and so are no cache; the values are.",
     ),
 )

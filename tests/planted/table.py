@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping
 
-from tests.planted import harmless, pins, steps, weights
+from tests.planted import harmless, pins, scattered, steps, weights
 from tests.planted.defect import Defect
 
-DEFECTS: tuple[Defect, ...] = (*weights.DEFECTS, *pins.DEFECTS, *steps.DEFECTS, *harmless.DEFECTS)
+DEFECTS: tuple[Defect, ...] = (
+    *weights.DEFECTS,
+    *pins.DEFECTS,
+    *scattered.DEFECTS,
+    *steps.DEFECTS,
+    *harmless.DEFECTS,
+)
 
 CHAPTERS: Mapping[str, str] = {
     "Weights": "A weight is split on another dim than the plan's, made whole, or glued to another.",
     "Pins": "A pin says something else than the plan, or makes whole what the plan keeps split.",
+    "The stream": "The residual stream is split over tp, as sequence parallelism does, where the plan keeps it whole.",
     "Sums, ticks and hops": "The step does more than is asked for, or sends it in wider elements.",
     "Another call": "The same mathematics by another function.",
     "Harmless": "The program moves exactly what it moved before.",
