@@ -4,15 +4,23 @@
 remedies read this table; definitions are in docs/definitions.md, section 4.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from compare.judge import measures
 from compare.judge.contract import ContractRow
 from compare.judge.shares import CACHE, WEIGHT, Share, is_float
 
 KIBIBYTE = 1024
+
+
+class Words(NamedTuple):
+    """What a cause means, and what usually removes it."""
+
+    sentence: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +32,8 @@ class Inflated:
     """`None` where the judge counts over all shares of a row: see `verdict`."""
     sentence: str
     remedy: str
+    without: Mapping[str, Words] = field(default_factory=dict)
+    """An axis -> what is said instead on a mesh that does not split it: words name only what is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +44,7 @@ class Induced:
     holds: Callable[[Share], bool]
     sentence: str
     remedy: str
+    without: Mapping[str, Words] = field(default_factory=dict)
 
 
 INFLATED = (
@@ -43,6 +54,16 @@ INFLATED = (
                  "its own keys and values again",
         remedy="shift by padding instead of rolling, so that only forward pairs remain; end a ring of n after n − 1 "
                "hops",
+        without={
+            "cp": Words(
+                "the hop that closes the ring brings the last stage's state to the first, which has no use for it",
+                "shift by padding instead of rolling, so that only forward pairs remain",
+            ),
+            "pp": Words(
+                "the hop that closes the ring brings each rank its own keys and values again",
+                "end a ring of n after n − 1 hops",
+            ),
+        },
     ),
     Inflated(
         name="bubble", measure=None,
@@ -51,10 +72,17 @@ INFLATED = (
     ),
     Inflated(
         name="replicated", measure=measures.replicated,
-        sentence="devices get more of the result than they need: idle stages compute and communicate it too, or a sum "
-                 "goes to all where a scatter would do",
+        sentence="devices get more of the result than they need: idle stages compute and communicate it too, or all of "
+                 "it goes to all of them, where a part for each would do",
         remedy="guard it with the stage's index, or pin the result split; or accept it, where it costs no time while "
                "the others wait",
+        without={
+            "pp": Words(
+                "devices get more of the result than they need: all of it goes to all of them, where a part for each "
+                "would do",
+                "pin the result split",
+            ),
+        },
     ),
     Inflated(
         name="dtype", measure=measures.dtype,
@@ -150,14 +178,11 @@ def induced_cause(share: Share) -> str:
     return next(cause.name for cause in INDUCED if cause.holds(share))
 
 
-def sentence(cause: str, *, induced: bool) -> str:
-    """What a cause means, for a reader."""
-    return _find(cause, induced=induced).sentence
-
-
-def remedy(cause: str, *, induced: bool) -> str:
-    """What usually removes it."""
-    return _find(cause, induced=induced).remedy
+def words(cause: str, *, induced: bool, axes: Collection[str] | None) -> Words:
+    """What a cause means, and what usually removes it, on a mesh that splits these axes; None: on any."""
+    found = _find(cause, induced=induced)
+    missing = [axis for axis in found.without if axes is not None and axis not in axes]
+    return found.without[missing[0]] if missing else Words(found.sentence, found.remedy)
 
 
 def _find(cause: str, *, induced: bool) -> Inflated | Induced:

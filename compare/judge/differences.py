@@ -1,9 +1,9 @@
 """The differences between arms, largest first: what bytes nobody needed, where, why, and what removes them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from compare.judge.causes import INDUCED, remedy, sentence
+from compare.judge.causes import INDUCED, words
 
 Row = Mapping[str, Any]
 Key = tuple[str, str, str, str, str]
@@ -38,21 +38,31 @@ def _parts(row: Row) -> Iterator[tuple[str, str, int]]:
 
 
 def differences(
-    arms: Mapping[str, Sequence[Row]], *, controls: Mapping[str, Mapping[str, Sequence[Row]]]
+    arms: Mapping[str, Sequence[Row]],
+    *,
+    controls: Mapping[str, Mapping[str, Sequence[Row]]],
+    axes: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
     """One entry for each group of any arm, the largest excess over the other arms first.
 
     `arms` are the rows of the compared cells; `controls` those of each arm's other cells, by cell: an entry's
-    `controls` say how many bytes of the same scope, axes and verdict are left there.
+    `controls` say how many bytes of the same scope, axes and verdict are left there.  `axes` are those that the mesh
+    splits; where they are not known, words are of any mesh.
     """
     found = {arm: groups(rows) for arm, rows in arms.items()}
     keys = dict.fromkeys(key for table in found.values() for key in table)
-    entries = [_entry(key, arm, found, controls.get(arm, {})) for key in keys for arm in found if key in found[arm]]
+    entries = [
+        _entry(key, arm, found, controls.get(arm, {}), axes) for key in keys for arm in found if key in found[arm]
+    ]
     return sorted(entries, key=lambda entry: (-entry["excess_bytes"], -entry["bytes"]))
 
 
 def _entry(
-    key: Key, arm: str, found: Mapping[str, Mapping[Key, dict[str, Any]]], controls: Mapping[str, Sequence[Row]]
+    key: Key,
+    arm: str,
+    found: Mapping[str, Mapping[Key, dict[str, Any]]],
+    controls: Mapping[str, Sequence[Row]],
+    mesh: Collection[str] | None,
 ) -> dict[str, Any]:
     scope, axes, kind, verdict, cause = key
     group = found[arm][key]
@@ -64,8 +74,7 @@ def _entry(
         "excess_bytes": group["bytes"] - max(others.values(), default=0) if others else group["bytes"],
         "others": others,
         "executions": group["executions"],
-        "sentence": sentence(cause, induced=verdict == "induced"),
-        "remedy": remedy(cause, induced=verdict == "induced"),
+        **words(cause, induced=verdict == "induced", axes=mesh)._asdict(),
         "source_line": next((row["source_line"] for row in rows if row["source_line"]), None),
         "names": [row["name"] for row in rows],
         "serves": sorted({number for row in rows for number in row["serves"]}),

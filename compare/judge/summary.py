@@ -112,7 +112,9 @@ def _phase(case: Case, cells: Sequence[Judged], arms: Sequence[str]) -> dict[str
         "notes": notes(case),
         "compared_cells": {arm: cell.name for arm, cell in chosen.items()},
         "arms": {arm: _with_controls(table) | {"profiles": ran[arm]} for arm, table in tables.items()},
-        "differences": differences({arm: cell.rows for arm, cell in chosen.items()}, controls=others),
+        "differences": differences(
+            {arm: cell.rows for arm, cell in chosen.items()}, controls=others, axes=case.mesh.split_axes
+        ),
         "pairs": pairs(judged),
         "attribution": attribution(tables, default=DEFAULT_CELL),
     }

@@ -1,6 +1,6 @@
 """Two timelines of the same plan, side by side: where one communicates longer, and what only one of them does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,14 +54,16 @@ def timeline_diff(
     *,
     left_rows: Sequence[Mapping[str, Any]] = (),
     right_rows: Sequence[Mapping[str, Any]] = (),
+    axes: Collection[str] | None = None,
 ) -> Diff:
     """Hold two timelines against each other: the nth step of one against the nth of the other, device by device.
 
-    `left_rows` and `right_rows` are the collectives of each one's report, for verdicts and reasons.
+    `left_rows` and `right_rows` are the collectives of each one's report, for verdicts and reasons; `axes` are those
+    that the mesh splits, for words that name only what is there.
     """
     sides = {LEFT: Lanes.of(left), RIGHT: Lanes.of(right)}
     found = left_over(sides[LEFT], sides[RIGHT])
-    verdicts = {LEFT: shares(left_rows), RIGHT: shares(right_rows)}
+    verdicts = {LEFT: shares(left_rows, axes=axes), RIGHT: shares(right_rows, axes=axes)}
     stretches = _with_reasons(found.stretches, verdicts)
     notes = [f"{side}: {note}" for side, lanes in sides.items() for note in lanes.notes]
     return Diff(

@@ -56,7 +56,8 @@ def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[
                 if timeline is not None:
                     found.append(Timed(
                         phase=phase, arm=arm, title=report["arms"][arm]["title"], cell=one["cell"],
-                        default=one is default, timeline=timeline, shares=shares(one["collectives"]),
+                        default=one is default, timeline=timeline,
+                        shares=shares(one["collectives"], axes=report["mesh"]["groups"]),
                         platform=(one.get("executed") or {}).get("platform"),
                     ))  # fmt: skip
     return found

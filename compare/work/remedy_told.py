@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from compare.judge.causes import sentence
+from compare.judge.causes import words
 from compare.judge.remedies import CODE, HAND, Group, Remedy
 from compare.judge.search import Measured, Names
 from compare.work import progress
@@ -123,7 +123,7 @@ def _remaining(program: Program, key: Group, amount: int, programs: Sequence[Pro
     gone = [{"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount]
     return {
         "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
-        "sentence": sentence(cause, induced=verdict == "induced"),
+        "sentence": words(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,
         "gone_with": gone,
         "less_with": [name for name in left if GONE * amount < left[name] <= (1 - GONE) * amount],
         "gone_by_hand_in": [] if any(one["kind"] == HAND for one in gone) else _elsewhere(program, key, programs),

@@ -1,6 +1,6 @@
 """The timelines of a run's programs: what was run is read from its profile, what was only compiled is modelled."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,14 +65,16 @@ def add_times(report: Mapping[str, Any], cells: Sequence[Judged], times: Timelin
         elif key in times.errors:
             entry["timing_error"] = times.errors[key]
     for phase, found in report["phases"].items():
-        found["time_differences"] = _differences(phase, found, times.found)
+        found["time_differences"] = _differences(phase, found, times.found, axes=report["mesh"]["groups"])
 
 
-def _differences(phase: str, found: Mapping[str, Any], times: Mapping[Key, Timeline]) -> dict[str, Any]:
+def _differences(
+    phase: str, found: Mapping[str, Any], times: Mapping[Key, Timeline], *, axes: Collection[str]
+) -> dict[str, Any]:
     """Two arms' timelines held against each other: the compared programs as modelled, and each pair measured alike."""
     ran = dict.fromkeys(cell for arm in found["arms"].values() for cell in arm["profiles"])
     pairs = {"modelled": found["compared_cells"], **{cell: measured_alike(found["arms"], cell) for cell in ran}}
-    told = {name: _difference(phase, found, cells, times) for name, cells in pairs.items()}
+    told = {name: _difference(phase, found, cells, times, axes) for name, cells in pairs.items()}
     return {name: one for name, one in told.items() if one}
 
 
@@ -86,7 +88,11 @@ def measured_alike(arms: Mapping[str, Any], cell: str) -> dict[str, str]:
 
 
 def _difference(
-    phase: str, found: Mapping[str, Any], cells: Mapping[str, str], times: Mapping[Key, Timeline]
+    phase: str,
+    found: Mapping[str, Any],
+    cells: Mapping[str, str],
+    times: Mapping[Key, Timeline],
+    axes: Collection[str],
 ) -> dict[str, Any] | None:
     """None where there are not two.  cells: arm -> its cell."""
     there = {arm: times[arm, phase, cell] for arm, cell in cells.items() if (arm, phase, cell) in times}
@@ -94,7 +100,7 @@ def _difference(
         return None
     rows = [_entry(found["arms"][arm], cells[arm])["collectives"] for arm in there]
     sides = {side: {"arm": arm, "cell": cells[arm]} for side, arm in zip(SIDES, there, strict=True)}
-    diff = timeline_diff(*there.values(), left_rows=rows[0], right_rows=rows[1])
+    diff = timeline_diff(*there.values(), left_rows=rows[0], right_rows=rows[1], axes=axes)
     return {**sides, **diff.to_dict(most=MOST_STRETCHES)}
 
 

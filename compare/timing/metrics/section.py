@@ -44,7 +44,7 @@ def section(
     """
     lanes = Lanes.of(timeline)
     found = sends(rows, mesh) if mesh is not None else {}
-    table, verdicts = times(lanes), shares(rows)
+    table, verdicts = times(lanes), shares(rows, axes=mesh["groups"] if mesh else None)
     summed = summary(lanes)
     summed["per_step"]["by_scope"] = by_column(lanes, "scope")
     cut = pieces(lanes)

@@ -3,13 +3,13 @@
 Verdicts are of bytes (docs/definitions.md, section 4).  A collective's time is divided as its bytes are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from compare.judge.causes import sentence
+from compare.judge.causes import words
 from compare.judge.differences import groups
 from compare.timing.metrics.lanes import Lanes
 from compare.timing.metrics.numbers import Number, number, parts
@@ -23,10 +23,10 @@ _TIMES = {"communication_ns": "own_ns", "exposed_ns": "alone_ns", "wait_ns": "wa
 """What is summed, and the column of `pieces` that adds up to it."""
 
 
-def shares(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def shares(rows: Sequence[Mapping[str, Any]], *, axes: Collection[str] | None = None) -> pd.DataFrame:
     """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest).
 
-    cause: the one with the most bytes, and reason, what it means; "" for none.
+    cause: the one with the most bytes, and reason, what it means on a mesh that splits these axes; "" for none.
     """
     found = []
     for row in rows:
@@ -40,7 +40,7 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             **{name: amount / total if known else np.nan for name, amount in zip(VERDICTS, amounts, strict=True)},
             "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
             "cause": cause,
-            "reason": sentence(cause, induced=verdict == "induced") if cause else "",
+            "reason": words(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
         })  # fmt: skip
     return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
 

@@ -8,10 +8,20 @@ from meshes.spec import MeshSpec
 BYTES = {"bf16": 2, "f32": 4, "s32": 4, "pred": 1, "u32": 4}
 
 
-def operand(payload, *, dtype="bf16", scope="?", parameters=(), constant=False, steers_loop=False, shape=None):
+def operand(
+    payload,
+    *,
+    dtype="bf16",
+    scope="?",
+    parameters=(),
+    constant=False,
+    steers_loop=False,
+    shape=None,
+    feeds_product=False,
+):
     return Operand(
         dtype=dtype, shape=shape or (payload // BYTES[dtype],), payload_bytes=payload, scope=scope,
-        parameters=frozenset(parameters), constant=constant, steers_loop=steers_loop,
+        parameters=frozenset(parameters), constant=constant, steers_loop=steers_loop, feeds_product=feeds_product,
     )  # fmt: skip
 
 
