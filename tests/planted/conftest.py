@@ -26,4 +26,6 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     words = [item.callspec.params for item in request.session.items if "program" in getattr(item, "fixturenames", ())]
     jobs = [job for row in words for job in jobs_of(row["defect"], row.get("arm"))]
     folders = make(jobs, tmp_path_factory.mktemp("planted"))
-    return cache(lambda job: judged(job, folders[job.key]))
+    by_key = {job.key: job for job in jobs}
+    read = cache(lambda key: judged(by_key[key], folders[key]))
+    return lambda job: read(job.key)

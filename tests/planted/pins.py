@@ -9,7 +9,11 @@ from tests.planted.weights import SAMPLE
 
 _NEEDLESS = "A gather that no row asks for; each shard then takes its own part out again."
 
-IDS_JAX = ("step.py", 'return layout.place(sequences(layout.collect(chosen)), "batch"), logits, cache')
+SAMPLED_JAX = ("step.py", "return logits, layout.sample(logits)")
+SAMPLED_TORCH = (
+    "layout.py",
+    'return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch parts")',
+)
 PROJECTED_JAX = (
     "attention.py",
     "return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)",
@@ -18,6 +22,8 @@ PROJECTED_TORCH = (
     "attention.py",
     "return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)",
 )
+MIXED_JAX = ("attention.py", 'return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
+MIXED_TORCH = ("attention.py", 'return torch.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
 TURNED_JAX = (
     "attention.py",
     "return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)",
@@ -98,15 +104,17 @@ DEFECTS = (
                 "attention.py",
                 "mixed = layout.place(mixed, HEADS)",
                 'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
+                told=MIXED_JAX,
             ),
             "torchxla": Site(
                 "attention.py",
                 "mixed = layout.place(mixed, HEADS)",
                 'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
+                told=MIXED_TORCH,
             ),
         },
         rows=(Row("layer.attention.core", "all-gather@tp", "2", "3/4·4·128·16·32·2", "induced activation-gather"),),
-        why=_NEEDLESS,
+        why="A gather that no row asks for. The partitioner makes it at the product, and gives it its line.",
     ),
     Defect(
         name="logits-whole",
@@ -177,7 +185,17 @@ DEFECTS = (
         what="the same in PyTorch, which selects the place of the new token by a mask",
         setting=CP_TP,
         phase="decode",
-        sites={"torchxla": Site("cache.py", READ_TORCH[1], READ_TORCH[1].replace("batch positions", "batch _"))},
+        sites={
+            "torchxla": Site(
+                "cache.py",
+                READ_TORCH[1],
+                READ_TORCH[1].replace("batch positions", "batch _"),
+                told=(
+                    "cache.py",
+                    "return torch.where((places == layout.cache_place(position))[:, None], token, length)",
+                ),
+            )
+        },
         rows=(
             Row(
                 "layer.attention.core",
@@ -201,16 +219,17 @@ DEFECTS = (
                 "step.py",
                 'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
                 'OUTPUT_DIMS = ("_", Cache(CACHE_DIMS, CACHE_DIMS))',
-                told=IDS_JAX,
+                told=SAMPLED_JAX,
             ),
             "torchxla": Site(
                 "step.py",
                 'return layout.place(sequences(ids), "batch"), logits, cache',
                 'return layout.place(sequences(ids), "_"), logits, cache',
+                told=SAMPLED_TORCH,
             ),
         },
         # Of so few bytes libtpu writes the gather as a sum of parts that are zero elsewhere.
         rows=(Row("sample", "all-reduce@dp", "1", "8·4", "induced output-replication"),),
-        why="Nothing asks for the other replicas' ids.",
+        why="Nothing asks for the other replicas' ids. What hands them on has no line: theirs is the choice's.",
     ),
 )

@@ -5,11 +5,11 @@ from one of 2 stages has the factor 1/2.  cp2tp4: 8 sequences, 64 of their 128 t
 """
 
 from tests.planted.defect import CP_TP, EP_TP, TP_PP, Defect, Row, Site
+from tests.planted.pins import SAMPLED_JAX
 from tests.planted.weights import DOWN_JAX, DOWN_TORCH
 
 SHIFT_JAX = ("pipeline.py", "state = layout.shift(state, embedded[slot], tick=at)")
 RING_JAX = ("attention.py", "k, v = layout.hop(k), layout.hop(v)")
-SAMPLED_JAX = ("step.py", "return logits, layout.sample(logits)")
 
 _TICKS = "A sixth tick: layers run 12 times where 8 are asked for; the loop is no loop of 5 ticks, so none is a bubble."
 
@@ -73,7 +73,10 @@ DEFECTS = (
                 "moe.py",
                 "slots = torch.arange(self.layout.case.expert_slots, device=takes.device)",
                 "slots = torch.arange(2 * self.layout.case.expert_slots, device=takes.device)",
-                told=("moe.py", 'return self.layout.to_experts(torch.einsum("zgtec,zgtd->zegcd", table, tokens))'),
+                told=(
+                    "layout.py",
+                    'return self.place(self.place(x, "stages _ groups _ embed"), "stages experts routed _ embed")',
+                ),
             ),
         },
         rows=(
