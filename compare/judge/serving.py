@@ -48,7 +48,7 @@ def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> Serving
     """For each share the number of the contract row that it serves, or `None`."""
     found = [_row_of(share, contract) for share in shares]
     scatters = [(number, row) for number, row in enumerate(found) if row is not None and is_scatter(shares[number])]
-    gathers = [number for number, row in enumerate(found) if row is None and shares[number].collective.scattered_by]
+    gathers = [number for number, share in enumerate(shares) if share.collective.scattered_by]
     completed = {
         number: row for number in gathers if (row := _completes(number, shares, scatters, contract)) is not None
     }
