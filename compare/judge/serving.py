@@ -99,7 +99,8 @@ def _is_no_sum(share: Share, row: ContractRow) -> bool:
         return False
     if share.operand.feeds_product:
         return True
-    return share.collective.kind == "all-gather" and row.kind == "all-reduce" and not _is_whole(share, row)
+    gathers = share.collective.kind == "all-gather" or share.operand.zero_elsewhere
+    return gathers and row.kind == "all-reduce" and not _is_whole(share, row)
 
 
 def _is_whole(share: Share, row: ContractRow) -> bool:
