@@ -43,6 +43,11 @@ DP_TP = Setting(
     name="dp2tp4", mesh="dp2tp4",
     numbers="4 sequences of 128 tokens a device (decode: 1 token, a cache of 256 places)",
 )  # fmt: skip
+DP_TP_SP = Setting(
+    name="dp2tp4+sp",
+    mesh="dp2tp4+sp",
+    numbers="the same, and tp splits the stream: 32 of its 128 tokens a device",
+)
 TP_PP = Setting(
     name="tp4pp2", mesh="tp4pp2", model=replace(DENSE, name="small-4", layers=4),
     numbers="4 layers, 2 a stage; 4 microbatches of 2 sequences of 128 tokens, so 5 ticks",
@@ -59,7 +64,7 @@ LLAMA_1B = Setting(
     name="llama-3.2-1b", mesh="dp2tp4", model=model("llama-3.2-1b"), seq=512,
     numbers="16 layers, D = 2048, ffn 8192, 32 heads of 64, vocabulary 128,256; 4 sequences of 512 tokens a device",
 )  # fmt: skip
-SETTINGS = (DP_TP, TP_PP, CP_TP, EP_TP, LLAMA_1B)
+SETTINGS = (DP_TP, DP_TP_SP, TP_PP, CP_TP, EP_TP, LLAMA_1B)
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,6 +227,20 @@ DEFECTS = (
         why="The columns that dp has split are wanted over tp; moved weights are weights, whatever moves them.",
     ),
     Defect(
+        name="gate-over-dp",
+        chapter="Weights",
+        what="gate alone is split over dp, in JAX",
+        sites={
+            "jax": Site(
+                "layers.py",
+                'self.gate = layout.param(f"layers stages embed {ffn}")',
+                'self.gate = nnx.Param(layout.param(f"layers stages embed {ffn}")[...], dims="layers stages _ batch")',
+                told=UP_JAX,
+            )
+        },
+        rows=(Row("layer.mlp.up", "collective-permute@dp,tp", "2", "6/8·256·256·2", "induced weight-gather"),),
+    ),
+    Defect(
         name="glued-gate-up",
         chapter="Weights",
         what="gate and up are glued together, multiplied once, and cut in two",
