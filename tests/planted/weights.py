@@ -29,10 +29,7 @@ QKV_JAX = (
 )
 LOOKUP_JAX = ("model.py", "return self.layout.lookup(self.table[...], tokens)")
 LOOKUP_TORCH = ("layout.py", 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
-SCORES_JAX = (
-    "model.py",
-    'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")',
-)
+SCORES = 'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")'
 
 _DECLARED = 'rows = [(each.name, "weight", each.dims, each.shape, dtype) for each in weights(case)]'
 
@@ -174,7 +171,7 @@ DEFECTS = (
                 "model.py",
                 'self.table = layout.param("embed vocab")',
                 'self.table = nnx.Param(layout.param("embed vocab")[...], dims="vocab _")',
-                told=SCORES_JAX,
+                told=("model.py", SCORES),
             )
         },
         rows=(
