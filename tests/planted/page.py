@@ -18,7 +18,8 @@ worked out by hand from [definitions.md](definitions.md); libtpu then compiles t
   verdict and cause, and all others must be as in the twin as it is;
 * what the plan asks for and nothing serves any more must be told;
 * the line is among the first three differences of the report: the planted line, where it is an operation or a pin; of
-  a declaration or a rule the first operation that uses it, which is then named below;
+  a declaration or a rule the first operation that uses it, which is then named below. (Of a pin that the partitioner
+  carries out at the operation before it, the compiled program has that operation's line alone: named below, too);
 * where the same defect is planted in both arms, all of it is `common`, and none of it is a framework's.
 
 Where the compiler did something else with a line than expected (it takes a gather away that is only cut again, it sends
