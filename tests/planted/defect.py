@@ -4,6 +4,7 @@ Every number is written before the program is made, with its arithmetic: `"2·3/
 shows it as it stands.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -146,8 +147,10 @@ class Defect:
 
 
 def amount(text: str) -> int:
-    """`"3/4·8·2 + 4"` is 16.  Raises `ValueError` where it is no whole number."""
-    found = sum((_product(part) for part in text.split(" + ")), Fraction(0))
+    """`"3/4·8·2 + 4 − 1"` is 15.  Raises `ValueError` where it is no whole number."""
+    parts = re.split(r" ([+−]) ", f"0 + {text}")
+    signs = [-1 if sign == "−" else 1 for sign in parts[1::2]]
+    found = sum((sign * _product(part) for sign, part in zip(signs, parts[2::2], strict=True)), Fraction(0))
     if found.denominator != 1:
         raise ValueError(f"{text} is {found}, no whole number")
     return int(found)

@@ -1,6 +1,6 @@
 """Changes that cost nothing: pins that only say what follows, and other ways to write the same."""
 
-from tests.planted.defect import CP_TP, DP_TP, DP_TP_SP, EP_TP, TP_PP, Defect, Setting, Site
+from tests.planted.defect import CP_TP, DP_TP, EP_TP, TP_PP, Defect, Setting, Site
 from tests.planted.pins import READ_JAX, READ_TORCH
 
 
@@ -123,20 +123,6 @@ DEFECTS = (
         torchxla=("attention.py",
                   'k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (k, v))',
                   'q, k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (q, k, v))'),
-    ),
-    _harmless(
-        "no-pin-of-places", "the experts' places are pinned after they are sent, not before", setting=EP_TP,
-        jax=("layout.py",
-             'return self.place(self.place(x, "stages _ groups _ embed"), "stages experts routed _ embed")',
-             'return self.place(x, "stages experts routed _ embed")'),
-        torchxla=("layout.py",
-                  'return self.place(self.place(x, "stages _ groups _ embed"), "stages experts routed _ embed")',
-                  'return self.place(x, "stages experts routed _ embed")'),
-    ),
-    _harmless(
-        "no-pin-of-tokens", "the tokens that a block gathers are not pinned", setting=DP_TP_SP,
-        jax=("layout.py", "return self.place(self.place(x, STREAM), TOKENS)", "return x"),
-        torchxla=("layout.py", "return self.place(self.place(x, STREAM), TOKENS)", "return x"),
     ),
     _harmless(
         "wide-ring", "keys and values go around the ring in float32; libtpu sends them before it widens them",

@@ -16,7 +16,7 @@ VERDICTS = {"inherent", *(f"inflated {one.name}" for one in INFLATED), *(f"induc
 
 
 def test_an_amount_is_read_as_it_is_written() -> None:
-    assert amount("2·3/4·8 + 1/2·4") == 14
+    assert amount("2·3/4·8 + 1/2·4 − 1") == 13
     with pytest.raises(ValueError, match="1/3 is 1/3, no whole number"):
         amount("1/3")
 

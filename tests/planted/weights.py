@@ -11,10 +11,7 @@ EMBED, SAMPLE = ("embed", "all-reduce@tp"), ("sample", "all-gather@tp")
 
 DOWN_JAX = ("layers.py", 'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)')
 DOWN_TORCH = ("layers.py", 'return layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)')
-UP_JAX = (
-    "layers.py",
-    'gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))',
-)
+UP_JAX = ("layers.py", 'gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))')
 OUT_JAX = (
     "attention.py",
     'return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache',
@@ -26,6 +23,10 @@ OUT_TORCH = (
 QKV_JAX = (
     "attention.py",
     'q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))',
+)
+QKV_TORCH = (
+    "attention.py",
+    'q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))',
 )
 LOOKUP_JAX = ("model.py", "return self.layout.lookup(self.table[...], tokens)")
 LOOKUP_TORCH = ("layout.py", 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
