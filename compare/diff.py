@@ -15,7 +15,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "2: the request was wrong.",
         epilog="example: python -m compare.diff before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
     )
-    told = "compiled HLO text (.gz too), StableHLO or HLO from before the partitioner, a run folder, or a cell of one"
+    told = (
+        "compiled HLO text (.gz too), StableHLO or HLO from before the partitioner, a folder of table.save(…), a run "
+    )
+    told += "folder, or a cell of one"
     parser.add_argument("a", metavar="A", help=told)
     parser.add_argument("b", metavar="B", help="the same of what it is held against")
     add_axes(parser)

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.work.histories import histories
+from compare.work.histories import histories, saved_histories
 from compare.work.options import door_parser, guarded, print_json
+from compare.work.own_folder import is_saved
 from compare.work.reading import read_run
 
 
@@ -15,16 +16,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "The passes of libtpu that put a collective there and changed it, with the HLO before and after.",
         example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --arm torchxla --phase prefill --name all-gather.42",
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder")
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a program of table.save(…)")
     parser.add_argument("--name", metavar="NAME", default="", help="of a collective in the optimized program; or all")
     parser.add_argument("--arm", metavar="ARM", default="", help="only of this framework")
     parser.add_argument("--phase", metavar="PHASE", default="", help="only of this phase")
     parser.add_argument("--cell", metavar="CELL", default="", help="only of this cell; else of the default one")
     parser.add_argument("--json", action="store_true", help="print them as JSON, with every line whole")
     asked = parser.parse_args(argv)
-    found = histories(
-        read_run(asked.run), name=asked.name, arm=asked.arm, phase=asked.phase, cell=asked.cell
-    )  # fmt: skip
+    if is_saved(asked.run):
+        found = saved_histories(asked.run, name=asked.name)
+    else:
+        run = read_run(asked.run)
+        found = histories(run, name=asked.name, arm=asked.arm, phase=asked.phase, cell=asked.cell)
     if asked.json:
         print_json([one.to_dict() for one in found])
     else:

@@ -1,11 +1,15 @@
 """`python -m compare.hlo FILE --axes data=2,tensor=4`: the collectives of anybody's compiled HLO text."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from compare.program.collectives import collectives
 from compare.program.files import read_file
+from compare.program.text import read
 from compare.program.unpartitioned import check_partitioned
 from compare.work.options import Parser, add_axes, axes_of, guarded, hint_axes, print_json
+from compare.work.own_folder import is_saved, read_saved
+from compare.work.own_mesh import agreed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,22 +19,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
         epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
-    parser.add_argument("file", metavar="FILE", help="HLO text, also gzipped; - reads it from standard input")
+    told = "HLO text, also gzipped; - reads it from standard input; or a folder of table.save(…), which knows its axes"
+    parser.add_argument("file", metavar="FILE", help=told)
     add_axes(parser)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     asked = parser.parse_args(argv)
     axes = axes_of(asked)
-    module = read_file(asked.file)
-    rows = collectives(module, axes)
+    saved = read_saved(Path(asked.file)) if is_saved(Path(asked.file)) else None
+    module = read(saved.text) if saved else read_file(asked.file)
+    ids: tuple[int, ...] = ()
+    if saved:
+        axes, ids = agreed(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
+    rows = collectives(module, axes, device_ids=ids)
     if not rows:
         check_partitioned(module)
     if asked.json:
         print_json([row.public() for row in rows])
     else:
-        from compare.views.rows import print_rows
+        from compare.views.rows import print_rows, told_how
 
-        print_rows(rows)
-    hint_axes(asked, [row.axes for row in rows])
+        print_rows(rows, how=told_how(saved.compiled) if saved else "", notes=saved.notes if saved else ())
+    if not saved:
+        hint_axes(asked, [row.axes for row in rows])
     return 0
 
 

@@ -19,13 +19,14 @@ def collectives(
     program: a JAX `Lowered` or `Compiled` (anything with `.compile().as_text()` or `.as_text()`), HLO or StableHLO
         text, module bytes (StableHLO bytecode, HLO protocol buffers, gzipped or not), or a path.
     axes: sizes by name, outermost first, `{"data": 2, "tensor": 4}` or `"data=2,tensor=4"`; or `mesh`, like `tp4pp2`.
+        None: those of the program's own mesh, where it knows that (JAX's do).
     topology: compile for this TPU (`v5e:2x4`), which need not be there, by libtpu in a process of its own.  Without it
         JAX compiles what it lowered for its own devices; what nobody can compile here goes to the smallest v5e slice.
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
     sizes = _axes(axes, mesh)
     (found,) = read_all([given(program, topology=topology)], axes=sizes, topology=topology)
-    return Table(found.rows, dict(sizes), found.compiled)
+    return Table(found.rows, found.saved.axes, found.compiled, found.saved, dict(found.mesh))
 
 
 def assert_collectives(

@@ -22,6 +22,7 @@ from meshes.case import Case
 from meshes.checkpoint import Checkpoint
 from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files_of, is_converted, write_table
 from meshes.errors import MeshError
+from meshes.last_word import alone, unheard
 from meshes.prompts import Parser, Progress, guarded
 from meshes.weights import WeightSpec, weights
 
@@ -142,12 +143,12 @@ def _restored(path: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
 def _read(path: Path, sharding: Any, dtype: Any) -> Any:
     import orbax.checkpoint as orbax
 
-    with _restoring(path):
+    with unheard(), _restoring(path):
         kept = orbax.PyTreeCheckpointHandler().metadata(path.resolve())["weight"]
     # One shard at a time, or the host would hold those of all devices.  The limit must be above what is asked for.
     at_once = orbax.PyTreeCheckpointHandler(restore_concurrent_gb=(_most_bytes(kept, sharding) + 1) / 10**9)
     asked = orbax.args.PyTreeRestore(restore_args={"weight": orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)})
-    with _restoring(path), orbax.Checkpointer(at_once) as reader:
+    with unheard(), _restoring(path), orbax.Checkpointer(at_once) as reader:
         return reader.restore(path.resolve(), asked)["weight"]
 
 
@@ -213,4 +214,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(sys.argv[1:]))

@@ -22,6 +22,7 @@ from jax_impl.worker import serve
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
 from meshes.checkpoint.converted import Converted, is_converted
+from meshes.last_word import alone
 from meshes.prompts import (
     Answer,
     Ids,
@@ -139,4 +140,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(sys.argv[1:]))

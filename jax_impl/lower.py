@@ -11,6 +11,7 @@ from pathlib import Path
 from jax_impl.start import configure
 from jax_impl.worker import Stages, serve, write_about
 from meshes.case import Case
+from meshes.last_word import alone
 
 
 def lower(case: Case, out: Path) -> None:
@@ -37,4 +38,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(sys.argv[1:]))

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from jax_impl.start import configure, start
 from jax_impl.worker import Stages, serve, write_about
 from meshes.case import Case
+from meshes.last_word import alone
 
 WARMUP_STEPS = 2
 STEPS = 5
@@ -87,4 +88,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(sys.argv[1:]))

@@ -1,11 +1,11 @@
 """JAX, set up for one case."""
 
 import os
-import re
 from pathlib import Path
 
 from meshes.case import Case
 from meshes.errors import MeshError
+from meshes.sources import machine_part
 
 PLATFORMS = ("cpu", "tpu")
 
@@ -45,6 +45,4 @@ def configure(case: Case) -> None:
         register_exclusion(str(Path(__file__).with_name(name)))
     jax.config.update("jax_use_shardy_partitioner", case.partitioner != "gspmd")
     # The same program has the same bytes on every machine.
-    folders = (Path(__file__).parents[1], Path(jax.__file__).parents[1])
-    regex = "|".join(f"^{re.escape(str(folder))}/" for folder in folders)
-    jax.config.update("jax_hlo_source_file_canonicalization_regex", regex)
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", machine_part(jax.__file__))

@@ -16,6 +16,7 @@ from meshes.checks import CAPACITY
 from meshes.dims import is_sequence_parallel
 from meshes.errors import MeshError
 from meshes.files import read_mesh
+from meshes.last_word import refuse
 from meshes.models import Model
 
 Ids = np.ndarray[Any, np.dtype[np.int32]]
@@ -288,13 +289,12 @@ def guarded(work: Callable[[], str]) -> int:
     """Print what `work` gives, and return the exit status: 2, with one line, if it can't be."""
     try:
         print(work(), flush=True)
+        return 0
     except (MeshError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        refuse(f"error: {error}")
     except OSError as error:
-        print(f"error: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
-        return 2
+        refuse(f"error: {error.filename or 'output'}: {error.strerror or error}")
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        refuse("stopped")
         return 130
-    return 0
+    return 2

@@ -19,6 +19,7 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
+from meshes.last_word import alone
 from meshes.prompts import (
     Answer,
     Ids,
@@ -142,6 +143,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

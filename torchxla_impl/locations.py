@@ -1,12 +1,14 @@
 """The lines of source in a StableHLO module: put right, and without the machine's paths."""
 
+import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import torch
 from jaxlib.mlir import ir
 
-ROOTS = tuple(f"{path}/" for path in (Path(__file__).parents[1], Path(torch.__file__).parents[1]))
+from meshes.sources import machine_part
+
+MACHINE = re.compile(machine_part(torch.__file__))
 """What is taken off file names: they then say `torchxla_impl/layers.py` on any machine."""
 
 BODY = "FnComputation."
@@ -69,8 +71,7 @@ def _shortened(location: ir.Location, known: dict[ir.Location, ir.Location]) -> 
 def _rebuilt(location: ir.Location, known: dict[ir.Location, ir.Location]) -> ir.Location:
     match location:
         case ir.FileLineColLoc():
-            root = next((root for root in ROOTS if location.filename.startswith(root)), "")
-            return ir.Location.file(location.filename.removeprefix(root), location.start_line, location.start_col)
+            return ir.Location.file(MACHINE.sub("", location.filename), location.start_line, location.start_col)
         case ir.NameLoc():
             return ir.Location.name(location.name_str, _shortened(location.child_loc, known))
         case ir.CallSiteLoc():

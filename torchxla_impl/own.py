@@ -1,15 +1,47 @@
 """One's own PyTorch/XLA program, as `compare.collectives` takes it: `program(model(x))`.
 
-Nothing is run: the tensors are those of a trace, marked with `torch_xla.distributed.spmd` after `start.start(…)`.
+Nothing is run: the tensors are those of a trace, marked with `torch_xla.distributed.spmd` after `start(…)`.
 """
 
-import torch_xla
-from torch import Tensor
+import sys
+from typing import Any
+
+from torchxla_impl.start import start as begin
+
+if "torch_xla" in sys.modules:  # brought up by something else than our `start`
+    from torchxla_impl import scalars
+
+    scalars.watch()
 
 
-def program(*outputs: Tensor) -> bytes:
-    """The graph that makes these tensors, as a serialized HLO module from before the partitioner.
+class Program(bytes):
+    """A serialized HLO module from before the partitioner; its parameters have the shardings that they were given."""
 
-    Its parameters have the shardings that they were marked with.
+    notes: tuple[str, ...] = ()
+    """What is not as it looks: the table shows it."""
+
+
+def start(*, num_devices: int) -> None:
+    """Bring up that many virtual devices, before the first import of torch.
+
+    Numbers are what they are where PyTorch/XLA runs: arguments of the program, but for 0, 1 and −1, which it takes for
+    constants.
     """
-    return bytes(torch_xla._XLAC._get_xla_tensors_hlo_proto(list(outputs)))
+    begin(num_devices=num_devices)
+    import torch_xla
+
+    from torchxla_impl import scalars
+
+    torch_xla._XLAC._set_xla_all_numbers_special_scalars(False)
+    scalars.watch()
+
+
+def program(*outputs: Any) -> Program:
+    """The graph that makes these tensors."""
+    import torch_xla
+
+    from torchxla_impl import scalars
+
+    made = Program(torch_xla._XLAC._get_xla_tensors_hlo_proto(list(outputs)))
+    made.notes = scalars.notes(outputs)
+    return made

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from meshes.case import Case
+from meshes.last_word import alone
 from torchxla_impl.start import start
 from torchxla_impl.worker import Stages, serve, write_about
 
@@ -102,6 +103,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

@@ -2,7 +2,6 @@
 
 import re
 
-from compare.program.instruction import OP_NAME
 from compare.program.metadata import scope_in
 from compare.program.records import Collective
 
@@ -11,14 +10,18 @@ _WRAPPERS = re.compile(r"^(?:jit|pjit)\([^()]*\)/(?:jit\(main\)/)?")
 
 
 def op_name_of(row: Collective) -> str:
-    """The framework's path of the operation, as its line has it; empty where it has none."""
-    found = OP_NAME.search(row.text)
-    return found[1] if found else ""
+    """The framework's path of the operation, its own or that of the fusion around it; empty where it has none."""
+    return "" if "op_name" in row.inferred else row.op_name
 
 
 def has_lost_its_scope(row: Collective) -> bool:
     """Whether its scope is only that of its neighbours."""
     return scope_in(op_name_of(row)) is None
+
+
+def path_of(row: Collective) -> str:
+    """The framework's path, its own or the nearest, without what every path begins with; empty where there is none."""
+    return _NUMBER.sub("", _WRAPPERS.sub("", row.op_name))
 
 
 def where(row: Collective) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from compare.program.aot_error import RefusedError
 from compare.program.aot_worker import Stages, read_request, serve, write
+from meshes.last_word import alone
 
 FIELDS = frozenset({"program", "topology", "num_slices", "places", "compile_options", "strip", "passes"})
 FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
@@ -71,4 +72,5 @@ def work(request: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(serve(work, sys.argv[1:], module="compare.program.aot", needs="the TPU compiler"))

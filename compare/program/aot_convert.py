@@ -27,6 +27,8 @@ class Converted:
     open_parameters: tuple[bool, ...]
     """Of each argument whether the partitioner may choose its sharding: it has none."""
     open_outputs: tuple[bool, ...]
+    meshes: tuple[str, ...]
+    """Shardy's, as they are written."""
 
     def compile_options(self, num_devices: int) -> dict[str, Any]:
         return {
@@ -85,6 +87,7 @@ def _described(module: Any, *, num_devices: int) -> Converted:
         shardy=b"sdy" in bytecode,
         open_parameters=tuple(not _is_sharded(row) for row in arguments),
         open_outputs=tuple(not _is_sharded(row) for row in results),
+        meshes=tuple(str(one) for one in module.body.operations if one.operation.name == "sdy.mesh"),
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from compare.program.aot_error import RefusedError
 from compare.program.aot_worker import Stages, read_request, serve, write
+from meshes.last_word import alone
 from meshes.numbers import drawn
 
 FIELDS = frozenset({"program"})
@@ -97,4 +98,5 @@ def work(request: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(serve(work, sys.argv[1:], module="compare.program.aot_execute", needs="jaxlib"))

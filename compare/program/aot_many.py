@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from meshes.last_word import alone
+
 FAILED = "failed.txt"
 
 
@@ -52,4 +54,5 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@ The program is StableHLO (text or bytecode), or HLO from before the partitioner 
 holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills) and `num_devices` (0:
 as many as the program says).  How it is compiled it says itself: which partitioner it was written for, which arguments
 and results have no sharding, so that the compiler may choose one, as `jit` and PyTorch/XLA have it.  Writes, exits and
-dies as `compare.program.aot` does.
+dies as `compare.program.aot` does, and writes the `meshes` that the program names, too.
 """
 
 import json
@@ -14,8 +14,9 @@ from typing import Any
 
 from compare.program import aot
 from compare.program.aot_error import RefusedError
-from compare.program.aot_worker import read_request, serve
+from compare.program.aot_worker import read_request, serve, write
 from meshes.errors import MeshError
+from meshes.last_word import alone
 from meshes.topology import Topology
 
 FIELDS = frozenset({"program", "topology", "num_devices"})
@@ -36,9 +37,11 @@ def work(request: Path, out: Path) -> None:
         "places": topology.places(),
         "compile_options": found.compile_options(topology.num_devices),
         "strip": [],
-        "passes": False,
+        "passes": True,
     }
     aot.compile_request(whole, out)
+    told = json.loads((out / "compiled.json").read_bytes())
+    write(out / "compiled.json", told | {"meshes": found.meshes})
 
 
 def _topology(asked: dict[str, Any], *, num_devices: int) -> Topology:
@@ -67,4 +70,5 @@ def request_text(program: Path, *, topology: str, num_devices: int) -> str:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(serve(work, sys.argv[1:], module="compare.program.aot_own", needs="the TPU compiler"))

@@ -23,6 +23,7 @@ from jaxlib.mlir.dialects import sdy
 
 from compare.program.aot_error import RefusedError
 from compare.program.aot_worker import Stages, read_request, serve, write
+from meshes.last_word import alone
 
 FIELDS = frozenset({"program", "axes"})
 MESH = "mesh"
@@ -203,4 +204,5 @@ def work(request: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(serve(work, sys.argv[1:], module="compare.program.aot_shardy", needs="jaxlib"))

@@ -1,13 +1,13 @@
 """What the workers on jaxlib share: how they are asked, what they say meanwhile, and how they end."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from compare.program.aot_error import AotError, RefusedError
+from meshes.last_word import refuse
 
 Request = dict[str, Any]
 
@@ -45,18 +45,18 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
     0; 1: it failed; 2: the request can't be met.  The last line on stderr says why.  needs: what it imports.
     """
     if len(argv) != 2:
-        print(f"usage: python -m {module} REQUEST.json OUTDIR", file=sys.stderr)
+        refuse(f"usage: python -m {module} REQUEST.json OUTDIR")
         return 2
     try:
         work(Path(argv[0]), Path(argv[1]))
     except AotError as error:
-        print(error, file=sys.stderr)
+        refuse(error)
         return error.exit_status
     except ImportError as error:
-        print(f"{needs} can't be imported: {error}", file=sys.stderr)
+        refuse(f"{needs} can't be imported: {error}")
         return 2
     except OSError as error:
-        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
+        refuse(f"cannot write to {argv[1]}: {error.strerror or error}")
         return 1
     return 0
 

@@ -2,13 +2,17 @@
 
 import re
 
-_KEY = re.compile(r"\s*,?\s*([\w\-.]+)=")
-_MARK = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[{(\[]|[})\]]|,")
-_BRACKET = re.compile(r"\"(?:[^\"\\]|\\.)*\"|[()]")
+_KEY = re.compile(r"\s*(?:,\s*)?([\w\-.]+)=")
+_STRING = r"\"(?:[^\"\\]|\\.)*+(?:\"|\\?$)"
+"""A string that is not closed goes on to the end: looked for anew at each quote, it would take forever."""
+_MARK = re.compile(rf"{_STRING}|'[^']*'|[{{(\[]|[}})\]]|,")
+_BRACKET = re.compile(rf"{_STRING}|[()]")
+STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_SECOND_WORD = re.compile(r"\s\S")
 _NAME = re.compile(r"[\w.\-]+")
 CALL = re.compile(
     r", (?:calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
-    r"|called_computations)=(\{[^}]*\}|%?[\w.\-]+)"
+    r"|called_computations)=(\{[^{}]*\}|%?[\w.\-]+)"
 )
 """An attribute that names computations, and the names."""
 
@@ -50,11 +54,45 @@ def split_top(text: str) -> list[str]:
 
 def read_attributes(text: str, at: int) -> dict[str, str]:
     """Every attribute from `at` on, its value as written."""
+    return _read(text, at)[0]
+
+
+def left_over(text: str, at: int) -> str:
+    """What from `at` on is no attribute; empty where brackets and quotes have their ends, and no name is there twice."""
+    found, end = _read(text, at)
+    left = text[end : end + 1000].strip()
+    if left and not left.startswith("//"):
+        return left
+    return next((f"{name}={value[:1000]}" for name, value in found.items() if not _is_one(value)), "")
+
+
+def _is_one(value: str) -> bool:
+    """Whether brackets and quotes have their ends, and no second word stands behind the first, but in them."""
+    depth, outside, begin = 0, "", 0
+    for mark in _MARK.finditer(value):
+        token = mark[0]
+        if token[0] == '"' and not STRING.fullmatch(token):
+            return False
+        if len(token) > 1 or token == ",":
+            continue
+        if token in "{([":
+            outside += value[begin : mark.start()] if depth == 0 else ""
+            depth += 1
+        else:
+            depth -= 1
+            begin = mark.end()
+        if depth < 0:
+            return False
+    return depth == 0 and not _SECOND_WORD.search(STRING.sub('""', outside + value[begin:]).strip())
+
+
+def _read(text: str, at: int) -> tuple[dict[str, str], int]:
+    """The attributes, and where they end: at one that has no name, or that stands there twice."""
     found: dict[str, str] = {}
-    while key := _KEY.match(text, at):
-        at = _end(text, key.end())
-        found[key[1]] = text[key.end() : at].strip()
-    return found
+    while (key := _KEY.match(text, at)) and key[1] not in found:
+        at, value_at = _end(text, key.end()), key.end()
+        found[key[1]] = text[value_at:at].strip()
+    return found, at
 
 
 def _end(text: str, at: int) -> int:

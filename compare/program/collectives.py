@@ -7,6 +7,7 @@ from compare.program import devices, megascale
 from compare.program.axes import Mesh
 from compare.program.cuts import Cut, cuts, part_of
 from compare.program.devices import Program
+from compare.program.errors import HloError
 from compare.program.flow import Flow
 from compare.program.forms import first_parts, form_of, kind_of
 from compare.program.groups import Groups
@@ -17,7 +18,10 @@ from compare.program.records import NOT_RECORDED, Asked, Collective, Operand
 from compare.program.shapes import Array
 from compare.program.text import Module
 from compare.program.walk import Site, lines_of, sites
+from compare.program.whole import check_whole
 
+MOST_PLACES = 1 << 24
+"""Collectives times devices: a row tells of each device what it does."""
 _SUMS = ("all-reduce", "reduce-scatter")
 
 
@@ -29,7 +33,7 @@ def collectives(
     caches: frozenset[int] | None = None,
     device_ids: Sequence[int] = (),
 ) -> list[Collective]:
-    """The rows, in the order in which ENTRY's schedule reaches each start; what nothing calls comes last, never run.
+    """The rows, in the order in which ENTRY's schedule reaches each start.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
     contract: the rows that the program will be held against.  A permute's lost scope is one that has a row of its axes,
@@ -37,14 +41,17 @@ def collectives(
         looked at more closely (`Operand.feeds_product`, `Collective.scattered_by`).
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
-    HloError: names the first line that can't be placed.
+    HloError: names the first line that can't be placed, or tells that something is missing: no collective is lost.
     """
+    check_whole(module)
     program, mesh = _devices(module, axes, device_ids)
     cut = cuts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
     found = sites(module, Evaluator(program))
     receives = megascale.pairs(site.item for site in found)
     parts = first_parts(found)
     rows = [site for site in found if _is_row(site.item) and site.item not in parts]
+    if len(rows) * program.num_devices > MOST_PLACES:
+        raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
     belongs = parts | {receive: send for send, receive in receives.items()}
     flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
     found_rows = [
@@ -121,6 +128,7 @@ def _row(
     # Of a gather it matters whether it brings a product's operand together: such a one stands in for no partial sums.
     gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
     sums = frozenset(entry.scope for entry in contract if gathers and entry.axes == axes and entry.kind in _SUMS)
+    names = flow.names(site, kind=kind, scope=scope)
     return Collective(
         name=item.name,
         kind=kind,
@@ -137,7 +145,7 @@ def _row(
         payload_bytes=sum(payload),
         wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
-        source_line=flow.source_line(site, kind=kind, scope=scope),
+        source_line=names.source_line,
         operands=_operands(site, arrays, payload, flow, kind=kind, scope=scope, wanted=wanted, sums=sums),
         loops=site.loops,
         device_executions=site.device_executions,
@@ -148,6 +156,8 @@ def _row(
         gathers=flow.gathers(site) if kind == "all-gather" else None,
         part_of=part,
         mesh_groups=wide,
+        op_name=names.op_name,
+        inferred=names.inferred,
         line=item.line,
         text=item.text.strip(),
     )

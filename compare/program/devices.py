@@ -129,6 +129,8 @@ def _spread(rows: Groups, item: Instruction, kind: str, program: Program) -> Gro
     """Turn ids of replicas or partitions into ids of devices."""
     mode, replicas, partitions = _mode(item, kind), program.replicas, program.partitions
     largest = max((device for row in rows for device in row), default=0)
+    if sum(map(len, rows)) > program.in_slice and kind != "collective-permute":
+        raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
     if mode == "devices" or largest >= replicas == 1 or partitions == 1:
         found = rows
     elif mode == "replicas":

@@ -30,6 +30,16 @@ class Carried:
     steers_loop: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The framework's path and the line of source of who asked for a collective."""
+
+    op_name: str
+    source_line: str | None
+    inferred: tuple[str, ...]
+    """Of these two, and of its scope, what is only the nearest instruction's."""
+
+
 class Flow:
     """Dataflow of one module.
 
@@ -50,18 +60,24 @@ class Flow:
         """Its activations; what nothing calls is looked at alone."""
         return site.frames or (Frame(site.item.computation),)
 
-    def source_line(self, site: Site, *, kind: str, scope: str) -> str | None:
-        """Its own, or that of the fusions and calls that only wrap it, or the nearest one of the same scope.
+    def names(self, site: Site, *, kind: str, scope: str) -> Names:
+        """Its own `op_name` and line, or those of the fusions and calls that only wrap it, or the nearest ones.
 
         What sums is asked for by whoever made the parts; what only moves data, by whoever uses it there.
         """
-        lines = (self._metadata.source_line(item) for item in self._wrapped(site))
-        if line := next((line for line in lines if line is not None), None):
-            return line
         frame = self.frames(site)[0]
+        value: Value = (frame, site.item, ())
         made_from = [(frame, operand, ()) for operand in site.item.operands]
         moves = kind not in ("all-reduce", "reduce-scatter")
-        return self._recovery.line((frame, site.item, ()), made_from, scope=scope, consumers_first=moves)
+        words = self._metadata.path, self._metadata.source_line
+        path, line = (next(filter(None, map(word, self._wrapped(site))), None) for word in words)
+        has = [self._own(site) is not None or scope == "?", path is not None, line is not None]
+        if path is None and self.from_parameters(site):  # the compiler's own needs have no name
+            path = self._recovery.path(value, made_from, consumers_first=moves)
+        if line is None and (scope != "?" or path):
+            line = self._recovery.line(value, made_from, scope=scope, consumers_first=moves)
+        found = zip(("scope", "op_name", "source_line"), has, (scope, path, line), strict=True)
+        return Names(path or "", line, tuple(name for name, own, there in found if there and not own))
 
     def scope(self, site: Site, wanted: frozenset[str], *, joined: frozenset[str] = frozenset()) -> str:
         """Its own, or that of what wraps it, or the nearest one.

@@ -18,7 +18,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 _LISTS = re.compile(r"\{(?:\{[\d\s,]*\}[\s,]*)*\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(r"mesh\[([^\]]*)\](?:\s*,\s*device_ids=\(([^)]*\)?[^)]*)\))?\s*\{(.*)\}")
+_MESH = re.compile(r"mesh\[([^\]]*)\](?:\s*,\s*device_ids=\(([^)]*+\)?[^)]*+)\))?\s*\{(.*)\}")
 _AXIS = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|([\w.\-]+))\s*=\s*(\d+)\s*")
 _REF = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|([\w.\-]+))\s*(?::\((\d+)\)(\d+))?\s*")
 _TURN = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
@@ -28,7 +28,15 @@ _PAIR = re.compile(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}")
 @lru_cache(maxsize=1024)
 def read_groups(text: str) -> Groups:
     """Read any spelling of device groups; `{}` is the empty tuple, which stands for all devices."""
-    text = text.strip()
+    try:
+        return _read(text.strip())
+    except HloError:
+        raise
+    except ValueError:  # numbers too long for Python, and dims that numpy cannot lay out
+        raise HloError(f"device groups {text[:80]!r} do not hold what they count") from None
+
+
+def _read(text: str) -> Groups:
     if _LISTS.fullmatch(text):
         rows = [_ints(row) for row in re.findall(r"\{([\d\s,]*)\}", text[1:-1])]
         return _checked(tuple(row for row in rows if row), text)
@@ -47,7 +55,7 @@ def read_groups(text: str) -> Groups:
 def read_pairs(text: str) -> Groups:
     """Read a permute's `{{source,target},…}`."""
     pairs = tuple(_ints(",".join(pair)) for pair in _PAIR.findall(text))
-    if text.strip() != "{}" and not re.fullmatch(r"\{(?:\{\s*\d+\s*,\s*\d+\s*\}[\s,]*)+\}", text.strip()):
+    if text.strip() != "{}" and not re.fullmatch(r"\{(?:\{\s*\d+\s*,\s*\d+\s*\}[\s,]*+)++\}", text.strip()):
         raise HloError(f"unknown spelling of source-target pairs: {text!r}")
     return pairs
 
@@ -103,6 +111,8 @@ def _mesh(found: re.Match[str], text: str) -> Groups:
             raise HloError(f"device groups {text!r} name an axis that their mesh has not: {name!r}")
         before, size = (int(ref[4]), int(ref[5])) if ref[4] else (1, sizes[name])
         cuts[name] |= {before, before * size}
+        if before < 1 or size < 1 or before * size > sizes[name]:
+            raise HloError(f"device groups {text!r} name a part of {name!r} that it has not")
         wanted.append((name, before, before * size))
     return _along(devices, cuts, wanted, text)
 

@@ -1,11 +1,12 @@
 """Instructions and computations of HLO text, each parsed when it is first asked for."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from compare.program.attributes import CALL, close_of, names, read_attributes, split_top
+from compare.program.attributes import CALL, STRING, close_of, left_over, names, read_attributes, split_top
 from compare.program.errors import HloError
 from compare.program.shapes import Array, Shape, read_shape
 
@@ -13,8 +14,11 @@ if TYPE_CHECKING:
     from compare.program.text import Module
 
 _HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
+HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
+"""The same, of many lines at once, as compilers spell it."""
 _OPCODE = re.compile(r"(?<=\s)([a-z][a-z0-9_\-]*)\(")
 _SIGIL = re.compile(r"%([\w.\-]+)")
+_WHOLE = re.compile(r"\s*[0-9]{1,18}\s*")
 OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
 
@@ -53,6 +57,10 @@ class Instruction:
             return read_shape(self.shape_text)
         except HloError as error:
             raise self.error(str(error)) from None
+
+    def operands_begin_at(self, column: int) -> bool:
+        """Whether its own opcode, and no other on its line, ends there."""
+        return self._open == column
 
     @property
     def arguments(self) -> str:
@@ -109,6 +117,13 @@ class Instruction:
             self._attributes = read_attributes(self.text, self._close + 1)
         return self._attributes
 
+    def check_attributes(self) -> None:
+        """`HloError` where something follows its operands that is no attribute: that may be another's, or a part."""
+        _ = self.arguments
+        assert self._close is not None
+        if left := left_over(self.text, self._close + 1):
+            raise self.error(f"cannot read {short(left)[:60]!r} as an attribute, `, name=value`")
+
     @property
     def op_name(self) -> str:
         """The framework's path of the operation, or nothing."""
@@ -133,10 +148,9 @@ class Instruction:
     def integer(self, key: str) -> int:
         """A whole number; `parameter` has it between the parentheses."""
         text = self.arguments if key == "" else self.attribute(key)
-        try:
-            return int(text)
-        except ValueError:
-            raise self.error(f"cannot read {text!r} as a whole number") from None
+        if not _WHOLE.fullmatch(text):
+            raise self.error(f"cannot read {short(text)!r} as a whole number")
+        return int(text)
 
     def error(self, message: str) -> HloError:
         return HloError(f"line {self.line}: {message}: {short(self.text)}")
@@ -153,9 +167,32 @@ class Computation:
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
 
+    @property
+    def lines(self) -> list[str]:
+        """Its instructions."""
+        return self.module.lines[self.first : self.last]
+
+    @property
+    def text(self) -> str:
+        """The same, each behind its line break."""
+        return self.module.lines_text(self.first, self.last)
+
     @cached_property
     def _index(self) -> dict[str, int]:
         """Names to lines.  The root is also under the empty name."""
+        text, last = self.text, self.last - 1
+        heads = HEADS.findall(text)
+        index = dict(zip(heads, range(self.first, self.last), strict=False))
+        roots = text.count("ROOT ")
+        if len(index) != self.last - self.first or len(heads) != len(index) or roots > 1:
+            return self._index_slowly()
+        if roots and not self.module.lines[last].lstrip().startswith("ROOT "):
+            return self._index_slowly()
+        index[""] = last
+        return index
+
+    def _index_slowly(self) -> dict[str, int]:
+        """Line by line: comments and blank lines are passed over, and what cannot be read is named."""
         index, root = {}, None
         lines = self.module.lines
         for at in range(self.first, self.last):
@@ -164,6 +201,8 @@ class Computation:
                     raise HloError(f"line {self.module.number(at)}: a second instruction named {found[2]!r}")
                 index[found[2]] = at
                 if found[1]:
+                    if root is not None:
+                        raise HloError(f"line {self.module.number(at)}: a second ROOT of computation {self.name!r}")
                     root = at
             elif lines[at].strip() and not lines[at].lstrip().startswith("//"):
                 raise HloError(f"line {self.module.number(at)}: cannot read {short(lines[at])!r}")
@@ -193,8 +232,12 @@ class Computation:
     def parameters(self) -> dict[int, Instruction]:
         """Parameters by number."""
         lines = self.module.lines
-        found = (self.at(index) for name, index in self._index.items() if name and " parameter(" in lines[index])
-        return {item.integer(""): item for item in found if item.opcode == "parameter"}
+        items = (self.at(index) for name, index in self._index.items() if name and " parameter(" in lines[index])
+        found: dict[int, Instruction] = {}
+        for item in items:
+            if item.opcode == "parameter" and found.setdefault(item.integer(""), item) is not item:
+                raise item.error(f"a second parameter {item.arguments} of its computation")
+        return found
 
     def parameter(self, number: int) -> Instruction:
         """A parameter that must be there."""
@@ -217,6 +260,22 @@ class Computation:
         return [self.module.at(index) for index in self.module.calls.get(self.name, ())]
 
 
+class Said:
+    """What of a line is only said: in quotes that have their end, or in a comment."""
+
+    __slots__ = ("_all", "_begins", "_ends")
+
+    def __init__(self, line: str):
+        found = [one.span() for one in STRING.finditer(line)]
+        self._begins, self._ends = [begin for begin, _ in found], [end for _, end in found]
+        self._all = line.lstrip().startswith("//")
+
+    def holds(self, column: int) -> bool:
+        at = bisect_right(self._begins, column) - 1
+        return self._all or (at >= 0 and column < self._ends[at])
+
+
 def short(text: str) -> str:
-    text = " ".join(text.split())
+    """The beginning of a text, on one line."""
+    text = " ".join(text[:1000].split())
     return text if len(text) <= 160 else text[:157] + "..."

@@ -75,7 +75,7 @@ class Trips:
             near = not self._fits(loop, counter, start + step * MOST_STEPS)
             count = self._by_steps(frame, loop) if near else None
         known = _KNOWN.search(loop.attributes.get("backend_config", ""))
-        if known and count is not None and int(known[1]) != count:
+        if known and count is not None and (known[1].lstrip("0") or "0") != str(count):
             self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
             return None
         return count

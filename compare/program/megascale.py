@@ -20,6 +20,7 @@ KINDS = {
 }  # fmt: skip
 _PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
 _LIST = re.compile(r"\{(\d+(?:(?:,|->)\d+)*)\}")
+_WORD = re.compile(r"[0-9]{1,12}")
 _PAIRS = "_xla_send_recv_source_target_pairs"
 
 
@@ -81,7 +82,7 @@ def groups_of(item: Instruction, program: Program) -> Groups:
     rows = _LIST.findall(text)
     if not rows or "{" + ",".join("{" + row + "}" for row in rows) + "}" != text.replace(" ", ""):
         raise item.error(f"unknown spelling of a megascale target: {text!r}")
-    ids = [[int(word) for word in re.split(",|->", row)] for row in rows]
+    ids = [[_number(word, item) for word in re.split(",|->", row)] for row in rows]
     return tuple(tuple(_device(one // SLICE_UNIT, one % SLICE_UNIT, item, program) for one in row) for row in ids)
 
 
@@ -94,11 +95,19 @@ def _range(text: str, item: Instruction) -> list[int]:
     numbers: list[int] = []
     for part in text.split(","):
         low, _, high = part.strip().partition(":")
-        first, last = int(low or 0), int(high or low or 0)
-        if last > MOST_DEVICES:
+        first, last = _number(low or "0", item), _number(high or low or "0", item)
+        if last > MOST_DEVICES or len(numbers) > MOST_DEVICES:
             raise item.error(f"its target names device {last}, and {MOST_DEVICES} devices are the most")
         numbers += range(first, last + 1)
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise item.error(f"its target names no device, or one twice: {text[:80]!r}")
     return numbers
+
+
+def _number(word: str, item: Instruction) -> int:
+    if not _WORD.fullmatch(word.strip()):
+        raise item.error(f"its target names device {word[:40]!r}, which is no number of one")
+    return int(word)
 
 
 def _device(from_one: int, number: int, item: Instruction, program: Program) -> int:
@@ -118,5 +127,8 @@ def slices_named(item: Instruction) -> int:
         return 1
     text = _attributes(item).get("_xla_megascale_target", "")
     if found := _PRODUCT.fullmatch(text):
-        return max(_range(found[1], item))
-    return max((int(number) // SLICE_UNIT for number in re.findall(r"\d+", text)), default=1)
+        return max(1, *_range(found[1], item))
+    named = max((_number(word, item) // SLICE_UNIT for word in re.findall(r"\d+", text)), default=1)
+    if named > MOST_DEVICES:
+        raise item.error(f"its target names slice {named}, and {MOST_DEVICES} devices are the most")
+    return max(1, named)

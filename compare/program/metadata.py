@@ -8,7 +8,7 @@ from compare.program.text import Module
 from meshes.scopes import SCOPES
 
 _SCOPE = re.compile(rf"(?:^|[/(;])({'|'.join(map(re.escape, SCOPES))})(?:\.\d+)?(?=$|[/);])")
-_FRAME_ID = re.compile(r"stack_frame_id=(\d+)")
+_FRAME_ID = re.compile(r"stack_frame_id=([0-9]{1,9})\b")
 _FILE = re.compile(r'source_file="((?:[^"\\]|\\.)*)"')
 _LINE = re.compile(r"source_line=(\d+)")
 _INSTALLED = re.compile(
@@ -17,8 +17,8 @@ _INSTALLED = re.compile(
     r"|/(?:jax/_src|torch/nn/modules|torch/_[a-z]+|torch_xla/(?:core|distributed|experimental))/"
 )
 _TABLE = re.compile(r"(FileNames|FileLocations|StackFrames)$")
-_ENTRY = re.compile(r"(\d+) (.*)$")
-_FIELD = re.compile(r"(\w+)=(\d+)")
+_ENTRY = re.compile(r"([0-9]{1,9}) (.*)$")
+_FIELD = re.compile(r"\b([a-z_]+)=([0-9]{1,9})\b")
 
 
 def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
@@ -51,6 +51,10 @@ class Sources:
         if op_name not in self._scopes:
             self._scopes[op_name] = None if op_name in self._arguments else scope_in(op_name)
         return self._scopes[op_name]
+
+    def path(self, item: Instruction) -> str | None:
+        """Its `op_name`, where that is the path of an operation: not the bare name of an argument."""
+        return item.op_name if item.op_name and item.op_name not in self._arguments else None
 
     def scope_among(self, item: Instruction, wanted: frozenset[str]) -> str | None:
         """Its own scope, where names are joined one of these before others."""

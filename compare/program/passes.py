@@ -26,8 +26,11 @@ _FIRST = re.compile(rf"(?:^|\.){FIRST}\.txt$")
 _MODULE = re.compile(r"module_(\d+)\.(.*)")
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 25, "nice_len": 273, "mf": lzma.MF_HC4}]
 """The dictionary must reach back over a whole text to the same lines of the one before."""
-MOST_BYTES = 1 << 31
-"""An archive that unpacks to more is not read."""
+MOST_BYTES = 1 << 29
+"""An archive that unpacks to more is not read: the largest that was seen has a fourth."""
+
+_MOST_MEMORY = 1 << 27
+"""What unpacking may hold of what came before; ours need a fourth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +78,41 @@ def pack(folder: Path, *, strip: Callable[[str], str]) -> bytes:
 def unpack(data: bytes) -> list[Snapshot]:
     """The texts of an archive, in order.  `HloError` where it is cut, damaged or something else."""
     found: list[Snapshot] = []
-    size = 0
     try:
-        with lzma.open(io.BytesIO(data)) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+        with tarfile.open(fileobj=_Unpacked(data), mode="r|") as tar:
             for entry in tar:
-                size += entry.size
-                if size > MOST_BYTES:
-                    raise HloError(f"the recorded passes are more than {MOST_BYTES:,} bytes; that is no program's")
+                if not entry.isreg() or entry.issparse():
+                    raise HloError(f"the recorded passes hold {entry.name!r}, which is no text of a pass")
                 content = tar.extractfile(entry)
-                if content is not None:
-                    found.append(_snapshot(entry.name, content.read().decode()))
+                assert content is not None
+                found.append(_snapshot(entry.name, content.read().decode()))
     except (lzma.LZMAError, tarfile.TarError, EOFError, UnicodeDecodeError, OSError) as error:
         raise HloError(f"the recorded passes are cut or damaged: {error}") from None
     return found
+
+
+class _Unpacked:
+    """What an xz file holds, read piece by piece, and no more of it than `MOST_BYTES`."""
+
+    def __init__(self, data: bytes):
+        self._unpack = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+        self._data = data
+        self._read = 0
+
+    def read(self, size: int) -> bytes:
+        pieces: list[bytes] = []
+        while size > 0 and not self._unpack.eof:
+            piece = self._unpack.decompress(self._data, max_length=size)
+            self._data = b""
+            if not piece and self._unpack.needs_input:
+                raise EOFError("the end is missing")
+            pieces.append(piece)
+            size -= len(piece)
+        found = b"".join(pieces)
+        self._read += len(found)
+        if self._read > MOST_BYTES:
+            raise HloError(f"the recorded passes are more than {MOST_BYTES >> 20} MiB, which is the most that is read")
+        return found
 
 
 def spans(snapshots: Sequence[Snapshot]) -> list[str]:

@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
+from compare.program.attributes import split_top
 from compare.program.groups import Groups
-from compare.program.instruction import Instruction
+from compare.program.instruction import Instruction, short
 from compare.program.shapes import BITS, Array, Shape, arrays
 
+_WINDOW = re.compile(r"\{([0-9]{1,19}(?:,[0-9]{1,19})*)\}")
+_WINDOWS = re.compile(rf"\{{{_WINDOW.pattern}(?:,\s*{_WINDOW.pattern})*\}}")
 _SENT = {
     "all-reduce": lambda n: Fraction(2 * (n - 1), n),
     "all-gather": lambda n: Fraction(n - 1, n),
@@ -29,6 +32,8 @@ def carried(item: Instruction, kind: str, receive: Instruction | None) -> list[A
         shapes = [item.operand(0).shape]  # The others are buffers for what comes in, offsets, sizes, a token.
     else:
         shapes = [operand.shape for operand in item.operands]
+        if len(shapes) != len(split_top(item.arguments)):
+            raise item.error("cannot read each of its operands")
     found = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
     if not found:
         raise item.error(f"an {kind} that carries nothing")
@@ -48,11 +53,15 @@ def _result(item: Instruction) -> Shape:
 
 def payload_bytes(item: Instruction, array: Array) -> int:
     """Logical bytes of one array, of a permute in place those of the windows that it moves."""
-    windows = re.findall(r"\{([\d,]+)\}", item.attributes.get("slice_sizes", ""))
-    if not windows:
+    text = item.attributes.get("slice_sizes")
+    if text is None:
         return array.num_bytes
-    moved = sum(math.prod(int(size) for size in window.split(",")) for window in windows)
-    return -(-moved * BITS[array.dtype] // 8)
+    if not _WINDOWS.fullmatch(text):
+        raise item.error(f"cannot read slice_sizes={short(text)} as sizes of windows, {{{{1,8}},{{1,8}}}}")
+    windows = [Array(array.dtype, tuple(map(int, window.split(",")))) for window in _WINDOW.findall(text)]
+    if any(window.elements > array.elements for window in windows):
+        raise item.error("a window of it is larger than its operand")
+    return -(-sum(window.elements for window in windows) * BITS[array.dtype] // 8)
 
 
 def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:

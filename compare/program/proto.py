@@ -27,6 +27,8 @@ from compare.program.proto_shapes import literal_text, shape_text
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 _OPCODE = re.compile(r"[a-z][a-z0-9_\-]*")
+MOST_BYTES = 1 << 26
+"""Of a serialized module: in memory an empty message takes thirty times the bytes that it has in the file."""
 _ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
 
 
@@ -53,6 +55,10 @@ def placement(data: bytes) -> tuple[int, ...]:
 
 @contextmanager
 def _decoding(data: bytes) -> Iterator[None]:
+    if len(data) > MOST_BYTES:
+        raise HloError(
+            f"the serialized HLO module is larger than {MOST_BYTES >> 20} MiB, which is the most that is read"
+        )
     try:
         yield
     except DecodeError:

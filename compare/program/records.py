@@ -105,6 +105,7 @@ class Collective:
     gathers: str | None
     """Of an all-gather: the reduce-scatter whose result it carries, if it does."""
     line: int
+    """Of the program's text, from 1."""
     text: str
     scattered_by: tuple[str, ...] = ()
     """Of an all-gather: the collectives that scatter (in any form) what it is made of, with no product between.  Known
@@ -115,14 +116,18 @@ class Collective:
     """What passes did to it after it was there, in order."""
     mesh_groups: Groups = ()
     """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
+    op_name: str = ""
+    """The framework's path of the operation; empty where neither it nor anything near has one."""
+    inferred: tuple[str, ...] = ()
+    """Of `scope`, `op_name` and `source_line` those that are not its own, but the nearest instruction's."""
 
     def public(self) -> dict[str, object]:
         """The columns that other people's scripts rely on, in their order."""
         told = {column: getattr(self, column) for column in PUBLIC}
-        return told | {"changes": [change.public() for change in self.changes]}
+        return told | {"changes": [change.public() for change in self.changes], "inferred": list(self.inferred)}
 
 
 PUBLIC = (
     "name", "kind", "axes", "network", "form", "scope", "origin", "changes", "dtype", "groups", "executions",
-    "executions_are", "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line",
+    "executions_are", "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line", "op_name", "inferred", "line",
 )  # fmt: skip

@@ -7,6 +7,7 @@ from compare.program.metadata import Sources
 from compare.program.steps import Value
 
 _Step = Callable[[Value], Iterable[Value]]
+_Tell = Callable[[Instruction], str | None]
 
 
 NEAR = 100
@@ -47,23 +48,24 @@ class Recovery:
     def line(self, value: Value, made_from: Iterable[Value], *, scope: str, consumers_first: bool) -> str | None:
         """The line of source of the nearest instruction of the same scope: the compiler merges some away.
 
-        None that is further than `NEAR` values.
+        Where the scope is not known, of the nearest one that has a line.  None that is further than `NEAR` values.
         """
+
+        def tell(item: Instruction) -> str | None:
+            alike = scope == "?" or self._sources.scope(item) == scope
+            return self._sources.source_line(item) if alike else None
+
+        return self._nearby(value, made_from, tell, consumers_first=consumers_first)
+
+    def path(self, value: Value, made_from: Iterable[Value], *, consumers_first: bool) -> str | None:
+        """The `op_name` of the nearest instruction that has one, none that is further than `NEAR` values."""
+        return self._nearby(value, made_from, self._sources.path, consumers_first=consumers_first)
+
+    def _nearby(self, value: Value, made_from: Iterable[Value], tell: _Tell, *, consumers_first: bool) -> str | None:
         ways = [(made_from, self._back), (self._on(value), self._on)]
         if consumers_first:
             ways.reverse()
-        return next((line for begin, step in ways if (line := self._line(begin, step, scope))), None)
-
-    def _line(self, begin: Iterable[Value], step: _Step, scope: str) -> str | None:
-        level = list(begin)
-        seen = set(level)
-        while level and len(seen) < NEAR:
-            for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
-                if self._sources.scope(item) == scope and (line := self._sources.source_line(item)):
-                    return line
-            level = [one for value in level for one in step(value) if one not in seen]
-            seen.update(level)
-        return None
+        return next((found for begin, step in ways if (found := _first(begin, step, tell))), None)
 
     def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
         """Level by level; on one level in text order."""
@@ -84,6 +86,19 @@ class Recovery:
             level = following
         barren |= seen
         return None
+
+
+def _first(begin: Iterable[Value], step: _Step, tell: _Tell) -> str | None:
+    """What the nearest instruction tells; on one level the first in text order."""
+    level = list(begin)
+    seen = set(level)
+    while level and len(seen) < NEAR:
+        for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
+            if found := tell(item):
+                return found
+        level = [one for value in level for one in step(value) if one not in seen]
+        seen.update(level)
+    return None
 
 
 def _remembered(step: _Step) -> _Step:

@@ -18,8 +18,11 @@ BITS = {
 """Bits of one element; a predicate takes a byte."""
 
 MOST_NESTED = 50
-_ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([\d,]*)[^}]*\})?")
+_ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([0-9,]*)[^}]*\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
+_DIM = re.compile(r" *(?:<=)?([0-9]{1,19}) *")
+MOST_BYTES = 1 << 62
+"""No array has more: XLA counts bytes in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def read_shape(text: str) -> Shape:
     clean = _COMMENT.sub("", text).strip()
     shape, end = _read(clean, 0)
     if clean[end:].strip():
-        raise HloError(f"cannot read the shape {text!r}; a shape looks like 'bf16[4,1024]{{1,0}}'")
+        raise HloError(f"cannot read the shape {text[:80]!r}; a shape looks like 'bf16[4,1024]{{1,0}}'")
     return shape
 
 
@@ -67,17 +70,22 @@ def _read(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
         return tuple(parts), at + 1
     found = _ARRAY.match(text, at)
     if not found or found[1] not in BITS:
-        raise HloError(f"cannot read the shape {text!r}; a shape looks like 'bf16[4,1024]{{1,0}}'")
-    layout = None if found[3] is None else tuple(int(dim) for dim in found[3].split(",") if dim)
-    return Array(found[1], _dims(found[2], text), layout), found.end()
+        raise HloError(f"cannot read the shape {text[:80]!r}; a shape looks like 'bf16[4,1024]{{1,0}}'")
+    layout = None if found[3] is None else _numbers(found[3], text)
+    array = Array(found[1], _numbers(found[2], text), layout)
+    if array.elements * max(BITS[array.dtype], 1) > 8 * MOST_BYTES:
+        raise HloError(f"the shape {text[:80]!r} has more bytes than 64 bits count; it is damaged")
+    return array, found.end()
 
 
-def _dims(text: str, shape: str) -> tuple[int, ...]:
+def _numbers(text: str, shape: str) -> tuple[int, ...]:
     """The sizes between the brackets; of a bounded dim (`<=8`) its bound, the most that can move."""
-    try:
-        return tuple(int(dim.strip().removeprefix("<=")) for dim in text.split(",") if dim.strip())
-    except ValueError:
-        raise HloError(f"cannot read the dims of the shape {shape!r}") from None
+    if not text:
+        return ()
+    found = [_DIM.fullmatch(dim) for dim in text.split(",")]
+    if not all(found):
+        raise HloError(f"cannot read the dims {text[:40]!r} of the shape {shape[:80]!r}; each is a whole number from 0")
+    return tuple(int(dim[1]) for dim in found if dim)
 
 
 def arrays(shape: Shape) -> list[Array]:

@@ -9,13 +9,21 @@ from collections import Counter
 from functools import cached_property
 from itertools import accumulate
 
-from compare.program.attributes import CALL, names, read_attributes, split_top
+from compare.program.attributes import CALL, left_over, names, read_attributes, split_top
 from compare.program.errors import MOST_DEVICES, HloError
 from compare.program.instruction import Computation, Instruction, short
 
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
-_ALIAS = re.compile(r"\}:\s*\((\d+)")
+_CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?(?:\s*//.*)?$")
+_ROW = re.compile(r"\s*\d+ [\"{]")
+"""A row of a table of sources, which stand before the first computation."""
+_ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
+_OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?)\(")
+"""Every opcode that could be a collective's: one that is not known must not be passed over."""
+
 DEEPEST_CALL = 100
+MOST_LETTERS, MOST_LINES = 1 << 27, 1 << 20
+"""Bounds of a text, so that reading takes no more than 2 GiB: a model of 8B, written out, has 3.6 million in 22,000."""
 _MLIR = re.compile(r"\s*(?:#loc\d*\b|module\b|builtin\.module\b|\"builtin\.module\"|func\.func\b|stablehlo\.)", re.M)
 
 
@@ -23,6 +31,11 @@ class Module:
     """One HLO module."""
 
     def __init__(self, text: str):
+        if len(text) > MOST_LETTERS or text.count("\n") > MOST_LINES:
+            raise HloError(
+                f"the text has {len(text):,} letters in {text.count(chr(10)):,} lines; the most that are read are "
+                f"{MOST_LETTERS:,} in {MOST_LINES:,}"
+            )
         self.text = text
         self.lines = text.split("\n")
         self._numbers: list[int] | None = None
@@ -31,36 +44,69 @@ class Module:
             raise HloError(_what_else(text))
         header = self.lines[self._start].lstrip()[len("HloModule ") :]
         self.name = header.partition(",")[0].strip()
-        self.header = read_attributes(header, len(header.partition(",")[0]))
+        self.header = read_attributes(header, len(self.name))
+        if left := left_over(header, len(self.name)):
+            raise HloError(f"line {self.number(self._start)}: cannot read {short(left)[:60]!r}: {short(header)}")
         self.computations = self._find_computations()
         self.entry = self._find_entry()
 
     def _find_computations(self) -> dict[str, Computation]:
-        """Where each computation begins and ends.  One that is not closed says that the text is cut."""
+        """Where each computation begins and ends.
+
+        `HloError` where one has no end, where one begins inside of another, and where an instruction or a brace stands
+        outside of all: nothing of a text is passed over.
+        """
         found: dict[str, Computation] = {}
         opened: re.Match[str] | None = None
-        close = "}"
-        first, wrapped = 0, False
-        for at in range(self._start + 1, len(self.lines)):
+        first, close, wrapped, outside = 0, "}", False, self._start + 1
+        for at in [at for at, line in enumerate(self.lines) if " = " not in line and at > self._start]:
             line = self.lines[at]
             if opened is None:
+                if outside != at:
+                    self._check_outside(outside, at)
+                outside = at + 1
                 if line.endswith("{") and (opened := _COMPUTATION.match(line)):
                     first, close = at + 1, line[: len(line) - len(line.lstrip())] + "}"
-                elif line.lstrip().startswith("HloModule "):
-                    raise HloError(f"line {self.number(at)}: a second module; split the file")
+                elif line and not line.isspace():
+                    self._check_outside(at, at + 1)
             elif line.startswith(close):
-                name = opened[2]
-                found[name] = Computation(self, name=name, first=first, last=at, is_entry=bool(opened[1]))
-                opened = None
-            elif " = " not in line and line.strip() and not line.lstrip().startswith("//"):
+                self._take(found, opened, first, at)
+                opened, outside = None, at + 1
+            elif line.endswith("{") and _COMPUTATION.match(line):
+                raise self._no_end(opened[2], first, f"before another on line {self.number(at)}")
+            elif line.strip() and not line.lstrip().startswith("//"):
                 wrapped = True
         if opened is not None:
-            begins = self.number(first - 1)
-            raise HloError(f"the text is cut: computation {opened[2]!r} begins on line {begins} and has no end")
-        if wrapped:
+            raise self._no_end(opened[2], first, "in the text")
+        self._check_outside(outside, len(self.lines))
+        if wrapped and self._numbers is None:
             self._unwrap({computation.last for computation in found.values()})
             return self._find_computations()
         return found
+
+    def _no_end(self, name: str, first: int, where: str) -> HloError:
+        return HloError(
+            f"the text is cut: computation {name!r} begins on line {self.number(first - 1)} and has no end {where}"
+        )
+
+    def _take(self, found: dict[str, Computation], opened: re.Match[str], first: int, at: int) -> None:
+        """Take in a computation, which ends on line `at`."""
+        if opened[2] in found:
+            raise HloError(f"line {self.number(first - 1)}: a second computation named {opened[2]!r}")
+        if len(self.lines[at]) > 1 and not _CLOSE.match(self.lines[at]):
+            raise HloError(f"line {self.number(at)}: more than the end of a computation: {short(self.lines[at])}")
+        found[opened[2]] = Computation(self, name=opened[2], first=first, last=at, is_entry=bool(opened[1]))
+
+    def _check_outside(self, first: int, last: int) -> None:
+        """Raise `HloError` where lines that no computation has are another module, or a part of one."""
+        for at in range(first, last):
+            line = self.lines[at].strip()
+            if line.startswith("HloModule "):
+                raise HloError(f"line {self.number(at)}: a second module; split the file")
+            if not line or line.startswith("//") or _ROW.match(line):
+                continue
+            if line[0] in "{}" or line[-1] == "{" or line.startswith("ROOT ") or "= " in line:
+                raise HloError(f"line {self.number(at)}: stands outside of every computation: {short(line)}")
 
     def _unwrap(self, ends: set[int]) -> None:
         """Put instructions that were broken over several lines on one, and remember the lines they came from."""
@@ -75,6 +121,7 @@ class Module:
             lines.append(line)
             numbers.append(at + 1)
         self.lines, self._numbers, self.text = lines, numbers, "\n".join(lines)
+        self.__dict__.pop("_starts", None)
 
     def _find_entry(self) -> Computation:
         entries = [item for item in self.computations.values() if item.is_entry]
@@ -94,6 +141,10 @@ class Module:
         """The line that holds the character at `offset`."""
         return bisect_right(self._starts, offset) - 1
 
+    def lines_text(self, first: int, last: int) -> str:
+        """The lines from `first` to before `last`, each behind its line break."""
+        return self.text[self._starts[first] - 1 : self._starts[last] - 1]
+
     @cached_property
     def _firsts(self) -> tuple[list[int], list[Computation]]:
         items = sorted(self.computations.values(), key=lambda item: item.first)
@@ -110,6 +161,12 @@ class Module:
         if owner is None:
             raise HloError(f"line {self.number(index)}: stands in no computation: {short(self.lines[index])}")
         return owner.at(index)
+
+    @cached_property
+    def opcodes(self) -> list[tuple[int, int]]:
+        """Where an opcode stands that could be a collective's: its line, and the column behind its parenthesis."""
+        ends = [found.end() for found in _OPCODE.finditer(self.text)]
+        return [(at, end - self._starts[at]) for end in ends for at in [self.line_at(end - 1)]]
 
     @cached_property
     def calls(self) -> dict[str, list[int]]:

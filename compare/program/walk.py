@@ -1,7 +1,6 @@
 """Where the collectives stand, and how often each device runs them: from ENTRY down through loops and branches."""
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -9,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.program.arithmetic import MOST_ELEMENTS, NotUnderstood
+from compare.program.errors import HloError
 from compare.program.frames import ONE_CALL, Frame, body_of, branches_of, condition_of
-from compare.program.instruction import Computation, Instruction
+from compare.program.instruction import Computation, Instruction, Said, short
 from compare.program.predicate import Evaluator
 from compare.program.records import Loop
 from compare.program.text import Module
@@ -21,8 +21,7 @@ MOST_EXECUTIONS = 1 << 40
 """No step runs anything more often than this: the loop's count is a misprint, and unknown."""
 
 MOST_VISITS = 1 << 17
-_OPCODE = re.compile(r" ((?:all|ragged|collective|reduce-scatter)[a-z\-]*|send|recv)\(")
-"""Every opcode that could be a collective's: one that is not known must not be passed over."""
+_LATER = ("-done", "-update")
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Site:
 
     item: Instruction
     frames: tuple[Frame, ...]
-    """Its activations; none where nothing that runs calls it."""
+    """Its activations."""
     loops: tuple[Loop, ...]
     """Around its first activation, outermost first."""
     device_executions: tuple[int, ...]
@@ -58,19 +57,25 @@ class _Times:
 
 
 def sites(module: Module, values: Evaluator) -> list[Site]:
-    """Every collective instruction, in the order in which the schedule reaches it; then those that it never does."""
+    """Every collective instruction, in the order in which the schedule reaches it.
+
+    `HloError` where one stands in a computation that nothing calls: what called it is missing.
+    """
     lines = lines_of(module)
     visits: dict[Instruction, list[tuple[Frame, _Times]]] = {}
     wanted = _leading_to(module, lines)
+    for item in (module.at(at) for found in wanted.values() for at in found):
+        item.check_attributes()
     module.check_calls()
     always = _Times(np.ones((1,), np.bool_))
     for count, (frame, times, item) in enumerate(_visit(Frame(module.entry), always, wanted, values)):
         if count > MOST_VISITS:
             raise item.error(f"more than {MOST_VISITS} ways of calls lead to collectives; this is one of them")
         visits.setdefault(item, []).append((frame, times))
-    found = [_site(item, ways, values.num_devices) for item, ways in visits.items()]
-    left = [item for item in map(module.at, lines) if item not in visits]
-    return found + [_site(item, [], values.num_devices) for item in left]
+    for item in map(module.at, lines):
+        if item not in visits:
+            raise item.error(f"a collective in computation {item.computation.name!r}, which nothing that runs calls")
+    return [_site(item, ways, values.num_devices) for item, ways in visits.items()]
 
 
 def _site(item: Instruction, ways: list[tuple[Frame, _Times]], num_devices: int) -> Site:
@@ -88,19 +93,39 @@ def _site(item: Instruction, ways: list[tuple[Frame, _Times]], num_devices: int)
 
 
 def lines_of(module: Module) -> list[int]:
-    """The lines whose opcode is a collective's, or a send's or receive's; one in quotes only looks like it."""
-    found: dict[int, None] = {}
-    for match in _OPCODE.finditer(module.text):
-        if match[1].endswith(("-done", "-update")):
+    """The lines whose opcode is a collective's, or a send's or receive's; one in quotes only looks like it.
+
+    `HloError` where one stands outside of all computations, or behind another instruction on its line.
+    """
+    found = []
+    for item in _marked(module):
+        if not item.opcode.endswith(_LATER):
+            if not is_collective(item):
+                raise item.error(f"unknown kind of collective {item.opcode!r}; known are {', '.join(KINDS)}")
+            found.append(item.index)
+    return found
+
+
+def ends_of(module: Module) -> list[Instruction]:
+    """The instructions that end a collective, a send or a receive, or carry it on."""
+    return [item for item in _marked(module) if item.opcode.endswith(_LATER)]
+
+
+def _marked(module: Module) -> list[Instruction]:
+    """What has an opcode that could be a collective's, or a part's of one."""
+    found: list[Instruction] = []
+    said: dict[int, Said] = {}
+    for at, column in module.opcodes:
+        owner, line = module.owner(at), module.lines[at]
+        if at not in said:
+            said[at] = Said(line)
+        if said[at].holds(column):
             continue
-        at = module.line_at(match.start())
-        owner = module.owner(at)
-        if owner is None or owner.at(at).opcode != match[1]:
-            continue
-        if not is_collective(owner.at(at)):
-            raise owner.at(at).error(f"unknown kind of collective {match[1]!r}; known are {', '.join(KINDS)}")
-        found[at] = None
-    return list(found)
+        if owner is None or not owner.at(at).operands_begin_at(column):
+            word = line[:column].rsplit(maxsplit=1)[-1]
+            raise HloError(f"line {module.number(at)}: {word!r} where no instruction stands: {short(line)}")
+        found.append(owner.at(at))
+    return found
 
 
 def _leading_to(module: Module, lines: list[int]) -> dict[Computation, list[int]]:

@@ -21,8 +21,8 @@ MARKS = ("«", "»")
 def print_histories(found: Sequence[History], *, out: Console | None = None) -> None:
     """A line for each collective: what it is and who put it there; below it what became of it."""
     out = out or console()
-    for key, together in groupby(found, key=lambda one: (one.arm, one.phase, one.cell)):
-        out.print(Text(plain("/".join(key)), style="bold"))
+    for program, together in groupby(found, key=lambda one: one.program):
+        out.print(Text(plain(program), style="bold"))
         own = list(together)
         cells = [(one.row.name, f"{one.row.kind} {axes_text(one.row.axes)}", one.row.scope) for one in own]
         widths = [max(len(plain(row[at])) for row in cells) for at in range(3)]
@@ -40,7 +40,7 @@ def print_life(one: History, *, out: Console | None = None) -> None:
     """One collective from its first line to its last."""
     out = out or console()
     width, row = text_width(out), one.row
-    begin = f"{row.name} of {one.arm}/{one.phase}/{one.cell}: {row.kind} {axes_text(row.axes)} in {row.scope}"
+    begin = f"{row.name} of {one.program}: {row.kind} {axes_text(row.axes)} in {row.scope}"
     out.print(wrapped(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
     out.print(wrapped(f"Origin: {row.origin}. {_sum(one)}", width=width))
     if row.source_line:

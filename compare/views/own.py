@@ -1,7 +1,7 @@
 """The collectives of one's own program: a table for notebooks, terminals and pandas."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from markupsafe import Markup
 from compare.judge.diff_report import diff_report
 from compare.judge.expected import COUNTS, Surprise, counted
 from compare.judge.matching import matched
-from compare.judge.whereabouts import where
+from compare.judge.whereabouts import path_of
 from compare.program.records import PUBLIC, Collective
 from compare.views import diff_lines, units
 from compare.views.diff_text import print_diff
-from compare.views.rows import print_rows, total_line
+from compare.views.rows import INFERRED, LEGEND, kind_lines, print_rows, told_how, total_line
 from compare.views.terminal import WIDTH, console
+from compare.work.own_folder import Saved, save
+from compare.work.own_mesh import spelled
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -31,6 +33,29 @@ class Table:
     axes: Mapping[str, int]
     compiled: str = ""
     """For what and by what it was compiled here; empty where it came compiled."""
+    saved: Saved | None = None
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    """The program's own, where it knows that."""
+
+    @property
+    def text(self) -> str:
+        """The compiled program; each row has its `line` in it, from 1."""
+        return self.saved.text if self.saved else ""
+
+    def save(self, folder: str | Path) -> None:
+        """Keep the program in a folder that `compare.hlo`, `compare.diff` and `compare.history` read."""
+        save(Path(folder), self.saved or Saved(text=self.text, axes=self.axes, compiled=self.compiled))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table must know beside it."""
+        own, strange = (
+            self.saved.notes if self.saved else (),
+            any(":sub" in row.axes or "?" in row.axes for row in self),
+        )
+        if not strange or not self.mesh or self.mesh == self.axes:
+            return own
+        return (*own, f"the program's own mesh is {spelled(self.mesh)}, outermost first; the axes here are others")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -62,27 +87,25 @@ class Table:
         return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
 
     def __str__(self) -> str:
-        table = _printed(lambda out: print_rows(self.rows, out=out))
-        return f"{table} {self._how}".rstrip()
-
-    @property
-    def _how(self) -> str:
-        return f"{self.compiled[0].upper()}{self.compiled[1:]}." if self.compiled else ""
+        return _printed(lambda out: print_rows(self.rows, how=told_how(self.compiled), notes=self.notes, out=out))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         lines = [
             {
-                "where": where(row) or row.scope, "what": f"{row.kind} @ {row.axes}",
-                "runs": units.times_text(row.executions, row.executions_are),
-                "payload": units.bytes_text(row.payload_bytes), "wire": units.bytes_text(row.wire_bytes),
-                "step": units.bytes_text(row.step_wire_bytes), "source": row.source_line or "", "name": row.name,
-                "form": row.form, "dtype": row.dtype,
+                **{word: INFERRED * (word in row.inferred) + text for word, text in _names(row).items()},
+                "what": f"{row.kind} @ {row.axes}", "runs": units.times_text(row.executions, row.executions_are),
+                "payload": units.exact_text(row.payload_bytes), "wire": units.exact_text(row.wire_bytes),
+                "step": units.exact_text(row.step_wire_bytes), "name": row.name, "form": row.form, "dtype": row.dtype,
+                "line": row.line,
             }
             for row in self.rows
         ]  # fmt: skip
-        return _rendered("own.html.j2", lines=lines, total=f"{total_line(self.rows)} {self._how}")
+        total = f"{total_line(self.rows)} {told_how(self.compiled)}"
+        legend = LEGEND if any(row.inferred for row in self.rows) else ""
+        kinds = "\n".join(kind_lines(self.rows))
+        return _rendered("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)
 
 
 @dataclass(frozen=True)
@@ -104,6 +127,10 @@ class Differences:
 
     def _repr_html_(self) -> str:
         return _rendered("own_diff.html.j2", found=self.found, words=diff_lines)
+
+
+def _names(row: Collective) -> dict[str, str]:
+    return {"scope": row.scope, "op_name": path_of(row), "source_line": row.source_line or ""}
 
 
 def complaint(found: Sequence[Surprise], table: Table, *, count: str) -> str:

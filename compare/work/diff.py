@@ -11,6 +11,8 @@ from compare.judge.summary import summarize
 from compare.work.error import WorkError
 from compare.work.folder import CASE
 from compare.work.own import given, read_all
+from compare.work.own_folder import is_saved
+from compare.work.own_mesh import spelled
 from compare.work.reading import Run, read_run
 
 PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"
@@ -27,7 +29,7 @@ def kind_of(a: Path, b: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    if not path.is_dir():
+    if not path.is_dir() or is_saved(path):
         return PROGRAMS
     if (path / CASE).is_file():
         return RUNS
@@ -39,10 +41,16 @@ def _kind(path: Path) -> str:
 def of_programs(
     a: str, b: str, *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
 ) -> dict[str, Any]:
-    """The diff of two files, compiled first where they are not."""
+    """The diff of two files, or folders of programs that were saved; compiled first where they are not.
+
+    axes: none, and those that the programs know are used; they must be the same.
+    """
     one, other = read_all([given(a), given(b)], axes=axes, topology=topology, no_cache=no_cache)
+    if one.saved.axes and other.saved.axes and dict(one.saved.axes) != dict(other.saved.axes):
+        axes_of = f"{a} is over {spelled(one.saved.axes)}, {b} over {spelled(other.saved.axes)}"
+        raise WorkError(f"{axes_of}; name the axes of both with --axes")
     compiled = one.compiled, other.compiled
-    return diff_report(matched(one.rows, other.rows), names=(a, b), axes=axes, compiled=compiled)
+    return diff_report(matched(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
 
 
 def of_cells(a: Path, b: Path) -> dict[str, Any]:

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from compare.judge.cells import Judged
 from compare.judge.summary import DEFAULT_CELL
+from compare.program.collectives import collectives
+from compare.program.origins import tracks, with_origins
 from compare.program.passes_lineage import Event, Track
 from compare.program.records import Collective
+from compare.program.text import read
 from compare.work.error import WorkError
+from compare.work.own_folder import read_saved
 from compare.work.reading import Run
 
 
@@ -23,6 +28,11 @@ class History:
     row: Collective
     track: Track
 
+    @property
+    def program(self) -> str:
+        """What it is called: arm, phase and cell of a run, or the folder of a program that was saved."""
+        return "/".join(filter(None, (self.arm, self.phase, self.cell)))
+
     def to_dict(self) -> dict[str, Any]:
         words = {name: getattr(self, name) for name in ("arm", "phase", "cell")}
         told = ("name", "kind", "axes", "scope", "form", "step_wire_bytes", "source_line", "origin")
@@ -32,6 +42,23 @@ class History:
             "changes": [change.public() for change in self.row.changes],
             "events": [_event(event) for event in self.track.events],
         }
+
+
+def saved_histories(folder: Path, *, name: str = "") -> list[History]:
+    """Those of a program that was saved: of this name, or all."""
+    program = read_saved(folder)
+    if not program.passes:
+        raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
+    rows = collectives(read(program.text), program.axes, device_ids=program.device_ids)
+    lives = tracks(program.passes, program.text)
+    own = [
+        History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])
+        for row in with_origins(rows, lives)
+        if row.name in lives and name in ("", row.name)
+    ]
+    if name and not own:
+        raise _unknown(str(folder), name, [row.name for row in rows])
+    return own
 
 
 def histories(run: Run, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
@@ -56,9 +83,13 @@ def histories(run: Run, *, name: str = "", arm: str = "", phase: str = "", cell:
     if not found and name:
         names = list(dict.fromkeys(row.name for one in told for row in one.rows))
         where = _all(told) if len(told) == 1 else f"{run.folder}, {len(told)} programs"
-        like = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-        raise WorkError(f"{where}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
+        raise _unknown(where, name, names)
     return found
+
+
+def _unknown(where: str, name: str, names: Sequence[str]) -> WorkError:
+    like = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
+    return WorkError(f"{where}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
 
 
 def _of(cells: Sequence[Judged], name: str) -> list[History]:

@@ -14,6 +14,7 @@ from meshes.checks import CAPACITY
 from meshes.errors import MeshError
 from meshes.files import SPECS, read_mesh
 from meshes.generations import GENERATIONS
+from meshes.last_word import alone, refuse
 from meshes.models import MODELS, Model
 
 REFUSED = 2
@@ -161,6 +162,8 @@ def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
 
 def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
     """Run a door and exit with its status; a `ValueError` of any room, or an error of the system, is one line."""
+    if argv is None:
+        alone()
     try:
         status = door(argv)
         sys.stdout.flush()
@@ -168,10 +171,10 @@ def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | N
         sys.stdout = None
         status = 0
     except (ValueError, OSError) as error:
-        print(f"error: {_line(error)}", file=sys.stderr)
+        refuse(f"error: {_line(error)}")
         status = REFUSED
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        refuse("stopped")
         status = 130
     raise SystemExit(status)
 

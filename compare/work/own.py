@@ -1,9 +1,8 @@
 """Anybody's program, however it is handed over, and the collectives that it emits."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from rich.console import Console
 from compare.program import proto
 from compare.program.collectives import collectives
 from compare.program.errors import HloError
-from compare.program.files import text_of, unzipped
+from compare.program.files import read_bytes, text_of, unzipped
 from compare.program.records import Collective
 from compare.program.text import Module, read
 from compare.program.unpartitioned import is_partitioned, is_scheduled
@@ -21,6 +20,10 @@ from compare.program.walk import lines_of
 from compare.work import cache, progress
 from compare.work.error import WorkError
 from compare.work.own_compile import CompileFailed, Made, compile_all
+from compare.work.own_folder import Saved, is_saved, read_saved
+from compare.work.own_mesh import Axes, agreed, mesh_in, mesh_of
+from meshes.errors import MeshError
+from meshes.topology import Topology
 
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
@@ -36,6 +39,12 @@ class Given:
     name: str
     """What messages call it: a path, or what it is."""
     data: bytes
+    mesh: Axes = ()
+    """That it knows itself, beside what its text says."""
+    notes: tuple[str, ...] = ()
+    """What whoever made it says of it."""
+    saved: Saved | None = field(default=None, compare=False)
+    """As it was saved, where it was."""
 
 
 def given(program: Any, *, topology: str = "") -> Given:
@@ -45,7 +54,8 @@ def given(program: Any, *, topology: str = "") -> Given:
     then it is handed over as it is, to be compiled for that.  Raises `WorkError` for anything else.
     """
     if isinstance(program, bytes | bytearray | memoryview):
-        return _unzipped("these bytes", bytes(program))
+        notes = tuple(map(str, getattr(program, "notes", ())))
+        return replace(_unzipped("these bytes", bytes(program)), notes=notes)
     if isinstance(program, str) and ("\n" in program or _ONE_LINE.match(program)):
         return Given("this text", program.encode())
     if isinstance(program, str | Path):
@@ -57,12 +67,21 @@ def given(program: Any, *, topology: str = "") -> Given:
             f"{type(program).__name__} is no program that can be read; hand over jax.jit(f).lower(…), the same "
             "compiled, HLO or StableHLO text, module bytes, or a path"
         )
-    return Given(f"this {type(program).__name__}", _text(program, topology=topology).encode())
+    name = f"this {type(program).__name__}"
+    lowers = callable(getattr(program, "compile", None))
+    mesh = mesh_of(program) or (mesh_in(str(program.as_text())) if lowers else ())
+    return Given(name, _text(program, name=name, mesh=mesh, topology=topology).encode(), mesh)
 
 
 def _file(path: str | Path) -> Given:
-    data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-    return _unzipped("standard input" if str(path) == "-" else str(path), data)
+    if is_saved(Path(path)):
+        saved = read_saved(Path(path))
+        return Given(str(path), saved.text.encode(), notes=saved.notes, saved=saved)
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        return Given(name, unzipped(read_bytes(path)))
+    except HloError as error:
+        raise HloError(f"{name}: {error}") from None
 
 
 def _unzipped(name: str, data: bytes) -> Given:
@@ -72,14 +91,30 @@ def _unzipped(name: str, data: bytes) -> Given:
         raise HloError(f"{name}: {error}") from None
 
 
-def _text(program: Any, *, topology: str) -> str:
-    if topology and callable(getattr(program, "compile", None)):
+def _text(program: Any, *, name: str, mesh: Axes, topology: str) -> str:
+    lowers = callable(getattr(program, "compile", None))
+    if topology and lowers:
         try:
             return str(program.as_text(debug_info=True))  # JAX leaves names and lines out otherwise
         except TypeError:
             return str(program.as_text())
-    made = program.compile() if callable(getattr(program, "compile", None)) else program
-    return str(made.as_text())
+    try:
+        return str((program.compile() if lowers else program).as_text())
+    except RuntimeError as error:
+        if "device_assignment" not in str(error):
+            raise
+        raise WorkError(
+            f"{name} is of an abstract mesh, which has no devices that JAX could compile it for; name a TPU, "
+            f"which need not be there: topology={_like(mesh)!r}"
+        ) from None
+
+
+def _like(mesh: Axes) -> str:
+    """A topology that would do."""
+    try:
+        return Topology.smallest(prod(size for _, size in mesh)).slice_name
+    except MeshError:
+        return "v5e:2x4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +122,14 @@ class Read:
     """What a program emits."""
 
     rows: tuple[Collective, ...]
-    compiled: str
-    """For what and by what it was compiled here; empty where it came compiled."""
+    saved: Saved
+    """The program itself: its text, its axes, and for what and by what it was compiled here."""
+    mesh: Axes = ()
+    """That the program knows itself."""
+
+    @property
+    def compiled(self) -> str:
+        return self.saved.compiled
 
 
 def read_all(
@@ -96,14 +137,25 @@ def read_all(
 ) -> list[Read]:
     """The collectives of each program; what is not compiled yet is compiled first, each in a process of its own.
 
-    `topology`: what for; empty: the smallest v5e slice that the program fills.  What was compiled once is in the cache;
+    axes: none, and each program's are those of its own mesh, where it knows that.
+    topology: what for; empty: the smallest v5e slice that the program fills.  What was compiled once is in the cache;
     what is being compiled is shown on stderr.  Raises `HloError` or `WorkError`, one line that names the program.
     """
+    for one in programs:
+        agreed(axes, _mesh(one), name=one.name)
     found = [_compiled(one) for one in programs]
     if topology and all(found):
         raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
     made = _made([one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache)
     return [_read(one, module, made.get(one), axes) for one, module in zip(programs, found, strict=True)]
+
+
+def _mesh(program: Given) -> Axes:
+    """The mesh that a program knows, as far as that is seen before it is compiled."""
+    if program.saved:
+        return tuple(program.saved.axes.items())
+    written = b"sdy.mesh" in program.data and not program.data.startswith(_MLIR_BYTECODE)
+    return program.mesh or (mesh_in(program.data.decode(errors="replace")) if written else ())
 
 
 def _made(programs: Sequence[Given], axes: Mapping[str, int], topology: str, no_cache: bool) -> Mapping[Given, Made]:
@@ -125,10 +177,16 @@ def _made(programs: Sequence[Given], axes: Mapping[str, int], topology: str, no_
 
 def _read(program: Given, module: Module | None, made: Made | None, axes: Mapping[str, int]) -> Read:
     """What it emits, as it came or as it was compiled."""
+    mesh = _mesh(program) or (mesh_in("\n".join(made.meshes)) if made else ())
+    sizes = agreed(axes, mesh, name=program.name)
     if module is None:
         assert made is not None
-        return Read(_rows(program, read(made.text), axes, made.device_ids), made.how)
-    return Read(_rows(program, module, axes, ()), "")
+        module = read(made.text)
+        saved = Saved(text=made.text, axes=sizes, compiled=made.how, device_ids=made.device_ids, passes=made.passes)
+    else:
+        saved = program.saved or Saved(text=text_of(program.data) or module.text, axes=sizes)
+    rows = _rows(program, module, sizes, saved.device_ids)
+    return Read(rows, replace(saved, axes=sizes, notes=program.notes), mesh)
 
 
 def _rows(program: Given, module: Module, axes: Mapping[str, int], device_ids: Sequence[int]) -> tuple[Collective, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.program import passes
 from compare.program.aot_own import request_text
 from compare.work.arms import COMPILER, versions_of
 from compare.work.cache import Cache, key
@@ -38,6 +39,10 @@ class Made:
     how: str
     device_ids: tuple[int, ...]
     """The runtime's id of each device of the program."""
+    meshes: tuple[str, ...]
+    """Shardy's, as the program writes them."""
+    passes: bytes
+    """The archive of the texts between the compiler's passes; empty where none were recorded."""
 
 
 def compile_all(
@@ -95,8 +100,9 @@ def _kept(number: int, ended: Ended, out: Path, cache: Cache, own: str) -> Path:
     if ended.status != "ok":
         raise CompileFailed(number, ended.error)
     made = cache.begin()
-    for name in RESULTS:
-        (out / name).rename(made / name)
+    for name in (*RESULTS, passes.FILE):
+        if name in RESULTS or (out / name).is_file():
+            (out / name).rename(made / name)
     return cache.keep(made, kind=KIND, key=own)
 
 
@@ -105,4 +111,5 @@ def _made(entry: Path) -> Made:
     slices = f"{found['num_slices']}x" if found["num_slices"] > 1 else ""
     how = f"compiled for {slices}{found['topology']} by libtpu {found['versions']['libtpu']}"
     text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
-    return Made(text, how, tuple(found["device_ids"]))
+    packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
+    return Made(text, how, tuple(found["device_ids"]), tuple(found["meshes"]), packed)

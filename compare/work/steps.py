@@ -213,17 +213,31 @@ def explained(error: str, *, case: Case) -> str:
 
 
 def source_prefixes(arm: Arm) -> list[str]:
-    """Folders to take off source paths, so that run folders read the same on every machine."""
-    paths = sysconfig.get_paths()
-    folders = [ROOT, _folder(arm.module).parent, *(Path(paths[name]) for name in ("purelib", "platlib", "stdlib"))]
-    return sorted({str(spelled) for folder in folders for spelled in (folder, folder.resolve())})
+    """Folders to take off source paths, so that run folders read the same on every machine.
+
+    Those of installed files the arm has taken off itself: they keep the name of the folder that says so.
+    """
+    return _spelled(ROOT, _folder(arm.module).parent)
 
 
 def portable(text: str, arm: Arm) -> str:
-    """A line of a worker's, with those folders taken off the paths in it."""
-    for prefix in sorted(source_prefixes(arm), key=len, reverse=True):
-        text = text.replace(f"{prefix}/", "")
+    """What a worker said or wrote, with those folders taken off the paths in it.
+
+    Of an installed file `site-packages/torch/functional.py` is left, also where the environment is in the checkout.
+    """
+    paths = sysconfig.get_paths()
+    installed = {paths[name]: 1 for name in ("purelib", "platlib")} | {paths["stdlib"]: 2}
+    kept: dict[str, str] = {}
+    for folder, last in installed.items():
+        kept |= dict.fromkeys(_spelled(Path(folder)), "/".join([*Path(folder).parts[-last:], ""]))
+    kept |= dict.fromkeys(source_prefixes(arm), "")
+    for prefix in sorted(kept, key=len, reverse=True):
+        text = text.replace(f"{prefix}/", kept[prefix])
     return text
+
+
+def _spelled(*folders: Path) -> list[str]:
+    return sorted({str(spelled) for folder in folders for spelled in (folder, folder.resolve())})
 
 
 def _folder(module: str) -> Path:

@@ -10,7 +10,7 @@ and they grow with the batch, as weights don't.
 Instead: mark the result of every layer as split over the batch.  Then the weights are gathered.
 """
 
-from torchxla_impl.start import start
+from torchxla_impl.own import program, start
 
 start(num_devices=8)  # before anything of torch is imported
 
@@ -18,8 +18,6 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torch_xla  # noqa: E402
 import torch_xla.distributed.spmd as xs  # noqa: E402
-
-from torchxla_impl.own import program  # noqa: E402
 
 AXES = {"fsdp": 8}
 MESH = xs.Mesh(np.arange(8), (8,), ("fsdp",))

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from meshes.last_word import alone
 from meshes.requests import serve, write
 
 
@@ -55,4 +56,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     sys.exit(main(sys.argv[1:]))

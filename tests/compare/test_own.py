@@ -4,11 +4,13 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import compare
 from compare import assert_collectives, collectives
+from compare.hlo import main as hlo
 from compare.judge.contract import JudgeError
 from compare.program.errors import HloError
 from compare.work.error import WorkError
@@ -61,7 +63,7 @@ def test_a_table_is_a_sequence_with_totals(capsys):
     assert (len(table), table[1].kind, [row.name for row in table]) == (3, "all-gather", ["c0", "c1", "c2"])
     # Two sums of 524,288 B send one and a half of it each, the gather of 524,288 B three quarters.
     assert table.step_wire_bytes == 2 * 786_432 + 393_216
-    assert str(table).splitlines()[-1] == "3 collectives move 1.97 MB a step, mean over devices."
+    assert str(table).splitlines()[-1] == "3 collectives move 1,966,080 B a step, mean over devices."
     assert capsys.readouterr().out == ""
 
 
@@ -92,6 +94,64 @@ def test_in_a_notebook_long_paths_may_break_and_an_unknown_scope_is_shown():
     html = collectives(TEXT.replace("jit(step)/layer.mlp.down", "jit(f)/a/<b>"), axes=AXES)._repr_html_()
     assert "a/<wbr>&lt;b&gt;/<wbr>dot_general" in html
     assert ">?<" in collectives(program(SUM.partition(", metadata")[0]), axes=AXES)._repr_html_()
+
+
+class Noted(bytes):
+    """As PyTorch/XLA's door hands a program over: with what must be said of it."""
+
+    notes = ("1 scalar tensor was compiled as a constant: <5> (m.py:1)",)
+
+
+def test_what_is_to_be_said_of_a_program_stands_below_its_table(tmp_path, capsys):
+    table = collectives(Noted(TEXT.encode()), axes=AXES)
+    assert table.notes == Noted.notes
+    assert str(table).splitlines()[-1] == "Note: 1 scalar tensor was compiled as a constant: <5> (m.py:1)."
+    assert "&lt;5&gt;" in table._repr_html_()
+    table.save(tmp_path / "saved")
+    assert collectives(tmp_path / "saved").notes == Noted.notes
+    assert hlo([str(tmp_path / "saved")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(table).splitlines()[-1]
+    assert "Note" not in str(collectives(TEXT, axes=AXES))
+
+
+def test_axes_that_are_not_the_program_s_are_told_where_it_knows_its_own():
+    class Known(Compiled):
+        input_shardings = ((SimpleNamespace(mesh=SimpleNamespace(shape={"data": 2, "tensor": 4})),), {})
+
+    assert collectives(Known()).counts() == COUNTS
+    assert collectives(Known()).axes == AXES
+    table = collectives(Known(), axes={"a": 4, "b": 2})
+    assert table.notes == ("the program's own mesh is data=2,tensor=4, outermost first; the axes here are others",)
+    assert collectives(Known(), axes={"a": 2, "b": 4}).notes == ()
+    with pytest.raises(HloError, match="this Known: the axes are tensor=4,data=2, and its own mesh is data=2,tensor=4"):
+        collectives(Known(), axes={"tensor": 4, "data": 2})
+
+
+def test_what_is_a_neighbour_s_is_marked_and_each_kind_has_its_total():
+    lost = SUM.partition(", metadata")[0]
+    printed = str(collectives(program(SUM, lost, GATHER), axes=AXES)).splitlines()
+    # The sum that lost its name takes that of what made its parts, which has none here: nothing is made up.
+    assert not any("~" in line for line in printed)
+    assert printed[-3:] == [
+        "all-reduce @ tensor  2  1,572,864 B",
+        "all-gather @ tensor  1    393,216 B",
+        "3 collectives move 1,966,080 B a step, mean over devices.",
+    ]
+    near = program(lost).replace(
+        "negate(p0)", 'negate(p0), metadata={op_name="jit(f)/dot" source_file="m.py" source_line=3}'
+    )
+    table = collectives(near, axes=AXES)
+    assert (table[0].scope, table[0].op_name, table[0].inferred) == ("?", "jit(f)/dot", ("op_name", "source_line"))
+    printed = str(table)
+    assert "\n~dot " in printed
+    assert " ~m.py:3, line " in printed
+    assert "~: not its own, but the nearest instruction's." in printed
+    html = table._repr_html_()
+    assert ">~dot<" in html
+    assert "not its own" in html
+    frame = table.to_pandas()
+    assert (frame.scope[0], frame.op_name[0], frame.inferred[0]) == ("?", "jit(f)/dot", ["op_name", "source_line"])
+    assert near.splitlines()[frame.line[0] - 1].startswith("  c0 = ")
 
 
 def test_two_tables_are_held_against_each_other():

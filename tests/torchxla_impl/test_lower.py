@@ -1,12 +1,16 @@
 """The worker: what it writes and says, how it refuses, and that shapes are enough for 70B."""
 
 import json
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from meshes.case import Case
-from tests.torchxla_impl.workers import ROOT, lower, run
+from tests.torchxla_impl.workers import ENVIRONMENT, ROOT, lower, run
 
 MEASURED = """
 import sys
@@ -54,7 +58,38 @@ def test_the_same_case_gives_the_same_program_and_no_path_of_the_machine(tmp_pat
     assert programs[0] == programs[1]
     assert b"torchxla_impl/attention.py" in programs[0]
     assert str(ROOT).encode() not in programs[0]
-    assert b"site-packages" not in programs[0]
+    assert b"/site-packages" not in programs[0]
+
+
+@pytest.mark.slow
+def test_the_program_does_not_depend_on_where_the_environment_lies(tmp_path: Path) -> None:
+    """Beside the checkout, or inside of it, as `python3 -m venv .venv` puts it: here as a link."""
+    case = Case.read("tp2", model_name="tiny", phases=("decode",))
+    checkout, out = tmp_path / "checkout", tmp_path / "out"
+    for room in ("meshes", "torchxla_impl"):
+        shutil.copytree(ROOT / room, checkout / room)
+    inside = checkout / ".venv/lib/python3/site-packages"
+    inside.parent.mkdir(parents=True)
+    inside.symlink_to(Path(torch_folder()).parent)
+    out.mkdir()
+    (out / "case.json").write_text(case.to_json())
+    command = [sys.executable, "-m", "torchxla_impl.lower", str(out / "case.json"), str(out)]
+    path = ENVIRONMENT | {"PYTHONPATH": f"{checkout}:{inside}"}
+    done = subprocess.run(command, env=path, cwd=checkout, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert lower(case, tmp_path / "beside").returncode == 0
+    program = (out / "program.mlirbc").read_bytes()
+    assert b"site-packages/torch/functional.py" in program
+    assert b"torchxla_impl/attention.py" in program
+    assert program == (tmp_path / "beside/program.mlirbc").read_bytes()
+
+
+def torch_folder() -> str:
+    """Without importing it: one framework a process."""
+    found = find_spec("torch")
+    assert found is not None
+    assert found.submodule_search_locations
+    return found.submodule_search_locations[0]
 
 
 @pytest.mark.slow

@@ -22,9 +22,40 @@ def convert(checkpoint: Path, out: Path) -> tuple[str, ...]:
     return (sys.executable, "-m", "jax_impl.convert", "--checkpoint", str(checkpoint), "--out", str(out))
 
 
+def generating(checkpoint: Path) -> tuple[str, ...]:
+    told = "--checkpoint", str(checkpoint), "--prompt", "The License"
+    return ("jax_impl.generate", *told, "--mesh", "tp2", "--dtype", "f32")
+
+
 def generate(checkpoint: Path) -> subprocess.CompletedProcess[str]:
-    return started(sys.executable, "-m", "jax_impl.generate", "--checkpoint", str(checkpoint), "--prompt",
-                   "The License", "--mesh", "tp2", "--dtype", "f32")  # fmt: skip
+    return started(sys.executable, "-m", *generating(checkpoint))
+
+
+LOUD = """
+import os, runpy, sys, threading
+os.environ |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
+import orbax.checkpoint as orbax
+
+restore, spoken = orbax.Checkpointer.restore, threading.Event()
+
+def speak():
+    os.write(2, b"RuntimeError: Event loop is closed\\n")
+    spoken.set()
+    threading.main_thread().join()
+    os.write(2, b"RuntimeError: Event loop is closed\\n")
+    raise RuntimeError("Event loop is closed")
+
+def loud(reader, path, *more):
+    if path.name == "layers.mlp.up":
+        threading.Thread(target=speak).start()
+        spoken.wait()
+    return restore(reader, path, *more)
+
+orbax.Checkpointer.restore = loud
+module, *sys.argv[1:] = sys.argv[1:]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""A door whose Orbax speaks as it does under load: in a thread, before its restore ends and after the door has."""
 
 
 def line(done: subprocess.CompletedProcess[str]) -> str:
@@ -68,6 +99,8 @@ def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path,
     told = line(generate(out))
     assert told.startswith(f"error: cannot restore {up}: ")
     assert told.endswith("; convert the checkpoint again")
+    module, *rest = generating(out)
+    assert line(started(sys.executable, "-c", LOUD, module, *rest)) == told
     shutil.rmtree(up)
     assert "layers.mlp.up" in line(generate(out))
 

@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from meshes.last_word import alone
 from meshes.requests import serve, write
 from torchxla_impl.start import start
 
@@ -84,6 +85,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    alone()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

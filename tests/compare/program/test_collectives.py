@@ -45,6 +45,9 @@ def test_a_row_has_the_columns_that_scripts_rely_on():
         "wire_bytes": 1200,  # 2 x 3/4
         "step_wire_bytes": 1200,
         "source_line": "m.py:3",
+        "op_name": "jit(f)/layer.mlp.down/psum",
+        "inferred": [],
+        "line": 9,
     }
     assert tuple(json.loads(json.dumps(row.public()))) == PUBLIC
     assert (row.line, row.text) == (9, "ROOT " + REDUCE)

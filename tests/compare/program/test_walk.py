@@ -147,12 +147,20 @@ def test_a_known_branch_in_a_loop_in_a_known_branch_counts_both():
     assert one.device_executions == (0, 2, 0, 0)
 
 
-def test_what_nothing_calls_never_runs_and_is_still_a_row():
-    lost = "lost {\n  q = f32[8] parameter(0)\n  ROOT t = " + REDUCE % "q" + "\n}\n"
-    (one,) = found(lost + "ENTRY main {\n  ROOT p = f32[8] parameter(0)\n}\n")
-    assert one.device_executions == (0, 0, 0, 0)
-    assert one.executions_are == "exact"
-    assert one.frames == ()
+LOST = "lost {\n  q = f32[8] parameter(0)\n  ROOT t = " + REDUCE % "q" + "\n}\n"
+
+
+@pytest.mark.parametrize(
+    "caller", ["", "dead {\n  d = f32[8] parameter(0)\n  ROOT c = f32[8] call(d), to_apply=lost\n}\n"]
+)
+def test_a_collective_that_nothing_calls_is_refused(caller):
+    with pytest.raises(HloError, match="^line 9: a collective in computation 'lost', which nothing that runs calls"):
+        found(LOST + caller + "ENTRY main {\n  ROOT p = f32[8] parameter(0)\n}\n")
+
+
+def test_what_nothing_calls_and_has_no_collective_is_passed_over():
+    dead = "dead {\n  d = f32[8] parameter(0)\n  ROOT e = f32[8] negate(d)\n}\n"
+    assert found(dead + "ENTRY main {\n  ROOT p = f32[8] parameter(0)\n}\n") == []
 
 
 def test_order_is_the_schedules_and_not_the_texts():

@@ -1,0 +1,1 @@
+"""Every reader under damaged and hostile input: `python -m benchmarks.fuzz`."""

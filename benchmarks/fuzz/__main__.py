@@ -1,0 +1,84 @@
+"""`python -m benchmarks.fuzz`: 100,000 damaged and hostile inputs to every reader, and what came of them.
+
+Three things may not happen: a traceback or a hang; a row that is lost, or another one where no collective was touched;
+a refusal that is not one clean line.  Each input is made of a seed, its reader's name and its number: `--reader` and
+`--from` find it again.
+"""
+
+import argparse
+import multiprocessing
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+from benchmarks.fuzz.readers import READERS, Reader
+from benchmarks.fuzz.run import Told, chunk, limit
+
+CHUNK = 500
+
+
+def main() -> int:
+    """Exit 1 where anything is to be mended."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__.partition("\n")[0])
+    parser.add_argument("--inputs", type=int, default=100_000, help="over all readers (default: 100000)")
+    parser.add_argument("--seed", type=int, default=0, help="of all inputs (default: 0)")
+    parser.add_argument("--reader", default="", help="only readers whose name has these words")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the number of each reader's first input")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time (default: 2)")
+    asked = parser.parse_args()
+    chosen = [reader for reader in READERS if asked.reader in reader.name]
+    parts = sum(reader.share for reader in chosen)
+    told = {reader.name: Told() for reader in chosen}
+    context = multiprocessing.get_context("spawn")
+    jobs = [
+        (READERS.index(reader), range(at, min(at + CHUNK, asked.first + count)), asked.seed)
+        for reader in chosen
+        for count in [-(-asked.inputs * reader.share // parts)]
+        for at in range(asked.first, asked.first + count, CHUNK)
+    ]
+    with ProcessPoolExecutor(asked.jobs, mp_context=context, initializer=limit) as pool:
+        waiting = {pool.submit(chunk, *job): job for job in jobs}
+        for done in as_completed(waiting):
+            number, numbers, _ = waiting[done]
+            _add(told[READERS[number].name], done, numbers)
+    print(_table(chosen, told))
+    bad = [(name, what, where) for name, one in told.items() for what, where in sorted(one.findings.items())]
+    for name, what, where in bad:
+        print(f"{name}, {where}: {what}")
+    return 1 if bad else 0
+
+
+def _add(told: Told, done: object, numbers: range) -> None:
+    try:
+        one: Told = done.result()  # type: ignore[attr-defined]
+    except BrokenProcessPool:
+        told.outcomes["hang"] += 1
+        told.findings["hang: the process died"] = (
+            f"one of the inputs {numbers.start} to {numbers.stop - 1}, or of others"
+        )
+        return
+    told.outcomes.update(one.outcomes)
+    told.seconds += one.seconds
+    for what, where in one.findings.items():
+        told.findings.setdefault(what, where)
+
+
+def _table(chosen: list[Reader], told: dict[str, Told]) -> str:
+    words = ("inputs", "read", "refused", "traceback", "hang", "wrong", "refusal", "seconds")
+    rows = [f"{'reader':34}" + "".join(f"{word:>10}" for word in words)]
+    total = Counter[str]()
+    for reader in chosen:
+        one = told[reader.name]
+        total.update(one.outcomes)
+        rows.append(_row(reader.name, one.outcomes, one.seconds))
+    return "\n".join([*rows, _row("all", total, sum(one.seconds for one in told.values()))])
+
+
+def _row(name: str, found: Counter[str], seconds: float) -> str:
+    counts = [found.total(), *(found[word] for word in ("read", "refused", "traceback", "hang", "wrong", "refusal"))]
+    return f"{name:34}" + "".join(f"{count:>10,}" for count in counts) + f"{seconds:>10.0f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

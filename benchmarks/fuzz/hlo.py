@@ -1,0 +1,121 @@
+"""What may not happen to the rows of a damaged HLO text: one is lost, or another where no collective was touched.
+
+Both are told from the text alone, by other means than the reader's.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+
+from benchmarks.fuzz import mutate
+from compare.program.records import Collective
+
+_KINDS = (
+    "all-reduce|all-gather|reduce-scatter|ragged-all-to-all|all-to-all|collective-permute|collective-broadcast"
+)  # fmt: skip
+_COLLECTIVE = re.compile(rf"(?<=\s)(?:(?:{_KINDS})(?:-start)?|send|recv)\(")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_CALLED = re.compile(r"(?:calls|to_apply|condition|body|true_computation|false_computation|\w+_computations)=(\{[^}]*\}|%?[\w.\-]+)")  # fmt: skip
+_HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
+_FLOATS = re.compile(
+    r"^  %?([\w.\-]+) = (?:bf16|f16|f32|f8\w+)\[[\d,]*\]\S* (?:fusion|add|subtract|multiply|divide|maximum|exponential|dot"
+    r"|convolution|transpose|broadcast|reduce|negate|tanh|rsqrt|select|copy|pad|reshape|dynamic-update-slice)\("
+)
+_NAMES = re.compile(r"%?([A-Za-z_][\w.\-]*)")
+
+
+def told(rows: Sequence[Collective]) -> tuple[object, ...]:
+    """What of a row no bystander may change: a lost scope or line is found again at its neighbours, and may differ."""
+    return tuple(
+        (row.name, row.kind, row.axes, row.network, row.dtype, row.mesh_groups, row.executions, row.executions_are,
+         row.payload_bytes, row.wire_bytes, row.step_wire_bytes)
+        for row in rows
+    )  # fmt: skip
+
+
+def lost(text: str, rows: Sequence[Collective]) -> str:
+    """What is wrong with the number of rows, or with one of them; empty where nothing is.
+
+    An instruction of a collective is a row, but for receives, what goes to a host, and later parts of an asynchronous
+    fusion.
+    """
+    count = aside = 0
+    for line in text.split("\n"):
+        plain = _QUOTED.sub('""', line)
+        if '"' in plain.replace('""', "") or plain.lstrip().startswith("//"):
+            return ""  # a quote without an end: what is said and what is there cannot be told so simply
+        found = [one[0] for one in _COLLECTIVE.finditer(plain)]
+        count += len(found)
+        side = "recv(" in found or "is_host_transfer=true" in plain or "chain_id=" in plain
+        aside += len(found) if side else 0
+    if not count - aside <= len(rows) <= count:
+        return f"{count} collectives stand in the text, {aside} perhaps no rows of their own, and {len(rows)} rows were read"
+    bad = [
+        row.name for row in rows if row.payload_bytes < 0 or (row.executions or 0) < 0 or (row.step_wire_bytes or 0) < 0
+    ]
+    return f"the row {bad[0]!r} has less than nothing" if bad else ""
+
+
+def bystanders(text: str) -> list[int]:
+    """Lines that compute with floats, in no computation that a fusion of a collective calls, next to no collective.
+
+    No loop's count, no branch that is understood and no size of a collective can depend on them.
+    """
+    lines = text.split("\n")
+    owner, name = [], ""
+    for line in lines:
+        head = _HEAD.match(line)
+        name = head[1] if head else name
+        owner.append(name)
+    near = {owner[at] for at, line in enumerate(lines) if _COLLECTIVE.search(_QUOTED.sub('""', line))}
+    leading = set(near)
+    before = -1
+    while len(leading) != before:
+        before = len(leading)
+        for at, line in enumerate(lines):
+            called = {one for found in _CALLED.findall(line) for one in _NAMES.findall(found)}
+            if called & leading:
+                leading.add(owner[at])
+    whole = {one for one in leading if not any(_calls(line, one) and " fusion(" in line for line in lines)}
+    touched = {
+        one for line in lines if _COLLECTIVE.search(_QUOTED.sub('""', line)) or "-done(" in line
+        for one in _NAMES.findall(_QUOTED.sub('""', line))
+    }  # fmt: skip
+    return [
+        at
+        for at, line in enumerate(lines)
+        if (found := _FLOATS.match(line))
+        and (owner[at] in whole or owner[at] not in leading)
+        and found[1] not in touched
+        and not {one for words in _CALLED.findall(line) for one in _NAMES.findall(words)} & leading
+    ]
+
+
+def _calls(line: str, name: str) -> bool:
+    return any(name in _NAMES.findall(words) for words in _CALLED.findall(line))
+
+
+def beside(text: str, places: Sequence[int], rng: random.Random) -> str:
+    """A text damaged in one of these lines, or right before or behind it."""
+    lines = text.split("\n")
+    at = rng.choice(places)
+    choice = rng.randrange(8)
+    if choice == 0:
+        del lines[at]
+    elif choice == 1:
+        lines.insert(at, lines[rng.choice(places)])
+    elif choice == 2:
+        lines.insert(
+            at + rng.randrange(2), rng.choice(("}", "{", "  }", "// x", "", "} // end", "ENTRY main {", "x {", "x"))
+        )
+    elif choice == 3:
+        other = rng.choice(places)
+        lines[at] += rng.choice((" ", "", ", ")) + lines[other].strip()
+    elif choice == 4:
+        begin = rng.randint(0, len(lines[at]))
+        lines[at] = lines[at][:begin] + "\n" + lines[at][begin:]
+    else:
+        lines[at] = rng.choice((mutate.delete, mutate.insert, mutate.replace, mutate.number, mutate.stretch))(
+            lines[at], rng
+        )
+    return "\n".join(lines)

@@ -1,0 +1,217 @@
+"""What is tried: each reader with inputs that it reads, what they are mutated by, and what is asked of a reading."""
+
+import gzip
+import json
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fuzz import hlo, mutate
+from compare.program import passes, passes_read, proto
+from compare.program.axes import read_axes
+from compare.program.carriers import carriers, containers
+from compare.program.collectives import collectives
+from compare.program.files import read_file
+from compare.program.lines import read_line
+from compare.program.text import read
+from compare.timing import trace
+from compare.timing.programs import protos
+from compare.timing.xplane import read_file as read_profile
+from compare.work.cache import MANIFEST, Cache, file_digest
+from compare.work.reading import read_run
+from meshes.case import Case
+from meshes.checkpoint.config import model_of, read_model
+from meshes.checkpoint.safetensors import entries
+from meshes.files import SPECS, read_mesh
+from tests.compare.timing.spaces import Space, tpu
+
+ROOT = Path(__file__).parent.parent.parent
+_CORPUS = ROOT / "tests/compare/program/corpus"
+_RUN = ROOT / "docs/example-run"
+
+
+class Wrong(Exception):  # noqa: N818  (a finding, not an error)
+    """The reader gave something that cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One reader: an input is made of one of its seeds, and read."""
+
+    name: str
+    share: int
+    """Of a hundred thousand inputs."""
+    seeds: Callable[[], Sequence[Any]]
+    make: Callable[[Any, random.Random], Any]
+    read: Callable[[Any, Path], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """An HLO text, and of one that is damaged beside its collectives the rows that it must have."""
+
+    text: str
+    axes: str
+    places: tuple[int, ...] = ()
+    rows: tuple[object, ...] | None = None
+
+
+@cache
+def _texts() -> tuple[_Text, ...]:
+    found = []
+    for path in sorted(_CORPUS.glob("*.json")):
+        text = gzip.decompress(path.with_suffix(".hlo.gz").read_bytes()).decode()
+        if len(text) < 16_000:
+            axes = json.loads(path.read_text())["axes"]
+            rows = hlo.told(collectives(read(text), read_axes(axes)))
+            found.append(_Text(text, axes, tuple(hlo.bystanders(text)), rows))
+    return tuple(found)
+
+
+def _anywhere(seed: _Text, rng: random.Random) -> _Text:
+    return _Text(mutate.text(seed.text, rng), seed.axes if rng.random() < 0.8 else "")
+
+
+def _beside(seed: _Text, rng: random.Random) -> _Text:
+    return _Text(hlo.beside(seed.text, seed.places, rng), seed.axes, rows=seed.rows)
+
+
+def _read_hlo(given: _Text, _: Path) -> object:
+    module = read(given.text)
+    rows = collectives(module, read_axes(given.axes) if given.axes else {})
+    if wrong := hlo.lost(given.text, rows):
+        raise Wrong(wrong)
+    if given.rows is not None and hlo.told(rows) != given.rows:
+        raise Wrong("other rows, where no collective was touched")
+    return carriers(module, rows), containers(module)
+
+
+def _read_proto(given: bytes, _: Path) -> object:
+    proto.placement(given)
+    text = proto.text(given)
+    rows = collectives(read(text), {})
+    if wrong := hlo.lost(text, rows):
+        raise Wrong(wrong)
+    return rows
+
+
+def _in_file(name: str, reader: Callable[[Path], object]) -> Callable[[bytes, Path], object]:
+    """Of a reader of files: the input in a file of this name."""
+
+    def written(given: bytes | str, folder: Path) -> object:
+        path = folder / name
+        path.write_bytes(given if isinstance(given, bytes) else given.encode(errors="surrogatepass"))
+        return reader(path)
+
+    return written
+
+
+def _archive() -> bytes:
+    made = Path(tempfile.mkdtemp())
+    for name in ("before_optimizations", "0003.a.after_x.before_y", "0004.a.after_y.before_z"):
+        (made / f"module_0000.jit_f.{name}.txt").write_text(_texts()[0].text)
+    return passes.pack(made, strip=str)
+
+
+def _read_archive(given: bytes, _: Path) -> object:
+    return [passes_read.seen(one.text) for one in passes.unpack(given)]
+
+
+def _profiles() -> list[bytes]:
+    small = Space()
+    for device in range(2):
+        line = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %fusion.2), replica_groups={{0,1}}"
+        ops = [("%fusion.2 = f32[8] fusion()", 0, 9), (line, 9, 4), ("while.3", 0, 20)]
+        tpu(small, device, ops, Steps=[("0", 0, 30)], XLA_Modules=[("jit_f(17)", 0, 25, {"stats": {"run_id": 3}})])
+    small.plane("/host:CPU").line("python").event("step", 5, 900, stats={"step_num": 0})
+    with_program = Space(list(small.planes))
+    with_program.programs({"jit_f(17)": min(_protos(), key=len)})
+    return [small.serialized(), with_program.serialized()]
+
+
+@cache
+def _protos() -> list[bytes]:
+    whole = ROOT / "tests/compare/timing/profiles/jax.xplane.pb.gz"
+    return sorted(protos([read_profile(whole)]).values(), key=len)[:4]
+
+
+def _read_trace(path: Path) -> object:
+    return trace.read([path], axes={"tp": 2})
+
+
+def _cell(path: Path) -> object:
+    """A run folder with one program, whose about.json was damaged."""
+    folder = path.parent / "run"
+    cell = folder / "jax" / "prefill" / "tpu"
+    cell.mkdir(parents=True, exist_ok=True)
+    (folder / "case.json").write_bytes((_RUN / "case.json").read_bytes())
+    (cell / "about.json").write_bytes(path.read_bytes())
+    (cell / "optimized.hlo.gz").write_bytes((_RUN / "jax/prefill/tpu/optimized.hlo.gz").read_bytes())
+    (found,) = read_run(folder).cells
+    return found.result.status
+
+
+def _config() -> list[str]:
+    names = {"model_type": "llama", "vocab_size": 128, "hidden_size": 64, "intermediate_size": 96, "head_dim": 16,
+             "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
+             "rope_theta": 10000.0, "max_position_embeddings": 512, "tie_word_embeddings": False,
+             "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                              "original_max_position_embeddings": 8192}}  # fmt: skip
+    model_of(names, name="seed")
+    return [json.dumps(names)]
+
+
+def _tensors(given: str, folder: Path) -> object:
+    header = given.encode(errors="surrogatepass")
+    path = folder / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(24))
+    return entries(path)
+
+
+def _entry(given: str, folder: Path) -> object:
+    """An entry of the cache whose manifest was damaged: made anew, never a stop."""
+    entry = folder / "compiled" / "key"
+    entry.mkdir(parents=True, exist_ok=True)
+    (folder / "begun").mkdir(exist_ok=True)
+    (entry / "a.txt").write_text("a")
+    (entry / MANIFEST).write_bytes(given.encode(errors="surrogatepass"))
+    return Cache(folder).find("compiled", "key")
+
+
+def _manifest() -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.txt").write_text("a")
+        return [json.dumps({"a.txt": file_digest(Path(folder) / "a.txt")})]
+
+
+_MESHES = ("tp4pp2", "tp8+sp", "dp2tp4@v5e:2x4", "dp4tp8@2xv5e:4x4", "ep4tp2", "cp2tp4pp2")
+_TENSORS = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
+                       "b": {"dtype": "BF16", "shape": [4], "data_offsets": [16, 24]}})  # fmt: skip
+
+READERS = (
+    Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
+    Reader("HLO text, beside the collectives", 14_000, lambda: [one for one in _texts() if one.places], _beside, _read_hlo),
+    Reader("a line of HLO", 24_000, lambda: [line for one in _texts() for line in one.text.split("\n") if " = " in line],
+           mutate.text, lambda given, _: read_line(given)),
+    Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(one.text.encode()) for one in _texts()[:8]], mutate.data,
+           _in_file("a.hlo.gz", lambda path: collectives(read_file(path), {}))),
+    Reader("HLO proto", 6_000, _protos, mutate.data, _read_proto),
+    Reader("recorded passes", 1_000, lambda: [_archive()], mutate.data, _read_archive),
+    Reader("xplane.pb", 4_000, _profiles, mutate.data, _in_file("host.xplane.pb", _read_trace)),
+    Reader("Chrome trace as a profile", 500, lambda: ['{"traceEvents": [{"ph": "X", "name": "a"}]}'], mutate.tree,
+           _in_file("host.xplane.pb", _read_trace)),
+    Reader("mesh names", 9_000, lambda: _MESHES, mutate.text, lambda given, _: read_mesh(given)),
+    Reader("mesh files (TOML)", 5_000, lambda: [path.read_text() for path in sorted(SPECS.glob("*.toml"))], mutate.text,
+           _in_file("a.toml", lambda path: read_mesh(str(path)))),
+    Reader("config.json", 5_000, _config, mutate.tree, _in_file("config.json", lambda path: read_model(path.parent))),
+    Reader("safetensors header", 5_000, lambda: [_TENSORS], mutate.tree, _tensors),
+    Reader("case.json", 4_000, lambda: [(_RUN / "case.json").read_text()], mutate.tree,
+           lambda given, _: Case.from_json(given)),
+    Reader("about.json of a run", 500, lambda: [(_RUN / "jax/prefill/tpu/about.json").read_text()], mutate.tree,
+           _in_file("about.json", _cell)),
+    Reader("cache manifest", 1_500, _manifest, mutate.tree, _entry),
+)  # fmt: skip

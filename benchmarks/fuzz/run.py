@@ -1,0 +1,109 @@
+"""One input after another: what came of each, and what is to be mended."""
+
+import faulthandler
+import random
+import resource
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from benchmarks.fuzz.readers import READERS, Reader, Wrong
+
+MOST_SECONDS = 20
+"""An input that takes longer hangs: the seeds take a hundredth."""
+MOST_SAID = 500
+MOST_MEMORY = 4 << 30
+"""Bytes of address space of a process that reads; what needs more is a finding (`MemoryError`)."""
+
+
+class Hang(BaseException):
+    """Raised by the alarm; no reader may catch it."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What came of the inputs of one reader."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """`read`, `refused`, or what is to be mended: `traceback`, `hang`, `wrong`, `refusal`."""
+    findings: dict[str, str] = field(default_factory=dict)
+    """For each kind of finding the first input that shows it, by its number, and what it shows."""
+    seconds: float = 0.0
+
+
+def limit() -> None:
+    """Bounds on this process: what takes more memory is a finding, and no end of the machine."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def chunk(at: int, numbers: range, seed: int) -> Told:
+    """The same, of the reader at this place in the list."""
+    return tried(READERS[at], numbers, seed=seed)
+
+
+def tried(reader: Reader, numbers: range, *, seed: int) -> Told:
+    """Make and read the inputs of these numbers.  An input is told by reader, seed and number alone."""
+    told = Told()
+    begun = time.monotonic()
+    seeds = reader.seeds()
+    signal.signal(signal.SIGALRM, _alarmed)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in numbers:
+            outcome, said = _one(reader, seeds[number % len(seeds)], Path(folder), f"{seed}/{reader.name}/{number}")
+            told.outcomes[outcome] += 1
+            if outcome not in ("read", "refused"):
+                told.findings.setdefault(f"{outcome}: {said}", f"input {number}")
+    told.seconds = time.monotonic() - begun
+    return told
+
+
+def _alarmed(_number: int, _frame: FrameType | None) -> None:
+    raise Hang
+
+
+def _one(reader: Reader, given: object, folder: Path, key: str) -> tuple[str, str]:
+    made = reader.make(given, random.Random(key))
+    faulthandler.dump_traceback_later(6 * MOST_SECONDS, exit=True)  # where no signal gets through
+    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    try:
+        reader.read(made, folder)
+    except Wrong as wrong:
+        return "wrong", str(wrong)
+    except (ValueError, OSError) as error:
+        return _refusal(error)
+    except Hang as error:
+        return "hang", _where(error)
+    except Exception as error:
+        return "traceback", f"{type(error).__name__} {_where(error)}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+    return "read", ""
+
+
+def _refusal(error: Exception) -> tuple[str, str]:
+    """A refusal is one of the project's own errors, or the system's of a file, and one line."""
+    if not type(error).__module__.startswith(("compare.", "meshes.")) and not isinstance(error, OSError):
+        return "traceback", f"{type(error).__name__} {_where(error)}"
+    said = str(error)
+    if len(said) > MOST_SAID:
+        return "refusal", f"of more than {MOST_SAID} characters {_where(error)}"
+    if not said.isprintable():
+        return "refusal", f"with control characters {_where(error)}"
+    return ("refused", "") if said.strip() else ("refusal", f"without words {_where(error)}")
+
+
+def _where(error: BaseException) -> str:
+    """The innermost place in the project."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "benchmarks/fuzz" not in frame.filename]
+    own = [frame for frame in frames if "/compare/" in frame.filename or "/meshes/" in frame.filename]
+    if not own:
+        return "nowhere in the project"
+    return f"at {'/'.join(Path(own[-1].filename).parts[-3:])}:{own[-1].lineno} in {own[-1].name}"

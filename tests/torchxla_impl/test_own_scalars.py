@@ -1,0 +1,57 @@
+"""Scalar tensors that PyTorch/XLA compiles as constants are told, numbers in the source are not."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from compare import collectives
+from tests.torchxla_impl.workers import script
+
+BUT = "; with an argument there the program may communicate more (a tensor of shape [1] is one)"
+SOURCE = Path(__file__).with_name("own_scalars.py").read_text(encoding="utf-8").splitlines()
+
+
+def line(name: str) -> str:
+    """Where the script asks for it."""
+    (number,) = (at for at, text in enumerate(SOURCE, 1) if text.startswith(f'told("{name}"'))
+    return f"own_scalars.py:{number}"
+
+
+def told(how: str, out: Path) -> dict[str, list[str]]:
+    lines = (text.partition(": ") for text in script("own_scalars.py", how, str(out)).splitlines())
+    return {name: ast.literal_eval(notes) for name, _, notes in lines}
+
+
+@pytest.mark.slow
+def test_they_are_told_with_their_values_and_lines(tmp_path: Path) -> None:
+    found = told("own", tmp_path)
+    one = "1 scalar tensor was compiled as a constant: "
+    assert found == {
+        "five": [],  # an argument, as where PyTorch/XLA runs
+        "one": [f"{one}1 ({line('one')}){BUT}"],
+        "on the device": [f"{one}0 ({line('on the device')}){BUT}"],
+        "two": [
+            f"2 scalar tensors were compiled as constants: 1 ({line('two')}), -1.0 ({line('two')}){BUT}",
+        ],
+        "of one element": [],
+        "literals": [],
+        "unused": [],
+        "made there": [],
+        "a buffer": [f"{one}1.0 ({line('a buffer')}){BUT}"],
+    }
+    # The twins keep every number a constant: there the five is told as well.
+    twins = told("twins", tmp_path)
+    assert twins["five"] == [f"{one}5 ({line('five')}){BUT}"]
+    assert twins | {"five": []} == found
+
+
+@pytest.mark.slow
+def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(tmp_path: Path) -> None:
+    """bf16 [8, 1024, 64], split over data=2 and tensor=4: a device gathers 3 of 4 parts of its half of the cache."""
+    told("own", tmp_path)
+    axes = {"data": 2, "tensor": 4}
+    argument = collectives(tmp_path / "five.hlo", axes=axes, topology="v5e:2x4")
+    assert argument.step_wire_bytes >= 8 // 2 * 1024 * 64 * 2 * 3 // 4
+    constant = collectives(tmp_path / "one.hlo", axes=axes, topology="v5e:2x4")
+    assert constant.counts() == {}
