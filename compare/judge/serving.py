@@ -48,7 +48,7 @@ def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> Serving
     """For each share the number of the contract row that it serves, or `None`."""
     found = [_row_of(share, contract) for share in shares]
     scatters = [(number, row) for number, row in enumerate(found) if row is not None and is_scatter(shares[number])]
-    gathers = [number for number, row in enumerate(found) if row is None and shares[number].collective.scattered_by]
+    gathers = [number for number, share in enumerate(shares) if share.collective.scattered_by]
     completed = {
         number: row for number in gathers if (row := _completes(number, shares, scatters, contract)) is not None
     }
@@ -99,7 +99,8 @@ def _is_no_sum(share: Share, row: ContractRow) -> bool:
         return False
     if share.operand.feeds_product:
         return True
-    return share.collective.kind == "all-gather" and row.kind == "all-reduce" and not _is_whole(share, row)
+    gathers = share.collective.kind == "all-gather" or share.operand.zero_elsewhere
+    return gathers and row.kind == "all-reduce" and not _is_whole(share, row)
 
 
 def _is_whole(share: Share, row: ContractRow) -> bool:

@@ -188,6 +188,7 @@ def _operands(
                 constant=one.constant,
                 steers_loop=one.steers_loop or array.dtype == "pred",
                 feeds_product=one.scope in sums and flow.feeds_product(site, number, one.scope, kind=kind),
+                zero_elsewhere=one.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
             )
         )
     return tuple(found)

@@ -207,12 +207,14 @@ class Flow:
 
         Only what has no product and no other collective between counts, inside fusions by their own parameters.
         """
-        if kind == "all-reduce":
-            frame = self.frames(site)[0]
-            if not zero_elsewhere((frame, site.item.operand(number), ())):
-                return False
+        if kind == "all-reduce" and not self.zero_elsewhere(site, number):
+            return False
         path = _result_path(site.item, number) if site.item.has(_result_path(site.item, number)) else ()
         return any(self._feeds((frame, site.item, path), scope, site.item) for frame in self.frames(site))
+
+    def zero_elsewhere(self, site: Site, number: int) -> bool:
+        """Whether of what a sum adds up each device has a part that is zero on all others."""
+        return zero_elsewhere((self.frames(site)[0], site.item.operand(number), ()))
 
     def _feeds(self, start: Value, scope: str, own: Instruction) -> bool:
         """Depth first, like `_reached`, forwards."""

@@ -30,6 +30,9 @@ class Operand:
     """What is gathered here is an operand of a product (dot, convolution) of its own scope, with neither a product nor
     a collective between.  Known where the contract adds partial sums up over these axes; of an all-reduce, where its
     parts are zero elsewhere, so that it gathers."""
+    zero_elsewhere: bool = False
+    """Of an all-reduce: each device's parts are zero where another's are not, so that it gathers.  Known where the
+    contract adds partial sums up over these axes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

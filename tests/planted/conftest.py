@@ -1,0 +1,31 @@
+"""The programs of the table, all made together when the first test asks: those of the tests that were chosen."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from compare.judge.cells import Judged
+from tests.planted.defect import ARMS
+from tests.planted.made import Job, judged, make
+
+
+def jobs_of(defect: object, arm: str | None) -> list[Job]:
+    """What a test needs: the planted programs, and those of both arms as they are."""
+    found = []
+    for name in [arm] if arm else list(defect.sites):
+        own = Job.of(defect, name)
+        others = [Job(other, defect.setting.case(defect.phase)) for other in ARMS if other != name]
+        found += [own, own.base, *others]
+    return found
+
+
+@pytest.fixture(scope="session")
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], Judged]:
+    """A program, judged."""
+    words = [item.callspec.params for item in request.session.items if "program" in getattr(item, "fixturenames", ())]
+    jobs = [job for row in words for job in jobs_of(row["defect"], row.get("arm"))]
+    folders = make(jobs, tmp_path_factory.mktemp("planted"))
+    by_key = {job.key: job for job in jobs}
+    read = cache(lambda key: judged(by_key[key], folders[key]))
+    return lambda job: read(job.key)

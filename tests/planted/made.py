@@ -1,0 +1,144 @@
+"""The programs of the table: copies of a twin with one line changed, lowered, compiled, read and judged."""
+
+import gzip
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.judge.cells import CellResult, Judged
+from meshes.case import Case
+from tests.laws.workers import FAILED, ROOT, run
+from tests.planted.defect import ARMS, Defect, Site
+
+PROCESSES = 2
+
+
+class PlantError(AssertionError):
+    """A line that is not there, or a program that could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program to make: of the twin as it is, or with a line changed."""
+
+    arm: str
+    case: Case
+    site: Site | None = None
+
+    @classmethod
+    def of(cls, defect: Defect, arm: str) -> "Job":
+        return cls(arm, defect.case(arm), defect.sites[arm])
+
+    @property
+    def base(self) -> "Job":
+        return Job(self.arm, self.case)
+
+    @property
+    def key(self) -> str:
+        """`Case.name` says all that these cases differ in."""
+        changed = f" {self.site.file} {self.site.new}" if self.site else ""
+        return f"{self.arm} {self.case.name}{changed}"
+
+
+def place_of(text: str, line: str) -> int:
+    """The number of the only line with this text, its indentation apart.  Raises `PlantError` for none or several."""
+    found = [number for number, one in enumerate(text.splitlines(), start=1) if one.strip() == line]
+    if len(found) != 1:
+        raise PlantError(f"{len(found)} lines are {line!r}; a defect is planted in exactly one")
+    return found[0]
+
+
+def plant(arm: str, site: Site, folder: Path) -> None:
+    """A copy of the twin in the folder, with the line changed."""
+    package = folder / ARMS[arm]
+    shutil.copytree(ROOT / ARMS[arm], package, ignore=shutil.ignore_patterns("__pycache__"))
+    file = package / site.file
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    at = place_of(text, site.old) - 1
+    lines[at] = lines[at].replace(site.old, site.new)
+    file.write_text("".join(lines), encoding="utf-8")
+
+
+def make(jobs: Iterable[Job], out: Path) -> Mapping[str, Path]:
+    """The folder of each job, by its key: an arm's programs lowered in one process, all compiled in two."""
+    by_key = {job.key: job for job in jobs}
+    folders = {key: out.resolve() / str(number) for number, key in enumerate(by_key)}
+    for key, job in by_key.items():
+        (folders[key] / "package").mkdir(parents=True)
+        (folders[key] / "case.json").write_text(job.case.to_json())
+        if job.site:
+            plant(job.arm, job.site, folders[key] / "package")
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        arms = [(ARMS[arm], [folders[key] for key, job in by_key.items() if job.arm == arm]) for arm in ARMS]
+        list(pool.map(lambda asked: _lowered(*asked), arms))
+        there = [folder for folder in folders.values() if not (folder / FAILED).exists()]
+        list(pool.map(_compiled, (there[part::PROCESSES] for part in range(PROCESSES))))
+    return folders
+
+
+def _lowered(package: str, folders: Sequence[Path]) -> None:
+    if folders:
+        run("tests.planted.lowering", package, folders=folders)
+
+
+def _compiled(folders: Sequence[Path]) -> None:
+    if folders:
+        run("tests.planted.compiling", folders=folders)
+
+
+def judged(job: Job, folder: Path) -> Judged:
+    """A program, read and held against the contract of its case."""
+    if (folder / FAILED).exists():
+        raise PlantError((folder / FAILED).read_text())
+    about = json.loads((folder / "about.json").read_text()) | json.loads((folder / "compiled.json").read_text())
+    hlo = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+    result = CellResult(arm=job.arm, phase=job.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
+    return Judged.of(job.case, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What a program moves in one scope by one kind over one set of axes."""
+
+    times: int
+    step_bytes: int
+    verdicts: tuple[tuple[str, int], ...]
+    """`inherent`, `inflated CAUSE`, `induced CAUSE`, and bytes a step; in order of their names."""
+
+
+Groups = dict[tuple[str, str], Group]
+"""By scope and kind@axes."""
+
+
+def groups(cell: Judged) -> Groups:
+    """What is combined counts once for each thing that it carries; all of this program is exactly known."""
+    assert cell.judgement is not None
+    times: Counter[tuple[str, str]] = Counter()
+    parts: dict[tuple[str, str], Counter[str]] = {}
+    for verdict in cell.judgement.verdicts:
+        row = verdict.collective
+        assert row.executions_are == "exact", (row.name, row.executions_are)
+        key = (row.scope, f"{row.kind}@{row.axes}")
+        times[key] += (row.executions or 0) * len(row.operands)
+        own = parts.setdefault(key, Counter())
+        own["inherent"] += verdict.inherent_bytes or 0
+        which = "induced" if verdict.induced_bytes else "inflated"
+        assert not (verdict.induced_bytes and verdict.inflated_bytes), (row.name, "is of both")
+        own.update({f"{which} {cause}": number for cause, number in verdict.causes.items()})
+    return {
+        key: Group(times[key], own.total(), tuple(sorted((name, n) for name, n in own.items() if n)))
+        for key, own in parts.items()
+    }
+
+
+def unserved(cell: Judged) -> dict[str, int]:
+    """`scope kind@axes` of each row of the contract that is not served as a whole -> bytes."""
+    assert cell.judgement is not None
+    left = zip(cell.contract, cell.judgement.served_bytes, strict=True)
+    return {f"{row.scope} {row.kind}@{row.axes}": row.step_wire_bytes - served
+            for row, served in left if served < row.step_wire_bytes}  # fmt: skip

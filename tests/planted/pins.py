@@ -1,0 +1,235 @@
+"""Defects of pins: needless ones, pins over the wrong axis, whole caches, logits and outputs.
+
+The numbers: 4 sequences of 128 tokens a device, embed 256, ffn 1024, 16 heads and 8 KV heads of 32, vocabulary 2048, 2
+layers, 2 bytes an element.  In decode 4 sequences of one token, a cache of 256 places.
+"""
+
+from tests.planted.defect import CP_TP, Defect, Row, Site
+from tests.planted.weights import SAMPLE
+
+_NEEDLESS = "A gather that no row asks for; each shard then takes its own part out again."
+
+SAMPLED_JAX = ("step.py", "return logits, layout.sample(logits)")
+SAMPLED_TORCH = (
+    "layout.py",
+    'return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch parts")',
+)
+PROJECTED_JAX = (
+    "attention.py",
+    "return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)",
+)
+PROJECTED_TORCH = (
+    "attention.py",
+    "return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)",
+)
+MIXED_JAX = ("attention.py", 'return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
+MIXED_TORCH = ("attention.py", 'return torch.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
+TURNED_JAX = (
+    "attention.py",
+    "return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)",
+)
+TURNED_TORCH = (
+    "attention.py",
+    "return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(x.dtype)",
+)
+READ_JAX = (
+    "cache.py",
+    "return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "
+    '"stages batch positions kv_heads head_dim")',
+)
+READ_TORCH = (
+    "cache.py",
+    'return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")',
+)
+
+DEFECTS = (
+    Defect(
+        name="hidden-whole",
+        chapter="Pins",
+        what="the hidden activations are pinned whole",
+        sites={
+            "torchxla": Site(
+                "layers.py",
+                'hidden = layout.place(F.silu(gate) * up, f"stages batch seq {self.ffn}")',
+                'hidden = layout.place(F.silu(gate) * up, "stages batch seq _")',
+            ),
+        },
+        rows=(Row("layer.mlp.up", "all-gather@tp", "2", "3/4·4·128·1024·2", "induced activation-gather"),),
+        why=_NEEDLESS,
+    ),
+    Defect(
+        name="queries-whole",
+        chapter="Pins",
+        what="the queries are pinned whole",
+        sites={
+            "jax": Site(
+                "attention.py",
+                PROJECTED_JAX[1],
+                PROJECTED_JAX[1].replace("(q, HEADS)", '(q, "stages batch seq _ head_dim")'),
+                told=TURNED_JAX,
+            ),
+            "torchxla": Site(
+                "attention.py",
+                PROJECTED_TORCH[1],
+                PROJECTED_TORCH[1].replace("(q, HEADS)", '(q, "stages batch seq _ head_dim")'),
+                told=TURNED_TORCH,
+            ),
+        },
+        # The halves of heads that rope puts together are gathered one by one, and so bear its line.
+        rows=(Row("layer.attention.qkv", "all-gather@tp", "4", "3/4·4·128·16·16·2", "induced activation-gather"),),
+        why=_NEEDLESS,
+    ),
+    Defect(
+        name="keys-and-values-whole",
+        chapter="Pins",
+        what="the rule of keys and values names no axis for their heads",
+        sites={
+            "torchxla": Site(
+                "attention.py",
+                'KV_HEADS = "stages batch seq kv_heads head_dim"',
+                'KV_HEADS = "stages batch seq _ head_dim"',
+                told=TURNED_TORCH,
+            )
+        },
+        # Both halves of k, as of the queries; the gather of v is only cut again, and taken away.
+        rows=(Row("layer.attention.qkv", "all-gather@tp", "4", "3/4·4·128·8·16·2", "induced activation-gather"),),
+        why=_NEEDLESS,
+    ),
+    Defect(
+        name="mixed-whole",
+        chapter="Pins",
+        what="what attention gives is pinned whole",
+        sites={
+            "jax": Site(
+                "attention.py",
+                "mixed = layout.place(mixed, HEADS)",
+                'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
+                told=MIXED_JAX,
+            ),
+            "torchxla": Site(
+                "attention.py",
+                "mixed = layout.place(mixed, HEADS)",
+                'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
+                told=MIXED_TORCH,
+            ),
+        },
+        rows=(Row("layer.attention.core", "all-gather@tp", "2", "3/4·4·128·16·32·2", "induced activation-gather"),),
+        why="A gather that no row asks for. The partitioner makes it at the product, and gives it its line.",
+    ),
+    Defect(
+        name="logits-whole",
+        chapter="Pins",
+        what="the logits are pinned whole",
+        sites={
+            "jax": Site(
+                "model.py",
+                'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")',
+                'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts _")',
+            ),
+            "torchxla": Site(
+                "model.py",
+                'return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")',
+                'return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts _")',
+            ),
+        },
+        rows=(Row("head", "all-gather@tp", "1", "3/4·4·2048·2", "induced logits-gather"),),
+        gone=(SAMPLE,),
+        unserved={"sample all-gather@tp": "3/4·4·4·6"},
+        why="Each shard then chooses among all, and no winners travel.",
+    ),
+    Defect(
+        name="keys-of-the-cache-whole",
+        chapter="Pins",
+        what="keys and values that are read from the cache are pinned whole over their heads",
+        phase="decode",
+        sites={
+            "jax": Site("cache.py", READ_JAX[1], READ_JAX[1].replace("positions kv_heads", "positions _")),
+            "torchxla": Site("cache.py", READ_TORCH[1], READ_TORCH[1].replace("positions kv_heads", "positions _")),
+        },
+        rows=(Row("layer.attention.core", "all-gather@tp", "4", "3/4·4·256·8·32·2", "induced cache-gather"),),
+        why="What a token is written into is still the cache.",
+    ),
+    Defect(
+        name="cache-whole-at-the-end",
+        chapter="Pins",
+        what="the caches that a step gives are declared whole over their heads",
+        phase="decode",
+        sites={
+            "jax": Site(
+                "step.py",
+                'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
+                'OUTPUT_DIMS = ("batch", Cache(*["_ stages batch positions _"] * 2))',
+                told=("cache.py", "return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)"),
+            )
+        },
+        rows=(Row("layer.attention.core", "all-gather@tp", "2", "3/4·2·4·256·8·32·2", "induced cache-gather"),),
+        why="The cause is the first that holds: it is the cache before it is an output.",
+    ),
+    Defect(
+        name="cache-whole-over-cp",
+        chapter="Pins",
+        what="keys and values that are read from the cache are pinned whole over their positions",
+        setting=CP_TP,
+        phase="decode",
+        sites={
+            "jax": Site("cache.py", READ_JAX[1], READ_JAX[1].replace("batch positions", "batch _")),
+        },
+        rows=(Row("layer.attention.core", "all-gather@cp", "4", "1/2·8·256·2·32·2", "induced cache-gather"),),
+        gone=(("layer.attention.core", "all-reduce@cp"),),
+        unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
+        why="Each rank then has all positions, and nothing is left to merge.",
+    ),
+    Defect(
+        name="cache-whole-over-cp-torch",
+        chapter="Pins",
+        what="the same in PyTorch, which selects the place of the new token by a mask",
+        setting=CP_TP,
+        phase="decode",
+        sites={
+            "torchxla": Site(
+                "cache.py",
+                READ_TORCH[1],
+                READ_TORCH[1].replace("batch positions", "batch _"),
+                told=(
+                    "cache.py",
+                    "return torch.where((places == layout.cache_place(position))[:, None], token, length)",
+                ),
+            )
+        },
+        rows=(
+            Row(
+                "layer.attention.core",
+                "all-gather@cp",
+                "6",
+                # Keys and values, and in each layer the mask of 256 places, a byte each.
+                "1/6·4·1/2·8·256·2·32·2 + 1/6·2·1/2·256",
+                {"induced cache-gather": "4·1/2·8·256·2·32·2", "induced loop-predicate": "2·1/2·256"},
+            ),
+        ),
+        gone=(("layer.attention.core", "all-reduce@cp"),),
+        unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
+        why="As in JAX; of what carries predicates the first cause of the table holds.",
+    ),
+    Defect(
+        name="ids-whole",
+        chapter="Pins",
+        what="the chosen ids are whole on every device",
+        sites={
+            "jax": Site(
+                "step.py",
+                'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
+                'OUTPUT_DIMS = ("_", Cache(CACHE_DIMS, CACHE_DIMS))',
+                told=SAMPLED_JAX,
+            ),
+            "torchxla": Site(
+                "step.py",
+                'return layout.place(sequences(ids), "batch"), logits, cache',
+                'return layout.place(sequences(ids), "_"), logits, cache',
+                told=SAMPLED_TORCH,
+            ),
+        },
+        # Of so few bytes libtpu writes the gather as a sum of parts that are zero elsewhere.
+        rows=(Row("sample", "all-reduce@dp", "1", "8·4", "induced output-replication"),),
+        why="Nothing asks for the other replicas' ids. What hands them on has no line: theirs is the choice's.",
+    ),
+)

@@ -1,0 +1,30 @@
+"""The table of planted defects."""
+
+from collections.abc import Mapping
+
+from tests.planted import harmless, missing, pins, scattered, steps, weights
+from tests.planted.defect import Defect
+
+DEFECTS: tuple[Defect, ...] = (
+    *weights.DEFECTS,
+    *pins.DEFECTS,
+    *missing.DEFECTS,
+    *scattered.DEFECTS,
+    *steps.DEFECTS,
+    *harmless.DEFECTS,
+)
+
+CHAPTERS: Mapping[str, str] = {
+    "Weights": "A weight is split on another dim than the plan's, made whole, or glued to another.",
+    "Pins": "A pin says something else than the plan, or makes whole what the plan keeps split.",
+    "Missing pins": "A pin is left out, and the partitioner finds another way.",
+    "The stream": "The residual stream is split over tp, as sequence parallelism does, where the plan keeps it whole.",
+    "Sums, ticks and hops": "The step does more than is asked for, or sends it in wider elements.",
+    "Another call": "The same mathematics by another function.",
+    "Harmless": "The program moves exactly what it moved before.",
+}
+
+
+def changes() -> tuple[tuple[Defect, str], ...]:
+    """Each change of one arm: a defect and the arm."""
+    return tuple((defect, arm) for defect in DEFECTS for arm in defect.sites)

@@ -1,0 +1,97 @@
+"""Planted defects, compiled by libtpu: what each moves, what is said of it, and where, is as worked out by hand."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from compare.judge.cells import Judged
+from compare.judge.differences import differences
+from compare.judge.frameworks import Cell, splits
+from compare.judge.program import row
+from compare.judge.summary import summarize
+from tests.laws.workers import ROOT
+from tests.planted.defect import ARMS, Defect, Row, amount
+from tests.planted.made import Group, Job, groups, place_of, unserved
+from tests.planted.table import DEFECTS, changes
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not all(find_spec(name) for name in ("jax", "torch_xla", "libtpu")),
+        reason="jax, torch_xla or libtpu is not installed",
+    ),
+]
+
+Made = Callable[[Job], Judged]
+
+CHANGES = changes()
+EVERY = pytest.mark.parametrize(("defect", "arm"), CHANGES, ids=[f"{row.name} {arm}" for row, arm in CHANGES])
+TOLD = [(row, arm) for row, arm in CHANGES if row.extra]
+"""What is all inherent is no difference: of that a report says what is left unserved."""
+HARMLESS = [(row, arm) for row, arm in CHANGES if row.harmless]
+BOTH = [row for row in DEFECTS if len(row.sites) > 1 and row.extra]
+TITLES = {"jax": "JAX", "torchxla": "TorchXLA"}
+
+
+def by_hand(written: Row) -> Group:
+    named = tuple(sorted((name, number) for name, number in written.verdicts.items() if number))
+    return Group(amount(written.times), written.step_bytes, named)
+
+
+def rows_of(cell: Judged) -> list[dict[str, Any]]:
+    """The rows of a report."""
+    assert cell.judgement is not None
+    return [row(verdict) for verdict in cell.judgement.verdicts]
+
+
+@EVERY
+def test_a_change_moves_what_was_worked_out_by_hand(defect: Defect, arm: str, program: Made) -> None:
+    planted, plain = program(Job.of(defect, arm)), groups(program(Job.of(defect, arm).base))
+    expected = {key: group for key, group in plain.items() if key not in defect.gone}
+    assert set(defect.gone) <= set(plain), "what is gone was there"
+    expected |= {(one.scope, one.collective): by_hand(one) for one in defect.rows}
+    assert groups(planted) == expected
+
+
+@EVERY
+def test_what_the_plan_asks_and_a_change_leaves_out_is_unserved(defect: Defect, arm: str, program: Made) -> None:
+    expected = unserved(program(Job.of(defect, arm).base))
+    expected |= {name: amount(text) for name, text in defect.unserved.items()}
+    assert unserved(program(Job.of(defect, arm))) == expected
+
+
+@pytest.mark.parametrize(("defect", "arm"), TOLD, ids=[f"{row.name} {arm}" for row, arm in TOLD])
+def test_the_report_names_the_line_among_its_first_three_differences(defect: Defect, arm: str, program: Made) -> None:
+    case = defect.setting.case(defect.phase)
+    others = [program(Job(other, case)) for other in ARMS if other != arm]
+    report = summarize(case, [program(Job.of(defect, arm)), *others], titles=TITLES)
+    entries = report["phases"][defect.phase]["differences"][:3]
+    site = defect.sites[arm]
+    name, line = site.told if site.told[0] else (site.file, site.new)
+    text = (ROOT / ARMS[arm] / name).read_text(encoding="utf-8")
+    if name == site.file:
+        text = text.replace(site.old, site.new)
+    where = f"{ARMS[arm]}/{name}:{place_of(text, line)}"
+    assert where in [entry["source_line"] for entry in entries if entry["arm"] == arm]
+    # A cause names what is there: of stages only where there are some.
+    assert case.mesh.pp > 1 or not [entry for entry in entries if "stage" in entry["sentence"] + entry["remedy"]]
+
+
+@pytest.mark.parametrize(("defect", "arm"), HARMLESS, ids=[f"{row.name} {arm}" for row, arm in HARMLESS])
+def test_a_harmless_change_makes_no_difference(defect: Defect, arm: str, program: Made) -> None:
+    job = Job.of(defect, arm)
+    cells = {"as it is": program(job.base), "changed": program(job)}
+    assert not [entry for entry in differences({name: rows_of(cell) for name, cell in cells.items()}, controls={})
+                if entry["excess_bytes"]]  # fmt: skip
+
+
+@pytest.mark.parametrize("defect", BOTH, ids=[row.name for row in BOTH])
+def test_the_same_defect_in_both_arms_is_common(defect: Defect, program: Made) -> None:
+    cells = {arm: program(Job.of(defect, arm)) for arm in defect.sites}
+    rows = {arm: rows_of(cell) for arm, cell in cells.items()}
+    found = splits({arm: [Cell("tpu", cells[arm].about["partitioner"], rows[arm])] for arm in cells})
+    extra = {arm: sum(one["inflated_bytes"] + one["induced_bytes"] for one in table) for arm, table in rows.items()}
+    assert {arm: part.framework_induced for arm, part in found.items()} == dict.fromkeys(cells, 0)
+    assert {arm: part.common for arm, part in found.items()} == extra

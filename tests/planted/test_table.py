@@ -1,0 +1,84 @@
+"""The table of planted defects itself: its arithmetic, its lines, and the page that is made of it."""
+
+from pathlib import Path
+
+import pytest
+
+from compare.judge.causes import INDUCED, INFLATED
+from meshes.scopes import SCOPES
+from tests.laws.workers import ROOT
+from tests.planted.defect import ARMS, Defect, Site, amount
+from tests.planted.made import PlantError, place_of, plant
+from tests.planted.page import page
+from tests.planted.table import CHAPTERS, DEFECTS, changes
+
+VERDICTS = {"inherent", *(f"inflated {one.name}" for one in INFLATED), *(f"induced {one.name}" for one in INDUCED)}
+
+
+def test_an_amount_is_read_as_it_is_written() -> None:
+    assert amount("2·3/4·8 + 1/2·4 − 1") == 13
+    with pytest.raises(ValueError, match="1/3 is 1/3, no whole number"):
+        amount("1/3")
+
+
+def test_there_are_enough_and_each_has_its_own_name() -> None:
+    assert len({defect.name for defect in DEFECTS}) == len(DEFECTS) >= 40
+    assert sum(1 for defect in DEFECTS if defect.harmless) >= 10
+    assert {defect.chapter for defect in DEFECTS} == set(CHAPTERS)
+    assert {arm for _, arm in changes()} == set(ARMS)
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_verdicts_add_up_and_are_known(defect: Defect) -> None:
+    for row in defect.rows:
+        assert row.scope in SCOPES
+        assert set(row.verdicts) <= VERDICTS
+        assert sum(row.verdicts.values()) == row.step_bytes, (row.scope, row.collective)
+    assert len({(row.scope, row.collective) for row in defect.rows}) == len(defect.rows)
+    assert all(amount(text) > 0 for text in defect.unserved.values())
+
+
+@pytest.mark.parametrize(("defect", "arm"), changes(), ids=[f"{row.name} {arm}" for row, arm in changes()])
+def test_a_defect_is_planted_in_exactly_one_line_and_told_at_one(defect: Defect, arm: str, tmp_path: Path) -> None:
+    site = defect.sites[arm]
+    plant(arm, site, tmp_path)
+    package = tmp_path / ARMS[arm]
+    before = (ROOT / ARMS[arm] / site.file).read_text(encoding="utf-8").splitlines()
+    after = (package / site.file).read_text(encoding="utf-8").splitlines()
+    at = place_of("\n".join(before), site.old) - 1
+    assert [number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]] == [at]
+    assert after[at].strip() == site.new
+    compile("\n".join(after), site.file, "exec")
+    name, line = site.told if site.told[0] else (site.file, site.new)
+    if defect.extra:
+        assert place_of((package / name).read_text(encoding="utf-8"), line)
+
+
+def test_a_line_that_is_no_more_or_twice_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlantError, match="0 lines are 'no such line'"):
+        plant("jax", Site("layers.py", "no such line", ""), tmp_path)
+    with pytest.raises(PlantError, match="2 lines are"):
+        place_of("same\n  same\n", "same")
+
+
+def test_the_page_is_the_one_that_the_table_makes() -> None:
+    shipped = (ROOT / "docs/planted.md").read_text(encoding="utf-8")
+    assert shipped == page(), "make it again: python -m tests.planted > docs/planted.md"
+
+
+def test_the_four_cases_of_the_real_model_are_the_published_ones() -> None:
+    """By hand elsewhere, before this table was made: Llama-3.2-1B, dp2tp4, S 512."""
+    by_name = {defect.name: defect for defect in DEFECTS}
+    (row,) = by_name["down-by-output-1b"].rows
+    assert row.verdicts == {"induced activation-gather": 402_653_184, "inherent": 100_663_296}
+    stream = by_name["scattered-stream"]
+    gathered = [row for row in stream.rows if row.collective == "all-gather@tp"]
+    assert sum(row.step_bytes for row in gathered) == 201_326_592
+    told = {"inherent": 0, "inflated": 0, "induced": 0}
+    for row in stream.rows:
+        for name, number in row.verdicts.items():
+            told[name.partition(" ")[0]] += number
+    winners = 3 * 4 * 4 * 6 // 4  # of `sample`, as before
+    assert told == {"inherent": 408_944_712 - winners, "inflated": 67_108_864, "induced": 77_824}
+    assert sum(told.values()) == 476_131_400 - winners
+    assert {name: amount(text) for name, text in stream.unserved.items()} == {"embed all-reduce@tp": 6_291_456}
