@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.work.histories import histories
-from compare.work.options import door_parser, guarded, print_json
+from compare.work.options import door_parser, print_json
 from compare.work.reading import read_run
+from meshes.doors import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

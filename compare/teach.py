@@ -6,7 +6,8 @@ from pathlib import Path
 
 from compare.judge.lessons import LESSONS, chosen
 from compare.work import cache
-from compare.work.options import door_parser, guarded, print_json
+from compare.work.options import door_parser, print_json
+from meshes.doors import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,12 +5,14 @@ REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> si
 """
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any
+
+from meshes.documents import read_json
+from meshes.lines import complain, one_line
 
 CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
 """The files of an arm that hold patterns."""
@@ -30,21 +32,21 @@ def serve(
     One JSON line on stdout for each program.  0; 2: the request can't be met, and the last line on stderr says why.
     """
     if len(argv) != 2:
-        print(f"usage: python -m {package} REQUEST.json OUTDIR", file=sys.stderr)
+        complain(f"usage: python -m {package} REQUEST.json OUTDIR")
         return 2
     try:
-        programs = json.loads(Path(argv[0]).read_bytes())["programs"]
+        programs = read_json(Path(argv[0]))["programs"]
         names = [each["pattern"] for each in programs]
         num_devices = max((prod(each["axes"].values()) for each in programs), default=1)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        print(f"cannot read the request {argv[0]}: {error!r}", file=sys.stderr)
+        complain(f"cannot read the request {argv[0]}: {error!r}")
         return 2
     try:
         begin(num_devices)
         for chapter in CHAPTERS:
             import_module(f"{package}.{chapter}")
     except ImportError as error:
-        print(f"{framework} can't be imported: {error}", file=sys.stderr)
+        complain(f"{framework} can't be imported: {error}")
         return 2
     for number, (name, asked) in enumerate(zip(names, programs, strict=True)):
         print(json.dumps({"stage": name}), flush=True)
@@ -53,7 +55,7 @@ def serve(
         try:
             lower(asked, out)
         except Exception as error:  # one pattern's failure is its own
-            line = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+            line = one_line(f"{type(error).__name__}: {error}")
             (out / "failed.txt").write_text(line + "\n", encoding="utf-8")
     return 0
 

@@ -1,7 +1,6 @@
 """What the workers of this twin share: how they are asked, what they say meanwhile, and how they end."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,10 @@ from time import monotonic
 from typing import Any
 
 from meshes.case import Case
+from meshes.documents import read_json
+from meshes.doors import REFUSED, stoppable
 from meshes.errors import MeshError
+from meshes.lines import complain
 
 
 @dataclass(slots=True)
@@ -34,27 +36,25 @@ def serve(work: Callable[..., None], argv: list[str], *, usage: str) -> int:
     0; 1: it failed; 2: the request can't be met.  The last line on stderr says why.
     """
     if len(argv) != len(usage.split()[3:]):
-        print(f"usage: {usage}", file=sys.stderr)
-        return 2
+        complain(f"usage: {usage}")
+        return REFUSED
     path, out, *rest = argv
     try:
-        case = Case.from_json(Path(path).read_text(encoding="utf-8"))
-    except MeshError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except (OSError, UnicodeDecodeError) as error:
-        print(f"cannot read the case {path}: {error}", file=sys.stderr)
-        return 2
+        case = Case.from_dict(read_json(Path(path)))
+    except (OSError, MeshError) as error:
+        complain(f"cannot read the case {path}: {error}")
+        return REFUSED
     try:
-        work(case, Path(out), *rest)
+        with stoppable():
+            work(case, Path(out), *rest)
     except MeshError as error:
-        print(error, file=sys.stderr)
-        return 2
+        complain(error)
+        return REFUSED
     except ImportError as error:
-        print(f"PyTorch/XLA can't be imported: {error}", file=sys.stderr)
-        return 2
+        complain(f"PyTorch/XLA can't be imported: {error}")
+        return REFUSED
     except OSError as error:
-        print(f"cannot write to {out}: {error.strerror or error}", file=sys.stderr)
+        complain(f"cannot write to {out}: {error.strerror or error}")
         return 1
     return 0
 

@@ -1,13 +1,14 @@
 """What the workers on jaxlib share: how they are asked, what they say meanwhile, and how they end."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from compare.program.aot_error import AotError, RefusedError
+from meshes.documents import read_json
+from meshes.lines import complain
 
 Request = dict[str, Any]
 
@@ -31,7 +32,7 @@ class Stages:
 def read_request(path: Path, *, fields: frozenset[str]) -> Request:
     """The request, with none of these fields missing and nothing more; its `program` is a path."""
     try:
-        request = json.loads(path.read_bytes())
+        request = read_json(path)
     except (OSError, ValueError) as error:
         raise RefusedError(f"cannot read the request {path}: {error}") from error
     if not isinstance(request, dict) or set(request) != fields or not isinstance(request["program"], str):
@@ -45,18 +46,18 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
     0; 1: it failed; 2: the request can't be met.  The last line on stderr says why.  needs: what it imports.
     """
     if len(argv) != 2:
-        print(f"usage: python -m {module} REQUEST.json OUTDIR", file=sys.stderr)
+        complain(f"usage: python -m {module} REQUEST.json OUTDIR")
         return 2
     try:
         work(Path(argv[0]), Path(argv[1]))
     except AotError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return error.exit_status
     except ImportError as error:
-        print(f"{needs} can't be imported: {error}", file=sys.stderr)
+        complain(f"{needs} can't be imported: {error}")
         return 2
     except OSError as error:
-        print(f"cannot write to {argv[1]}: {error.strerror or error}", file=sys.stderr)
+        complain(f"cannot write to {argv[1]}: {error.strerror or error}")
         return 1
     return 0
 

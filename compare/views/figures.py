@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter
 from compare.views.programs import Program, num_devices, programs
 from compare.views.traffic import Matrix, Traffic, traffic
 from compare.views.units import axes_text, bytes_text
+from meshes import whole
 
 Report = Mapping[str, Any]
 
@@ -78,8 +79,8 @@ def save(found: Sequence[Picture], folder: Path) -> None:
     """Write each as PNG and SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     for picture in found:
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
-        (folder / f"{picture.name}.svg").write_bytes(picture.svg)
+        whole.write_bytes(folder / f"{picture.name}.png", picture.png)
+        whole.write_bytes(folder / f"{picture.name}.svg", picture.svg)
 
 
 def verdicts(report: Report) -> Picture:

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from compare.judge.whereabouts import where
 from compare.program.records import Collective
-from compare.views.terminal import console, plain
+from compare.views.terminal import console
 from compare.views.units import bytes_text, times_text
+from meshes.lines import plain
 
 
 def print_rows(rows: Sequence[Collective], *, out: Console | None = None) -> None:

@@ -9,8 +9,8 @@ from compare.judge.diff_report import Key, diff_report, run_report
 from compare.judge.matching import matched
 from compare.judge.summary import summarize
 from compare.work.error import WorkError
-from compare.work.folder import CASE
 from compare.work.own import given, read_all
+from compare.work.placing import CASE
 from compare.work.reading import Run, read_run
 
 PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"

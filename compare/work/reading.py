@@ -15,7 +15,7 @@ from compare.program import passes
 from compare.program.errors import HloError
 from compare.work.arms import ARMS
 from compare.work.error import WorkError
-from compare.work.folder import CASE
+from compare.work.placing import CASE
 from compare.work.timelines import Timelines, add_times, timelines
 from meshes.case import Case
 from meshes.errors import MeshError
