@@ -1,6 +1,7 @@
-"""HLO text in files, gzipped or not, and what else they turn out to hold."""
+"""HLO text in files, gzipped or not, what else they turn out to hold, and how large they may be."""
 
 import gzip
+import io
 import sys
 import zlib
 from pathlib import Path
@@ -10,28 +11,46 @@ from compare.program.text import Module, read
 
 _GZIP = b"\x1f\x8b"
 _MLIR_BYTECODE = b"ML\xefR"
+MOST_BYTES = 1 << 28
+"""Of one program, unpacked: the largest that was seen has a twentieth, and reading it takes five times its size."""
 
 
 def read_file(path: str | Path) -> Module:
     """Read one file, or `-`: standard input.
 
-    `OSError` where it can't be opened, `HloError` where it holds no HLO text; either names it.
+    `OSError` where it can't be opened, `HloError` where it holds no HLO text, or is too large; either names it.
     """
-    data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     try:
-        return read(_decode(unzipped(data)))
+        return read(_decode(unzipped(read_bytes(path))))
     except HloError as error:
         raise HloError(f"{'standard input' if str(path) == '-' else path}: {error}") from None
 
 
-def unzipped(data: bytes) -> bytes:
-    """What is in a gzip file; of anything else the thing itself."""
+def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
+    """All of a file, or of standard input, which is `-`.  `HloError` where it has more than `most` bytes."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(most + 1)
+    else:
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
+    return _checked(data, "the file", most)
+
+
+def unzipped(data: bytes, *, most: int = MOST_BYTES) -> bytes:
+    """What is in a gzip file; of anything else the thing itself.  `HloError` where that has more than `most` bytes."""
     if not data.startswith(_GZIP):
         return data
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _checked(file.read(most + 1), "the gzip file, unpacked,", most)
     except (EOFError, OSError, zlib.error):
         raise HloError("the gzip file is cut or damaged") from None
+
+
+def _checked(data: bytes, what: str, most: int) -> bytes:
+    if len(data) > most:
+        raise HloError(f"{what} is larger than {most >> 20} MiB, which is the most that is read")
+    return data
 
 
 def text_of(data: bytes) -> str | None:

@@ -26,7 +26,7 @@ _FIRST = re.compile(rf"(?:^|\.){FIRST}\.txt$")
 _MODULE = re.compile(r"module_(\d+)\.(.*)")
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 25, "nice_len": 273, "mf": lzma.MF_HC4}]
 """The dictionary must reach back over a whole text to the same lines of the one before."""
-MOST_BYTES = 1 << 31
+MOST_BYTES = 1 << 29
 """An archive that unpacks to more is not read."""
 
 

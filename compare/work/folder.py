@@ -22,9 +22,12 @@ from compare.work.jobs import PROCESS, cores
 from compare.work.outcomes import Outcome
 from compare.work.placing import CASE
 from compare.work.steps import PROFILES, portable
+from compare.work.strangers import cells, is_inside
 from meshes.case import Case
 from meshes.documents import read_json
 
+PROGRAMS = "programs"
+"""In case.json: which were asked for, as `<arm>/<phase>/<cell>`."""
 TRACE = "trace"
 DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", passes.FILE: "passes_digest"}
 """A cell's files, and where its about.json has their digests."""
@@ -59,7 +62,8 @@ def _holds_programs(place: Path) -> bool:
 
 def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
     """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`; of a failed one what there is."""
-    (folder / CASE).write_text(case.to_json() + "\n")
+    programs = [f"{one.arm}/{one.phase}/{one.cell}" for one in outcomes]
+    (folder / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: programs}, indent=1) + "\n")
     for outcome in outcomes:
         cell = folder / outcome.arm / outcome.phase / outcome.cell
         cell.mkdir(parents=True)
@@ -93,26 +97,25 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
 
 def copy(run: Path, folder: Path) -> None:
     """The case, the cells and the remedies of a run folder, without what is drawn from them."""
-    shutil.copyfile(run / CASE, folder / CASE)
-    for path in (run / name for name in REMEDIES):
-        if path.is_file():
+    for path in (run / name for name in (CASE, *REMEDIES)):
+        if is_inside(run, path):
             shutil.copyfile(path, folder / path.name)
-    for about in sorted(run.glob("*/*/*/about.json")):
-        _copy_cell(about.parent, folder / about.parent.relative_to(run))
+    for cell in cells(run):
+        _copy_cell(cell, folder / cell.relative_to(run), run=run)
 
 
 def keep_measured(run: Path, folder: Path) -> None:
     """Take over the cells of a run folder that were measured and that the new one has not measured again."""
-    for trace in sorted(run.glob(f"*/*/*/{TRACE}")):
-        cell = folder / trace.parent.relative_to(run)
-        if not cell.exists() and (trace.parent / "about.json").is_file():
-            _copy_cell(trace.parent, cell)
+    for own in cells(run) if run.is_dir() else ():
+        cell = folder / own.relative_to(run)
+        if (own / TRACE).is_dir() and not cell.exists():
+            _copy_cell(own, cell, run=run)
 
 
-def _copy_cell(source: Path, cell: Path) -> None:
+def _copy_cell(source: Path, cell: Path, *, run: Path) -> None:
     cell.mkdir(parents=True)
     for path in (*(source / name for name in CELL_FILES), *source.glob(PROFILES)):
-        if path.is_file():
+        if is_inside(run, path):
             there = cell / path.relative_to(source)
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, there)
