@@ -14,6 +14,9 @@ from meshes.lines import one_line, shown
 AXES = ("dp", "pp", "cp", "ep", "tp")
 """Outermost first: the axis that talks most sits on neighbouring chips."""
 
+_LONGEST = 200
+"""Characters of a mesh's name that are read; of no mesh more are needed."""
+
 MOST_DEVICES = 2**17
 """Of a mesh: ten times the largest pod."""
 
@@ -42,7 +45,7 @@ class MeshSpec:
     @classmethod
     def parse(cls, name: str) -> Self:
         """`"tp4pp2"` -> `MeshSpec(pp=2, tp=4)`.  Order in the name does not matter."""
-        found = _PAIR.findall(name)
+        found = _PAIR.findall(name[:_LONGEST])
         if not found or "".join(axis + size for axis, size in found) != name:
             raise MeshError(f"cannot read mesh {shown(name)}; write axis+size pairs, like 'tp4pp2'")
         return cls.of([(axis, int(size[:10])) for axis, size in found], read=name)

@@ -119,7 +119,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
 
 def _entry(name: str, row: Any, *, path: Path, begin: int) -> Entry:
     try:
-        dtype, shape, (start, end) = row["dtype"], tuple(map(_size, row["shape"])), map(_size, row["data_offsets"])
+        dtype, shape, (start, end) = row["dtype"], _sizes(row["shape"]), _sizes(row["data_offsets"])
     except (KeyError, TypeError, ValueError):
         raise MeshError(f"{path} is damaged: its header tells of {shown(name)} {json.dumps(row)[:80]}") from None
     if not isinstance(dtype, str) or dtype not in DTYPES:
@@ -134,8 +134,8 @@ def _entry(name: str, row: Any, *, path: Path, begin: int) -> Entry:
     return Entry(path, dtype, shape, begin + start)
 
 
-def _size(found: Any) -> int:
-    """A whole number from 0; `ValueError` for anything else, like Infinity."""
-    if type(found) is not int or found < 0:
+def _sizes(found: Any) -> tuple[int, ...]:
+    """Whole numbers from 0; `ValueError` for anything else, like Infinity."""
+    if not isinstance(found, list) or not all(type(each) is int and each >= 0 for each in found):
         raise ValueError(found)
-    return found
+    return tuple(found)
