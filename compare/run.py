@@ -11,6 +11,7 @@ from compare.work.options import listing, print_json, read_case
 from compare.work.reading import judged, read_run, whole
 from compare.work.run_options import read_programs, run_parser
 from meshes.doors import guarded
+from meshes.lines import complain
 from meshes.memory import check_fits
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         show(report, place, note=note)
     failed = gate.tripped(report, conditions)
     for line in failed:
-        print(line, file=sys.stderr)
+        complain(line)
     return 0 if whole(report) and not failed else 1
 
 
