@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.work import diff
-from compare.work.options import Parser, add_axes, axes_of, guarded, hint_axes, print_json
+from compare.work.options import add_axes, axes_of, hint_axes, print_json
+from meshes import whole
+from meshes.doors import Parser, guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.html:
         from compare.views.diff_page import page
 
-        asked.html.write_text(page(found), encoding="utf-8")
+        whole.write_text(asked.html, page(found))
     if asked.json:
         print_json(found)
     else:

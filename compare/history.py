@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.work.histories import histories, saved_histories
-from compare.work.options import door_parser, guarded, print_json
+from compare.work.options import door_parser, print_json
 from compare.work.own_folder import is_saved
 from compare.work.reading import read_run
+from meshes.doors import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,9 +7,10 @@ from compare.program.collectives import collectives
 from compare.program.files import read_file
 from compare.program.text import read
 from compare.program.unpartitioned import check_partitioned
-from compare.work.options import Parser, add_axes, axes_of, guarded, hint_axes, print_json
+from compare.work.options import add_axes, axes_of, hint_axes, print_json
 from compare.work.own_folder import is_saved, read_saved
 from compare.work.own_mesh import agreed
+from meshes.doors import Parser, guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

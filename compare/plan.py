@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from compare.judge.summary import plan
-from compare.work.options import case_parser, guarded, listing, print_json, read_case
+from compare.work.options import case_parser, listing, print_json, read_case
+from meshes.doors import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

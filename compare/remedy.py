@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from compare.work import cache
 from compare.work.folder import REMEDIES
-from compare.work.options import guarded, listing, print_json
+from compare.work.options import listing, print_json
 from compare.work.remedy_options import read_request, remedy_parser
+from meshes import whole
+from meshes.doors import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,12 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     pages = [asked.html] if asked.html else []
     if asked.into:
         data, shown = (asked.into / name for name in REMEDIES)
-        data.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        whole.write_text(data, json.dumps(found, indent=1) + "\n")
         pages.append(shown)
     for place in pages:
         from compare.views.remedy_page import page
 
-        place.write_text(page(found), encoding="utf-8")
+        whole.write_text(place, page(found))
         print(place, file=sys.stderr)
     if asked.json:
         print_json(found)

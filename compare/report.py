@@ -4,9 +4,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.work import folder
-from compare.work.options import Parser, guarded, print_json
+from compare.work import folder, placing
+from compare.work.options import print_json
 from compare.work.reading import judged, read_run, whole
+from meshes.doors import Parser, guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     place = asked.out or asked.run
     run = read_run(asked.run)
-    with folder.writing(place) as beside:
+    with placing.writing(place) as beside:
         folder.copy(asked.run, beside)
         from compare.views.draw import draw, show
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from compare.judge import gate
-from compare.work import cache, folder, jobs, progress
-from compare.work.options import guarded, listing, print_json, read_case
+from compare.work import cache, folder, jobs, placing, progress
+from compare.work.options import listing, print_json, read_case
 from compare.work.reading import judged, read_run, whole
 from compare.work.run_options import read_programs, run_parser
+from meshes.doors import guarded
+from meshes.lines import complain
 from meshes.memory import check_fits
 
 
@@ -24,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_fits(case)
     conditions = [gate.read_condition(text, arms=programs.arms, phases=case.phases) for text in asked.fail_if]
     place = folder.place_of(case, parent=asked.out, arms=programs.arms)
-    with folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
+    with placing.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
         with progress.shown(Console(stderr=True)) as tell:
             outcomes = jobs.run(
                 case, arms=list(programs.arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout,
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         show(report, place, note=note)
     failed = gate.tripped(report, conditions)
     for line in failed:
-        print(line, file=sys.stderr)
+        complain(line)
     return 0 if whole(report) and not failed else 1
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from compare.work import sweep, sweep_progress
 from compare.work.arms import arms_of
-from compare.work.options import guarded, listing, print_json
+from compare.work.options import listing, print_json
 from compare.work.sweep_engines import ENGINES
 from compare.work.sweep_report import all_done, earlier, summary
 from compare.work.sweep_request import combinations, sweep_parser
+from meshes.doors import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

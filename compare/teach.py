@@ -1,12 +1,13 @@
 """`python -m compare.teach [PATTERN]`: which split sends what, from one matmul to a mixture of experts."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from compare.judge.lessons import LESSONS, chosen
 from compare.work import cache
-from compare.work.options import door_parser, guarded, print_json
+from compare.work.options import door_parser, print_json
+from meshes.doors import guarded
+from meshes.lines import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.work.teach import build
 
     with cache.opened(bypass=asked.no_cache) as kept:
-        made = build(lessons, cache=kept, tell=lambda line: print(line, file=sys.stderr, flush=True))
+        made = build(lessons, cache=kept, tell=complain)
     if asked.json:
         print_json([one.public() for one in made])
     elif asked.pattern:
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print_gallery(made)
         if not any(one.ok for one in made):
-            print(f"no program could be made: no pages are written to {asked.out}", file=sys.stderr)
+            complain(f"no program could be made: no pages are written to {asked.out}")
             return 1
         write(made, asked.out)
         print(asked.out / INDEX)

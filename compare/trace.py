@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from compare.program.files import read_file
-from compare.work.options import Parser, add_axes, axes_of, guarded, hint_axes, print_json
+from compare.work.options import add_axes, axes_of, hint_axes, print_json
+from meshes.doors import Parser, guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,12 +5,11 @@ It belongs to no mesh: layers are one dim (with another of size 1 behind it), an
 appears when all of it is written; one that is half there has another name, and does not load.
 """
 
-import fcntl
-import os
+import glob
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import gcd, prod
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from jax_impl.start import start
+from meshes import whole
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
 from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files_of, is_converted, write_table
+from meshes.doors import Parser
 from meshes.errors import MeshError
 from meshes.last_word import alone, unheard
-from meshes.prompts import Parser, Progress, guarded
+from meshes.prompts import Progress, printed
 from meshes.weights import WeightSpec, weights
 
 CHUNK_BYTES = 2**25
@@ -41,7 +42,7 @@ def convert(folder: Path, out: Path) -> None:
         raise MeshError(f"{folder} is converted already; give it to jax_impl.generate --checkpoint")
     checkpoint = Checkpoint.open(folder)
     if not (folder / "tokenizer.json").is_file():
-        print(f"note: {folder} has no tokenizer.json; what is made here cannot answer before it has", file=sys.stderr)
+        complain(f"note: {folder} has no tokenizer.json; what is made here cannot answer before it has")
     case, progress = _unsplit(checkpoint), Progress()
     with _whole(out) as partial:
         found = {}
@@ -77,39 +78,21 @@ def _save(path: Path, numbers: np.ndarray[Any, np.dtype[Any]], *, spec: WeightSp
 def _whole(out: Path) -> Iterator[Path]:
     """A folder beside OUT that becomes it at the end, or is removed; what a killed process left is removed, too."""
     name = f".{out.name}.partial-"
-    partial = out.parent / f"{name}{os.getpid()}"
+
+    def told(left: Path) -> bool:
+        complain(f"removing {left}, which a conversion that was killed has left")
+        return False
+
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        for left in out.parent.glob(f"{name}*"):
-            with _locked(left) as free:
-                if free:
-                    print(f"removing {left}, which a conversion that was killed has left", file=sys.stderr)
-                    shutil.rmtree(left)
-        partial.mkdir()
+        with ExitStack() as stack:
+            partial = stack.enter_context(whole.held(out.parent, name.__add__))
+            whole.sweep(out.parent, f"{glob.escape(name)}*", leave=told)
+            leave = stack.pop_all()
     except OSError as error:
         raise MeshError(f"cannot make {out}: {error.strerror}; name a folder below one that can be written") from None
-    try:
-        with _locked(partial):
-            yield partial
-            partial.rename(out)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Whether no process has this folder locked; then this one has, until it ends, however it does."""
-    at = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(at, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(at)
+    with leave:
+        yield partial
+        partial.rename(out)
 
 
 def restored(made: Converted, step: Any) -> Any:
@@ -210,7 +193,7 @@ def main(argv: list[str]) -> int:
         convert(asked.checkpoint, asked.out)
         return str(asked.out)
 
-    return guarded(work)
+    return printed(work)
 
 
 if __name__ == "__main__":

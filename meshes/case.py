@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Self
 
-from meshes.checks import CAPACITY, check, kv_heads
+from meshes.checks import CAPACITY, LARGEST, check, kv_heads
 from meshes.dims import OPTIONAL, Rules, is_sequence_parallel
 from meshes.dims import rules as read_rules
+from meshes.documents import parse_json
 from meshes.errors import MeshError
 from meshes.files import Plan, read_mesh
+from meshes.lines import shown
 from meshes.models import Model, model
 from meshes.spec import AXES, MeshSpec
 from meshes.topology import Topology
@@ -66,8 +68,9 @@ class Case:
             if not asked or any(word not in words for word in asked) or len(set(asked)) != len(asked):
                 raise MeshError(f"{name} is {','.join(map(str, asked))!r}; choose from {', '.join(words)}")
         for name in NUMBERS:
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise MeshError(f"{name} is {getattr(self, name)!r}; write a whole number from 1")
+            size = getattr(self, name)
+            if type(size) is not int or not 1 <= size <= LARGEST:
+                raise MeshError(f"{name} is {shown(size)}; write a whole number from 1 to {LARGEST:,}")
         check(self)
         check_variants(self)
 
@@ -166,7 +169,8 @@ class Case:
         tokens, model = self.group_tokens, self.model
         if self.capacity is None:
             return tokens
-        return min(tokens, max(1, ceil(self.capacity * tokens * model.experts_per_token / model.experts)))
+        share = self.capacity * tokens * model.experts_per_token / model.experts
+        return tokens if share >= tokens else max(1, ceil(share))
 
     @property
     def name(self) -> str:
@@ -208,10 +212,18 @@ class Case:
         return json.dumps(self.to_dict(), indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str | bytes) -> Self:
         """Read `to_json` again.  Raises `MeshError` on anything else."""
         try:
-            read = json.loads(text)
+            read = parse_json(text)
+        except MeshError as error:
+            raise MeshError(f"this is not a case: it is {error}") from None
+        return cls.from_dict(read)
+
+    @classmethod
+    def from_dict(cls, read: Any) -> Self:
+        """Read `to_dict` again.  Raises `MeshError` on anything else."""
+        try:
             plan = Plan(
                 MeshSpec(**read["mesh"]["axes"]),
                 Topology.parse(read["topology"]),
@@ -222,5 +234,5 @@ class Case:
             words |= {word: read[word] for word in ("room", "capacity") if word in read}
             words |= {word: tuple(read.get(word, ())) for word in ("phases", "variants")}
             return cls(plan=plan, model=Model.from_dict(read["model"]), **words)
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise MeshError(f"this is not a case: {error!r}") from None

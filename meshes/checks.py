@@ -1,10 +1,16 @@
 """Which cases cannot be, and what would be right: a model's sizes against a mesh's."""
 
-from math import lcm, prod
+from math import isqrt, lcm, prod
 from typing import TYPE_CHECKING
 
 from meshes.dims import is_sequence_parallel
 from meshes.errors import MeshError
+
+LARGEST = 2**31 - 1
+"""Of a number of a case."""
+
+MOST_NUMBERS = 2**58
+"""Of a step: tokens × layers × experts × width, or × vocabulary.  Bytes of more do not fit 64 bits."""
 
 CAPACITY = 1.25
 """Of each expert, by default: so many times its even share, as MaxText and Switch Transformer are usually run."""
@@ -22,6 +28,7 @@ def check(case: "Case") -> None:
     _check_stages(case)
     _check_sequence(case)
     _check_batch(case)
+    _check_size(case)
 
 
 def kv_heads(heads: int, kv: int, tp: int) -> int | None:
@@ -46,7 +53,7 @@ def _check_experts(case: "Case") -> None:
 def _check_heads(case: "Case") -> None:
     model, tp = case.model, case.mesh.tp
     if case.plan.rules["heads"] and kv_heads(model.heads, model.kv_heads, tp) is None:
-        fits = [n for n in range(1, model.heads + 1) if kv_heads(model.heads, model.kv_heads, n)]
+        fits = [n for n in divisors(model.heads) if kv_heads(model.heads, model.kv_heads, n)]
         dims = f"heads={model.heads}, kv_heads={model.kv_heads}"
         raise MeshError(
             f"tp{tp} does not divide the heads of {model.name} ({dims}), each KV head on one shard or copied to "
@@ -66,9 +73,15 @@ def _check_stages(case: "Case") -> None:
 
 
 def _refusal(case: "Case", axis: str, dim: str, size: int) -> str:
-    fits = [n for n in range(1, size + 1) if size % n == 0 and (axis != "tp" or _tp_fits(case, n))]
+    fits = [n for n in divisors(size) if axis != "tp" or _tp_fits(case, n)]
     return (f"{axis}{case.mesh.axes[axis]} does not divide {dim}={size} of {case.model.name}; "
             f"{axis} sizes that fit: {_listed(fits)}")  # fmt: skip
+
+
+def divisors(size: int) -> list[int]:
+    """Every size that it can be split into evenly, the smallest first."""
+    small = [n for n in range(1, isqrt(size) + 1) if size % n == 0]
+    return sorted({*small, *(size // n for n in small)})
 
 
 def _tp_fits(case: "Case", tp: int) -> bool:
@@ -102,6 +115,17 @@ def _check_batch(case: "Case") -> None:
         raise MeshError(
             f"batch {case.batch} cannot be split evenly over dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} "
             f"microbatches; a multiple of {ways} fits, like {near}"
+        )
+
+
+def _check_size(case: "Case") -> None:
+    model = case.model
+    width = max(model.embed, model.heads * model.head_dim, model.ffn, model.expert_ffn, model.shared_ffn)
+    numbers = case.batch * (case.seq + case.room) * max(model.layers * max(model.experts, 1) * width, model.vocab)
+    if numbers > MOST_NUMBERS:
+        raise MeshError(
+            f"batch {case.batch} × {case.seq} tokens of {model.name} are {numbers:.1e} numbers in a step; at most "
+            f"{MOST_NUMBERS:.1e} are counted"
         )
 
 

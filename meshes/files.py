@@ -1,11 +1,11 @@
 """What `--mesh` may say: a name, with `+sp`, with a topology, or the path of a TOML spec file."""
 
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from meshes.dims import MEGATRON, SEQUENCE_PARALLEL, Rules, is_sequence_parallel, rules
+from meshes.documents import read_toml
 from meshes.errors import MeshError
 from meshes.spec import AXES, MeshSpec
 from meshes.topology import Topology
@@ -67,12 +67,12 @@ def _plan(mesh: MeshSpec, slice_name: str | None, **more: Any) -> Plan:
 def _read_file(text: str) -> Plan:
     path = Path(text) if Path(text).exists() else SPECS / text
     try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+        spec = read_toml(path)
     except OSError as error:
         shipped = ", ".join(sorted(file.name for file in SPECS.glob("*.toml")))
         raise MeshError(f"cannot read mesh file {text!r} ({error.strerror}); shipped are {shipped}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MeshError(f"mesh file {text!r} is not TOML: {error}") from None
+    except MeshError as error:
+        raise MeshError(f"mesh file {text!r} is {error}") from None
     try:
         return _read_spec(spec)
     except MeshError as error:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 
 from meshes.errors import MeshError
+from meshes.lines import one_line
 
 _alone = False
 """Whether this process is a door's own, and stderr for nobody else."""
@@ -20,10 +21,11 @@ def alone() -> None:
     _alone = True
 
 
-def refuse(line: object) -> None:
-    """Print the line on stderr.  In a process of its own nothing that anyone says after it is heard."""
+def refuse(words: object) -> None:
+    """Print one clean line on stderr, the last.  In a process of its own nothing that anyone says after it is heard."""
     if sys.stderr is None:  # it was closed before this process began
         return
+    line = one_line(words)
     if _alone and _kept is None:
         sys.stderr.flush()
         _hush(os.dup(2))

@@ -1,10 +1,25 @@
 """Model presets by their published shapes."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import inf
 from types import MappingProxyType
 from typing import Any, Self
 
 from meshes.errors import MeshError
+from meshes.lines import shown
+
+LARGEST: Mapping[str, int] = MappingProxyType({
+    **dict.fromkeys(("vocab", "embed", "ffn", "expert_ffn", "shared_ffn", "head_dim"), 2**24),
+    **dict.fromkeys(("layers", "heads", "kv_heads", "experts", "experts_per_token"), 2**14),
+})  # fmt: skip
+"""Of each size of a model; a hundred times those of the largest that are published."""
+
+MAYBE_NONE = ("ffn", "experts", "experts_per_token", "expert_ffn", "shared_ffn")
+"""Sizes that are 0 where a model has no such part."""
+
+MOST_EXPERTS = 2**20
+"""Of all layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,24 @@ class Model:
     shared_ffn: int = 0
     """Of a feed-forward that every token takes beside its experts, behind a gate of its own (Qwen2-MoE)."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= _NAME or not _is_plain(self.name):
+            raise MeshError(f"the model's name is {shown(self.name)}; a plain file name is right")
+        for size, largest in LARGEST.items():
+            found, least = getattr(self, size), 0 if size in MAYBE_NONE else 1
+            if type(found) is not int or not least <= found <= largest:
+                raise MeshError(f"{size} of {self.name} is {shown(found)}; write a whole number from 1 to {largest:,}")
+        if self.layers * self.experts > MOST_EXPERTS:
+            raise MeshError(
+                f"{self.name} has {self.layers} × {self.experts} experts; at most {MOST_EXPERTS:,} are read"
+            )
+        if self.experts and not self.experts_per_token <= self.experts:
+            raise MeshError(f"experts_per_token of {self.name} is {self.experts_per_token}, of {self.experts} experts")
+        scaling = asdict(self.rope_scaling) if self.rope_scaling else {}
+        for name, number in {"rope_theta": self.rope_theta, "norm_eps": self.norm_eps, **scaling}.items():
+            if type(number) not in (int, float) or not 0 < number < inf:
+                raise MeshError(f"{name} of {self.name} is {shown(number)}; write a number above 0")
+
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         scaling = fields.get("rope_scaling")
@@ -88,6 +121,14 @@ class Model:
             return 3 * self.embed * self.ffn
         shared = 3 * self.embed * self.shared_ffn + self.embed if self.shared_ffn else 0
         return self.embed * self.experts + self.experts * 3 * self.embed * self.expert_ffn + shared
+
+
+_NAME = 128
+"""Characters of a model's name, which is part of a folder's."""
+
+
+def _is_plain(name: str) -> bool:
+    return name.isprintable() and "/" not in name and name not in (".", "..")
 
 
 _SCALING_8X = RopeScaling(8.0, 1.0, 4.0, 8192)

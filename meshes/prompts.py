@@ -1,22 +1,22 @@
 """A prompt and its greedy answer: what a command line asks of either twin, and how tokens are fed to a mesh."""
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any, Never, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from meshes.case import CHOICES, Case
 from meshes.checks import CAPACITY
 from meshes.dims import is_sequence_parallel
+from meshes.documents import read_json
+from meshes.doors import Parser, ending, whole
 from meshes.errors import MeshError
 from meshes.files import read_mesh
-from meshes.last_word import refuse
 from meshes.models import Model
 
 Ids = np.ndarray[Any, np.dtype[np.int32]]
@@ -93,13 +93,6 @@ class Words(Protocol):
     def decode(self, ids: Sequence[int]) -> str: ...
 
 
-class Parser(argparse.ArgumentParser):
-    """Refuses a wrong request in one line."""
-
-    def error(self, message: str) -> Never:
-        self.exit(2, f"{self.prog}: {message}; see --help\n")
-
-
 def _parser(arm: str) -> Parser:
     parser = Parser(
         prog=f"python -m {arm}.generate",
@@ -118,19 +111,13 @@ def _parser(arm: str) -> Parser:
     )
     add("--prompt", metavar="TEXT", required=True)
     add("--mesh", metavar="NAME", required=True, help="axis+size pairs in any order, with +sp if you like (tp4pp2)")
-    add("--max-new-tokens", metavar="N", type=_count, default=32, help="fewer, where the model ends (default: 32)")
+    add("--max-new-tokens", metavar="N", type=whole, default=32, help="fewer, where the model ends (default: 32)")
     near = "in bf16 rounding chooses between words that are nearly as good, on each mesh in its own way; in f32 rarely"
     add("--dtype", choices=CHOICES["dtype"], default=CHOICES["dtype"][0], help=f"{near} (default: %(default)s)")
     add("--attention", choices=CHOICES["attention"], default=CHOICES["attention"][0], help="default: %(default)s")
     add("--platform", choices=PLATFORMS, default=PLATFORMS[0], help="virtual CPU devices, or this machine's TPUs")
     add("--json", dest="form", action="store_const", const=as_json, default=as_text, help="one JSON object")
     return parser
-
-
-def _count(words: str) -> int:
-    if not words.isdecimal() or int(words) < 1:
-        raise argparse.ArgumentTypeError(f"{words!r} is no whole number from 1")
-    return int(words)
 
 
 def as_text(answer: Answer) -> str:
@@ -262,10 +249,12 @@ def read_ends(folder: Path) -> frozenset[int]:
         if not path.is_file():
             continue
         try:
-            found = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id")
-        except (UnicodeDecodeError, json.JSONDecodeError, AttributeError):
-            raise MeshError(f"{path} is not a JSON object") from None
-        if found is not None:
+            table = read_json(path)
+        except MeshError as error:
+            raise MeshError(f"{path} is {error}") from None
+        if not isinstance(table, dict):
+            raise MeshError(f"{path} is not a JSON object")
+        if (found := table.get("eos_token_id")) is not None:
             return _ids(found, path)
     return frozenset()
 
@@ -282,19 +271,14 @@ def _ids(found: Any, path: Path) -> frozenset[int]:
 def respond(arm: str, argv: Sequence[str], *, answer: Callable[[Request], Answer]) -> int:
     """Print the answer to what the command line asks, and return the exit status."""
     request = Request.read(arm, argv)
-    return guarded(lambda: request.form(answer(request)))
+    return printed(lambda: request.form(answer(request)))
 
 
-def guarded(work: Callable[[], str]) -> int:
+def printed(work: Callable[[], str]) -> int:
     """Print what `work` gives, and return the exit status: 2, with one line, if it can't be."""
-    try:
+
+    def said() -> int:
         print(work(), flush=True)
         return 0
-    except (MeshError, ImportError) as error:
-        refuse(f"error: {error}")
-    except OSError as error:
-        refuse(f"error: {error.filename or 'output'}: {error.strerror or error}")
-    except KeyboardInterrupt:
-        refuse("stopped")
-        return 130
-    return 2
+
+    return ending(said)

@@ -11,7 +11,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from meshes.documents import read_json
 from meshes.last_word import refuse
+from meshes.lines import one_line
 
 CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
 """The files of an arm that hold patterns."""
@@ -34,7 +36,7 @@ def serve(
         refuse(f"usage: python -m {package} REQUEST.json OUTDIR")
         return 2
     try:
-        programs = json.loads(Path(argv[0]).read_bytes())["programs"]
+        programs = read_json(Path(argv[0]))["programs"]
         names = [each["pattern"] for each in programs]
         num_devices = max((prod(each["axes"].values()) for each in programs), default=1)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -54,7 +56,7 @@ def serve(
         try:
             lower(asked, out)
         except Exception as error:  # one pattern's failure is its own
-            line = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+            line = one_line(f"{type(error).__name__}: {error}")
             (out / "failed.txt").write_text(line + "\n", encoding="utf-8")
     return 0
 

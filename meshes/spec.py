@@ -9,9 +9,16 @@ from math import prod
 from typing import Self
 
 from meshes.errors import MeshError
+from meshes.lines import one_line, shown
 
 AXES = ("dp", "pp", "cp", "ep", "tp")
 """Outermost first: the axis that talks most sits on neighbouring chips."""
+
+_LONGEST = 200
+"""Characters of a mesh's name that are read; of no mesh more are needed."""
+
+MOST_DEVICES = 2**17
+"""Of a mesh: ten times the largest pod."""
 
 _PAIR = re.compile(r"([a-z]+)([1-9]\d*)")
 
@@ -29,24 +36,30 @@ class MeshSpec:
     def __post_init__(self) -> None:
         for axis, size in self.axes.items():
             if type(size) is not int or size < 1:
-                raise MeshError(f"axis {axis} has size {size!r}; a size is a whole number from 1")
+                raise MeshError(f"axis {axis} has size {shown(size)}; a size is a whole number from 1")
+            if size > MOST_DEVICES:
+                raise MeshError(f"axis {axis} has size {shown(size)}; a mesh has at most {MOST_DEVICES:,} devices")
+        if self.num_devices > MOST_DEVICES:
+            raise MeshError(f"mesh {self.name} has {self.num_devices:,} devices; there are at most {MOST_DEVICES:,}")
 
     @classmethod
     def parse(cls, name: str) -> Self:
         """`"tp4pp2"` -> `MeshSpec(pp=2, tp=4)`.  Order in the name does not matter."""
-        found = _PAIR.findall(name)
+        found = _PAIR.findall(name[:_LONGEST])
         if not found or "".join(axis + size for axis, size in found) != name:
-            raise MeshError(f"cannot read mesh {name!r}; write axis+size pairs, like 'tp4pp2'")
-        return cls.of([(axis, int(size)) for axis, size in found], read=name)
+            raise MeshError(f"cannot read mesh {shown(name)}; write axis+size pairs, like 'tp4pp2'")
+        return cls.of([(axis, int(size[:10])) for axis, size in found], read=name)
 
     @classmethod
     def of(cls, pairs: list[tuple[str, int]], *, read: str) -> Self:
         """The mesh of these axis and size pairs; `read` is how the user wrote it."""
         names = [axis for axis, _ in pairs]
         if unknown := sorted(set(names) - set(AXES)):
-            raise MeshError(f"mesh {read!r} names {', '.join(unknown)}; the axes are {', '.join(AXES)}")
+            raise MeshError(
+                f"mesh {shown(read)} names {one_line(', '.join(unknown), most=200)}; the axes are {', '.join(AXES)}"
+            )
         if len(names) != len(set(names)):
-            raise MeshError(f"mesh {read!r} names an axis twice; write each axis once, like 'tp4pp2'")
+            raise MeshError(f"mesh {shown(read)} names an axis twice; write each axis once, like 'tp4pp2'")
         return cls(**dict(pairs))
 
     @property

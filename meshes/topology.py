@@ -8,8 +8,10 @@ from typing import NamedTuple, Self
 
 from meshes.errors import MeshError
 from meshes.generations import Generation, generation
+from meshes.lines import shown
+from meshes.spec import MOST_DEVICES
 
-_NAME = re.compile(r"(?:([1-9]\d*)x)?([a-z]+\d+[a-z]*):([1-9]\d*(?:x[1-9]\d*)*)")
+_NAME = re.compile(r"(?:([1-9]\d{0,5})x)?([a-z]+\d+[a-z]*):([1-9]\d{0,5}(?:x[1-9]\d{0,5})*)", re.ASCII)
 
 
 class Place(NamedTuple):
@@ -35,7 +37,9 @@ class Topology:
         """`"v5e:2x4"`, `"v5p:4x4x8"`, or `"2xv5e:4x4"` for two slices."""
         found = _NAME.fullmatch(name)
         if not found:
-            raise MeshError(f"cannot read topology {name!r}; write generation:shape, like 'v5e:2x4' or '2xv5e:4x4'")
+            raise MeshError(
+                f"cannot read topology {shown(name)}; write generation:shape, like 'v5e:2x4' or '2xv5e:4x4'"
+            )
         slices, chip, sides = found.groups()
         topology = cls(chip, tuple(map(int, sides.split("x"))), int(slices or 1))
         topology._check(name)
@@ -43,6 +47,8 @@ class Topology:
 
     def _check(self, name: str) -> None:
         row = self.generation
+        if self.num_devices > MOST_DEVICES:
+            raise MeshError(f"{name} has {self.num_devices:,} devices; there are at most {MOST_DEVICES:,}")
         sides = "x".join(map(str, self.shape))
         cube = len(self.shape) == 3 and all(side % 4 == 0 and side <= row.largest_side for side in self.shape)
         if sides not in row.slices and not (row.torus_dims == 3 and cube):

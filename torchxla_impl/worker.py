@@ -8,6 +8,8 @@ from time import monotonic
 from typing import Any
 
 from meshes.case import Case
+from meshes.documents import read_json
+from meshes.doors import REFUSED, stoppable
 from meshes.errors import MeshError
 from meshes.last_word import refuse
 
@@ -35,24 +37,22 @@ def serve(work: Callable[..., None], argv: list[str], *, usage: str) -> int:
     """
     if len(argv) != len(usage.split()[3:]):
         refuse(f"usage: {usage}")
-        return 2
+        return REFUSED
     path, out, *rest = argv
     try:
-        case = Case.from_json(Path(path).read_text(encoding="utf-8"))
-    except MeshError as error:
-        refuse(error)
-        return 2
-    except (OSError, UnicodeDecodeError) as error:
+        case = Case.from_dict(read_json(Path(path)))
+    except (OSError, MeshError) as error:
         refuse(f"cannot read the case {path}: {error}")
-        return 2
+        return REFUSED
     try:
-        work(case, Path(out), *rest)
+        with stoppable():
+            work(case, Path(out), *rest)
     except MeshError as error:
         refuse(error)
-        return 2
+        return REFUSED
     except ImportError as error:
         refuse(f"PyTorch/XLA can't be imported: {error}")
-        return 2
+        return REFUSED
     except OSError as error:
         refuse(f"cannot write to {out}: {error.strerror or error}")
         return 1

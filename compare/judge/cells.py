@@ -21,6 +21,8 @@ Key = tuple[str, str, str]
 
 NOT_OFFERED = "not offered"
 """Of a control: this program cannot be made in this way, for a reason that is no failure."""
+MISSING = "missing"
+"""Of a program that was made and is no longer there."""
 GOOD = ("ok", NOT_OFFERED)
 """How a cell may end when nothing went wrong."""
 

@@ -8,7 +8,6 @@ One JSON line on stdout as each stage begins.  Exit 0; 1: it failed; 2: the requ
 stderr says why.
 """
 
-import json
 import os
 import sys
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 
 from compare.program.aot_error import RefusedError
 from compare.program.aot_worker import Stages, read_request, serve, write
+from meshes.documents import read_json
 from meshes.last_word import alone
 from meshes.numbers import drawn
 
@@ -81,7 +81,7 @@ def read_folder(request: Path) -> Path:
 def read_about(folder: Path) -> dict[str, Any]:
     """What the program's arm said of it."""
     try:
-        about: dict[str, Any] = json.loads((folder / "about.json").read_bytes())
+        about: dict[str, Any] = read_json(folder / "about.json")
         missing = [name for name in NEEDED if name not in about]
     except (ValueError, TypeError) as error:
         raise RefusedError(f"{folder / 'about.json'} is not what an arm writes: {error}") from error

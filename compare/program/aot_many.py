@@ -13,26 +13,28 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from meshes.documents import read_json
 from meshes.last_word import alone
+from meshes.lines import complain
 
 FAILED = "failed.txt"
 
 
 def main(argv: Sequence[str]) -> int:
     if len(argv) != 1:
-        print("usage: python -m compare.program.aot_many REQUEST.json", file=sys.stderr)
+        complain("usage: python -m compare.program.aot_many REQUEST.json")
         return 2
     try:
-        asked = json.loads(Path(argv[0]).read_bytes())
+        asked = read_json(Path(argv[0]))
         topology, programs = asked["topology"], list(asked["programs"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"cannot read the request {argv[0]}: {error!r}", file=sys.stderr)
+        complain(f"cannot read the request {argv[0]}: {error!r}")
         return 2
     try:
         from compare.program import aot_compiler, aot_shardy
         from compare.program.aot_error import AotError
     except ImportError as error:
-        print(f"the TPU compiler can't be imported: {error}", file=sys.stderr)
+        complain(f"the TPU compiler can't be imported: {error}")
         return 2
     aot_compiler.start()
     there = aot_compiler.devices(topology)

@@ -9,7 +9,6 @@ custom call becomes an `sdy.sharding_constraint`, each sharding of a parameter o
 """
 
 import io
-import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from jaxlib.mlir.dialects import sdy
 
 from compare.program.aot_error import RefusedError
 from compare.program.aot_worker import Stages, read_request, serve, write
+from meshes.documents import read_json
 from meshes.last_word import alone
 
 FIELDS = frozenset({"program", "axes"})
@@ -181,7 +181,7 @@ def work(request: Path, out: Path) -> None:
     asked = read_request(request, fields=FIELDS)
     source = Path(asked["program"])
     try:
-        program, about = (source / "program.mlirbc").read_bytes(), json.loads((source / "about.json").read_bytes())
+        program, about = (source / "program.mlirbc").read_bytes(), read_json(source / "about.json")
     except (OSError, ValueError) as error:
         raise RefusedError(f"cannot read the program in {source}: {error}") from error
     stages = Stages()

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any
 
 from compare.program.aot_error import AotError, RefusedError
+from meshes.documents import read_json
 from meshes.last_word import refuse
 
 Request = dict[str, Any]
@@ -31,7 +32,7 @@ class Stages:
 def read_request(path: Path, *, fields: frozenset[str]) -> Request:
     """The request, with none of these fields missing and nothing more; its `program` is a path."""
     try:
-        request = json.loads(path.read_bytes())
+        request = read_json(path)
     except (OSError, ValueError) as error:
         raise RefusedError(f"cannot read the request {path}: {error}") from error
     if not isinstance(request, dict) or set(request) != fields or not isinstance(request["program"], str):

@@ -16,7 +16,8 @@ from compare.views.diff_lines import (
     verdict,
     version_words,
 )
-from compare.views.terminal import console, plain, text_width, wrapped
+from compare.views.terminal import console, text_width, wrapped
+from meshes.lines import plain
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
 _NARROWEST = ((1, 20), (2, 28), (3, 14), (2, 20), (3, 10), (2, 12), (0, 16), (1, 8))

@@ -6,13 +6,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from jinja2 import TemplateError
+
 from compare.timing.timeline import Timeline
-from compare.views import figures, perfetto, tables, time_figures, time_tables
+from compare.views import figures, perfetto, remedy_page, tables, time_figures, time_tables
 from compare.views.error import ViewError
 from compare.views.page import page
 from compare.views.strip import Strip, stages, strip
 from compare.views.text import print_note, print_page, print_report
 from compare.views.timed import Key, timed
+from meshes.documents import read_json
+from meshes.lines import one_line
 
 PAGE = "report.html"
 REMEDIES = "remedies.json"
@@ -45,12 +49,14 @@ def draw(report: dict[str, Any], folder: Path, *, timelines: Mapping[Key, Timeli
 
 def _remedies(path: Path) -> dict[str, Any] | None:
     """What a search found, if there was one.  Raises `ViewError` where it is no search's."""
+    if not path.is_file():
+        return None
     try:
-        found = json.loads(path.read_bytes()) if path.is_file() else None
-    except ValueError:
-        found = {}
-    if found is not None and (not isinstance(found, dict) or "arms" not in found):
-        raise ViewError(f"{path.name} is not what compare.remedy --into writes; take it away, or search again")
+        found: dict[str, Any] = read_json(path)
+        remedy_page.page(found)  # the report's page tells the same of it
+    except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
+        why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"
+        raise ViewError(f"{why}; take it away, or search again") from None
     return found
 
 

@@ -1,6 +1,8 @@
 """The figures of a report, as PNG and SVG: the same bytes from the same report."""
 
+import re
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -19,6 +21,7 @@ from matplotlib.ticker import FuncFormatter
 from compare.views.programs import Program, num_devices, programs
 from compare.views.traffic import Matrix, Traffic, traffic
 from compare.views.units import axes_text, bytes_text
+from meshes import whole
 
 Report = Mapping[str, Any]
 
@@ -43,6 +46,9 @@ _WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
 
 _COUNTED = "counted in compiled programs, not measured"
 """What a figure of bytes says, as those of times say where those are from."""
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML may hold, like the escape character: a browser draws nothing of a figure with one."""
 
 INK = "#20242b"
 """Of lines and words."""
@@ -78,14 +84,14 @@ def save(found: Sequence[Picture], folder: Path) -> None:
     """Write each as PNG and SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     for picture in found:
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
-        (folder / f"{picture.name}.svg").write_bytes(picture.svg)
+        whole.write_bytes(folder / f"{picture.name}.png", picture.png)
+        whole.write_bytes(folder / f"{picture.name}.svg", picture.svg)
 
 
 def verdicts(report: Report) -> Picture:
     """Bytes a step by verdict, one bar for each program, against what the plan needs."""
     phases = report["phases"]
-    heights = [0.36 * len(found["headline"]) for found in phases.values()]
+    heights = [0.36 * max(len(found["headline"]), 1) for found in phases.values()]
     told = f"{report['case']['model']['name']} on {report['mesh']['name']} ({report['mesh']['topology']}), {_COUNTED}"
     head = heading_inches([told])
     tall = head + sum(heights) + _GAP * len(heights) + 0.35
@@ -196,8 +202,11 @@ def _lines(labels: Sequence[str]) -> list[str]:
 def picture(name: str, caption: str, figure: Figure) -> Picture:
     """Both forms of a figure, the same bytes from the same figure."""
     png, svg = BytesIO(), BytesIO()
-    figure.set_dpi(DPI)
-    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
-    figure.set_dpi(72)
-    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
-    return Picture(name=name, caption=caption, png=png.getvalue(), svg=svg.getvalue())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # words of a run's, which no font has: drawn as boxes
+        figure.set_dpi(DPI)
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        figure.set_dpi(72)
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+    legal = _NO_XML.sub("\N{REPLACEMENT CHARACTER}", svg.getvalue().decode())
+    return Picture(name=name, caption=caption, png=png.getvalue(), svg=legal.encode())

@@ -9,9 +9,10 @@ from rich.text import Text
 from compare.program.passes_lineage import CREATED, PROGRAM, RENAMED, Event
 from compare.views.history_lines import Part, parts, shortened
 from compare.views.origins import by_text
-from compare.views.terminal import console, plain, text_width, wrapped
+from compare.views.terminal import console, text_width, wrapped
 from compare.views.units import axes_text, bytes_text
 from compare.work.histories import History
+from meshes.lines import plain
 
 _INDENT = "   "
 MARKS = ("«", "»")

@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.text import Text
 
 from compare.judge.remedies import HAND
-from compare.views.terminal import console, plain, text_width, wrapped
+from compare.views.terminal import console, text_width, wrapped
 from compare.views.units import axes_text, bytes_text, counted, listing, time_text
+from meshes.lines import plain
 
 Found = Mapping[str, Any]
 Entry = Mapping[str, Any]

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from compare.judge.whereabouts import path_of
 from compare.program.records import Collective
-from compare.views.terminal import console, plain
+from compare.views.terminal import console
 from compare.views.units import exact_text, times_text
+from meshes.lines import plain
 
 INFERRED = "~"
 """Before what is not a row's own, but that of the nearest instruction."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from compare.views.sweep_page import page
 from compare.views.sweep_table import programs
 from compare.views.sweep_text import print_sweep
 from compare.views.text import print_page
+from meshes import whole
 
 PAGE = "sweep.html"
 
@@ -19,11 +21,13 @@ def draw(sweep: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write sweep.json, .csv, .parquet, .png, .svg and .html, the same files from the same sweep; returns it."""
     picture = ratios(sweep)
     table = programs(sweep)
-    _write(folder / "sweep.json", json.dumps(sweep, indent=1, ensure_ascii=False) + "\n")
-    _write(folder / "sweep.csv", table.to_csv(index=False))
-    table.to_parquet(folder / "sweep.parquet", engine="pyarrow", compression="zstd", index=False)
+    packed = BytesIO()
+    table.to_parquet(packed, engine="pyarrow", compression="zstd", index=False)
+    whole.write_text(folder / "sweep.json", json.dumps(sweep, indent=1, ensure_ascii=False) + "\n")
+    whole.write_text(folder / "sweep.csv", table.to_csv(index=False))
+    whole.write_bytes(folder / "sweep.parquet", packed.getvalue())
     save([picture], folder)
-    _write(folder / PAGE, page(sweep, picture=picture))
+    whole.write_text(folder / PAGE, page(sweep, picture=picture))
     return sweep
 
 
@@ -31,7 +35,3 @@ def show(sweep: Mapping[str, Any], folder: Path) -> None:
     """Print the table; the last line is the path of the page."""
     print_sweep(sweep)
     print_page(folder / PAGE)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.views.sweep_lines import Line, Reason, common_words, crosses_slices, footnotes, lines, reasons
-from compare.views.terminal import console, plain, text_width, wrapped
+from compare.views.terminal import console, text_width, wrapped
+from meshes.lines import plain
 
 Sweep = Mapping[str, Any]
 

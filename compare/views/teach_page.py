@@ -27,6 +27,7 @@ from compare.views.teach_words import (
     sums,
     tensors,
 )
+from meshes import whole
 
 INDEX, STYLE = "index.html", "gallery.css"
 _OWN_WORDS = {
@@ -58,7 +59,7 @@ def write(made: Sequence[Made], folder: Path) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages(made).items():
-        (folder / name).write_text(text, encoding="utf-8")
+        whole.write_text(folder / name, text)
 
 
 def pages(made: Sequence[Made]) -> dict[str, str]:

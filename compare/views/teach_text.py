@@ -22,8 +22,8 @@ from compare.views.teach_words import (
     sums,
 )
 from compare.views.terminal import STYLES, console, text_width, wrapped
-from compare.views.terminal import plain as harmless
 from compare.views.units import bytes_text
+from meshes.lines import plain as harmless
 
 VERDICTS = {"needed": "inherent", "more": "induced", "less": "inflated", "other": "inflated", "failed": "induced"}
 

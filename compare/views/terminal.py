@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from compare.views.units import KEPT, kept
+from meshes.lines import plain
 
 WIDTH = 100
 
@@ -25,12 +26,6 @@ def console(file: IO[str] | None = None) -> Console:
 def text_width(out: Console) -> int:
     """Columns for prose."""
     return max(_NARROWEST, min(WIDTH, out.width))
-
-
-def plain(words: object) -> str:
-    """One line of what a program wrote, with no control character that a terminal would obey."""
-    line = " ".join(str(words).split())
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
 def wrapped(words: str, *, width: int = WIDTH, indent: str = "", hang: str = "", style: str = "") -> Text:

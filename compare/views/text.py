@@ -28,10 +28,11 @@ from compare.views.networks import between_slices, network_words
 from compare.views.origins import origin_lines
 from compare.views.programs import compared, num_devices, programs, titles
 from compare.views.shortfalls import is_short, marked, shortfalls
-from compare.views.terminal import STYLES, console, plain, text_width, wrapped
+from compare.views.terminal import STYLES, console, text_width, wrapped
 from compare.views.text_time import times
 from compare.views.time_sentence import time_sentence
 from compare.views.units import axes_text, bytes_text, counted, listing, ratio_text
+from meshes.lines import plain
 
 Report = Mapping[str, Any]
 Phase = Mapping[str, Any]

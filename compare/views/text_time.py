@@ -9,9 +9,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.terminal import STYLES, plain, text_width, wrapped
+from compare.views.terminal import STYLES, text_width, wrapped
 from compare.views.timings import GROUPS, Timing, by_group, failures, labels, sentence, timings, waits
 from compare.views.units import time_text
+from meshes.lines import plain
 
 _TIMES = (("step_ns", "step"), ("compute_ns", "compute"), ("communication_ns", "communi-\ncation"),
           ("hidden_ns", "hidden"), ("exposed_ns", "exposed"))  # fmt: skip

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compare.views.terminal import console, plain, text_width, wrapped
+from compare.views.terminal import console, text_width, wrapped
 from compare.views.units import UNKNOWN, bytes_text, counted, time_text
+from meshes.lines import plain
 
 Summary = Mapping[str, Any]
 

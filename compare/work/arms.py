@@ -65,6 +65,9 @@ SAME_RUNTIME = Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu")
 """An arm's program on the CPU runtime of JAX: what differs then from `cpu` is the runtime's doing."""
 
 
+MEASURED: Mapping[str, Cell] = MappingProxyType({cell.name: cell for cell in (*EXECUTED.values(), SAME_RUNTIME)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """One framework's twin: a folder that is run as `python -m <module>.lower`, never imported."""

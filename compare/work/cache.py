@@ -2,17 +2,15 @@
 
 An entry is written beside, sealed with a manifest of digests, then renamed: a kill half-way leaves no half entry, and
 of two runs that make the same one at once the second keeps the first's.  What was damaged later is seen by its
-digests, and made again.
+digests, and made again.  What a process had begun when it was killed goes when the next run opens the cache.
 """
 
 import hashlib
 import json
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -20,11 +18,13 @@ from uuid import uuid4
 import platformdirs
 
 from compare.work.error import WorkError
+from meshes import whole
+from meshes.documents import read_json
 
 VARIABLE = "WIREDIFF_CACHE"
 MANIFEST = "manifest.json"
-STALE_S = 24 * 3600
-"""After a day, a folder that is still being written is of a run that was killed."""
+BEGUN = "begun"
+"""The folder of the folders of what is half made, one of each process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Cache:
     """Entries of one kind (`program`, `compiled`) each under `<root>/<kind>/<key>/`."""
 
     root: Path
+    scratch: Path | None = None
+    """Where entries are begun: this process's own folder, gone with it."""
 
     def find(self, kind: str, key: str) -> Path | None:
         """The entry, its files whole; a damaged one is taken out of sight at once, then removed."""
@@ -40,17 +42,21 @@ class Cache:
             return None
         if _is_whole(entry):
             return entry
-        hidden = self.root / "begun" / uuid4().hex
+        hidden = self._begun()
         with suppress(OSError):  # another run saw it too
+            hidden.parent.mkdir(parents=True, exist_ok=True)
             entry.rename(hidden)
         shutil.rmtree(hidden, ignore_errors=True)
         return None
 
     def begin(self) -> Path:
         """A new folder to write an entry into."""
-        folder = self.root / "begun" / uuid4().hex
+        folder = self._begun()
         folder.mkdir(parents=True)
         return folder
+
+    def _begun(self) -> Path:
+        return (self.scratch or self.root / BEGUN) / uuid4().hex
 
     def keep(self, folder: Path, *, kind: str, key: str) -> Path:
         """Seal a folder of `begin` and rename it into place."""
@@ -75,19 +81,30 @@ def opened(*, bypass: bool = False) -> Iterator[Cache]:
     `bypass` gives an empty one that is gone at the end: nothing is read from the user's, and nothing is written to it.
     """
     if bypass:
-        with tempfile.TemporaryDirectory(prefix="wirediff-", ignore_cleanup_errors=True) as folder:
-            yield Cache(Path(folder))
+        with whole.temporary() as folder:
+            yield Cache(folder)
         return
-    root = Path(os.environ.get(VARIABLE) or platformdirs.user_cache_dir("wirediff")).absolute()
-    try:
-        (root / "begun").mkdir(parents=True, exist_ok=True)
-        os.rmdir(tempfile.mkdtemp(dir=root / "begun"))
-    except OSError as error:
-        raise WorkError(
-            f"cannot write to the cache {root}: {error.strerror}; set {VARIABLE} to another folder, or use --no-cache"
-        ) from error
-    sweep(root / "begun", "*")
-    yield Cache(root)
+    root = place()
+    with ExitStack() as stack:
+        try:
+            scratch = stack.enter_context(whole.held(root / BEGUN, str))
+        except OSError as error:
+            raise WorkError(
+                f"cannot write to the cache {root}: {error.strerror}; set {VARIABLE} to another folder, or use "
+                f"--no-cache"
+            ) from error
+        tidy()
+        yield Cache(root, scratch)
+
+
+def place() -> Path:
+    """Where the user's cache is."""
+    return Path(os.environ.get(VARIABLE) or platformdirs.user_cache_dir("wirediff")).absolute()
+
+
+def tidy() -> None:
+    """Remove from the user's cache what processes that are no more had begun."""
+    whole.sweep(place() / BEGUN, "*")
 
 
 def key(parts: object) -> str:
@@ -106,19 +123,12 @@ def sources_digest(*places: Path) -> str:
     return total.hexdigest()
 
 
-def sweep(folder: Path, pattern: str) -> None:
-    """Remove what runs that were killed have left behind."""
-    for left in folder.glob(pattern):
-        with suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE_S:
-                shutil.rmtree(left, ignore_errors=True)
-
-
 def _is_whole(entry: Path) -> bool:
     try:
-        seal = json.loads((entry / MANIFEST).read_bytes())
-        return bool(seal) and all(file_digest(entry / name) == digest for name, digest in seal.items())
-    except (OSError, ValueError, AttributeError):
+        seal = read_json(entry / MANIFEST)
+        plain = all(Path(name).name == name for name in seal)
+        return bool(seal) and plain and all(file_digest(entry / name) == digest for name, digest in seal.items())
+    except (OSError, ValueError, AttributeError, TypeError):
         return False
 
 

@@ -9,10 +9,10 @@ from compare.judge.diff_report import Key, diff_report, run_report
 from compare.judge.matching import matched
 from compare.judge.summary import summarize
 from compare.work.error import WorkError
-from compare.work.folder import CASE
 from compare.work.own import given, read_all
 from compare.work.own_folder import is_saved
 from compare.work.own_mesh import spelled
+from compare.work.placing import CASE
 from compare.work.reading import Run, read_run
 
 PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"

@@ -3,77 +3,37 @@
 It can be mailed, committed, and read again with neither framework installed.
 """
 
-import ctypes
-import fcntl
 import gzip
 import json
-import os
-import re
 import shutil
-import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from compare.program import passes
 from compare.program.errors import HloError
 from compare.timing.errors import TimingError
-from compare.work import measured
+from compare.work import measured, placing
 from compare.work.arms import ARMS, Arm
-from compare.work.cache import file_digest, sweep
-from compare.work.error import WorkError
+from compare.work.cache import file_digest
 from compare.work.jobs import PROCESS, cores
 from compare.work.outcomes import Outcome
+from compare.work.placing import CASE
 from compare.work.steps import PROFILES, portable
+from compare.work.strangers import cells, is_inside
 from meshes.case import Case
+from meshes.documents import read_json
 
-CASE = "case.json"
-"""What a folder must hold to be taken for a run folder."""
+PROGRAMS = "programs"
+"""In case.json: which were asked for, as `<arm>/<phase>/<cell>`."""
 TRACE = "trace"
 DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", passes.FILE: "passes_digest"}
 """A cell's files, and where its about.json has their digests."""
 CELL_FILES = (*DIGESTS, "about.json")
 REMEDIES = ("remedies.json", "remedies.html")
 """What `compare.remedy --into RUN` leaves: of the programs that are there, so a new run goes without it."""
-_OWN = (
-    re.compile(r"((case|report|remedies)\.json|(report|remedies)\.html)"),
-    re.compile(r"figures/(verdicts|(traffic|time)-(prefill|decode)-[^/]+)\.(png|svg)"),
-    re.compile(r"timeline\.perfetto\.json\.gz"),
-    re.compile(r"tables/[^/]*\.parquet"),
-    re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|passes\.tar\.xz|about\.json)"),
-    re.compile(r"[^/]+/(prefill|decode)/[^/]+/trace/plugins/profile/.*"),
-)
-"""What is written here: anything else in a run folder is its owner's, and stays."""
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-
-
-@contextmanager
-def writing(place: Path) -> Iterator[Path]:
-    """A folder to write a run into; left well, it takes its place, unless `settled` has put it elsewhere.
-
-    What others keep in a run folder that was there before is carried over.  Left by an error or an interrupt it is
-    gone, and a run that was there before is untouched.  Raises `WorkError` when the place is another's, can't be
-    written, or the disk is full: enter it before the work, to be told at once.
-    """
-    try:
-        place = place.resolve()
-        _refuse_another_s(place)
-        beside = place.with_name(f".{place.name}.{uuid4().hex[:8]}.part")
-        beside.mkdir(parents=True)
-        sweep(place.parent, f".{place.name}.*.part")
-    except OSError as error:
-        raise WorkError(f"cannot write to {place.parent}: {error.strerror or error}") from error
-    try:
-        yield beside
-        if beside.exists():
-            _put(beside, place)
-    except OSError as error:
-        raise WorkError(f"cannot write {place}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def place_of(case: Case, *, parent: Path, arms: Collection[str]) -> Path:
@@ -87,7 +47,7 @@ def settled(beside: Path, place: Path, *, judged: bool) -> tuple[Path, list[str]
         return place, []
     before = place.resolve()
     failed = before.with_name(f"{before.name}-failed")
-    _put(beside, failed)
+    placing.put(beside, failed)
     return failed, [f"nothing was judged: the run before stays in {place}; this one is beside it"]
 
 
@@ -102,7 +62,8 @@ def _holds_programs(place: Path) -> bool:
 
 def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
     """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`; of a failed one what there is."""
-    (folder / CASE).write_text(case.to_json() + "\n")
+    programs = [f"{one.arm}/{one.phase}/{one.cell}" for one in outcomes]
+    (folder / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: programs}, indent=1) + "\n")
     for outcome in outcomes:
         cell = folder / outcome.arm / outcome.phase / outcome.cell
         cell.mkdir(parents=True)
@@ -136,26 +97,25 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
 
 def copy(run: Path, folder: Path) -> None:
     """The case, the cells and the remedies of a run folder, without what is drawn from them."""
-    shutil.copyfile(run / CASE, folder / CASE)
-    for path in (run / name for name in REMEDIES):
-        if path.is_file():
+    for path in (run / name for name in (CASE, *REMEDIES)):
+        if is_inside(run, path):
             shutil.copyfile(path, folder / path.name)
-    for about in sorted(run.glob("*/*/*/about.json")):
-        _copy_cell(about.parent, folder / about.parent.relative_to(run))
+    for cell in cells(run):
+        _copy_cell(cell, folder / cell.relative_to(run), run=run)
 
 
 def keep_measured(run: Path, folder: Path) -> None:
     """Take over the cells of a run folder that were measured and that the new one has not measured again."""
-    for trace in sorted(run.glob(f"*/*/*/{TRACE}")):
-        cell = folder / trace.parent.relative_to(run)
-        if not cell.exists() and (trace.parent / "about.json").is_file():
-            _copy_cell(trace.parent, cell)
+    for own in cells(run) if run.is_dir() else ():
+        cell = folder / own.relative_to(run)
+        if (own / TRACE).is_dir() and not cell.exists():
+            _copy_cell(own, cell, run=run)
 
 
-def _copy_cell(source: Path, cell: Path) -> None:
+def _copy_cell(source: Path, cell: Path, *, run: Path) -> None:
     cell.mkdir(parents=True)
     for path in (*(source / name for name in CELL_FILES), *source.glob(PROFILES)):
-        if path.is_file():
+        if is_inside(run, path):
             there = cell / path.relative_to(source)
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, there)
@@ -197,88 +157,5 @@ def about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
 
 
 def _read(folder: Path | None, name: str) -> dict[str, Any]:
-    found = json.loads((folder / name).read_bytes()) if folder else {}
+    found = read_json(folder / name) if folder else {}
     return found if isinstance(found, dict) else {}
-
-
-def _refuse_another_s(place: Path) -> None:
-    if not place.exists():
-        return
-    if not place.is_dir():
-        raise WorkError(f"{place} is no folder; choose another with --out")
-    if not (place / CASE).is_file() and any(place.iterdir()):
-        raise WorkError(
-            f"{place} is not a run folder of wirediff (no {CASE} in it), and not empty; choose another --out"
-        )
-
-
-def _put(beside: Path, place: Path) -> None:
-    """Rename into place; what was there goes in one step, so that there is a whole run folder at every moment."""
-    with _alone_in(place.parent):
-        _refuse_another_s(place)
-        try:
-            beside.rename(place)
-            return
-        except OSError:
-            if not place.exists():
-                raise
-        _carry(place, beside)
-        _swap(beside, place)
-
-
-@contextmanager
-def _alone_in(parent: Path) -> Iterator[None]:
-    """One run at a time, so that what a run carries over is not taken away by another."""
-    opened = os.open(parent, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)
-
-
-def _carry(old: Path, new: Path) -> None:
-    """Whatever in a run folder was not written here is in the new one too: links to the same files, or copies."""
-    for at, folders, files in os.walk(old):
-        here = Path(at).relative_to(old)
-        links = [name for name in folders if (old / here / name).is_symlink()]
-        empty = not folders and not files and here.parts
-        for name in [*files, *links]:
-            path = here / name
-            if any(own.fullmatch(path.as_posix()) for own in _OWN) or os.path.lexists(new / path):
-                continue
-            (new / here).mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(old / path, new / path, follow_symlinks=False)
-            except (OSError, NotImplementedError):
-                shutil.copy2(old / path, new / path, follow_symlinks=False)
-        if empty:
-            (new / here).mkdir(parents=True, exist_ok=True)
-
-
-def _swap(beside: Path, place: Path) -> None:
-    aside = beside.with_name(beside.name.replace(".part", ".old.part"))
-    if _exchange(beside, place):
-        beside.rename(aside)
-    else:
-        # No such system call here: for a moment there is none, never half of one.
-        place.rename(aside)
-        try:
-            beside.rename(place)
-        except OSError:
-            with suppress(OSError):
-                aside.rename(place)
-            raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders at once, where the system (Linux) and the file system can."""
-    if sys.platform != "linux":
-        return False
-    try:
-        rename = ctypes.CDLL(None).renameat2
-    except AttributeError:
-        return False
-    return bool(rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)

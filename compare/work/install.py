@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from compare.work.error import WorkError
+from meshes.documents import read_json
+from meshes.lines import complain
 
 VERSION = re.compile(r"\d+(\.\d+){1,3}")
 
@@ -39,13 +41,13 @@ def install(version: str, out: Path) -> None:
 
 def main(argv: Sequence[str]) -> int:
     if len(argv) != 2:
-        print("usage: python -m compare.work.install REQUEST.json OUTDIR", file=sys.stderr)
+        complain("usage: python -m compare.work.install REQUEST.json OUTDIR")
         return 2
     print(json.dumps({"stage": "install", "seconds": 0.0}), flush=True)
     try:
-        install(read_version(json.loads(Path(argv[0]).read_bytes())["version"]), Path(argv[1]))
+        install(read_version(read_json(Path(argv[0]))["version"]), Path(argv[1]))
     except (WorkError, OSError) as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 2
     return 0
 

@@ -4,28 +4,18 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
 from compare.program.axes import read_axes
 from meshes.case import CHOICES, Case
 from meshes.checks import CAPACITY
+from meshes.doors import Parser, whole
 from meshes.errors import MeshError
 from meshes.files import SPECS, read_mesh
 from meshes.generations import GENERATIONS
-from meshes.last_word import alone, refuse
 from meshes.models import MODELS, Model
-
-REFUSED = 2
-"""The exit status of a request that was wrong."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Refuses a wrong request in one line."""
-
-    def error(self, message: str) -> Never:
-        self.exit(REFUSED, f"{self.prog}: {message}; see --help\n")
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -69,11 +59,9 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
 def add_step(group: argparse._ArgumentGroup) -> None:
     """The options that say how a step is written, whatever its model and mesh."""
     add = group.add_argument
-    add("--batch", metavar="B", type=_whole, default=8, help="sequences, over the whole mesh")
-    add("--seq", metavar="S", type=_whole, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
-    add(
-        "--microbatches", metavar="M", type=_whole, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1"
-    )
+    add("--batch", metavar="B", type=whole, default=8, help="sequences, over the whole mesh")
+    add("--seq", metavar="S", type=whole, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
+    add("--microbatches", metavar="M", type=whole, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
     add(
         "--capacity",
         metavar="C",
@@ -160,31 +148,6 @@ def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
     print(hint, file=sys.stderr if asked.json else sys.stdout)
 
 
-def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
-    """Run a door and exit with its status; a `ValueError` of any room, or an error of the system, is one line."""
-    if argv is None:
-        alone()
-    try:
-        status = door(argv)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output has gone, and that is no error of ours
-        sys.stdout = None
-        status = 0
-    except (ValueError, OSError) as error:
-        refuse(f"error: {_line(error)}")
-        status = REFUSED
-    except KeyboardInterrupt:
-        refuse("stopped")
-        status = 130
-    raise SystemExit(status)
-
-
-def _line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'output'}: {error.strerror}"
-    return " ".join(str(error).split())
-
-
 def seconds(words: str) -> float:
     """A time that can pass, for argparse."""
     try:
@@ -194,14 +157,6 @@ def seconds(words: str) -> float:
     if not 0 < found < math.inf:
         raise argparse.ArgumentTypeError(f"{words!r} is no number of seconds greater than 0")
     return found
-
-
-def _whole(words: str) -> int:
-    """A whole number, for argparse; whether one this large can be is the case's to say."""
-    try:
-        return int(words)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{words!r} is no whole number; write one like 8") from None
 
 
 def _capacity(words: str) -> float | None:

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from compare.work.cache import Cache, key
 from compare.work.error import WorkError
 from compare.work.processes import Command, Ended, Pool
 from compare.work.steps import Step, compiler_sources, here
+from meshes.documents import read_json
 
 TIMEOUT_S = 1800.0
 KIND = "compiled-own"
@@ -107,7 +107,7 @@ def _kept(number: int, ended: Ended, out: Path, cache: Cache, own: str) -> Path:
 
 
 def _made(entry: Path) -> Made:
-    found = json.loads((entry / "compiled.json").read_bytes())
+    found = read_json(entry / "compiled.json")
     slices = f"{found['num_slices']}x" if found["num_slices"] > 1 else ""
     how = f"compiled for {slices}{found['topology']} by libtpu {found['versions']['libtpu']}"
     text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()

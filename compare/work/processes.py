@@ -4,7 +4,6 @@ The pool kills what it started when it is left, by whatever way; a child of a pa
 kernel (Linux).
 """
 
-import json
 import os
 import selectors
 import signal
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from compare.work.stderr import last_word, tail
+from meshes.documents import parse_json
 
 K = TypeVar("K")
 
@@ -188,7 +188,7 @@ def _guarded(argv: Sequence[str]) -> Sequence[str]:
 
 def _stage(line: bytes) -> str:
     try:
-        read = json.loads(line)
+        read = parse_json(line)
     except ValueError:
         return ""
     stage = read.get("stage") if isinstance(read, dict) else None

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from compare.judge.cells import NOT_OFFERED
 from compare.work.outcomes import NOT_INSTALLED, Event
+from meshes.lines import one_line
 
 Cell = tuple[str, str, str]
 """Arm, phase, cell."""
@@ -48,6 +49,7 @@ def compiling(console: Console) -> Iterator[Callable[[str, str, float], None]]:
         live: list[Live] = []
 
         def hear(name: str, stage: str, seconds: float) -> None:
+            name = one_line(name)  # a file may be named anything
             begins = name not in rows
             rows[name] = stage, seconds
             if not console.is_terminal:
@@ -75,7 +77,7 @@ class _Lines:
             # Of the whole arm: once is enough.
             if event.arm not in self._missing:
                 self._missing.add(event.arm)
-                self._console.print(Text(f"{event.arm:<9} {event.error}"), soft_wrap=True)
+                self._console.print(Text(f"{event.arm:<9} {one_line(event.error)}"), soft_wrap=True)
             return
         cell, at = (event.arm, event.phase, event.cell), (event.step, event.stage)
         if self._last.get(cell) == at:
@@ -115,4 +117,4 @@ class _Board:
 
 def _at(event: Event) -> str:
     said = f"{event.step:<7} {event.stage:<8} {event.seconds:6.1f} s".strip()
-    return f"{said}  {event.error}" if event.error else said
+    return f"{said}  {one_line(event.error)}" if event.error else said

@@ -1,24 +1,28 @@
 """A run folder read again: the case, and what came of each program.  No framework is needed."""
 
-import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compare.judge.cells import GOOD, CellResult, Judged
+from compare.judge.cells import GOOD, MISSING, CellResult, Judged, Key
 from compare.judge.summary import summarize
 from compare.program import passes
 from compare.program.errors import HloError
-from compare.work.arms import ARMS
+from compare.program.files import read_bytes, unzipped
+from compare.work.arms import ARMS, MEASURED
 from compare.work.error import WorkError
-from compare.work.folder import CASE
+from compare.work.folder import PROGRAMS
+from compare.work.placing import CASE
+from compare.work.strangers import cells, is_inside, is_name
 from compare.work.timelines import Timelines, add_times, timelines
 from meshes.case import Case
+from meshes.documents import read_json
 from meshes.errors import MeshError
+from meshes.lines import one_line
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("versions", "compile_options", "seconds", "memory", "cost"), dict),
@@ -72,33 +76,70 @@ def whole(report: Mapping[str, Any]) -> bool:
 
 def read_run(folder: Path) -> Run:
     """Read a run folder.  A damaged cell is a failed one; raises `WorkError` where there is no run at all."""
+    if not is_inside(folder, folder / CASE):
+        raise WorkError(f"{folder} is not a run folder: {CASE}: {_why_not(folder / CASE)}")
     try:
-        case = Case.from_json((folder / CASE).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise WorkError(f"{folder} is not a run folder: {CASE}: {error.strerror}") from None
-    except (MeshError, UnicodeDecodeError) as error:
-        raise WorkError(f"{folder / CASE} cannot be read: {error}") from None
-    cells = [path for path in sorted(folder.glob("*/*/*/about.json")) if path.parts[-3] in case.phases]
-    if not cells:
+        read = read_json(folder / CASE)
+        case = Case.from_dict(read)
+    except (OSError, MeshError) as error:
+        raise WorkError(f"{folder / CASE} cannot be read: it is {error}") from None
+    there = [path for path in cells(folder) if path.parts[-2] in case.phases]
+    if not there:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
-    return Run(folder, case, tuple(_sound(Judged.of(case, _cell(path.parent))) for path in cells))
+    results = [_cell(path, case=case, run=folder) for path in there]
+    keys = {one.key for one in results}
+    results += [_missing(key, case=case) for key in _asked(read, keys, case) - keys]
+    results.sort(key=lambda one: one.key)
+    return Run(folder, case, tuple(_sound(Judged.of(case, one)) for one in results))
 
 
-def _cell(folder: Path) -> CellResult:
+def _why_not(path: Path) -> str:
+    if not path.exists():
+        return "No such file or directory"
+    return "it leads out of the folder" if path.is_file() else "it is no file"
+
+
+def _asked(read: Mapping[str, Any], there: Collection[Key], case: Case) -> set[Key]:
+    """The programs that a run was made of: as its case.json lists them; in one of earlier versions, the compiled
+    programs of one phase are those of each."""
+    listed = read.get(PROGRAMS)
+    if not isinstance(listed, list):
+        return {(arm, phase, cell) for arm, _, cell in there if cell not in MEASURED for phase in case.phases}
+    keys = [tuple(word.split("/")) for word in listed if isinstance(word, str)]
+    return {
+        (key[0], key[1], key[2]) for key in keys if len(key) == 3 and all(map(is_name, key)) and key[1] in case.phases
+    }
+
+
+def _missing(key: Key, *, case: Case) -> CellResult:
+    arm, phase, cell = key
+    return CellResult(
+        arm=arm, phase=phase, cell=cell, status=MISSING, error="it was made, and is not in the run folder",
+        executed=_executed(cell, case),
+    )  # fmt: skip
+
+
+def _executed(cell: str, case: Case) -> Case | None:
+    """What a program of this name is run for, where it is one that is run."""
+    return MEASURED[cell].case_of(case) if cell in MEASURED else None
+
+
+def _cell(folder: Path, *, case: Case, run: Path) -> CellResult:
     arm, phase, cell = folder.parts[-3:]
-    hlo = executed = recorded = None
+    hlo = recorded = None
+    executed = _executed(cell, case)
     at = folder / "about.json"
     try:
-        about = _checked(json.loads(at.read_bytes()))
-        executed = Case.from_json(json.dumps(about["case"])) if about.get("case") else None
-        status, error = about["status"], about.get("error") or None
+        about = _checked(read_json(at))
+        executed = Case.from_dict(about["case"]) if about.get("case") else executed
+        status, error = about["status"], one_line(about.get("error") or "") or None
         if status == "ok":
             at = folder / "optimized.hlo.gz"
-            hlo = _text(at, about.get("hlo_digest"))
-            recorded = _passes(folder / passes.FILE, about.get("passes_digest"))
+            hlo = _text(at, about.get("hlo_digest"), run=run)
+            recorded = _passes(folder / passes.FILE, about.get("passes_digest"), run=run)
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
-        error = f"{'/'.join(at.parts[-4:])} cannot be read again: {why}"
+        error = one_line(f"{'/'.join(at.parts[-4:])} cannot be read again: {why}")
         return CellResult(arm=arm, phase=phase, cell=cell, status="damaged", error=error, executed=executed)
     return CellResult(
         arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed,
@@ -133,21 +174,23 @@ def _sound(cell: Judged) -> Judged:
         _ = cell.judgement
     except HloError as problem:
         at = f"{'/'.join(cell.result.key)}/optimized.hlo.gz"
-        error = f"{at} cannot be understood: {problem}"
+        error = one_line(f"{at} cannot be understood: {problem}")
         return replace(cell, result=replace(cell.result, status="damaged", error=error, hlo=None))
     return cell
 
 
-def _passes(path: Path, digest: str | None) -> bytes | None:
+def _passes(path: Path, digest: str | None, *, run: Path) -> bytes | None:
     """The archive of recorded passes, empty where it is not the one that was made; None where there is none."""
-    if not path.is_file():
+    if not is_inside(run, path):
         return b"" if digest else None
-    packed = path.read_bytes()
+    packed = read_bytes(path)
     return packed if not digest or hashlib.sha256(packed).hexdigest() == digest else b""
 
 
-def _text(path: Path, digest: str | None) -> str:
-    packed = path.read_bytes()
+def _text(path: Path, digest: str | None, *, run: Path) -> str:
+    if path.exists() and not is_inside(run, path):
+        raise ValueError(_why_not(path))
+    packed = read_bytes(path)
     if digest and hashlib.sha256(packed).hexdigest() != digest:
         raise ValueError("it is not the file whose digest about.json has")
-    return gzip.decompress(packed).decode()
+    return unzipped(packed).decode()

@@ -7,9 +7,10 @@ from pathlib import Path
 from compare.work import jobs
 from compare.work.arms import ARMS, Arm, arms_of
 from compare.work.error import WorkError
-from compare.work.options import Parser, case_parser, read_case, seconds
+from compare.work.options import case_parser, read_case, seconds
 from compare.work.reading import read_run
 from meshes.case import CHOICES, Case
+from meshes.doors import Parser, whole
 from meshes.memory import check_fits
 
 MOST_COMPILES = 40
@@ -39,7 +40,7 @@ def remedy_parser() -> Parser:
     add = parser.add_argument
     add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
     add(
-        "--max-compiles", metavar="N", type=_count, default=MOST_COMPILES,
+        "--max-compiles", metavar="N", type=whole, default=MOST_COMPILES,
         help="programs to compile, or to take from the cache, at most; a longer search goes on from there",
     )  # fmt: skip
     add("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
@@ -59,10 +60,3 @@ def read_request(asked: argparse.Namespace) -> Request:
     if asked.into and (there := read_run(asked.into).case).at(phases=case.phases, style=case.style) != case:
         raise WorkError(f"{asked.into} is a run of {there.name}, and the search is of {case.name}")
     return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)
-
-
-def _count(words: str) -> int:
-    """A number of compiles, for argparse."""
-    if not words.isdecimal() or int(words) < 1:
-        raise argparse.ArgumentTypeError(f"{words!r} is no number of compiles; write one like {MOST_COMPILES}")
-    return int(words)

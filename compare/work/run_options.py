@@ -10,7 +10,8 @@ from compare.work import jobs
 from compare.work.arms import ARMS, CONTROLS, DEFAULT_CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, arms_of, controls_of
 from compare.work.error import WorkError
 from compare.work.install import read_version
-from compare.work.options import Parser, case_parser, seconds
+from compare.work.options import case_parser, seconds
+from meshes.doors import Parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

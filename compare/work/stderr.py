@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+from meshes.lines import one_line
+
 TAIL_BYTES = 64 * 1024
 LINE_LENGTH = 400
 
@@ -31,4 +33,4 @@ def last_word(lines: list[str]) -> str:
     """The line that says why: a failed check of XLA's where there is one, else the last that is not noise."""
     fatal = [line for line in lines if line.startswith("F") and _LOG.match(line)]
     said = fatal[:1] or [line for line in lines if line.strip() and not _NOISE.match(line)][-1:]
-    return _LOG.sub("", said[0]).strip()[:LINE_LENGTH] if said else ""
+    return one_line(_LOG.sub("", said[0]), most=LINE_LENGTH) if said else ""

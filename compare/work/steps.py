@@ -16,6 +16,7 @@ from compare.work.cache import file_digest, key, sources_digest
 from compare.work.error import WorkError
 from meshes.assignment import chips
 from meshes.case import Case
+from meshes.documents import read_json
 from meshes.memory import does_not_fit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,7 +151,7 @@ def compiling(
     Raises `WorkError` when its about.json does not say how to compile it.
     """
     try:
-        options = json.loads((program / "about.json").read_bytes())["compile_options"]
+        options = read_json(program / "about.json")["compile_options"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkError(f"{arm.module}.lower wrote an about.json without compile_options ({error!r})") from None
     asked = {

@@ -4,7 +4,6 @@ Whoever kills it loses the cases at work, and no other: a run folder is renamed 
 its mark is written after that.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from compare.work import folder, sweep_done
+from compare.work import cache, folder, placing, sweep_done
 from compare.work.cache import key
 from compare.work.error import WorkError
 from compare.work.sweep_engines import Engine
@@ -23,6 +22,7 @@ from compare.work.sweep_report import result
 from compare.work.sweep_request import Combination
 from compare.work.sweep_worker import request
 from meshes.case import Case
+from meshes.documents import read_json
 
 HIDDEN = ".sweep"
 """In a sweep's folder: its lock, its marks, what is half made."""
@@ -102,8 +102,9 @@ def _settle(made: Made, place: Path, mark: Path, *, by: str) -> Ended:
     if made.run is None:
         return Ended(made.status, made.error)
     try:
-        with folder.writing(place) as beside:
-            made.run.rename(beside)
+        with placing.writing(place) as beside:
+            for each in made.run.iterdir():
+                each.rename(beside / each.name)
             folder.keep_measured(place, beside)
             at, note = folder.settled(beside, place, judged=made.judged)
     except WorkError as error:
@@ -118,7 +119,7 @@ def _result(one: Combination, ended: Ended | None) -> dict[str, Any]:
     if ended is None:
         return result(one, status="refused", error=one.refused)
     try:
-        report = json.loads((ended.at / sweep_done.REPORT).read_bytes()) if ended.at else None
+        report = read_json(ended.at / sweep_done.REPORT) if ended.at else None
     except (OSError, ValueError) as error:
         return result(one, status="failed", error=f"{sweep_done.REPORT} cannot be read again: {error}")
     return result(
@@ -145,4 +146,5 @@ def _alone_in(out: Path) -> Iterator[Path]:
         yield hidden
     finally:
         shutil.rmtree(hidden / "begun", ignore_errors=True)
+        cache.tidy()  # of cases that were killed with it
         lock.release()

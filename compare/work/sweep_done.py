@@ -5,7 +5,6 @@ the cache where its programs are; changed sources, versions or another run in it
 """
 
 import json
-import os
 from collections.abc import Sequence
 from functools import cache as once
 from pathlib import Path
@@ -13,7 +12,9 @@ from pathlib import Path
 from compare.work.arms import COMPILER, arm, versions_of
 from compare.work.cache import file_digest, key, sources_digest
 from compare.work.steps import ROOT, lower
+from meshes import whole
 from meshes.case import Case
+from meshes.documents import read_json
 
 REPORT = "report.json"
 
@@ -33,7 +34,7 @@ def made_by(case: Case, arms: Sequence[str]) -> str:
 def is_done(mark: Path, place: Path, *, by: str) -> bool:
     """Whether this run folder was made by the same, wholly, and is still the one that the mark was written for."""
     try:
-        found = json.loads(mark.read_bytes())
+        found = read_json(mark)
         return bool(found["by"] == by and found["report"] == file_digest(place / REPORT))
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -42,9 +43,7 @@ def is_done(mark: Path, place: Path, *, by: str) -> bool:
 def write(mark: Path, place: Path, *, by: str) -> None:
     """Mark a run folder as done."""
     mark.parent.mkdir(parents=True, exist_ok=True)
-    beside = mark.with_suffix(".part")
-    beside.write_text(json.dumps({"by": by, "report": file_digest(place / REPORT)}, indent=1))
-    os.replace(beside, mark)
+    whole.write_text(mark, json.dumps({"by": by, "report": file_digest(place / REPORT)}, indent=1))
 
 
 @once

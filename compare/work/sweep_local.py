@@ -14,6 +14,7 @@ from compare.work.jobs import cores
 from compare.work.processes import Command, Ended, Pool
 from compare.work.steps import ROOT
 from compare.work.sweep_worker import MADE, RUN
+from meshes.documents import read_json
 
 WORKER = "compare.work.sweep_worker"
 
@@ -92,7 +93,7 @@ def _made(ended: Ended, out: Path) -> Made:
 
 def _read(out: Path) -> Mapping[str, Any] | None:
     try:
-        found = json.loads((out / MADE).read_bytes())
+        found = read_json(out / MADE)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

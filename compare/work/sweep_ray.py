@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import tarfile
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -22,6 +21,8 @@ from compare.work.arms import ARMS
 from compare.work.error import WorkError
 from compare.work.steps import PREFIXES, ROOT
 from compare.work.sweep_local import Made, Task, Tell
+from meshes import whole
+from meshes.lines import one_line
 
 TICK_S = 0.2
 ANSWER_S = 10.0
@@ -61,10 +62,10 @@ def made(
 
 def _run(task: Task, told: Any) -> tuple[Made, bytes]:
     """On a node: make one case, and pack its run folder."""
-    with tempfile.TemporaryDirectory(prefix="wirediff-") as scratch:
+    with whole.temporary() as scratch:
         teller = _Teller(told)
         teller.hear(task.name, f"start on node {_node()}", 0)
-        ended = sweep_local.made([task], at_once=1, scratch=Path(scratch), tell=teller.hear, programs=1)
+        ended = sweep_local.made([task], at_once=1, scratch=scratch, tell=teller.hear, programs=1)
         (_, found), *_ = list(ended)
         packed = io.BytesIO()
         if found.run:
@@ -108,7 +109,7 @@ def _fetched(ray: Any, reference: Any, out: Path) -> Made:
         result: tuple[Made, bytes] = ray.get(reference)
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None) or error
-        return Made(status="crashed", error=f"on the cluster: {' '.join(str(cause).split())[:_ERROR_LENGTH]}")
+        return Made(status="crashed", error=one_line(f"on the cluster: {cause}", most=_ERROR_LENGTH))
     found, packed = result
     if not packed:
         return found
@@ -126,8 +127,8 @@ def _cluster() -> Iterator[Any]:
     except ImportError:
         raise WorkError("ray is not installed; get it with pip install -e '.[ray]'") from None
     _check_answers(os.environ.get("RAY_ADDRESS", ""))
-    with tempfile.TemporaryDirectory(prefix="wirediff-") as folder:
-        _copy_sources(Path(folder))
+    with whole.temporary() as folder:
+        _copy_sources(folder)
         there = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
         try:
             ray.init(

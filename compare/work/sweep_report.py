@@ -1,13 +1,13 @@
 """What came of a sweep as one plain value, which `sweep.json`, the table, the figure and the page all read."""
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compare.work.arms import arm
 from compare.work.sweep_request import Combination
+from meshes.documents import read_json
 
 SCHEMA = 1
 """Raised when a script that reads sweep.json would have to change; new fields do not raise it."""
@@ -55,15 +55,20 @@ def result(
 def earlier(out: Path, results: Sequence[Value]) -> Value:
     """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`."""
     try:
-        found = json.loads((out / FILE).read_bytes())
+        found = read_json(out / FILE)
         if found["schema"] != SCHEMA:
             return NOTHING
         own = {one["folder"] for one in results}
-        rows = [one for one in found["results"] if one["folder"] and one["folder"] not in own]
+        rows = [one for one in found["results"] if _plain(one["folder"]) and one["folder"] not in own]
         rows = [{**one, "earlier": True} for one in rows if (out / one["folder"] / "report.json").is_file()]
         return {"arms": dict(found["arms"]), "results": rows} if rows else NOTHING
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return NOTHING
+
+
+def _plain(name: Any) -> bool:
+    """Whether this is the name of a folder of the same folder."""
+    return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name
 
 
 def summary(

@@ -8,11 +8,12 @@ from pathlib import Path
 from compare.work import jobs
 from compare.work.arms import ARMS
 from compare.work.error import WorkError
-from compare.work.options import Parser, add_list, add_step, door_parser, read_case, seconds
+from compare.work.options import add_list, add_step, door_parser, read_case, seconds
 from compare.work.sweep_engines import ENGINES
 from meshes.assignment import chips
 from meshes.case import CHOICES, Case
 from meshes.checks import CAPACITY
+from meshes.doors import Parser, whole
 from meshes.errors import MeshError
 from meshes.files import read_mesh
 from meshes.memory import check_fits
@@ -57,7 +58,7 @@ def _add_work(parser: Parser) -> None:
     out = "the sweep's folder: run folders, sweep.html, tables, figure (default: one below sweeps/)"
     add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
-    add("--jobs", metavar="N", type=_count, default=argparse.SUPPRESS, help="cases at a time (default: the cores)")
+    add("--jobs", metavar="N", type=whole, default=argparse.SUPPRESS, help="cases at a time (default: the cores)")
     add("--engine", choices=tuple(ENGINES), default="local", help="processes here, or tasks of a Ray cluster")
     add("--timeout", metavar="S", type=seconds, default=jobs.TIMEOUT_S, help="seconds a process has")
     add("--no-cache", action="store_true", help="make everything anew, also what is done, and keep nothing")
@@ -134,10 +135,3 @@ def _words(text: str, option: str) -> list[str]:
     if not all(words):
         raise WorkError(f"{option} {text!r} names nothing between two commas, or at an end; write names with commas")
     return words
-
-
-def _count(words: str) -> int:
-    """A number of things, for argparse."""
-    if not words.isdecimal() or int(words) < 1:
-        raise argparse.ArgumentTypeError(f"{words!r} is no whole number from 1")
-    return int(words)

@@ -12,10 +12,11 @@ from typing import Any
 
 from compare.work import cache, folder, jobs
 from compare.work.arms import ARMS, arm
-from compare.work.options import guarded
 from compare.work.outcomes import Event
 from compare.work.reading import judged, read_run, whole
 from meshes.case import Case
+from meshes.documents import read_json
+from meshes.doors import guarded
 
 RUN, MADE = "run", "made.json"
 """In the folder that it is given: the run folder, and what came of it."""
@@ -31,8 +32,8 @@ def request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool
 def main(argv: Sequence[str] | None = None) -> int:
     """Lower, compile, read, judge, draw."""
     asked, out = (Path(word) for word in (sys.argv[1:] if argv is None else argv))
-    words = json.loads(asked.read_bytes())
-    case = Case.from_json(json.dumps(words["case"]))
+    words = read_json(asked)
+    case = Case.from_dict(words["case"])
     run = out / RUN
     run.mkdir()
     with cache.opened(bypass=words["no_cache"]) as kept:

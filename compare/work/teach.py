@@ -17,6 +17,7 @@ from compare.work import arms, steps
 from compare.work.cache import Cache, file_digest, key, sources_digest
 from compare.work.jobs import cores
 from compare.work.processes import Command, Ended, Pool
+from meshes.documents import read_json
 
 TOPOLOGY = "v5e:2x2"
 """Four chips: few enough to draw, and enough for two axes."""
@@ -68,7 +69,7 @@ class _Job:
     def compiling(self) -> dict[str, object]:
         """What the compiler is told, but for its program."""
         assert self.lowered is not None
-        options: dict[str, object] = json.loads((self.lowered / ABOUT).read_bytes())["compile_options"]
+        options: dict[str, object] = read_json(self.lowered / ABOUT)["compile_options"]
         if not self.is_rewritten:
             return {"compile_options": options}
         return {"compile_options": options | {"use_shardy_partitioner": True}, "axes": dict(self.lesson.mesh)}
@@ -258,7 +259,7 @@ def _environment() -> dict[str, str]:
 
 
 def _made(job: _Job) -> Made:
-    about = json.loads((job.lowered / ABOUT).read_bytes()) if job.lowered else {}
+    about = read_json(job.lowered / ABOUT) if job.lowered else {}
     made = Made(
         lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),

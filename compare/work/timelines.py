@@ -16,6 +16,8 @@ from compare.timing.model.schedule import modelled
 from compare.timing.stretches import LEFT, RIGHT
 from compare.timing.timeline import Timeline
 from compare.work.steps import PROFILES
+from compare.work.strangers import is_inside
+from meshes.lines import one_line
 
 SIDES = (LEFT, RIGHT)
 MOST_STRETCHES = 20
@@ -40,7 +42,7 @@ def timelines(cells: Sequence[Judged], *, folder: Path) -> Timelines:
         try:
             found[cell.result.key] = _measured(cell, folder) if cell.result.executed else _modelled(cell)
         except (TimingError, HloError, OSError) as error:
-            errors[cell.result.key] = " ".join(str(error).replace(f"{folder}/", "").split())
+            errors[cell.result.key] = one_line(str(error).replace(f"{folder}/", ""))
     return Timelines(found, errors)
 
 
@@ -50,7 +52,7 @@ def _modelled(cell: Judged) -> Timeline:
 
 
 def _measured(cell: Judged, folder: Path) -> Timeline:
-    files = sorted(folder.joinpath(*cell.result.key).glob(PROFILES))
+    files = sorted(one for one in folder.joinpath(*cell.result.key).glob(PROFILES) if is_inside(folder, one))
     if not files:
         raise TimingError(f"its profile is not there: {'/'.join(cell.result.key)}/{PROFILES}")
     return trace.read(files, axes=cell.case.mesh.split_axes, hlo=cell.module, label=cell.about.get("label"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from meshes.checkpoint.harmless import HARMLESS
 from meshes.checkpoint.tables import TABLES
+from meshes.documents import read_json
 from meshes.errors import MeshError
 from meshes.models import Model, RopeScaling
 
@@ -70,11 +71,11 @@ def _read(path: Path) -> Any:
             f"checkpoint {str(path.parent)!r} is no folder; name one with config.json and safetensors files"
         )
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except OSError as error:
         raise MeshError(f"cannot read {path}: {error.strerror}; a checkpoint is a folder with config.json") from None
-    except ValueError as error:
-        raise MeshError(f"{path} is not JSON: {error}") from None
+    except MeshError as error:
+        raise MeshError(f"{path} is {error}") from None
 
 
 def _name(folder: Path) -> str:

@@ -3,11 +3,12 @@
 import json
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from meshes.case import Case
 from meshes.checkpoint.config import read_model
+from meshes.documents import read_json
 from meshes.errors import MeshError
 from meshes.weights import weights
 
@@ -109,7 +110,7 @@ def checksum(path: Path) -> int:
 
 def _table(path: Path) -> tuple[str, dict[str, Weight]]:
     try:
-        read: Any = json.loads(path.read_text(encoding="utf-8"))
+        read: Any = read_json(path)
         dtype, rows = read["dtype"], read["weights"]
         return dtype, {name: _weight(row) for name, row in rows.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -122,5 +123,12 @@ def _told(name: str, shapes: dict[str, tuple[int, ...]]) -> str:
 
 
 def _weight(row: Any) -> Weight:
-    files = {name: (int(size), int(crc)) for name, (size, crc) in row["files"].items()}
+    files = {_inside(name): (int(size), int(crc)) for name, (size, crc) in row["files"].items()}
     return Weight(tuple(map(int, row["shape"])), files)
+
+
+def _inside(name: str) -> str:
+    """A path below the weight's folder; `ValueError` for one that leads out of it."""
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
+        raise ValueError(name)
+    return name

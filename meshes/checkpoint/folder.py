@@ -14,6 +14,7 @@ from meshes.checkpoint.dtypes import DTYPES, OF_CASE
 from meshes.checkpoint.safetensors import Entry, Files, entries
 from meshes.checkpoint.slices import HEAD, Array, Index, check_shapes, check_tied, ranges, read_slice
 from meshes.checkpoint.tables import Source, sources
+from meshes.documents import read_json
 from meshes.errors import MeshError
 from meshes.models import Model
 from meshes.weights import WeightSpec
@@ -90,11 +91,11 @@ def _there(path: Path) -> bool:
 
 def _weight_map(path: Path) -> dict[str, str]:
     try:
-        read: Any = json.loads(path.read_text(encoding="utf-8"))
+        read: Any = read_json(path)
     except OSError as error:
         raise MeshError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise MeshError(f"{path} is no index of safetensors files: it is not JSON: {error}") from None
+    except MeshError as error:
+        raise MeshError(f"{path} is no index of safetensors files: it is {error}") from None
     found = read.get("weight_map") if isinstance(read, dict) else None
     if not isinstance(found, dict):
         raise MeshError(f"{path} is no index of safetensors files: it has no table weight_map of files by tensor")
@@ -109,4 +110,4 @@ def _weight_map(path: Path) -> dict[str, str]:
 
 def _plain(name: Any) -> bool:
     """Whether this is the name of a file of the same folder."""
-    return isinstance(name, str) and Path(name).name == name
+    return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name

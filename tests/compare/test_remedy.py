@@ -20,7 +20,7 @@ def remedy(*argv, cwd):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--mesh", "tp8", "--max-compiles", "none"], "'none' is no number of compiles; write one like 40"),
+        (["--mesh", "tp8", "--max-compiles", "none"], "'none' is no whole number from 1; write one like 8"),
         (["--mesh", "tp8", "--style", "explicit"], "none is anybody else's; --style is one of pinned, weights"),
         (["--mesh", "tp64"], "error: tp64 does not divide the heads of llama-3.1-8b"),
         (["--mesh", "tp8", "--arm", "keras"], "error: unknown arm 'keras'; choose from jax, torchxla"),

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from compare.judge.summary import plan
-from compare.views.terminal import console, plain
+from compare.views.terminal import console
 from compare.views.text import print_page, print_plan, print_report
 from meshes.case import Case
+from meshes.lines import plain
 from tests.compare.views.timings import with_times
 
 Report = dict[str, Any]

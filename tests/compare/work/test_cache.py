@@ -1,9 +1,11 @@
 """The cache under damage, under a kill half-way, and under two runs at once."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -150,15 +152,62 @@ def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
         pass
 
 
-def test_what_a_killed_run_left_is_removed_after_a_day(tmp_path, monkeypatch):
+def test_what_a_killed_run_left_goes_with_the_next_and_nothing_of_one_that_lives(tmp_path, monkeypatch):
     monkeypatch.setenv("WIREDIFF_CACHE", str(tmp_path))
-    cache = Cache(tmp_path)
-    old, new = cache.begin(), cache.begin()
-    then = time.time() - caches.STALE_S - 60
-    os.utime(old, (then, then))
+    dead, alive = (writer(tmp_path, times=10_000) for _ in range(2))
+    dead.send_signal(signal.SIGKILL)
+    dead.communicate()
+    begun = tmp_path / "begun"
+    assert len(list(begun.iterdir())) == 2
+    with opened() as cache:
+        assert len(list(begun.iterdir())) == 2  # its own, and that of the one that lives
+        assert cache.scratch in begun.iterdir()
+    (left,) = begun.iterdir()
+    assert alive.poll() is None
+    alive.send_signal(signal.SIGKILL)
+    alive.communicate()
     with opened():
-        assert not old.exists()
-        assert new.exists()
+        assert not left.exists()
+    assert list(begun.iterdir()) == []
+
+
+def test_a_run_without_the_cache_leaves_nothing_where_the_next_one_looks(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "wirediff-of-a-dead-process"
+    left.mkdir()
+    mine = tmp_path / "wirediff-link"
+    (tmp_path / "mine").mkdir()
+    mine.symlink_to(tmp_path / "mine")
+    with opened(bypass=True) as one, opened(bypass=True) as other:
+        assert one.root.exists()
+        assert other.root.exists()
+        assert not left.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "wirediff-link"]
+
+
+DAMAGES = [
+    "[" * 100_000, '{"a": ' * 100_000, "[]", "3", "", "{}", '{"a": [1]}', '{"a": 1' + "0" * 400 + "}", "\xff",
+    '{"../../stolen": "x"}', '{"/etc/hostname": "x"}', '{"a\\u0000": "x"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("manifest", DAMAGES, ids=[damage[:16] for damage in DAMAGES])
+def test_an_entry_whose_manifest_is_damaged_is_made_anew(tmp_path, manifest):
+    cache = Cache(tmp_path)
+    entry = kept(cache)
+    (entry / "manifest.json").write_text(manifest, encoding="latin-1")
+    assert cache.find("program", "k") is None
+    assert kept(cache) == entry
+    assert cache.find("program", "k") == entry
+
+
+def test_a_manifest_sends_nobody_outside_of_its_entry(tmp_path):
+    cache = Cache(tmp_path)
+    entry = kept(cache)
+    (tmp_path / "secret").write_text("mine")
+    seal = {"../../secret": caches.file_digest(tmp_path / "secret")}
+    (entry / "manifest.json").write_text(json.dumps(seal))
+    assert cache.find("program", "k") is None
 
 
 def test_a_key_is_of_what_is_said_not_of_its_order():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.work import folder, jobs
+from compare.work import folder, jobs, placing
 from compare.work.cache import Cache, file_digest
 from compare.work.error import WorkError
 from compare.work.outcomes import Outcome
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def write(case: Case, parent: Path, text: str = "first") -> Path:
-    with folder.writing(folder.place_of(case, parent=parent, arms=folder.ARMS)) as into:
+    with placing.writing(folder.place_of(case, parent=parent, arms=folder.ARMS)) as into:
         folder.fill(into, case=case, outcomes=[])
         (into / "report.html").write_text(text)
     return folder.place_of(case, parent=parent, arms=folder.ARMS)
@@ -36,7 +36,7 @@ def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, 
     pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
     monkeypatch.setenv("TOY_DOES", "decode+gspmd=fail")
     outcomes = jobs.run(case, arms=[toy], cache=Cache(tmp_path / "cache"), tell=lambda event: None)
-    with folder.writing(folder.place_of(case, parent=tmp_path / "runs", arms=folder.ARMS)) as into:
+    with placing.writing(folder.place_of(case, parent=tmp_path / "runs", arms=folder.ARMS)) as into:
         folder.fill(into, case=case, outcomes=outcomes)
     place = tmp_path / "runs" / case.name
     assert Case.from_json((place / "case.json").read_text()) == case
@@ -101,7 +101,7 @@ def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_p
     place = write(case, tmp_path)
     cell(place, before)
     for _ in range(2):
-        with folder.writing(place) as into:
+        with placing.writing(place) as into:
             folder.fill(into, case=case, outcomes=[])
             (into / "report.html").write_text("second")
             at, note = folder.settled(into, place, judged=judged)
@@ -113,7 +113,7 @@ def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_p
 
 
 def test_a_system_without_exchange_does_it_in_two_renames(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(placing, "_exchange", lambda one, other: False)
     place = write(case, tmp_path)
     assert (write(case, tmp_path, "second") / "report.html").read_text() == "second"
     assert visible(tmp_path) == [place.name]
@@ -123,7 +123,7 @@ def test_a_run_that_fails_leaves_the_one_before_and_nothing_else(case, tmp_path)
     place = write(case, tmp_path)
 
     def interrupted() -> None:
-        with folder.writing(folder.place_of(case, parent=tmp_path, arms=folder.ARMS)) as into:
+        with placing.writing(folder.place_of(case, parent=tmp_path, arms=folder.ARMS)) as into:
             (into / "report.html").write_text("half")
             raise KeyboardInterrupt
 
@@ -137,11 +137,11 @@ LOOP = """
     import sys
     sys.path.insert(0, {root!r})
     from pathlib import Path
-    from compare.work import folder
+    from compare.work import folder, placing
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     for number in range({times}):
-        with folder.writing(folder.place_of(case, parent=Path({parent!r}), arms=folder.ARMS)) as into:
+        with placing.writing(folder.place_of(case, parent=Path({parent!r}), arms=folder.ARMS)) as into:
             folder.fill(into, case=case, outcomes=[])
             (into / "a").write_text(str(number) * 100_000)
             (into / "b").write_text(str(number) * 100_000)
@@ -219,14 +219,14 @@ FULL = """
     import resource, sys
     sys.path.insert(0, {root!r})
     from pathlib import Path
-    from compare.work import folder
+    from compare.work import folder, placing
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:
-        with folder.writing(folder.place_of(case, parent=Path({parent!r}), arms=folder.ARMS)) as into:
+        with placing.writing(folder.place_of(case, parent=Path({parent!r}), arms=folder.ARMS)) as into:
             (into / "case.json").write_text("x" * 5000)
-    except folder.WorkError as error:
+    except placing.WorkError as error:
         print(error)
 """
 
@@ -242,7 +242,7 @@ def test_a_disk_that_refuses_more_is_one_line_and_the_run_before_stays(case, tmp
 
 def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_path):
     outcome = Outcome(arm="jax", phase="decode", cell="tpu", status="not-installed", error="get it with pip")
-    with folder.writing(folder.place_of(case, parent=tmp_path, arms=folder.ARMS)) as into:
+    with placing.writing(folder.place_of(case, parent=tmp_path, arms=folder.ARMS)) as into:
         folder.fill(into, case=case, outcomes=[outcome])
     found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
     assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)
@@ -252,7 +252,7 @@ def test_a_run_drawn_again_keeps_its_remedies_and_a_new_run_goes_without_them(ca
     place = write(case, tmp_path)
     for name in folder.REMEDIES:
         (place / name).write_text(name)
-    with folder.writing(place) as into:
+    with placing.writing(place) as into:
         folder.copy(place, into)
     assert [(place / name).read_text() for name in folder.REMEDIES] == list(folder.REMEDIES)
     write(case, tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.work import folder, jobs
+from compare.work import folder, jobs, placing
 from compare.work.arms import ARMS, Cell
 from compare.work.cache import Cache
 from compare.work.measured import label
@@ -28,7 +28,7 @@ def run(case, arm, tmp_path, *, told=None, **asked):
     hear = told.append if told is not None else lambda event: None
     outcomes = jobs.run(case, arms=[arm], cache=Cache(tmp_path / "cache"), tell=hear, **asked)
     place = folder.place_of(case, parent=tmp_path / "runs", arms=ARMS)
-    with folder.writing(place) as into:
+    with placing.writing(place) as into:
         folder.fill(into, case=case, outcomes=outcomes)
         folder.keep_measured(place, into)
     return place, {outcome.cell: outcome for outcome in outcomes}

@@ -59,7 +59,7 @@ NORM = "model.layers.1.input_layernorm.weight"
         (lambda f: (f / SECOND).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
          rf"whole/{SECOND} is a Git LFS pointer, without the tensors; fetch them"),
         (lambda f: cut(f, to=0), rf"{SECOND} is cut, or no safetensors file"),
-        (lambda f: header(f, "x" * 40), rf"{SECOND} is no safetensors file: its header is no JSON table"),
+        (lambda f: header(f, "x" * 40), rf"{SECOND} is no safetensors file: its header is not JSON"),
         (lambda f: header(f, '{"a": {"dtype": "F32"}}'), rf"{SECOND} is damaged: its header tells of 'a'"),
         (lambda f: header(f, '{"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 8]}}'),
          r"damaged: 'a' has 8 bytes, but F32\[2, 2\] has 16"),
