@@ -73,7 +73,7 @@ class Flow:
         path, line = (next(filter(None, map(word, self._wrapped(site))), None) for word in words)
         has = [self._own(site) is not None or scope == "?", path is not None, line is not None]
         if path is None and self.from_parameters(site):  # the compiler's own needs have no name
-            path = self._recovery.path(value, made_from, consumers_first=moves)
+            path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
         if line is None and (scope != "?" or path):
             line = self._recovery.line(value, made_from, scope=scope, consumers_first=moves)
         found = zip(("scope", "op_name", "source_line"), has, (scope, path, line), strict=True)

@@ -57,9 +57,16 @@ class Recovery:
 
         return self._nearby(value, made_from, tell, consumers_first=consumers_first)
 
-    def path(self, value: Value, made_from: Iterable[Value], *, consumers_first: bool) -> str | None:
-        """The `op_name` of the nearest instruction that has one, none that is further than `NEAR` values."""
-        return self._nearby(value, made_from, self._sources.path, consumers_first=consumers_first)
+    def path(self, value: Value, made_from: Iterable[Value], *, line: str | None, consumers_first: bool) -> str | None:
+        """The `op_name` of the nearest instruction that has one, none that is further than `NEAR` values.
+
+        Where its own line of source is known, only of one of that line: what is carried along beside it is another's.
+        """
+
+        def tell(item: Instruction) -> str | None:
+            return self._sources.path(item) if line is None or self._sources.source_line(item) == line else None
+
+        return self._nearby(value, made_from, tell, consumers_first=consumers_first)
 
     def _nearby(self, value: Value, made_from: Iterable[Value], tell: _Tell, *, consumers_first: bool) -> str | None:
         ways = [(made_from, self._back), (self._on(value), self._on)]

@@ -18,6 +18,10 @@ def line(name: str) -> str:
     return f"own_scalars.py:{number}"
 
 
+def written() -> int:
+    return next(at for at, text in enumerate(SOURCE, 1) if "index_copy" in text)
+
+
 def told(how: str, out: Path) -> dict[str, list[str]]:
     lines = (text.partition(": ") for text in script("own_scalars.py", how, str(out)).splitlines())
     return {name: ast.literal_eval(notes) for name, _, notes in lines}
@@ -53,5 +57,10 @@ def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(tmp_path:
     axes = {"data": 2, "tensor": 4}
     argument = collectives(tmp_path / "five.hlo", axes=axes, topology="v5e:2x4")
     assert argument.step_wire_bytes >= 8 // 2 * 1024 * 64 * 2 * 3 // 4
+    # Who asked is the script's own line, and not what watches the scalars.
+    (moved,) = [row for row in argument if row.kind == "all-gather"]
+    assert moved.source_line is not None
+    assert moved.source_line.endswith(f"own_scalars.py:{written()}")
+    assert moved.op_name.endswith("aten__index_copy")
     constant = collectives(tmp_path / "one.hlo", axes=axes, topology="v5e:2x4")
     assert constant.counts() == {}

@@ -89,6 +89,19 @@ def test_of_two_that_are_near_each_word_is_the_nearest_that_there_is():
     assert (found.op_name, found.source_line, found.inferred) == ("jit(f)/c/dot", "m.py:3", ("source_line",))
 
 
+def test_a_name_is_that_of_another_line_only_where_its_own_line_is_lost():
+    """An asynchronous fusion carries a gather along beside a matmul that has nothing to do with it."""
+    lines = (
+        "d = f32[8]{0} negate(w)" + at("jit(f)/write/index_copy", 3),
+        f'g = f32[32]{{0}} all-gather(d), {GROUPS}, dimensions={{0}}, metadata={{source_file="m.py" source_line=3}}',
+        "u = f32[32]{0} negate(g)" + at("jit(f)/attn/matmul", 9),
+    )
+    found = row(*lines)
+    assert (found.op_name, found.source_line) == ("jit(f)/write/index_copy", "m.py:3")
+    assert found.inferred == ("op_name",)
+    assert row(lines[0].replace("=3}", "=4}"), *lines[1:]).op_name == ""
+
+
 def test_a_scope_of_a_neighbour_is_marked():
     found = row(
         "d = f32[8]{0} negate(w)" + at("jit(f)/layer.mlp.down/dot", 3),

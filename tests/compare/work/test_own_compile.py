@@ -9,6 +9,7 @@ from rich.console import Console
 
 from compare import collectives
 from compare.diff import main
+from compare.program.errors import HloError
 from compare.work import own_compile
 from compare.work.error import WorkError
 from compare.work.progress import compiling
@@ -47,8 +48,19 @@ def test_another_program_another_topology_another_version_is_another_entry(cache
 def test_what_is_kept_are_the_results_alone(cache):
     collectives(BEFORE, axes=AXES)
     (entry,) = (cache / own_compile.KIND).iterdir()
-    assert sorted(os.listdir(entry)) == ["compiled.json", "manifest.json", "optimized.hlo.gz"]
+    assert sorted(os.listdir(entry)) == ["compiled.json", "manifest.json", "optimized.hlo.gz", "passes.tar.xz"]
     assert os.listdir(cache / "begun") == []
+
+
+def test_a_mesh_that_only_the_compiler_can_read_is_used_and_held_against_the_axes(cache):
+    """Of bytecode, say: what is compiled says which mesh it names."""
+    table = collectives("module @meshed {\n}\n")
+    assert table.axes == AXES
+    assert table.saved.passes == b"recorded"
+    assert table.counts() == collectives("module @meshed {\n}\n", axes=AXES).counts()
+    with pytest.raises(HloError, match="the axes are tensor=4,data=2, and its own mesh is data=2,tensor=4"):
+        collectives("module @meshed {\n}\n", axes={"tensor": 4, "data": 2})
+    assert collectives("module @other {\n}\n").axes == {}
 
 
 def test_what_fails_is_one_line_and_is_not_kept(cache):
