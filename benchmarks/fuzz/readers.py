@@ -72,6 +72,10 @@ def _texts() -> tuple[_Text, ...]:
     return tuple(found)
 
 
+def _lines() -> list[str]:
+    return [line for one in _texts() for line in one.text.split("\n") if " = " in line]
+
+
 def _anywhere(seed: _Text, rng: random.Random) -> _Text:
     return _Text(mutate.text(seed.text, rng), seed.axes if rng.random() < 0.8 else "")
 
@@ -194,9 +198,9 @@ _TENSORS = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0
 
 READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
-    Reader("HLO text, beside the collectives", 14_000, lambda: [one for one in _texts() if one.places], _beside, _read_hlo),
-    Reader("a line of HLO", 24_000, lambda: [line for one in _texts() for line in one.text.split("\n") if " = " in line],
-           mutate.text, lambda given, _: read_line(given)),
+    Reader("HLO text, beside the collectives", 14_000, lambda: [one for one in _texts() if one.places], _beside,
+           _read_hlo),
+    Reader("a line of HLO", 24_000, _lines, mutate.text, lambda given, _: read_line(given)),
     Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(one.text.encode()) for one in _texts()[:8]], mutate.data,
            _in_file("a.hlo.gz", lambda path: collectives(read_file(path), {}))),
     Reader("HLO proto", 6_000, _protos, mutate.data, _read_proto),

@@ -59,7 +59,7 @@ def read_attributes(text: str, at: int) -> dict[str, str]:
 
 
 def left_over(text: str, at: int) -> str:
-    """What from `at` on is no attribute; empty where brackets and quotes have their ends, and no name is there twice."""
+    """What from `at` on is no attribute; empty where all is, brackets and quotes have ends, and no name comes twice."""
     found, end = _read(text, at)
     left = text[end : end + 1000].strip(", ")
     if left and not left.startswith("//"):
