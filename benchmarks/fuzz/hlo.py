@@ -15,11 +15,13 @@ _KINDS = (
 )  # fmt: skip
 _COLLECTIVE = re.compile(rf"(?<=\s)(?:(?:{_KINDS})(?:-start)?|send|recv)\(")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_CALLED = re.compile(r"(?:calls|to_apply|condition|body|true_computation|false_computation|\w+_computations)=(\{[^}]*\}|%?[\w.\-]+)")  # fmt: skip
+_CALLED = re.compile(
+    r"(?:calls|to_apply|condition|body|true_computation|false_computation|\w+_computations)=(\{[^}]*\}|%?[\w.\-]+)"
+)
 _HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
 _FLOATS = re.compile(
-    r"^  %?([\w.\-]+) = (?:bf16|f16|f32|f8\w+)\[[\d,]*\]\S* (?:fusion|add|subtract|multiply|divide|maximum|exponential|dot"
-    r"|convolution|transpose|broadcast|reduce|negate|tanh|rsqrt|select|copy|pad|reshape|dynamic-update-slice)\("
+    r"^  %?([\w.\-]+) = (?:bf16|f16|f32|f8\w+)\[[\d,]*\]\S* (?:fusion|add|subtract|multiply|divide|maximum|exponential"
+    r"|dot|convolution|transpose|broadcast|reduce|negate|tanh|rsqrt|select|copy|pad|reshape|dynamic-update-slice)\("
 )
 _NAMES = re.compile(r"%?([A-Za-z_][\w.\-]*)")
 
@@ -49,7 +51,7 @@ def lost(text: str, rows: Sequence[Collective]) -> str:
         side = "recv(" in found or "is_host_transfer=true" in plain or "chain_id=" in plain
         aside += len(found) if side else 0
     if not count - aside <= len(rows) <= count:
-        return f"{count} collectives stand in the text, {aside} perhaps no rows of their own, and {len(rows)} rows were read"
+        return f"{count} collectives stand in the text, {aside} perhaps no rows, and {len(rows)} rows were read"
     bad = [
         row.name for row in rows if row.payload_bytes < 0 or (row.executions or 0) < 0 or (row.step_wire_bytes or 0) < 0
     ]

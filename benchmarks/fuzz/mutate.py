@@ -126,8 +126,8 @@ def values(rng: random.Random) -> Any:
     for _ in range(rng.choice((3, 900))):
         deep = [deep]
     return rng.choice(
-        (None, True, False, 0, -1, 1.5, 2**31, 2**63, 10**12, 10**400, 1e308, float("inf"), float("nan"), "", "x", "../..",
-         "/dev/zero", "\x1b[31m", "a\nb", "٣", "9" * 5000, "x" * 5000, [], {}, [[]], [None], {"": {}}, deep)
+        (None, True, False, 0, -1, 1.5, 2**31, 2**63, 10**12, 10**400, 1e308, float("inf"), float("nan"), "", "x",
+         "../..", "/dev/zero", "\x1b[31m", "a\nb", "٣", "9" * 5000, "x" * 5000, [], {}, [[]], [None], {"": {}}, deep)
     )  # fmt: skip
 
 

@@ -72,6 +72,10 @@ def _texts() -> tuple[_Text, ...]:
     return tuple(found)
 
 
+def _lines() -> list[str]:
+    return [line for one in _texts() for line in one.text.split("\n") if " = " in line]
+
+
 def _anywhere(seed: _Text, rng: random.Random) -> _Text:
     return _Text(mutate.text(seed.text, rng), seed.axes if rng.random() < 0.8 else "")
 
@@ -194,15 +198,15 @@ _TENSORS = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0
 
 READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
-    Reader("HLO text, beside the collectives", 14_000, lambda: [one for one in _texts() if one.places], _beside, _read_hlo),
-    Reader("a line of HLO", 24_000, lambda: [line for one in _texts() for line in one.text.split("\n") if " = " in line],
-           mutate.text, lambda given, _: read_line(given)),
+    Reader("HLO text, beside the collectives", 14_000, lambda: [one for one in _texts() if one.places], _beside,
+           _read_hlo),
+    Reader("a line of HLO", 24_000, _lines, mutate.text, lambda given, _: read_line(given)),
     Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(one.text.encode()) for one in _texts()[:8]], mutate.data,
            _in_file("a.hlo.gz", lambda path: collectives(read_file(path), {}))),
     Reader("HLO proto", 6_000, _protos, mutate.data, _read_proto),
     Reader("recorded passes", 1_000, lambda: [_archive()], mutate.data, _read_archive),
-    Reader("xplane.pb", 4_000, _profiles, mutate.data, _in_file("host.xplane.pb", _read_trace)),
-    Reader("Chrome trace as a profile", 500, lambda: ['{"traceEvents": [{"ph": "X", "name": "a"}]}'], mutate.tree,
+    Reader("xplane.pb", 2_000, _profiles, mutate.data, _in_file("host.xplane.pb", _read_trace)),
+    Reader("Chrome trace as a profile", 1_000, lambda: ['{"traceEvents": [{"ph": "X", "name": "a"}]}'], mutate.tree,
            _in_file("host.xplane.pb", _read_trace)),
     Reader("mesh names", 9_000, lambda: _MESHES, mutate.text, lambda given, _: read_mesh(given)),
     Reader("mesh files (TOML)", 5_000, lambda: [path.read_text() for path in sorted(SPECS.glob("*.toml"))], mutate.text,
@@ -211,7 +215,7 @@ READERS = (
     Reader("safetensors header", 5_000, lambda: [_TENSORS], mutate.tree, _tensors),
     Reader("case.json", 4_000, lambda: [(_RUN / "case.json").read_text()], mutate.tree,
            lambda given, _: Case.from_json(given)),
-    Reader("about.json of a run", 500, lambda: [(_RUN / "jax/prefill/tpu/about.json").read_text()], mutate.tree,
+    Reader("about.json of a run", 1_000, lambda: [(_RUN / "jax/prefill/tpu/about.json").read_text()], mutate.tree,
            _in_file("about.json", _cell)),
-    Reader("cache manifest", 1_500, _manifest, mutate.tree, _entry),
+    Reader("cache manifest", 2_000, _manifest, mutate.tree, _entry),
 )  # fmt: skip

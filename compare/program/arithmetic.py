@@ -30,7 +30,7 @@ DTYPES = {
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
 }  # fmt: skip
 
-_COMMENT = re.compile(r"/\*.*?\*/")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 _COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,

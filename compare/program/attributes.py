@@ -3,11 +3,12 @@
 import re
 
 _KEY = re.compile(r"\s*(?:,\s*)?([\w\-.]+)=")
-_STRING = r"\"(?:[^\"\\]|\\.)*+(?:\"|\\?$)"
+_STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+(?:\"|\\?$)"
 """A string that is not closed goes on to the end: looked for anew at each quote, it would take forever."""
 _MARK = re.compile(rf"{_STRING}|'[^']*'|[{{(\[]|[}})\]]|,")
 _BRACKET = re.compile(rf"{_STRING}|[()]")
-STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)')
+"""Words in quotes, and the quote at their end: none where they have no end."""
 _SECOND_WORD = re.compile(r"\s\S")
 _NAME = re.compile(r"[\w.\-]+")
 CALL = re.compile(
@@ -16,7 +17,7 @@ CALL = re.compile(
 )
 """An attribute that names computations, and the names."""
 
-_COMMENT = re.compile(r"/\*.*?\*/")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 
 
 def names(text: str) -> list[str]:
@@ -58,9 +59,9 @@ def read_attributes(text: str, at: int) -> dict[str, str]:
 
 
 def left_over(text: str, at: int) -> str:
-    """What from `at` on is no attribute; empty where brackets and quotes have their ends, and no name is there twice."""
+    """What from `at` on is no attribute; empty where all is, brackets and quotes have ends, and no name comes twice."""
     found, end = _read(text, at)
-    left = text[end : end + 1000].strip()
+    left = text[end : end + 1000].strip(", ")
     if left and not left.startswith("//"):
         return left
     return next((f"{name}={value[:1000]}" for name, value in found.items() if not _is_one(value)), "")
@@ -71,7 +72,7 @@ def _is_one(value: str) -> bool:
     depth, outside, begin = 0, "", 0
     for mark in _MARK.finditer(value):
         token = mark[0]
-        if token[0] == '"' and not STRING.fullmatch(token):
+        if token[0] == '"' and not ((string := STRING.fullmatch(token)) and string[1]):
             return False
         if len(token) > 1 or token == ",":
             continue

@@ -5,6 +5,9 @@ over; a name that ends in `Entry` is one entry of a map.  An instruction's shape
 left as bytes: a program has few different ones, so each is parsed once.
 """
 
+from functools import reduce
+
+from compare.program.census import Census
 from compare.program.messages import classes
 
 _MODULE = {
@@ -66,6 +69,12 @@ _DATA = {
 }
 
 MESSAGES = classes("wirediff.hlo", _MODULE | _DATA, oneofs={"Payload": {"value": "source", "id": "source"}})
+
+_LEFT = ("shape=3:bytes", "shape=3:Shape"), ("metadata=7:bytes", "metadata=7:Metadata")
+CENSUS = Census(
+    "wirediff.hlo",
+    _MODULE | _DATA | {"Instruction": reduce(lambda text, one: text.replace(*one), _LEFT, _MODULE["Instruction"])},
+)
 
 ELEMENT_TYPES = {
     1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64", 10: "f16", 11: "f32",

@@ -19,7 +19,7 @@ HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
 _OPCODE = re.compile(r"(?<=\s)([a-z][a-z0-9_\-]*)\(")
 _SIGIL = re.compile(r"%([\w.\-]+)")
 _WHOLE = re.compile(r"\s*[0-9]{1,18}\s*")
-OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+OP_NAME = re.compile(r'op_name="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
 
 
@@ -266,11 +266,12 @@ class Said:
     __slots__ = ("_all", "_begins", "_ends")
 
     def __init__(self, line: str):
-        found = [one.span() for one in STRING.finditer(line)]
+        found = [one.span() for one in STRING.finditer(line) if one[1]]
         self._begins, self._ends = [begin for begin, _ in found], [end for _, end in found]
         self._all = line.lstrip().startswith("//")
 
     def holds(self, column: int) -> bool:
+        """Whether the letter in this column, from 0, is."""
         at = bisect_right(self._begins, column) - 1
         return self._all or (at >= 0 and column < self._ends[at])
 

@@ -9,7 +9,7 @@ from meshes.scopes import SCOPES
 
 _SCOPE = re.compile(rf"(?:^|[/(;])({'|'.join(map(re.escape, SCOPES))})(?:\.\d+)?(?=$|[/);])")
 _FRAME_ID = re.compile(r"stack_frame_id=([0-9]{1,9})\b")
-_FILE = re.compile(r'source_file="((?:[^"\\]|\\.)*)"')
+_FILE = re.compile(r'source_file="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _LINE = re.compile(r"source_line=(\d+)")
 _INSTALLED = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages)/|^<|(?:^|/)lib/python3[\d.]*/"

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from compare.program.errors import HloError
 
@@ -79,7 +80,7 @@ def unpack(data: bytes) -> list[Snapshot]:
     """The texts of an archive, in order.  `HloError` where it is cut, damaged or something else."""
     found: list[Snapshot] = []
     try:
-        with tarfile.open(fileobj=_Unpacked(data), mode="r|") as tar:
+        with tarfile.open(fileobj=cast(IO[bytes], _Unpacked(data)), mode="r|") as tar:
             for entry in tar:
                 if not entry.isreg() or entry.issparse():
                     raise HloError(f"the recorded passes hold {entry.name!r}, which is no text of a pass")

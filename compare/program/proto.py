@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from compare.program.errors import HloError
-from compare.program.hlo_messages import MESSAGES
+from compare.program.hlo_messages import CENSUS, MESSAGES
 from compare.program.proto_attributes import (
     braced,
     called_text,
@@ -27,8 +27,8 @@ from compare.program.proto_shapes import literal_text, shape_text
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 _OPCODE = re.compile(r"[a-z][a-z0-9_\-]*")
-MOST_BYTES = 1 << 26
-"""Of a serialized module: in memory an empty message takes thirty times the bytes that it has in the file."""
+MOST_BYTES, MOST_PARTS = 1 << 26, 1 << 22
+"""Of a serialized module, so that reading takes no more than 2 GiB."""
 _ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
 
 
@@ -55,9 +55,13 @@ def placement(data: bytes) -> tuple[int, ...]:
 
 @contextmanager
 def _decoding(data: bytes) -> Iterator[None]:
-    if len(data) > MOST_BYTES:
+    fits = len(data) <= MOST_BYTES and all(
+        CENSUS.is_within(data, one, most=MOST_PARTS) for one in ("HloProto", "Module")
+    )
+    if not fits:
         raise HloError(
-            f"the serialized HLO module is larger than {MOST_BYTES >> 20} MiB, which is the most that is read"
+            f"the serialized HLO module of {len(data):,} bytes is too large; at most {MOST_BYTES:,} of {MOST_PARTS:,} "
+            "parts are read"
         )
     try:
         yield

@@ -19,7 +19,7 @@ BITS = {
 
 MOST_NESTED = 50
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([0-9,]*)[^}]*\})?")
-_COMMENT = re.compile(r"/\*.*?\*/")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 _DIM = re.compile(r" *(?:<=)?([0-9]{1,19}) *")
 MOST_BYTES = 1 << 62
 """No array has more: XLA counts bytes in 64 bits."""

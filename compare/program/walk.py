@@ -119,7 +119,7 @@ def _marked(module: Module) -> list[Instruction]:
         owner, line = module.owner(at), module.lines[at]
         if at not in said:
             said[at] = Said(line)
-        if said[at].holds(column):
+        if said[at].holds(column - 1):
             continue
         if owner is None or not owner.at(at).operands_begin_at(column):
             word = line[:column].rsplit(maxsplit=1)[-1]

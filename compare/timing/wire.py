@@ -4,6 +4,7 @@ A profile holds millions of events of three or four numbers each.  Where each be
 inside are read here, the next field of every message in one stroke (protobuf.dev/programming-guides/encoding).
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -16,6 +17,8 @@ from compare.timing.errors import TimingError
 Whole = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
+MOST_FIELDS = 1 << 12
+"""Of one message: an event has a few dozen."""
 _PADDING = bytes(16)
 """So that ten bytes may be looked at wherever a message begins."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -72,7 +75,11 @@ def fields(messages: Messages) -> Iterator[Fields]:
     """
     owner = np.flatnonzero(messages.starts < messages.ends)
     at, ends = messages.starts[owner], messages.ends[owner]
-    while owner.size:
+    for count in itertools.count():
+        if not owner.size:
+            return
+        if count > MOST_FIELDS:
+            raise TimingError(f"the profile is damaged: an event has more than {MOST_FIELDS} fields")
         found, after = _field(messages.data, owner, at)
         if (after > ends).any() or (after <= at).any():
             raise TimingError("the profile is damaged: the fields of an event do not end where the event ends")

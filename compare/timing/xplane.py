@@ -4,8 +4,6 @@ Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xp
 skipped.  Where one message holds very many others they are left as bytes here, and read as columns in `space`.
 """
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from compare.program.census import Census
+from compare.program.errors import HloError
+from compare.program.files import read_bytes, unzipped
 from compare.program.messages import classes
 from compare.timing.errors import TimingError
 from compare.timing.salvage import name_of, salvaged
@@ -20,31 +21,33 @@ from compare.timing.space import Line, Metadata, Plane, Space, Value, earliest
 from compare.timing.stats import Stats
 from compare.timing.wire import Messages
 
+_MESSAGES = {
+    "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes",
+    "XPlane": (
+        "name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry stat_metadata=5*StatMetadataEntry stats=6*XStat"
+    ),
+    "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
+    "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
+    "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes display_name=11:bytes",
+    "XStat": (
+        "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
+        "bytes_value=6:bytes ref_value=7:uint64"
+    ),
+    "XEventMetadata": "name=2:bytes display_name=4:bytes stats=5*bytes",
+    "XStatMetadata": "name=2:bytes",
+}
 _CLASSES = classes(
     "wirediff.xplane",
-    {
-        "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes",
-        "XPlane": (
-            "name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry "
-            "stat_metadata=5*StatMetadataEntry stats=6*XStat"
-        ),
-        "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
-        "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
-        "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes display_name=11:bytes",
-        "XStat": (
-            "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
-            "bytes_value=6:bytes ref_value=7:uint64"
-        ),
-        "XEventMetadata": "name=2:bytes display_name=4:bytes stats=5*bytes",
-        "XStatMetadata": "name=2:bytes",
-    },
+    _MESSAGES,
     oneofs={
         "XStat": dict.fromkeys(
             ("double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value"), "value"
         )
     },
 )
-_GZIP = b"\x1f\x8b"
+_CENSUS = Census("wirediff.xplane", _MESSAGES)
+MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
+"""Of a profile, unpacked, so that reading takes no more than 2 GiB: a million events have 23 MB."""
 
 
 def read_file(path: str | Path) -> Space:
@@ -53,17 +56,13 @@ def read_file(path: str | Path) -> Space:
     `OSError` where it can't be opened, `TimingError` where it holds no profile; either names it.
     """
     try:
-        return _read(_unpacked(Path(path).read_bytes()), str(path))
-    except TimingError as error:
+        return _read(_unpacked(read_bytes(path, most=MOST_BYTES)), str(path))
+    except (TimingError, HloError) as error:
         raise TimingError(f"{path}: {error}") from None
 
 
 def _unpacked(data: bytes) -> bytes:
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error):
-            raise TimingError("the gzip file is cut or damaged") from None
+    data = unzipped(data, most=MOST_BYTES)
     if not data:
         raise TimingError("the file is empty, where an xplane.pb was expected")
     if data.lstrip()[:1] in (b"{", b"["):
@@ -73,6 +72,8 @@ def _unpacked(data: bytes) -> bytes:
 
 def _read(data: bytes, path: str) -> Space:
     notes: list[str] = []
+    if not _CENSUS.is_within(data, "XSpace", most=MOST_PARTS):
+        raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
     try:
         message = _CLASSES["XSpace"].FromString(data)
         planes = [_plane(plane) for plane in message.planes]

@@ -154,7 +154,7 @@ LOST = "lost {\n  q = f32[8] parameter(0)\n  ROOT t = " + REDUCE % "q" + "\n}\n"
     "caller", ["", "dead {\n  d = f32[8] parameter(0)\n  ROOT c = f32[8] call(d), to_apply=lost\n}\n"]
 )
 def test_a_collective_that_nothing_calls_is_refused(caller):
-    with pytest.raises(HloError, match="^line 9: a collective in computation 'lost', which nothing that runs calls"):
+    with pytest.raises(HloError, match=r"^line 9: a collective in computation 'lost', which nothing that runs calls"):
         found(LOST + caller + "ENTRY main {\n  ROOT p = f32[8] parameter(0)\n}\n")
 
 

@@ -1,0 +1,87 @@
+"""Damaged and hostile input: some of what `python -m benchmarks.fuzz` tries, and that it finds what is wrong."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.fuzz import hlo, run
+from benchmarks.fuzz.readers import READERS, Reader, _texts
+from compare.program.axes import read_axes
+from compare.program.collectives import collectives
+from compare.program.errors import HloError
+from compare.program.text import read
+
+NAMED = {reader.name: reader for reader in READERS}
+FEW = {
+    "HLO text, anywhere": 150, "HLO text, beside the collectives": 150, "a line of HLO": 300, "HLO file, gzipped": 30,
+    "HLO proto": 100, "recorded passes": 20, "xplane.pb": 40, "Chrome trace as a profile": 20,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_every_input_is_read_or_refused_in_one_line(name, monkeypatch):
+    monkeypatch.setattr(run, "MOST_SECONDS", 300)
+    told = run.tried(NAMED[name], range(FEW[name]), seed=12)
+    assert told.findings == {}
+    assert told.outcomes.total() == FEW[name]
+    assert set(told.outcomes) <= {"read", "refused"}
+
+
+def shown(read):
+    """What a reader shows that does this."""
+    given = Reader("toy", 1, lambda: ["seed"], lambda seed, _: seed, lambda seed, _: read(seed))
+    return sorted(run.tried(given, range(1), seed=0).findings)
+
+
+def failing(error):
+    def fail(_):
+        raise error
+
+    return fail
+
+
+def test_what_is_to_be_mended_is_found(monkeypatch):
+    assert shown(str) == []
+    assert shown(failing(HloError("line 3: cannot be read"))) == []
+    assert [one.partition(":")[0] for one in shown(failing(KeyError("a")))] == ["traceback"]
+    assert [one.partition(":")[0] for one in shown(failing(ValueError("not ours")))] == ["traceback"]
+    for said in ("a\nb", "\x1b[31m", "x" * 501, ""):
+        error = HloError("")
+        error.args = (said,)
+        assert [one.partition(":")[0] for one in shown(failing(error))] == ["refusal"], said
+    monkeypatch.setattr(run, "MOST_SECONDS", 0.05)
+
+    def forever(_):
+        while True:
+            pass
+
+    assert [one.partition(":")[0] for one in shown(forever)] == ["hang"]
+
+
+def test_a_row_that_is_lost_or_another_is_found():
+    seed = next(one for one in _texts() if one.rows and len(one.rows) > 1)
+    rows = collectives(read(seed.text), read_axes(seed.axes))
+    assert hlo.lost(seed.text, rows) == ""
+    assert "rows were read" in hlo.lost(seed.text, rows[1:])
+    assert "less than nothing" in hlo.lost(seed.text, [replace(rows[0], payload_bytes=-1), *rows[1:]])
+    assert hlo.told(rows) == seed.rows
+    assert hlo.told([replace(rows[0], executions=7), *rows[1:]]) != seed.rows
+
+
+def test_a_bystander_is_no_collective_and_next_to_none():
+    for seed in _texts():
+        lines = seed.text.split("\n")
+        rows = collectives(read(seed.text), read_axes(seed.axes))
+        names = {operand for row in rows for operand in row.text.partition("(")[2].partition(")")[0].split(", ")}
+        for at in seed.places:
+            assert at + 1 not in {row.line for row in rows}
+            assert lines[at].split()[0] not in names
+            assert not {"while", "conditional", "call"} & set(lines[at].replace("(", " ").split())
+
+
+def test_an_input_is_told_by_its_reader_seed_and_number():
+    reader = NAMED["HLO text, anywhere"]
+    seed = reader.seeds()[0]
+    first, again, other = (reader.make(seed, random.Random(key)).text for key in ("0/a/1", "0/a/1", "0/a/2"))
+    assert first == again != other
