@@ -49,7 +49,7 @@ input, has its positions split: x is gathered. That is four times the bytes of t
     ),
     Lesson(
         name="decide-view-width",
-        title="The other side: wanted by numbers within each head",
+        title="The same view, wanted by numbers within each head",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
@@ -83,7 +83,7 @@ each head are then a dim of the matmul itself; the wanted split reaches it, and 
     ),
     Lesson(
         name="decide-view-pinned",
-        title="The other side: a pin stops it",
+        title="A pin in front of the view stops the wanted split",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
@@ -133,7 +133,7 @@ The cache does not move. But what is sent grows with the text, which it does not
     ),
     Lesson(
         name="gqa-head-dim-whole",
-        title="The same, and the whole result is wanted",
+        title="Decoding with head_dim split, the whole result wanted",
         mesh=_TP,
         sizes=_DECODE,
         takes=_CACHE,

@@ -12,7 +12,7 @@ _WEIGHTS = Move("all-gather@tp", "D·F·2", "the weights")
 OPERANDS = (
     Lesson(
         name="decide-wanted-rows",
-        title="The wanted result decides, not the size",
+        title="Rows are wanted: all weights come, for eight tokens",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
@@ -47,7 +47,7 @@ wanted is an order: the matmul is done in it, and whatever is missing for that i
     ),
     Lesson(
         name="decide-wanted-columns",
-        title="The other side: columns are wanted",
+        title="Columns are wanted: the eight tokens come",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
@@ -64,13 +64,15 @@ Two programs that differ in one word, the split of their result, and by a factor
         rule="Weights stay where a matmul's result is wanted by their columns, activations where it is wanted by their "
         "rows.",
         standing="this compiler",
-        question="When is the other one right?",
-        answer="When T is larger than F: then x is the larger one, and the weights are what is cheaper to move, as in "
-        "training with FSDP.",
+        question="A gather can be cut into permutes that run beside pieces of the matmul, a *windowed einsum*. When is "
+        "that done?",
+        answer="Not on these four chips: we tried 512 to 32,768 tokens, D up to 8,192 and F up to 28,672. Over 8 chips "
+        "of v5e (2x4) it does from about F = 4,200 on, whatever T and D are: bytes and work both grow with T·D, and "
+        "only F sets them against each other.",
     ),
     Lesson(
         name="decide-wanted-whole",
-        title="The whole result is wanted",
+        title="The whole product is wanted: all weights come",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
@@ -102,7 +104,7 @@ under Shardy keeps the two apart, the product and the program's result (`out_sha
     ),
     Lesson(
         name="decide-wanted-later",
-        title="The other side: one operation later",
+        title="Wanted whole one operation later: the product is gathered",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
@@ -125,21 +127,22 @@ So each device makes its own columns, tanh does not mind, and the small result i
     ),
     Lesson(
         name="decide-order-kept",
-        title="The order of cases: first what can stay",
+        title="The order of steps: first what can stay",
         mesh=_TP,
         sizes=_ORDER,
         takes=_XW,
         gives=_Y,
         story="""
-When all splits are known, a matmul is done by the first of these cases that fits:
+When all splits are known, a matmul is done by the first of these steps that fits. **Batch**: a batch dim is split in
+both inputs and in the result; nothing moves. **Stay**: the result is split along a dim that one input has, and that
+input is split so; it stays, and the other one is gathered. **Sum**: the contracting dim is split in both; partial sums
+are added up.
 
-1. A batch dim is split in both inputs and in the result: nothing moves. 2. The result is split along a dim that one
-input has, and that input is split so: it stays, and **the other one is gathered**. 3. The contracting dim is split in
-both: **partial sums**, which are added up. 4. The result is split, but no input fits: the input that has the dim is
-**brought to it**, and the other one is gathered. 5. The result is whole, and one input's contracting dim is split:
-**sizes are compared**. 6. Else both inputs are gathered.
+If none of these fits, something has to be split anew. **Bring**: the result is split; the input that has the dim is
+brought to that split, and the other one is gathered. **Compare**: the result is whole, and one input's contracting dim
+is split; sizes are compared. Else both inputs are gathered, and each device does all.
 
-Here x has its rows split, and y wants them: the second case. That w is split along the contracting dim is no help: it
+Here x has its rows split, and y wants them: *stay*. That w is split along the contracting dim is no help: it
 is gathered.
 """,
         alone=(Alone("x", "T D", ("tp", None)),),
@@ -156,21 +159,22 @@ is gathered.
                 "be to exchange x, so that both have the contracting dim split.",
             ),
         ),
-        rule="The cases of a matmul have a fixed order; bytes are compared in one of them only.",
+        rule="The steps of a matmul have a fixed order: batch, stay, sum, bring, compare. Sizes count in the last one "
+        "only.",
         standing="this compiler",
         question="T = 4,096 instead of 64: is it still the wrong way?",
         answer="No. The gather of w stays at 4 MB, and the sums of y would be T·F·2 = 16 MB.",
     ),
     Lesson(
         name="decide-order-summed",
-        title="Then what can be summed",
+        title="Second, what can be summed",
         mesh=_TP,
         sizes=_ORDER,
         takes=_XW,
         gives=_Y,
         story="""
-The same w and the same y, but x has its columns split: the contracting dim. No input has what y wants, so the second
-case does not fit. The third does: both have the contracting dim split, each device multiplies what it has, and the
+The same w and the same y, but x has its columns split: the contracting dim. No input has what y wants, so nothing can
+*stay*. But they can be *summed*: both have the contracting dim split, each device multiplies what it has, and the
 partial sums are added up and scattered to rows.
 """,
         alone=(Alone("y", "T F", (None, None), partial="tp"),),
@@ -184,15 +188,15 @@ partial sums are added up and scattered to rows.
     ),
     Lesson(
         name="decide-order-moved",
-        title="Then what can be brought to the result",
+        title="Third, what can be brought to the result",
         mesh=_TP,
         sizes=_ORDER,
         takes=_XW,
         gives=_Y,
         story="""
-Now w is whole. No input has y's split, and the contracting dim is split in x only. The fourth case: y wants rows, rows
-come from x, so x is brought from split columns to split rows: an all-to-all, the cheapest of the three. w is whole, and
-need not move.
+Now w is whole. No input has y's split, and the contracting dim is split in x only: nothing stays, nothing is summed.
+*Bring*: y wants rows, rows come from x, so x is brought from split columns to split rows: an all-to-all, the cheapest
+of the three. w is whole, and need not move.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
         alone_words="a quarter of x's columns, where its rows are wanted",
@@ -205,13 +209,13 @@ need not move.
     ),
     Lesson(
         name="decide-sum-narrow",
-        title="Sum the result, or gather the input? A narrow result is summed",
+        title="One contracting dim split: a narrow result is summed",
         mesh=_TP,
         sizes={"T": 512, "D": 1024, "F": 896},
         takes=_XW,
         gives=_Y,
         story="""
-Case 2 of the second chapter, and the fifth of the list: only x has the contracting dim split, and y is wanted whole.
+Case 2 of the second chapter, and the step *compare*: only x has the contracting dim split, and y is wanted whole.
 Gather x and multiply, or cut w for free and sum up y?
 
 This is the only place where sizes of *this* matmul are compared, and the comparison is simple: has x more numbers than
@@ -240,7 +244,7 @@ F = D the sum sends more than the gather would. It saves work, though: each devi
     ),
     Lesson(
         name="decide-sum-wide",
-        title="The other side: as wide as the input, and it is gathered",
+        title="A result as wide as the input: the input is gathered",
         mesh=_TP,
         sizes={"T": 512, "D": 1024, "F": 1024},
         takes=_XW,
@@ -261,7 +265,7 @@ On the wire the gather is the better one here, by two. What a device computes is
     ),
     Lesson(
         name="decide-sum-made",
-        title="The other side: an input that was made, not given",
+        title="An input that was made, not given: summed again",
         mesh=_TP,
         sizes={"T": 512, "D": 1024, "F": 1024},
         takes=_XW,
@@ -271,8 +275,7 @@ The same sizes, where x was gathered. But w is multiplied by 2 first. And now y 
 
 A parameter has the split that you gave it: w is whole, and stays so. `w * 2` is a tensor in the middle, of which nobody
 has said anything. Propagation goes through matmuls, too, and sideways: x's contracting dim is split, so that of its
-partner becomes split. When the matmul is done, both have it split, and that is the third case. Sizes are compared in
-the fifth.
+partner becomes split. When the matmul is done, both have it split: *sum*. It never comes to *compare*.
 """,
         alone=(Alone("w · 2", "D F", ("tp", None)), Alone("y", "T F", (None, None), partial="tp")),
         alone_words="own rows of w · 2, and partial sums of y",

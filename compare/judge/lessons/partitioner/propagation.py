@@ -78,7 +78,7 @@ that is nothing, so both inputs are gathered, and every device adds up all rows.
     ),
     Lesson(
         name="decide-first-rows",
-        title="Two sources want one axis: the first one wins",
+        title="Two sources want one axis: a + b is split as a is",
         mesh=_TP,
         sizes=_SIZES,
         takes=_AB,
@@ -102,7 +102,7 @@ what comes after it. Summing up rows that are split leaves partial sums: an **al
     ),
     Lesson(
         name="decide-first-columns",
-        title="The other side of the border: b + a",
+        title="The same sum written b + a: split as b is",
         mesh=_TP,
         sizes=_SIZES,
         takes=_AB,
@@ -125,7 +125,7 @@ For mathematics the two programs are the same. For the partitioner they are two 
     ),
     Lesson(
         name="decide-used-once",
-        title="The first one again, with a function in between",
+        title="A function in between: tanh(b) + a",
         mesh=_TP,
         sizes=_SIZES,
         takes=_AB,
@@ -148,7 +148,7 @@ reshapes, transposes. Matmuls and sums over a dim come later, broadcasts last.
     ),
     Lesson(
         name="decide-used-twice",
-        title="The other side: a tensor that is used twice",
+        title="A tensor that is used twice: b · b + a",
         mesh=_TP,
         sizes=_SIZES,
         takes=_AB,

@@ -14,7 +14,7 @@ _COLUMNS = (Alone("hidden", "T F", (None, "tp")), Alone("y", "T D", (None, None)
 TOKENS = (
     Lesson(
         name="decide-tokens-few",
-        title="Tokens split, weights split, few tokens: the activations move",
+        title="Fewer tokens than columns, and no pin: the activations move",
         mesh=_TP,
         sizes={"T": 1920, "D": 1024, "F": 2048},
         takes=_MLP,
@@ -41,7 +41,7 @@ one wants.
     ),
     Lesson(
         name="decide-tokens-many",
-        title="The other side: as many tokens as columns, and the weights move",
+        title="As many tokens as columns: the weights move",
         mesh=_TP,
         sizes={"T": 2048, "D": 1024, "F": 2048},
         takes=_MLP,
@@ -69,7 +69,7 @@ collectives are others. A prefill of a long prompt crosses this border; a decode
     ),
     Lesson(
         name="decide-tokens-joined",
-        title="The other side: something is added, and it decides",
+        title="Something with split columns is added: it decides",
         mesh=_TP,
         sizes={"T": 2048, "D": 1024, "F": 2048},
         takes={"x": "T D", "w1": "D F", "r": "T F", "w2": "F D"},
@@ -93,7 +93,7 @@ each number go first. When the sizes of x and w1 would be compared, all is decid
     ),
     Lesson(
         name="decide-looks-ahead",
-        title="The other side: GSPMD looks ahead",
+        title="tanh in place of silu: GSPMD looks ahead",
         mesh=_TP,
         sizes={"T": 1024, "D": 1024, "F": 2048},
         takes=_MLP,
@@ -103,8 +103,8 @@ Half as many tokens as columns: the activations should move. All that is new is 
 
 GSPMD looks ahead before it compares sizes. If the product is used once, it follows it from user to user until it meets
 a split that is known, and takes the side of the input that leads there. Here it meets y, whose tokens are split, as
-those of x are: so `hidden` gets tokens, and the weights are gathered, twice the bytes. silu uses its input twice, so
-that in the lesson before it could not look ahead. `relu` is as tanh is.
+those of x are: so `hidden` gets tokens, and the weights are gathered, twice the bytes. silu uses its input twice:
+there is no single chain to follow, and size decided. `relu` is as tanh is.
 
 Shardy does not look ahead. It only compares.
 """,
@@ -176,7 +176,7 @@ tokens. Then the two are multiplied, and do not fit.
     ),
     Lesson(
         name="decide-gated-pinned",
-        title="The other side: one pin",
+        title="Llama's feed-forward block with one pin",
         mesh=_TP,
         sizes={"T": 1024, "D": 1024, "F": 2048},
         takes=_GATED,
