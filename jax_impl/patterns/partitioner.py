@@ -36,32 +36,65 @@ def decide_used_twice(a, b):
     return jnp.sum(b * b + a, axis=0)
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def decide_tokens_few(x, w1, w2):
     return jax.nn.silu(x @ w1) @ w2
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def decide_tokens_many(x, w1, w2):
     return jax.nn.silu(x @ w1) @ w2
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), r=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    r=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def decide_tokens_joined(x, w1, r, w2):
     return jax.nn.silu(x @ w1 + r) @ w2
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def decide_looks_ahead(x, w1, w2):
     return jnp.tanh(x @ w1) @ w2
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), w3=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    w3=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def decide_gated(x, w1, w3, w2):
     return (jax.nn.silu(x @ w1) * (x @ w3)) @ w2
 
 
-@pattern(x=P("tp", None), w1=P(None, "tp"), w3=P(None, "tp"), w2=P("tp", None), out=P("tp", None))
+@pattern(
+    x=P("tp", None),
+    w1=P(None, "tp"),
+    w3=P(None, "tp"),
+    w2=P("tp", None),
+    out=P("tp", None),
+)
 def decide_gated_pinned(x, w1, w3, w2):
     hidden = jax.nn.silu(x @ w1) * (x @ w3)
     return pin(hidden, None, "tp") @ w2
@@ -117,21 +150,33 @@ def decide_sum_made(x, w):
     return x @ (w * 2)
 
 
-@pattern(x=P(None, "tp", None), w=P(None, None), out=P(None, "tp", None, None))
+@pattern(
+    x=P(None, "tp", None),
+    w=P(None, None),
+    out=P(None, "tp", None, None),
+)
 def decide_view_heads(x, w):
     b, s, _ = x.shape
     y = jnp.einsum("bsd,fd->bsf", x, w)
     return y.reshape(b, s, 8, 128).swapaxes(1, 2)
 
 
-@pattern(x=P(None, "tp", None), w=P(None, None), out=P(None, None, None, "tp"))
+@pattern(
+    x=P(None, "tp", None),
+    w=P(None, None),
+    out=P(None, None, None, "tp"),
+)
 def decide_view_width(x, w):
     b, s, _ = x.shape
     y = jnp.einsum("bsd,fd->bsf", x, w)
     return y.reshape(b, s, 8, 128).swapaxes(1, 2)
 
 
-@pattern(x=P(None, "tp", None), w=P(None, None), out=P(None, "tp", None, None))
+@pattern(
+    x=P(None, "tp", None),
+    w=P(None, None),
+    out=P(None, "tp", None, None),
+)
 def decide_view_pinned(x, w):
     b, s, _ = x.shape
     y = jnp.einsum("bsd,fd->bsf", x, w)

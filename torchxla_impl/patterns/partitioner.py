@@ -36,32 +36,65 @@ def decide_used_twice(a, b):
     return torch.sum(b * b + a, dim=0, dtype=a.dtype)
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def decide_tokens_few(x, w1, w2):
     return F.silu(x @ w1) @ w2
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def decide_tokens_many(x, w1, w2):
     return F.silu(x @ w1) @ w2
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), r=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    r=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def decide_tokens_joined(x, w1, r, w2):
     return F.silu(x @ w1 + r) @ w2
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def decide_looks_ahead(x, w1, w2):
     return torch.tanh(x @ w1) @ w2
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), w3=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    w3=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def decide_gated(x, w1, w3, w2):
     return (F.silu(x @ w1) * (x @ w3)) @ w2
 
 
-@pattern(x=("tp", None), w1=(None, "tp"), w3=(None, "tp"), w2=("tp", None), out=("tp", None))
+@pattern(
+    x=("tp", None),
+    w1=(None, "tp"),
+    w3=(None, "tp"),
+    w2=("tp", None),
+    out=("tp", None),
+)
 def decide_gated_pinned(x, w1, w3, w2):
     hidden = F.silu(x @ w1) * (x @ w3)
     return pin(hidden, None, "tp") @ w2
@@ -117,21 +150,33 @@ def decide_sum_made(x, w):
     return x @ (w * 2)
 
 
-@pattern(x=(None, "tp", None), w=(None, None), out=(None, "tp", None, None))
+@pattern(
+    x=(None, "tp", None),
+    w=(None, None),
+    out=(None, "tp", None, None),
+)
 def decide_view_heads(x, w):
     b, s, _ = x.shape
     y = F.linear(x, w)
     return y.view(b, s, 8, 128).transpose(1, 2)
 
 
-@pattern(x=(None, "tp", None), w=(None, None), out=(None, None, None, "tp"))
+@pattern(
+    x=(None, "tp", None),
+    w=(None, None),
+    out=(None, None, None, "tp"),
+)
 def decide_view_width(x, w):
     b, s, _ = x.shape
     y = F.linear(x, w)
     return y.view(b, s, 8, 128).transpose(1, 2)
 
 
-@pattern(x=(None, "tp", None), w=(None, None), out=(None, "tp", None, None))
+@pattern(
+    x=(None, "tp", None),
+    w=(None, None),
+    out=(None, "tp", None, None),
+)
 def decide_view_pinned(x, w):
     b, s, _ = x.shape
     y = F.linear(x, w)
