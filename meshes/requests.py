@@ -15,7 +15,7 @@ from meshes.documents import read_json
 from meshes.last_word import refuse
 from meshes.lines import one_line
 
-CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
+CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks", "partitioner")
 """The files of an arm that hold patterns."""
 
 

@@ -8,6 +8,7 @@ from compare.judge.lessons.blocks import BLOCKS
 from compare.judge.lessons.lesson import Lesson
 from compare.judge.lessons.matmuls import MATMULS
 from compare.judge.lessons.moves import MOVES
+from compare.judge.lessons.partitioner import PARTITIONER
 from compare.judge.lessons.pieces import PIECES
 from compare.judge.lessons.shapes import SHAPES
 
@@ -51,6 +52,13 @@ CHAPTERS = (
         "Blocks",
         "A pipeline, a whole layer, a mixture of experts: all of it from the pieces above.",
         BLOCKS,
+    ),
+    Chapter(
+        "How the partitioner decides",
+        "What nobody has said is decided by rules: who hands on a split, and in which order; which input of a matmul "
+        "moves; where a wanted split is paid. Each rule is shown by programs on either side of its border. They are "
+        "rules of the compiler named below, and no laws: pin what matters to you.",
+        PARTITIONER,
     ),
 )
 

@@ -96,6 +96,8 @@ class Lesson:
     """What this sharding costs at the least, in its usual form."""
     but: tuple[But, ...] = ()
     rule: str
+    standing: str = ""
+    """What the rule is: `law` (of every compiler), `this compiler`, or `advice`; nothing where it is not said."""
     question: str
     answer: str
     absent: Mapping[str, str] = field(default_factory=dict)

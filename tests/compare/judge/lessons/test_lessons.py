@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from compare.judge.lessons import CHAPTERS, LESSONS, LessonError, chosen
-from compare.judge.lessons.lesson import PROGRAMS, Move, amount
+from compare.judge.lessons.lesson import GSPMD, PROGRAMS, SHARDY, TORCH, Move, amount
 from compare.judge.lessons.made import needed_wire
+from compare.judge.lessons.partitioner import PARTITIONER
 
 ROOT = Path(__file__).parents[4]
-FILES = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
+FILES = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks", "partitioner")
 
 # What a device sends, worked out by hand on 4 devices, bf16: nothing here is read from a lesson.
 SENDS = {
@@ -42,6 +43,21 @@ SENDS = {
     "layer-dp-tp": 2 * (4 // 2) * 256 * 1024 * 2,
     "expert-dispatch": 4 * 64 * 512 * 2 * 3 // 4,
     "moe-layer": 4 * 128 * 512 * 2 * (1 + 2) // 2 + 4 * 128 * 512 * 2 // 2,
+    "decide-both-fit": 512 * 2 * 2 // 2 + 1024 * 2 // 2,  # sums and columns, both in pairs of devices
+    "decide-both-clash": 512 * 1024 * 2 // 2 // 2 + 1024 * 2 * 2 // 2,  # half of b, from two of four devices
+    "decide-first-rows": 512 * 1024 * 2 // 4 * 3 // 4 + 1024 * 2 * 2 * 3 // 4,
+    "decide-first-columns": 512 * 1024 * 2 // 4 * 3 // 4 + 1024 * 2 * 3 // 4,
+    "decide-tokens-few": 2 * 1920 * 1024 * 2 * 3 // 4,
+    "decide-tokens-many": 2 * 1024 * 2048 * 2 * 3 // 4,
+    "decide-tokens-joined": 2 * 2048 * 1024 * 2 * 3 // 4,  # at the border both ways cost the same
+    "decide-wanted-rows": 8 * 1024 * 2 * 3 // 4 + 8 * 2048 * 2 // 4 * 3 // 4,
+    "decide-wanted-columns": 8 * 1024 * 2 * 3 // 4,
+    "decide-wanted-whole": 8 * 2048 * 2 * 3 // 4,
+    "decide-order-kept": 64 * 1024 * 2 // 4 * 3 // 4 + 64 * 2048 * 2 * 3 // 4,
+    "decide-sum-narrow": 512 * 1024 * 2 * 3 // 4,
+    "decide-view-heads": 2 * 256 * 1024 * 2 // 4 * 3 // 4,
+    "gqa-head-dim": 2 * 8 * 1024 * 2 * 2 * 3 // 4,  # a score for each of 8 query heads and 1024 positions
+    "gqa-head-dim-whole": 2 * 8 * 1024 * 2 * 2 * 3 // 4 + 2 * 8 * 128 * 2 * 3 // 4,
 }
 
 
@@ -83,6 +99,41 @@ def test_a_lesson_can_be_worked_out_and_asks_something(lesson) -> None:
     assert lesson.answer.endswith(".")
     assert "\n\n" not in lesson.rule
     assert all(other.why for other in lesson.but)
+
+
+# The two sides of a border of the chapter on the partitioner, and a program in which it turns.
+BORDERS = (
+    ("decide-both-fit", "decide-both-clash", GSPMD),
+    ("decide-first-rows", "decide-first-columns", SHARDY),
+    ("decide-used-once", "decide-used-twice", SHARDY),
+    ("decide-tokens-few", "decide-tokens-many", SHARDY),
+    ("decide-tokens-many", "decide-tokens-joined", SHARDY),
+    ("decide-tokens-few", "decide-looks-ahead", GSPMD),
+    ("decide-gated", "decide-gated-pinned", GSPMD),
+    ("decide-wanted-rows", "decide-wanted-columns", SHARDY),
+    ("decide-wanted-whole", "decide-wanted-later", GSPMD),
+    ("decide-order-kept", "decide-order-summed", SHARDY),
+    ("decide-order-summed", "decide-order-moved", SHARDY),
+    ("decide-sum-narrow", "decide-sum-wide", SHARDY),
+    ("decide-sum-wide", "decide-sum-made", SHARDY),
+    ("decide-view-heads", "decide-view-width", SHARDY),
+    ("decide-view-heads", "decide-view-pinned", TORCH),
+    ("gqa-head-dim", "gqa-head-dim-whole", TORCH),
+)
+
+
+@pytest.mark.parametrize(("name", "other", "program"), BORDERS)
+def test_on_the_two_sides_of_a_border_other_things_are_sent(name: str, other: str, program: str) -> None:
+    one, two = (
+        {(move.collective, move.formula, move.times) for move in chosen(each)[0].expected(program)}
+        for each in (name, other)
+    )
+    assert one != two
+
+
+def test_every_rule_of_the_partitioner_stands_at_a_border_and_says_what_it_is() -> None:
+    assert {lesson.name for lesson in PARTITIONER} == {name for pair in BORDERS for name in pair[:2]}
+    assert {lesson.standing for lesson in PARTITIONER} == {"law", "this compiler", "advice"}
 
 
 def test_a_name_that_is_nearly_right_is_told() -> None:
