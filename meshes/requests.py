@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
+CHAPTERS = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks")
 """The files of an arm that hold patterns."""
 
 
