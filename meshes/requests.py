@@ -1,7 +1,8 @@
 """Many small programs, lowered by one process of an arm: how it is asked, and how one's failure stays its own.
 
-REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size) and `arrays` (name -> `shape` and
-`dtype`).  Number n gets OUT/n/program.mlirbc and about.json, or failed.txt with one line.
+REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size), `arrays` (name -> `shape` and
+`dtype`), and `splits` (array -> the axis of each dim) where they are not the pattern's own.
+Number n gets OUT/n/program.mlirbc and about.json, or failed.txt with one line.
 """
 
 import json

@@ -60,6 +60,7 @@ class _Job:
             "partitioner": "gspmd" if self.is_rewritten else self.partitioner,
             "axes": dict(lesson.mesh),
             "arrays": {name: {"shape": lesson.shape(name), "dtype": lesson.dtype(name)} for name in lesson.takes},
+            **({"splits": {name: list(axes) for name, axes in lesson.splits.items()}} if lesson.splits else {}),
         }
 
     def compiling(self) -> dict[str, object]:
@@ -90,7 +91,15 @@ def build(
 
     `tell` hears one line at each change.
     """
-    jobs = [_Job(lesson, program) for lesson in lessons for program in lesson.programs]
+    asked = [(lesson, program) for lesson in lessons for program in lesson.programs]
+    return build_each(asked, cache=cache, tell=tell, at_once=at_once)
+
+
+def build_each(
+    asked: Sequence[tuple[Lesson, str]], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+) -> list[Made]:
+    """One program of each lesson: the one that is named beside it."""
+    jobs = [_Job(lesson, program) for lesson, program in asked]
     _Build(jobs, cache=cache, tell=tell, at_once=at_once or max(2, cores())).run()
     return [_made(job) for job in jobs]
 

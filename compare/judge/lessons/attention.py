@@ -1,6 +1,6 @@
 """Attention and its cache."""
 
-from compare.judge.lessons.lesson import ADVICE, COMPILER, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.judge.lessons.lesson import ADVICE, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _QKV = {"q": "B S N H", "k": "B S N H", "v": "B S N H"}
 _CACHE = {"B": 2, "S": 1024, "K": 8, "H": 128}
@@ -61,7 +61,8 @@ reshapes, or give up one of the splits.
             ),
         ),
         rule="Do not merge two split dims: keep them apart, as einsum does.",
-        standing=COMPILER,
+        standing=ADVICE,
+        border="Merged for a plain matmul, as `F.linear` does, it is undone by the compiler: linear-merged.",
         question="When is the merge harmless?",
         answer="Where only the outer one (here B) is split: the merged dim is then split in the same way. Or where B "
         "is 1 on every device, so that there is nothing to merge.",
@@ -138,9 +139,9 @@ keeps what it has. A partitioner can do just that. It can also panic, and gather
                 "together to do it, for each new token. The JAX program updates a slice, for which the rule is known.",
             ),
         ),
-        rule="An update at an unknown position of a split dim needs no data of others, only a question; check that it "
-        "is asked.",
-        standing=COMPILER,
+        rule="An update at an unknown position of a split dim needs no data of others: each device asks whether the place "
+        "is its own.",
+        standing=LAW,
         question="How could you write it so that no partitioner can misunderstand?",
         answer="As `where((arange(S) == at)[:, None, None], new, cache)`: an operation on each number alone. It "
         "touches the whole cache, though, which a real update in place does not.",
@@ -167,7 +168,7 @@ So three collectives, and not one byte of the cache is sent. The larger the cach
             Move("all-reduce@cp", "B·N·H·2", "partial sums of y"),
         ),
         rule="To read a cache that is split by positions, merge small results; never move the cache.",
-        standing=LAW,
+        standing=ADVICE,
         question="What grows with the length of the text: the bytes on the wire, or the memory?",
         answer="The memory: each device has S/4 positions. On the wire nothing: no formula has an S.",
     ),

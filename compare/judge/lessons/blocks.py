@@ -154,6 +154,7 @@ boxes go from "split by group" to "split by expert": an all-to-all.
         needs=(Move("all-to-all@ep", "G·E·C·D·2/ep", "boxes to their experts"),),
         rule="Dispatch to experts is an all-to-all: the axis leaves the groups and takes the experts.",
         standing=LAW,
+        border="If the experts' axis splits no tokens, nothing is exchanged, and it is a sum: dispatch-sum.",
         question="A box is half empty. Is less sent?",
         answer="No: its shape is fixed, and empty places travel, too. The *capacity* C is a compromise between empty "
         "places and tokens that find none.",

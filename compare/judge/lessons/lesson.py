@@ -117,6 +117,9 @@ class Lesson:
     absent: Mapping[str, str] = field(default_factory=dict)
     """Arm -> why it has no such program."""
 
+    splits: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    """Array -> the axis of each dim, where a question of the quiz asks for others than the pattern's own."""
+
     def __post_init__(self) -> None:
         if self.standing not in STANDINGS:
             raise ValueError(f"{self.name}: a rule is {' or '.join(map(repr, STANDINGS))}, not {self.standing!r}")

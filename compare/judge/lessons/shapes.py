@@ -127,8 +127,8 @@ On one device a concatenation is a copy. Along a dim that nobody splits it is a 
                 "and b together, and exchanges back. Twice the bytes of the shortest way.",
             ),
         ),
-        rule="Concatenate along a dim that is whole; along a split dim, nearly everything moves.",
-        standing=COMPILER,
+        rule="Along a dim that is whole, a concatenation is free; along a split one, nearly everything moves.",
+        standing=LAW,
         question="A cache that grows by `concat([cache, new])` along split positions: what happens at each token?",
         answer="Each device's share grows by a quarter of a position, so the borders between devices shift, and the "
         "whole cache is laid out anew, every time. Caches have a fixed size and are written in place for this reason, "

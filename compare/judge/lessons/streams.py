@@ -1,6 +1,19 @@
 """What runs between the blocks: sequence parallelism with no pins, merged dims, weights split for storage."""
 
-from compare.judge.lessons.lesson import COMPILER, GSPMD, LAW, SHARDY, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.judge.lessons.lesson import (
+    ADVICE,
+    COMPILER,
+    GSPMD,
+    LAW,
+    PROGRAMS,
+    SHARDY,
+    TORCH,
+    TORCH_SHARDY,
+    Alone,
+    But,
+    Lesson,
+    Move,
+)
 
 _TP = {"tp": 4}
 _MLP = {"x": "T D", "w1": "D F", "w2": "F D"}
@@ -115,7 +128,7 @@ its neighbour, the matmul.
         standing=COMPILER,
         border="On v5e:2x4 with dp = 2, tp = 4 under Shardy: B·S·D·2/dp = 2 MB with F = 4,096 stays a "
         "reduce-scatter; from 4 MB with F = 8,192 on it was hops. On four chips (tp = 4, or dp = 2 with tp = 2) it "
-        "stayed a scatter up to F = 16,384.",
+        "stayed a scatter up to F = 14,336.",
         question="How many bytes does a device send in 5 hops, and how many in the reduce-scatter?",
         answer="5·1,048,576 = 5.2 MB against 3/4 of 4,194,304 = 3.1 MB. What is won is that they travel beside the "
         "matmul.",
@@ -148,6 +161,73 @@ matmul (`torch.bmm`) the merged dim is in both inputs, and it knows no such rule
         question="The rows of w are split over tp instead: `w[F/tp, D]`, `x[B/dp, S, D]`. What is sent, and how "
         "does y come out?",
         answer="Nothing: it is column-parallel, for F.linear's w is [out, in]. y is `[B/dp, S, F/tp]`.",
+    ),
+    Lesson(
+        name="layers-split",
+        title="A loop over a stack of layers that is split",
+        mesh={"pp": 4},
+        sizes={"T": 256, "D": 512, "L": 8},
+        takes={"x": "T D", "stack": "L D D"},
+        gives={"y": "T D"},
+        story="""
+The weights of 8 layers are stacked, [L, D, D], and a loop runs over them. If the stack is split over 4 devices, two
+layers each, does each device run its own two layers? No! A loop runs the *same* step on every device: in step 0 all
+of them need layer 0, which is on device 0 only.
+
+So the weights travel: the stack is gathered once, or each layer is sent to everybody in its turn. Both are the same
+bytes. To make the *activations* travel from device to device instead, one has to write a pipeline: see
+pipeline-shift.
+""",
+        alone=(Alone("stack", "L D D", ("pp", None, None)),),
+        alone_words="in step 0 everybody needs layer 0",
+        needs=(Move("all-gather@pp", "L·D·D·2", "all layers"),),
+        but=(
+            But(
+                PROGRAMS,
+                (Move("all-gather@pp", "L·D·D·2", "all layers, in each turn of the loop", times=8),),
+                "The gather stands inside the loop: in each of its 8 turns *all* layers are gathered, and one is "
+                "used. The compiler did not move it out of the loop, nor cut out the layer first.",
+            ),
+        ),
+        rule="Splitting the stack of a loop splits memory, not work: the layers are sent to everybody.",
+        standing=LAW,
+        question="Is that ever wanted?",
+        answer="To save memory, yes: each weight is stored once. But there is a better dim to split: the next lesson.",
+    ),
+    Lesson(
+        name="layers-inside",
+        title="The same loop, each layer split inside",
+        mesh={"pp": 4},
+        sizes={"T": 256, "D": 512, "L": 8},
+        takes={"x": "T D", "stack": "L D D"},
+        gives={"y": "T D"},
+        story="""
+The same loop, and the same memory on each device. But now the stack is split along its *last* dim: each device has a
+quarter of the columns of every layer. In each turn of the loop everybody has something to do: column-parallel, as in
+the second chapter.
+
+The result comes out split by columns, and the next turn needs all of x to multiply. So in each turn the activations
+are gathered, and the weights stay where they are. Compare the bytes with those of the lesson before.
+""",
+        alone=(Alone("x·w", "T D", (None, "pp")),),
+        alone_words="in each turn: own columns of the product",
+        needs=(Move("all-gather@pp", "T·D·2", "activations, after each turn of the loop", times=8),),
+        but=(
+            But(
+                PROGRAMS,
+                (Move("all-gather@pp", "T·D·2", "activations, in each turn, and once at the end", times=9),),
+                "All turns of a loop must be alike, so x is split before the first one, too, and gathered at once: "
+                "one gather more than by hand.",
+            ),
+        ),
+        rule="Split what is inside of the layers, not the stack of them: then activations travel, and weights stay.",
+        standing=ADVICE,
+        border="So with T = 256, 1,024 and 4,096, D = 512. Weights travel if the axis also splits the batch: "
+        "layers-fsdp-tp.",
+        question="How many times less is sent than with a split stack?",
+        answer="By what is emitted, 9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. By what "
+        "is needed, 8 of 256·512·2 instead of one of 8·512·512·2: half. With wider layers the difference grows, with "
+        "more tokens it shrinks.",
     ),
     Lesson(
         name="layers-fsdp-tp",
