@@ -22,7 +22,7 @@ FORMS = {
     "start-done": "",
     "fused-reduce-scatter": "written as an all-reduce in a fusion that keeps a device's own part",
     "async-fusion": "begun early, beside other work",
-    "windowed-einsum": "one hop of a gather that was cut up, beside a piece of the matmul",
+    "windowed-einsum": "one hop of a gather or scatter that was cut up, beside a piece of the matmul",
 }
 """What it says of a collective that it has this form (docs/definitions.md, section 1)."""
 

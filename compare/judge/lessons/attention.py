@@ -139,8 +139,8 @@ keeps what it has. A partitioner can do just that. It can also panic, and gather
                 "together to do it, for each new token. The JAX program updates a slice, for which the rule is known.",
             ),
         ),
-        rule="An update at an unknown position of a split dim needs no data of others: each device asks whether the place "
-        "is its own.",
+        rule="An update at an unknown position of a split dim needs no data of others: each device asks whether the "
+        "place is its own.",
         standing=LAW,
         question="How could you write it so that no partitioner can misunderstand?",
         answer="As `where((arange(S) == at)[:, None, None], new, cache)`: an operation on each number alone. It "

@@ -148,12 +148,11 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         alone=(Alone("w", "D F", (None, "tp")),),
         alone_words="rows i times columns i is one block of 16: not enough",
         needs=(Move("all-gather@tp", "D·F·2", "the weights"),),
-        rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them is gathered: "
-        "the one whose dim the output does not keep split.",
+        rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them must travel.",
         standing=LAW,
-        border="y split by rows: w is gathered; y split by columns: x is, whatever their sizes. If nothing says how "
-        "y is split, the smaller input is gathered: sequence-unpinned and sequence-weights, with T below and from F "
-        "on.",
+        border="Which one is the compiler's choice, and libtpu keeps the input that is split as y is: with y by "
+        "rows w is gathered, with y by columns x is, whatever their sizes. If nothing says how y is split, the "
+        "smaller is gathered: sequence-unpinned (T below F) and sequence-weights (T from F on).",
         question="FSDP gathers 4 MB of weights for every layer. When is that cheap?",
         answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single "
         "token it is ruinous, which is why FSDP is for training and not for decoding.",

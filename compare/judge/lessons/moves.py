@@ -156,11 +156,12 @@ the bytes.
         rule="libtpu scatters a sum of matrices if a device's part is at least two blocks of 16 × 128 with nothing "
         "left over (of split columns: 256); if a part has fewer rows, one block, or is of a vector, it all-reduces.",
         standing=COMPILER,
-        border="Compiled with this sum on v5e, tp = 4, bf16, D = 1,024 unless said: parts of 8 rows all-reduce, of "
-        "16, 32, 128 rows scatter; 16 × 128 all-reduces, 16 × 256 and 32 × 128 scatter; 256 columns scatter, 128 "
-        "all-reduce; vectors of 2 kB to 2 MB all-reduce. Parts of 12 or 24 rows are padded to 16 or 32, and one "
-        "permute puts them right. Of several matrices, [B, S, D] with S split, the rows of each one's part count: 4 "
-        "rows all-reduce, 16 scatter.",
+        border="Compiled with this sum on four chips of v5e, tp = 4, bf16, D = 1,024 unless said: parts of 8 rows "
+        "all-reduce, of 16, 32 and 128 rows scatter; 16 × 128 all-reduces, 16 × 256 and 32 × 128 scatter; 256 "
+        "columns scatter, 128 all-reduce; vectors of 2 kB to 128 kB all-reduce. Parts of 12 or 24 rows are padded "
+        "to 16 or 32, and a permute puts them right. With other groups it is other: around eight chips (tp = 8) "
+        "parts of 8 × 512 scatter, too, and within half of a mesh (dp = 2) a matmul's [B, S, D] with S split "
+        "scatters if a device has two sequences (16 rows of each and more), and all-reduces if it has one.",
         question="Decoding: 8 sequences, one token each, a row-parallel matmul, and its result split over 4 devices. "
         "Reduce-scatter or all-reduce?",
         answer="By rows a part has 2: an all-reduce. Split by columns, [8, 2048/tp], a part has 512 of them: a "

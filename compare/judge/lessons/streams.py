@@ -44,8 +44,10 @@ w1, with D·F: the tokens are gathered, and all is as with the pin.
         "smaller input is gathered; if they are equal, w.",
         standing=COMPILER,
         border="x is T·D, w1 is D·F: T below F gathers tokens, T from F on gathers weights. Compiled with D = 1,024 "
-        "and F = 4,096: T = 256, 512, 1,024, 2,048, 3,072 and 3,584 gather tokens, 4,096 and 8,192 weights "
-        "(sequence-weights); with F = 8,192, T = 4,096 gathers tokens and T = 8,192 weights.",
+        "and F = 4,096, under both partitioners: T = 256, 512, 1,024, 2,048, 3,072 and 3,584 gather tokens, 4,096 "
+        "and 8,192 weights (sequence-weights). Under Shardy with F = 8,192, T = 4,096 gathers tokens, T = 8,192 "
+        "weights. All with silu; what stands behind the product can count for more than size: the chapter on the "
+        "partitioner.",
         question="A model decodes: T = 8 tokens, F = 14,336. Are weights ever gathered?",
         answer="Not by this rule: 8 is far below 14,336. The danger is in long prompts.",
     ),
@@ -253,7 +255,7 @@ of the own sequences. Per layer: two gathers of weights, one sum of activations.
         ),
         rule="FSDP with TP: in each layer gather the weights over the axis of the batch, and all-reduce activations "
         "over tp. In a loop each layer's own slice is gathered, if the dim that is split is not the loop's.",
-        standing=LAW,
+        standing=COMPILER,
         border="layers-split has the loop's own dim split: there *all* layers are gathered in each turn. "
         "layers-inside gathers activations, not weights, for its x has no dim that the axis splits: nothing else "
         "asks for that axis. With FSDP the batch does. The pin at the end of a turn keeps x split by sequences.",
