@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compare.judge.lessons.made import Made
-from compare.judge.quiz.answers import HOW
 from compare.judge.quiz.question import Question
 from compare.views.quiz_words import Told, arrays, sizes
 
@@ -15,7 +14,6 @@ def quiz_values(
     """What the page's template is given."""
     asked = [Told(question, one) for question, one in zip(questions, made, strict=True)]
     return {
-        "how": HOW,
         "asked": [
             (one, arrays(one.question), sizes(one.question), source_of(one.question)) for one in asked if one.made.ok
         ],

@@ -14,6 +14,8 @@ from compare.judge.lessons.made import Made, needed_wire
 from compare.views import units
 from compare.views.glossary import GLOSSARY
 from compare.views.teach_figures import Tensor, mesh_picture, picture, width
+from compare.views.teach_rules import PAGE as RULES
+from compare.views.teach_rules import rules_values
 from compare.views.teach_words import (
     ARMS,
     axes_words,
@@ -77,10 +79,14 @@ def pages(made: Sequence[Made], *, quiz: Mapping[str, Any] | None = None) -> dic
         f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
         for at, lesson in enumerate(order)
     }
+    if len(order) == len(LESSONS):  # links of rules lead to all of them
+        template = _environment().get_template("rules.html.j2")
+        found[RULES] = template.render(style=STYLE, versions=_versions(made), **rules_values(order))
     if quiz is not None:
         template = _environment().get_template("quiz.html.j2")
         found[QUIZ] = template.render(style=STYLE, versions=_versions(made), **quiz)
-    return {INDEX: _index(by_lesson, quiz=quiz is not None), STYLE: _style()} | found
+    links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in found]
+    return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | found
 
 
 def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
@@ -137,7 +143,7 @@ def _sent(lesson: Lesson) -> str:
     return f"with {units.listing(words)}" if words else "nothing was sent"
 
 
-def _index(by_lesson: Mapping[str, Sequence[Made]], *, quiz: bool) -> str:
+def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str, str]]) -> str:
     chapters = [
         (chapter, [(lesson, _card(by_lesson[lesson.name])) for lesson in chapter.lessons if lesson.name in by_lesson])
         for chapter in CHAPTERS
@@ -152,7 +158,7 @@ def _index(by_lesson: Mapping[str, Sequence[Made]], *, quiz: bool) -> str:
         glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
         versions=_versions(every),
         standings=STANDINGS,
-        quiz=QUIZ if quiz else "",
+        links=links,
     )  # fmt: skip
 
 

@@ -21,12 +21,18 @@ def gather_along(logits, labels):
     return jnp.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
 
 
-@pattern(x=P(None, "tp"), scale=P("tp"), shift=P("tp"), out=P(None, "tp"))
+@pattern(
+    x=P(None, "tp"),
+    scale=P("tp"),
+    shift=P("tp"),
+    out=P(None, "tp"),
+)
 def layernorm_width(x, scale, shift):
     wide = x.astype(jnp.float32)
     apart = wide - jnp.mean(wide, axis=-1, keepdims=True)
     spread = jnp.mean(apart * apart, axis=-1, keepdims=True)
-    return (apart * jax.lax.rsqrt(spread + 1e-5)).astype(x.dtype) * scale + shift
+    even = apart * jax.lax.rsqrt(spread + 1e-5)
+    return even.astype(x.dtype) * scale + shift
 
 
 @pattern(logits=P(None, "tp"), labels=P(None), out=P(None))

@@ -53,6 +53,7 @@ def layers_fsdp_tp(x, w1, w2):
     def layer(x, w):
         up, down = w
         hidden = jax.nn.silu(x @ up)
-        return pin(x + hidden @ down, "dp", None, None), None
+        x = pin(x + hidden @ down, "dp", None, None)
+        return x, None
 
     return jax.lax.scan(layer, x, (w1, w2))[0]

@@ -21,7 +21,12 @@ def gather_along(logits, labels):
     return torch.gather(logits, 1, labels.long()[:, None])[:, 0]
 
 
-@pattern(x=(None, "tp"), scale=("tp",), shift=("tp",), out=(None, "tp"))
+@pattern(
+    x=(None, "tp"),
+    scale=("tp",),
+    shift=("tp",),
+    out=(None, "tp"),
+)
 def layernorm_width(x, scale, shift):
     return F.layer_norm(x, (x.shape[-1],), scale, shift)
 

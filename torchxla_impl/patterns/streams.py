@@ -54,6 +54,7 @@ def layers_fsdp_tp(x, w1, w2):
     def layer(x, w):
         up, down = w
         hidden = F.silu(x @ up)
-        return pin(x + hidden @ down, "dp", None, None), x[:0]  # scan wants something of each turn: nothing of x
+        x = pin(x + hidden @ down, "dp", None, None)
+        return x, x[:0]  # scan wants something of each turn: nothing of x
 
     return scan(layer, x, (w1, w2))[0]

@@ -220,8 +220,8 @@ gets two, so two permutes would do.
         rule="A cut of a split dim whose pieces are not whole shards is a bundle of permutes, and more bytes than "
         "by hand.",
         standing=COMPILER,
-        border="A cut where the shards end moves no more than each piece's new split asks for. Cut a dim that is "
-        "whole (fused-pairs) and it is free. fused-halves is the cut in two: four permutes.",
+        border="Cut a dim that is whole, as fused-pairs does, and it is free. fused-halves is the cut in two: four "
+        "permutes.",
         question="q has 8 heads, k and v have 2 each: [D, (8 + 2 + 2)·H]. Is a cut in [8·H, 2·H, 2·H] any better?",
         answer="No: the borders, at 8/12 and 10/12, are no borders of quarters either. Glue each device's own q, k "
         "and v together, or keep three weights.",

@@ -64,7 +64,7 @@ class Links(HTMLParser):
 
 def test_no_link_is_dead() -> None:
     known = {path.name: Links(path.read_text(encoding="utf-8")) for path in PAGES}
-    assert len(known) == len(LESSONS) + 2  # the index, the quiz
+    assert len(known) == len(LESSONS) + 3  # the index, the rules, the quiz
     assert all(page.styles == [STYLE] for page in known.values())
     assert (GALLERY / STYLE).exists()
     for name, page in known.items():
@@ -184,6 +184,20 @@ def test_lines_that_are_alike_but_for_names_are_shown_once() -> None:
 def test_what_every_page_would_repeat_stands_on_the_index_alone() -> None:
     for words in ("copies lie behind each other like cards", "These very lines", "source_target_pairs</code> are"):
         assert [path.name for path in PAGES if words in path.read_text(encoding="utf-8")] in ([], ["index.html"]), words
+
+
+def test_the_page_of_rules_has_all_of_them_and_every_case_of_a_matmul() -> None:
+    text = (GALLERY / "rules.html").read_text(encoding="utf-8")
+    assert {f"{lesson.name}.html" for lesson in LESSONS} <= set(Links(text).links)
+    # By hand: the four cases with their payloads.
+    for split, sent, payload in (
+        ("x[T/a, D] · w[D, F] → y[T/a, F]", "nothing", "–"),
+        ("x[T, D/a] · w[D/a, F] → y[T, F]", "all-reduce of partial sums of y", "<code>T·F·2</code>"),
+        ("x[T, D/a] · w[D/a, F] → y[T/a, F]", "reduce-scatter of partial sums of y", "<code>T·F·2</code>"),
+        ("x[T/a, D] · w[D, F/a] → y[T/a, F]", "all-gather of w", "<code>D·F·2</code>"),
+        ("x[T/a, D] · w[D, F/a] → y[T, F/a]", "all-gather of x", "<code>T·D·2</code>"),
+    ):
+        assert f'<code>{split}</code></td><td class="words">{sent}</td><td class="words">{payload}</td>' in text, split
 
 
 def test_a_lesson_that_is_named_is_a_link() -> None:
