@@ -60,8 +60,8 @@ w1, with D·F: the tokens are gathered, and all is as with the pin.
         gives={"y": "T D"},
         story="""
 Not one line differs from the lesson before; T is 4,096. Now x is as large as w1, and w1 is gathered. `hidden` comes
-out split by tokens. For the second matmul its rows are split by tokens, D is contracted over F, and y shall be split
-by tokens: w2 is gathered as well.
+out split by tokens. The second matmul sums over F; its input has its tokens split, and y shall have them split, too:
+so w2 is gathered as well.
 
 This is no longer tensor parallelism. It is FSDP: every device has its tokens, and fetches all weights. Is it worse?
 The payloads are those of the gather and the scatter before. But weights do not shrink with the batch, and each layer

@@ -10,8 +10,8 @@ from compare.judge.lessons.lesson import SHARDY, TOPOLOGIES, Lesson, Move
 
 Split = tuple[str | None, ...]
 
-ONE = ("tp", "model", "x")
-TWO = (("dp", "tp"), ("data", "model"), ("x", "y"))
+ONE = ("tp", "model", "mp")
+TWO = (("dp", "tp"), ("data", "model"), ("fsdp", "tp"))
 """Names of axes, of meshes with one and with two."""
 
 
