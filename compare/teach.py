@@ -22,17 +22,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the names of all lessons, and stop")
     parser.add_argument("--json", action="store_true", help="print what was compiled as JSON, and write no pages")
     parser.add_argument("--no-cache", action="store_true", help="compile everything anew, and keep nothing")
+    parser.add_argument("--quiz", action="store_true", help="ask what a split sends, compile it, and tell the truth")
+    parser.add_argument("--seed", metavar="N", type=int, help="of --quiz: the question's number; without it any")
+    parser.add_argument("--answer", metavar="WORDS", help='of --quiz: like "2 all-gather@dp, all-reduce@tp", or "free"')
     asked = parser.parse_args(argv)
+    if asked.quiz:
+        from compare.quiz import take
+
+        return take(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
+    if asked.seed is not None or asked.answer is not None:
+        parser.error("--seed and --answer are of --quiz")
     if asked.list:
         from compare.views.teach_text import print_names
 
         print_names()
         return 0
     lessons = chosen(asked.pattern) if asked.pattern else LESSONS
-    from compare.work.teach import build
+    from compare.judge.quiz.draw import PAGE, draw
+    from compare.work.teach import build_each
 
+    questions = [] if asked.pattern or asked.json else [draw(seed) for seed in PAGE]
+    programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.opened(bypass=asked.no_cache) as kept:
-        made = build(lessons, cache=kept, tell=complain)
+        every = build_each([*programs, *((one.lesson, one.program) for one in questions)], cache=kept, tell=complain)
+    made, answers = every[: len(programs)], every[len(programs) :]
     if asked.json:
         print_json([one.public() for one in made])
     elif asked.pattern:
@@ -42,16 +55,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         names = ["", *(one.name for one in LESSONS), ""]
         print_lesson(made, before=names[at], after=names[at + 2])
     else:
+        from compare.views.quiz_page import quiz_values
         from compare.views.teach_page import INDEX, write
         from compare.views.teach_text import print_gallery
+        from compare.work.quiz import source_of
 
         print_gallery(made)
         if not any(one.ok for one in made):
             complain(f"no program could be made: no pages are written to {asked.out}")
             return 1
-        write(made, asked.out)
+        write(made, asked.out, quiz=quiz_values(questions, answers, source_of))
         print(asked.out / INDEX)
-    return 0 if all(one.ok for one in made) else 1
+    return 0 if all(one.ok for one in every) else 1
 
 
 if __name__ == "__main__":

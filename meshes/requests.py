@@ -1,7 +1,8 @@
 """Many small programs, lowered by one process of an arm: how it is asked, and how one's failure stays its own.
 
-REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size) and `arrays` (name -> `shape` and
-`dtype`).  Number n gets OUT/n/program.mlirbc and about.json, or failed.txt with one line.
+REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size), `arrays` (name -> `shape` and
+`dtype`), and `splits` (array -> the axis of each dim) where they are not the pattern's own.
+Number n gets OUT/n/program.mlirbc and about.json, or failed.txt with one line.
 """
 
 import json
@@ -15,7 +16,7 @@ from meshes.documents import read_json
 from meshes.last_word import refuse
 from meshes.lines import one_line
 
-CHAPTERS = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks", "partitioner")
+CHAPTERS = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
 """The files of an arm that hold patterns."""
 
 

@@ -18,8 +18,9 @@ from matplotlib.patches import Rectangle
 
 from compare.views.figures import INK, STYLE
 
-DEVICES = ("#8fc1ea", "#ffc685", "#a3d9a5", "#e0b3dd")
-"""Of device 0, 1, 2, 3: told apart by people who see no red or green, and dark words can be read on them."""
+DEVICES = ("#8fc1ea", "#ffc685", "#a3d9a5", "#e0b3dd", "#cfe3f5", "#ffe6c4", "#d5eed6", "#f2dff1")
+"""Of device 0 to 7: told apart by people who see no red or green, and dark words can be read on them; the second
+four are the first four, paler."""
 
 _CARD = 0.1
 """Inches: by how much a copy is behind the one in front of it."""

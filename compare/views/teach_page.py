@@ -9,27 +9,30 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from compare.judge.lessons import CHAPTERS, LESSONS, Chapter
-from compare.judge.lessons.lesson import BYTES, Lesson
+from compare.judge.lessons.lesson import BYTES, STANDINGS, Lesson
 from compare.judge.lessons.made import Made, needed_wire
 from compare.views import units
 from compare.views.glossary import GLOSSARY
 from compare.views.teach_figures import Tensor, mesh_picture, picture, width
+from compare.views.teach_rules import PAGE as RULES
+from compare.views.teach_rules import rules_values
 from compare.views.teach_words import (
     ARMS,
-    TITLES,
     axes_words,
     disagreement,
+    evidence,
     form,
     outcomes,
     over,
-    short,
+    reach,
     signature,
     sums,
     tensors,
 )
 from meshes import whole
 
-INDEX, STYLE = "index.html", "gallery.css"
+INDEX, STYLE, QUIZ = "index.html", "gallery.css", "quiz.html"
+_CHIPS = {4: "four", 8: "eight"}
 _OWN_WORDS = {
     "mesh": "A grid of devices whose axes have names and sizes.",
     "axis, dim": "An axis is of the mesh, a dim is of a tensor. To split a dim over an axis gives each device along "
@@ -49,21 +52,26 @@ _MARKS = (
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*\s][^*]*)\*"), r"<em>\1</em>"),
-)
+    (re.compile(rf"(?<![\w-])({'|'.join(one.name for one in LESSONS if '-' in one.name)})(?![\w-])"),
+     r'<a href="\1.html">\1</a>'),
+)  # fmt: skip
 
 WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "payload", "on the wire")
 """Those of the glossary that the lessons use."""
 
 
-def write(made: Sequence[Made], folder: Path) -> None:
+def write(made: Sequence[Made], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in pages(made).items():
+    for name, text in pages(made, quiz=quiz).items():
         whole.write_text(folder / name, text)
 
 
-def pages(made: Sequence[Made]) -> dict[str, str]:
-    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link."""
+def pages(made: Sequence[Made], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
+
+    quiz: the values of its page, where there is to be one.
+    """
     by_lesson: dict[str, list[Made]] = {}
     for one in made:
         by_lesson.setdefault(one.lesson.name, []).append(one)
@@ -72,7 +80,14 @@ def pages(made: Sequence[Made]) -> dict[str, str]:
         f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
         for at, lesson in enumerate(order)
     }
-    return {INDEX: _index(by_lesson), STYLE: _style()} | found
+    if len(order) == len(LESSONS):  # links of rules lead to all of them
+        template = _environment().get_template("rules.html.j2")
+        found[RULES] = template.render(style=STYLE, versions=_versions(made), **rules_values(order))
+    if quiz is not None:
+        template = _environment().get_template("quiz.html.j2")
+        found[QUIZ] = template.render(style=STYLE, versions=_versions(made), **quiz)
+    links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in found]
+    return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | found
 
 
 def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
@@ -101,7 +116,9 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
         needed=needed_wire(lesson),
         widest=max([one.wire_bytes for one in made] + [needed_wire(lesson), 1]),
         disagreement=disagreement(made),
-        evidence=[(TITLES[one.program], [short(row) for row in one.rows]) for one in made if one.rows],
+        evidence=evidence(made),
+        standing=reach(lesson, made),
+        chips=_CHIPS[lesson.num_devices],
         versions=_versions(made),
         sums=sums,
     )  # fmt: skip
@@ -127,7 +144,7 @@ def _sent(lesson: Lesson) -> str:
     return f"with {units.listing(words)}" if words else "nothing was sent"
 
 
-def _index(by_lesson: Mapping[str, Sequence[Made]]) -> str:
+def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str, str]]) -> str:
     chapters = [
         (chapter, [(lesson, _card(by_lesson[lesson.name])) for lesson in chapter.lessons if lesson.name in by_lesson])
         for chapter in CHAPTERS
@@ -141,6 +158,8 @@ def _index(by_lesson: Mapping[str, Sequence[Made]]) -> str:
         meshes=[(axes, Markup(mesh_picture(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
         glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
         versions=_versions(every),
+        standings=STANDINGS,
+        links=links,
     )  # fmt: skip
 
 
@@ -208,7 +227,7 @@ def _style() -> str:
 
 
 def _prose(words: str) -> Markup:
-    """Escaped, with `code`, **strong** and *stressed* words."""
+    """Escaped, with `code`, **strong** and *stressed* words, and links where other lessons are named."""
     text = str(escape(units.kept(" ".join(words.split()))))
     for pattern, made in _MARKS:
         text = pattern.sub(made, text)

@@ -18,6 +18,7 @@ from compare.views.teach_words import (
     outcomes,
     over,
     plain,
+    reach,
     signature,
     sums,
 )
@@ -67,6 +68,9 @@ def print_lesson(made: Sequence[Made], *, before: str, after: str) -> None:
     for part in lesson.story.strip().split("\n\n"):
         _prose(out, part, before="\n")
     _prose(out, f"The rule: {lesson.rule}", before="\n", style="bold")
+    _prose(out, f"{lesson.standing.capitalize()}: {reach(lesson, made)}.", before="")
+    if lesson.border:
+        _prose(out, f"The border: {lesson.border}", before="\n")
     for arm, title in ARMS.items():
         _source(out, title, next((one.source for one in made if one.arm == arm and one.source), ""))
         if arm in lesson.absent:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compare.judge.lessons.lesson import PROGRAMS, WIRE, Lesson, Move, counted
+from compare.judge.lessons.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
 from compare.judge.lessons.made import Made, Row, needed_wire
 from compare.views.teach_figures import Tensor
 from compare.views.units import axes_text, bytes_text, listing
@@ -22,7 +22,7 @@ FORMS = {
     "start-done": "",
     "fused-reduce-scatter": "written as an all-reduce in a fusion that keeps a device's own part",
     "async-fusion": "begun early, beside other work",
-    "windowed-einsum": "one hop of a gather that was cut up, beside a piece of the matmul",
+    "windowed-einsum": "one hop of a gather or scatter that was cut up, beside a piece of the matmul",
 }
 """What it says of a collective that it has this form (docs/definitions.md, section 1)."""
 
@@ -31,6 +31,7 @@ _NOISE = re.compile(
     r"|, (?:use_global_device_ids=true|channel_id=\d+)"
 )
 _LINE = 400
+_NAME = re.compile(r"%[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,33 @@ def disagreement(made: Sequence[Made]) -> str:
     """Where the frameworks' programs split their arrays differently, they can't be compared."""
     found = {(one.takes, one.gives) for one in made if one.source}
     return "The programs of this page split their arrays differently: it compares nothing." if len(found) > 1 else ""
+
+
+def reach(lesson: Lesson, made: Sequence[Made]) -> str:
+    """How far the lesson's rule reaches, as its box says it: of this compiler with version and partitioners."""
+    if lesson.standing != COMPILER:
+        return STANDINGS[lesson.standing]
+    versions = {one.versions["libtpu"] for one in made if one.ok and "libtpu" in one.versions}
+    found: dict[str, list[Emitted]] = {}
+    for one in made:
+        if one.ok:
+            found.setdefault(one.arm, []).append(one.emitted)
+    alike = all(emitted.count(emitted[0]) == len(emitted) for emitted in found.values())
+    under = "under both partitioners alike" if alike else "the two partitioners differ, see below"
+    return f"libtpu {listing(sorted(versions)) or 'not asked'}, {under}; another version may do otherwise"
+
+
+def evidence(made: Sequence[Made]) -> list[tuple[str, str, list[str]]]:
+    """Lines of the programs that have collectives, those alike but for names once: who, who else, lines."""
+    groups: dict[tuple[str, ...], list[Made]] = {}
+    for one in made:
+        if one.rows:
+            lines = [_NAME.sub("%", short(row)) for row in one.rows]
+            groups.setdefault(tuple(sorted(lines)), []).append(one)
+    return [
+        (TITLES[first.program], listing([TITLES[one.program] for one in others]), [short(row) for row in first.rows])
+        for first, *others in groups.values()
+    ]
 
 
 def short(row: Row) -> str:

@@ -19,9 +19,6 @@ from compare.work.jobs import cores
 from compare.work.processes import Command, Ended, Pool
 from meshes.documents import read_json
 
-TOPOLOGY = "v5e:2x2"
-"""Four chips: few enough to draw, and enough for two axes."""
-
 BATCH = 36
 """Programs of one compile process: its start costs two seconds."""
 
@@ -64,6 +61,7 @@ class _Job:
             "partitioner": "gspmd" if self.is_rewritten else self.partitioner,
             "axes": dict(lesson.mesh),
             "arrays": {name: {"shape": lesson.shape(name), "dtype": lesson.dtype(name)} for name in lesson.takes},
+            **({"splits": {name: list(axes) for name, axes in lesson.splits.items()}} if lesson.splits else {}),
         }
 
     def compiling(self) -> dict[str, object]:
@@ -80,7 +78,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Jobs that one process does: of one arm to lower, or of any to compile."""
+    """Jobs that one process does, all of one topology: of one arm to lower, or of any to compile."""
 
     kind: str
     """The arm's name, or `compile`."""
@@ -94,7 +92,15 @@ def build(
 
     `tell` hears one line at each change.
     """
-    jobs = [_Job(lesson, program) for lesson in lessons for program in lesson.programs]
+    asked = [(lesson, program) for lesson in lessons for program in lesson.programs]
+    return build_each(asked, cache=cache, tell=tell, at_once=at_once)
+
+
+def build_each(
+    asked: Sequence[tuple[Lesson, str]], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+) -> list[Made]:
+    """One program of each lesson: the one that is named beside it."""
+    jobs = [_Job(lesson, program) for lesson, program in asked]
     _Build(jobs, cache=cache, tell=tell, at_once=at_once or max(2, cores())).run()
     return [_made(job) for job in jobs]
 
@@ -139,8 +145,10 @@ class _Build:
 
     def _wait(self, kind: str, jobs: Sequence[_Job]) -> None:
         size = BATCH if kind == "compile" else max(1, len(jobs))
-        for begin in range(0, len(jobs), size):
-            self.waiting.append(_Batch(kind, tuple(jobs[begin : begin + size])))
+        for topology in dict.fromkeys(job.lesson.topology for job in jobs):
+            own = [job for job in jobs if job.lesson.topology == topology]
+            for begin in range(0, len(own), size):
+                self.waiting.append(_Batch(kind, tuple(own[begin : begin + size])))
 
     def _compile(self, jobs: Sequence[_Job]) -> None:
         """Take from the cache what is there; the rest waits for a process."""
@@ -157,7 +165,10 @@ class _Build:
                 out = folder / str(number)
                 out.mkdir()
                 programs.append({"program": str(job.lowered / PROGRAM), "out": str(out), **job.compiling()})
-            module, request = "compare.program.aot_many", {"topology": TOPOLOGY, "programs": programs}
+            module, request = (
+                "compare.program.aot_many",
+                {"topology": batch.jobs[0].lesson.topology, "programs": programs},
+            )
             words: tuple[str, ...] = ()
         else:
             module, words = f"{arms.arm(batch.kind).module}.patterns", (str(folder),)
@@ -228,7 +239,7 @@ def _compile_key(job: _Job) -> str:
         "versions": arms.versions_of(arms.COMPILER),
         "sources": _compiler_sources(),
     }
-    asked = {"program": file_digest(job.lowered / PROGRAM), "topology": TOPOLOGY, **job.compiling()}
+    asked = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
     return key(asked | made_by | {"environment": _environment()})
 
 

@@ -22,7 +22,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     from jax_impl.layout import DTYPES
     from jax_impl.patterns.pattern import PATTERNS
 
-    pattern, axes = PATTERNS[asked["pattern"]], asked["axes"]
+    pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
     dtypes = DTYPES | {"s32": jax.numpy.int32}
     shapes = [

@@ -41,3 +41,13 @@ def matmul_two_axes(x, w):
 @pattern(x=P("dp", None), g=P("dp", None), out=P(None, None))
 def matmul_gradient(x, g):
     return x.T @ g
+
+
+@pattern(x=P("dp", "tp"), w=P("tp", "dp"), out=P("dp", None))
+def matmul_both_agree(x, w):
+    return x @ w
+
+
+@pattern(x=P("dp", "tp"), w=P("dp", "tp"), out=P("dp", "tp"))
+def matmul_both_axes(x, w):
+    return x @ w

@@ -1,4 +1,6 @@
-"""The gallery's patterns, executed on 4 virtual CPU devices: `python -m tests.twins.patterns ARM OUT.npz`.
+"""The gallery's patterns, executed on virtual CPU devices: `python -m tests.twins.patterns ARM OUT.npz DEVICES`.
+
+Those of the lessons whose mesh has so many devices.
 
 Every array is float32 (ids and positions are small integers), the same numbers in both arms.
 """
@@ -13,8 +15,8 @@ import numpy as np
 from compare.judge.lessons import LESSONS
 from compare.judge.lessons.lesson import Lesson
 
-FILES = ("moves", "matmuls", "pieces", "attention", "shapes", "blocks")
-SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 512}
+FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks")
+SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}
 """Of letters whose size no pattern knows."""
 
 
@@ -53,7 +55,7 @@ def by_torchxla(lesson: Lesson) -> np.ndarray[Any, Any]:
     from torchxla_impl.patterns.pattern import PATTERNS, pin
 
     pattern = PATTERNS[lesson.pattern]
-    mesh = xs.Mesh(np.arange(4), tuple(lesson.mesh.values()), tuple(lesson.mesh))
+    mesh = xs.Mesh(np.arange(lesson.num_devices), tuple(lesson.mesh.values()), tuple(lesson.mesh))
     xs.set_global_mesh(mesh)
     given = []
     for name, x in inputs(lesson).items():
@@ -63,15 +65,16 @@ def by_torchxla(lesson: Lesson) -> np.ndarray[Any, Any]:
     return pin(pattern.function(*given), *pattern.gives[0]).cpu().numpy()
 
 
-def main(arm: str, out: str) -> None:
+def main(arm: str, out: str, devices: str) -> None:
     if arm == "torchxla_impl":
         from torchxla_impl.start import start
 
-        start(num_devices=4)
+        start(num_devices=int(devices))
     for name in FILES:
         import_module(f"{arm}.patterns.{name}")
     run = {"jax_impl": by_jax, "torchxla_impl": by_torchxla}[arm]
     own = [lesson for lesson in LESSONS if arm == "jax_impl" or not lesson.absent]
+    own = [lesson for lesson in own if lesson.num_devices == int(devices)]
     np.savez(out, **{lesson.name: run(lesson) for lesson in own})
 
 

@@ -1,8 +1,9 @@
-"""The gallery's patterns compute the same in both frameworks, split over 4 devices: side by side is a comparison."""
+"""The gallery's patterns compute the same in both frameworks, split over 4 or 8 devices: a fair comparison."""
 
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,16 @@ ROOT = Path(__file__).parents[2]
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What each arm computes, by lesson."""
     folder = tmp_path_factory.mktemp("patterns")
-    for arm in ("jax_impl", "torchxla_impl"):
+    found: dict[str, Any] = {}
+    for arm, devices in product(("jax_impl", "torchxla_impl"), sorted({lesson.num_devices for lesson in LESSONS})):
+        out = folder / f"{arm}-{devices}.npz"
         subprocess.run(
-            [sys.executable, "-m", "tests.twins.patterns", arm, str(folder / f"{arm}.npz")],
+            [sys.executable, "-m", "tests.twins.patterns", arm, str(out), str(devices)],
             cwd=ROOT, check=True, capture_output=True, timeout=600,
-            env=os.environ | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "4"},
+            env=os.environ | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
         )  # fmt: skip
-    return {arm: dict(np.load(folder / f"{arm}.npz")) for arm in ("jax_impl", "torchxla_impl")}
+        found.setdefault(arm, {}).update(np.load(out))
+    return found
 
 
 @pytest.mark.slow
@@ -48,5 +52,8 @@ def test_other_ways_to_the_same_give_the_same(found: dict[str, Any]) -> None:
         ("layers-split", "layers-inside"),
         ("transpose-free", "transpose-moved"),
         ("layer-dp-tp", "layer-sequence"),
+        ("matmul-both-agree", "matmul-both-axes"),
+        ("sequence-unpinned", "mlp"),
+        ("sequence-weights", "mlp"),
     ):
         np.testing.assert_allclose(jax[one], jax[other], rtol=1e-4, atol=1e-5, err_msg=one)

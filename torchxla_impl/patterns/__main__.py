@@ -28,7 +28,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     from torchxla_impl.layout import DTYPES
     from torchxla_impl.patterns.pattern import PATTERNS, pin
 
-    pattern, axes = PATTERNS[asked["pattern"]], asked["axes"]
+    pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
     mesh = xs.Mesh(np.arange(prod(axes.values())), tuple(axes.values()), tuple(axes))
     xs.set_global_mesh(mesh)
     dtypes = DTYPES | {"s32": torch.int32}

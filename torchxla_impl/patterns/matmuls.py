@@ -41,3 +41,13 @@ def matmul_two_axes(x, w):
 @pattern(x=("dp", None), g=("dp", None), out=(None, None))
 def matmul_gradient(x, g):
     return x.T @ g
+
+
+@pattern(x=("dp", "tp"), w=("tp", "dp"), out=("dp", None))
+def matmul_both_agree(x, w):
+    return x @ w
+
+
+@pattern(x=("dp", "tp"), w=("dp", "tp"), out=("dp", "tp"))
+def matmul_both_axes(x, w):
+    return x @ w

@@ -6,11 +6,13 @@ from difflib import get_close_matches
 from compare.judge.lessons.attention import ATTENTION
 from compare.judge.lessons.blocks import BLOCKS
 from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.lookups import LOOKUPS
 from compare.judge.lessons.matmuls import MATMULS
 from compare.judge.lessons.moves import MOVES
 from compare.judge.lessons.partitioner import PARTITIONER
 from compare.judge.lessons.pieces import PIECES
 from compare.judge.lessons.shapes import SHAPES
+from compare.judge.lessons.streams import STREAMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ CHAPTERS = (
         PIECES,
     ),
     Chapter(
+        "Lookups, losses and statistics",
+        "Operations that look at places of a split dim, or sum over it: what is sent is what comes out of them, if "
+        "they are written so that the compiler sees it.",
+        LOOKUPS,
+    ),
+    Chapter(
         "Attention and its cache",
         "Heads are free to split; positions are not.",
         ATTENTION,
@@ -47,6 +55,12 @@ CHAPTERS = (
         "Shapes that move data",
         "Reshape, transpose, concatenate, roll, index: free on one device, and full of traps on a mesh.",
         SHAPES,
+    ),
+    Chapter(
+        "The stream between the blocks",
+        "Tokens split over the axis that splits the weights. What travels, tokens or weights, is a matter of sizes "
+        "and of pins.",
+        STREAMS,
     ),
     Chapter(
         "Blocks",

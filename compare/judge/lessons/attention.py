@@ -1,6 +1,6 @@
 """Attention and its cache."""
 
-from compare.judge.lessons.lesson import PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.judge.lessons.lesson import ADVICE, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _QKV = {"q": "B S N H", "k": "B S N H", "v": "B S N H"}
 _CACHE = {"B": 2, "S": 1024, "K": 8, "H": 128}
@@ -26,6 +26,7 @@ the block's only all-reduce. Attention itself sends nothing.
         alone_words="each device: its own heads, all positions",
         needs=(),
         rule="Split attention by heads, and it sends nothing.",
+        standing=LAW,
         question="B, the batch, is also in every tensor. Why not split that?",
         answer="One does, over dp: it is as free. But there must be enough sequences, and each device then needs all "
         "weights; splitting heads splits the weights, too.",
@@ -60,6 +61,8 @@ reshapes, or give up one of the splits.
             ),
         ),
         rule="Do not merge two split dims: keep them apart, as einsum does.",
+        standing=ADVICE,
+        border="Merged for a plain matmul, as `F.linear` does, it is undone by the compiler: linear-merged.",
         question="When is the merge harmless?",
         answer="Where only the outer one (here B) is split: the merged dim is then split in the same way. Or where B "
         "is 1 on every device, so that there is nothing to merge.",
@@ -83,6 +86,7 @@ exchanged, in pairs: an all-gather in groups of two, {0, 1} and {2, 3}, which ar
         alone_words="half a key head each: 256 columns for 2 heads, cut in 4",
         needs=(Move("all-gather@tp:sub", "T·C·2/2", "a whole key head, in each pair of devices", group=2),),
         rule="With more devices than KV heads, copy the KV heads' weights instead of cutting heads in pieces.",
+        standing=ADVICE,
         question="What does the copy cost?",
         answer="Memory: each KV head's weights, and its part of the cache, are on 2 devices. Nothing on the wire.",
     ),
@@ -105,6 +109,7 @@ where the position is.
         alone_words="each device writes its own heads",
         needs=(),
         rule="An update along a dim that is whole is free, however the other dims are split.",
+        standing=LAW,
         question="Why is the position a tensor, and not a number in the code?",
         answer="A number in the code is part of the program: each new token would be a new program, and a new compile.",
     ),
@@ -134,8 +139,9 @@ keeps what it has. A partitioner can do just that. It can also panic, and gather
                 "together to do it, for each new token. The JAX program updates a slice, for which the rule is known.",
             ),
         ),
-        rule="An update at an unknown position of a split dim needs no data of others, only a question; check that it "
-        "is asked.",
+        rule="An update at an unknown position of a split dim needs no data of others: each device asks whether the "
+        "place is its own.",
+        standing=LAW,
         question="How could you write it so that no partitioner can misunderstand?",
         answer="As `where((arange(S) == at)[:, None, None], new, cache)`: an operation on each number alone. It "
         "touches the whole cache, though, which a real update in place does not.",
@@ -162,6 +168,7 @@ So three collectives, and not one byte of the cache is sent. The larger the cach
             Move("all-reduce@cp", "B·N·H·2", "partial sums of y"),
         ),
         rule="To read a cache that is split by positions, merge small results; never move the cache.",
+        standing=ADVICE,
         question="What grows with the length of the text: the bytes on the wire, or the memory?",
         answer="The memory: each device has S/4 positions. On the wire nothing: no formula has an S.",
     ),
@@ -183,6 +190,7 @@ this (arXiv 2407.21783). The price is memory: each device holds all keys and val
         alone_words="own queries, own keys: a quarter of what a query must see",
         needs=(Move("all-gather@cp", "B·S·N·H·2", "keys"), Move("all-gather@cp", "B·S·N·H·2", "values")),
         rule="With split positions the keys and values must come to the queries: two all-gathers.",
+        standing=LAW,
         question="Why are keys and values gathered, and not the queries?",
         answer="Gathered queries would give partial results for all positions, which had to be summed up besides. And "
         "with grouped-query attention keys and values are several times smaller than queries.",
@@ -212,6 +220,7 @@ inside which every array is a device's own part, and every collective is written
             Move("collective-permute@cp", "B·S·N·H·2/cp", "values, to the next device", times=3),
         ),
         rule="A ring moves what an all-gather moves, a part at a time: n − 1 permutes of 1/n.",
+        standing=LAW,
         question="Why three hops, and not four, on four devices?",
         answer="The fourth would bring a device its own keys again. Rings in the wild do send them; a report of "
         "wirediff then names the cause `wrap`.",

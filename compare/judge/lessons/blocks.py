@@ -1,6 +1,6 @@
 """Whole blocks: a pipeline's shift, a layer, experts."""
 
-from compare.judge.lessons.lesson import TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.judge.lessons.lesson import ADVICE, LAW, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _STAGES = {"Z": 4, "T": 512, "D": 1024}
 _LAYER = {"B": 4, "S": 256, "D": 1024, "N": 8, "H": 128, "F": 4096, "Q": 3}
@@ -25,6 +25,7 @@ shift along that dim: put zeros in front, and drop the last. Only neighbours tal
         alone_words="stage i has made what stage i+1 needs",
         needs=(Move("collective-permute@pp", "T·D·2", "each stage's activations to the next", senders=3),),
         rule="A pipeline's tick is one permute between neighbours: activations travel, weights stay.",
+        standing=LAW,
         question="8B parameters over 4 stages: what travels in one tick?",
         answer="The activations of one microbatch, T·D·2 bytes. Of the 16 GB of weights nothing.",
     ),
@@ -67,6 +68,7 @@ a ring of chips it goes over a link of its own, on a line it goes all the way ba
             ),
         ),
         rule="Shift by padding, not by rolling: what nobody needs should not be sent.",
+        standing=ADVICE,
         question="How much more does the roll put on the wire than the shift?",
         answer="A third: 4 senders instead of 3. With 2 stages it would be twice as much.",
     ),
@@ -95,6 +97,7 @@ A model of 32 layers does this 32 times: 64 all-reduces in each step. That is th
             Move("all-reduce@tp", "B·S·D·2/dp", "partial sums of the feed-forward's output"),
         ),
         rule="Megatron's layer: two all-reduces over tp, of the tokens that a device works on; nothing over dp.",
+        standing=LAW,
         question="8 devices: dp2·tp4 or dp4·tp2? Which sends less in a layer?",
         answer="dp4·tp2: fewer tokens on each device (B·S/4), and 2·(2−1)/2 = 1 of the payload instead of 1.5. But "
         "each device then holds half of the weights instead of a quarter.",
@@ -127,6 +130,7 @@ a *windowed einsum*, or a *collective matmul*; this layer is too small for it.
         ),
         rule="Sequence parallelism: gather before each block, scatter behind it; the bytes of tensor parallelism, "
         "less memory.",
+        standing=LAW,
         question="Why can the additions `x + …` stay split?",
         answer="They add number to number: whoever has its tokens of both has all it needs.",
     ),
@@ -149,6 +153,8 @@ boxes go from "split by group" to "split by expert": an all-to-all.
         alone_words="each device: boxes for all experts",
         needs=(Move("all-to-all@ep", "G·E·C·D·2/ep", "boxes to their experts"),),
         rule="Dispatch to experts is an all-to-all: the axis leaves the groups and takes the experts.",
+        standing=LAW,
+        border="If the experts' axis splits no tokens, nothing is exchanged, and it is a sum: dispatch-sum.",
         question="A box is half empty. Is less sent?",
         answer="No: its shape is fixed, and empty places travel, too. The *capacity* C is a compromise between empty "
         "places and tokens that find none.",
@@ -180,6 +186,7 @@ You know every piece of it: two exchanges and one Case 3.
             Move("all-to-all@ep", "G·E·C·D·2/ep", "boxes back"),
         ),
         rule="A layer of experts: an all-to-all there, an all-to-all back, and what each expert costs by itself.",
+        standing=LAW,
         question="The all-reduce sums up boxes. How could it sum up tokens instead, and why would that be less?",
         answer="Wait with it until the tokens are put together: sums can be taken in any order. There are T tokens in "
         "a group and E·C = 512 places, so half as many bytes. The twins of this project keep the partial sums in a "

@@ -10,6 +10,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
+LAW, COMPILER, ADVICE = "law", "this compiler", "advice"
+STANDINGS = {
+    LAW: "holds for every compiler: the data are not where they are needed, or they are",
+    COMPILER: "what libtpu made of it here, under both partitioners unless it says otherwise; another version may "
+    "differ",
+    ADVICE: "what to write; the page shows why",
+}
+"""What a rule can be, and how far it reaches."""
+
+TOPOLOGIES = {4: "v5e:2x2", 8: "v5e:2x4"}
+"""Chips -> the slice that a lesson is compiled for: few enough to draw, and enough for two axes."""
+
 SHARDY, GSPMD = "jax/shardy", "jax/gspmd"
 TORCH, TORCH_SHARDY = "torchxla/gspmd", "torchxla/shardy"
 
@@ -96,12 +108,21 @@ class Lesson:
     """What this sharding costs at the least, in its usual form."""
     but: tuple[But, ...] = ()
     rule: str
-    standing: str = ""
-    """What the rule is: `law` (of every compiler), `this compiler`, or `advice`; nothing where it is not said."""
+    standing: str
+    """How far the rule reaches: a key of STANDINGS."""
+    border: str = ""
+    """Where the rule ends, or which lesson seems to say the opposite: with sizes on both sides, each compiled."""
     question: str
     answer: str
     absent: Mapping[str, str] = field(default_factory=dict)
     """Arm -> why it has no such program."""
+
+    splits: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    """Array -> the axis of each dim, where a question of the quiz asks for others than the pattern's own."""
+
+    def __post_init__(self) -> None:
+        if self.standing not in STANDINGS:
+            raise ValueError(f"{self.name}: a rule is {' or '.join(map(repr, STANDINGS))}, not {self.standing!r}")
 
     @property
     def pattern(self) -> str:
@@ -110,6 +131,10 @@ class Lesson:
     @property
     def num_devices(self) -> int:
         return prod(self.mesh.values())
+
+    @property
+    def topology(self) -> str:
+        return TOPOLOGIES[self.num_devices]
 
     @property
     def programs(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """One matmul, cut in each way."""
 
-from compare.judge.lessons.lesson import Alone, Lesson, Move
+from compare.judge.lessons.lesson import COMPILER, LAW, Alone, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024, "F": 2048}
@@ -25,6 +25,7 @@ The price is memory, not communication: w is stored on every device.
         alone_words="each device makes its own rows",
         needs=(),
         rule="A dim that is in one input and in the output may be split for free.",
+        standing=LAW,
         question="Which matrix would you rather not copy to every device: 512 × 1024 activations or 1024 × 2048 "
         "weights?",
         answer="The larger one. With many tokens, copying w is fine (split the tokens); with few tokens and a huge w, "
@@ -47,6 +48,7 @@ Again nothing is sent. But mind the result: y is now split, and the next operati
         alone_words="each device makes its own columns",
         needs=(),
         rule="Column-parallel: split the columns of w, and the columns of y come out split, for free.",
+        standing=LAW,
         question="How much of the work of the matmul does each device do?",
         answer="A quarter: 2·T·D·F/4 floating-point operations. That is the point of it all.",
     ),
@@ -63,14 +65,18 @@ whole. Two ways lead on. One: **all-gather** x, so that D is whole everywhere, a
 all of the work. Two: every device cuts its own rows out of w (free!) and multiplies, a quarter of the work, and one
 **all-reduce** of y adds the partial sums up.
 
-Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2, and of
-its payload an all-reduce sends twice as much as an all-gather.
+Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2. It takes
+the smaller, though of its payload an all-reduce sends twice as much as an all-gather.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
         alone_words="a quarter of x's columns, and all rows of w: they do not fit",
         needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
-        rule="If only one input's contracting dim is split, the compiler chooses: gather that input, or slice the "
-        "other one and sum the output. Say which one you mean, with a pin.",
+        rule="If only one input's contracting dim is split, and y shall be whole, the smaller travels: that input "
+        "by an all-gather, or y by an all-reduce (the other input is cut, for free). If they are equal, the input.",
+        standing=COMPILER,
+        border="Compiled with T = 512, D = 1,024: x split over tp is gathered with F = 1,024 (x as large as y), "
+        "1,536 and 2,048; y is all-reduced with F = 512 and 128. With w split in place of x: y is all-reduced with "
+        "T = 512 (w is larger than y), w is gathered with T = 1,024 (equal), 2,048 and 8,192; D = 1,024, F = 2,048.",
         question="How would you force the second way?",
         answer='Pin w to the split: `w = pin(w, "tp", None)`. Cutting w is free, and then it is Case 3, the next '
         "lesson.",
@@ -94,6 +100,7 @@ Megatron's feed-forward block.
         alone_words="four matrices of y's shape, to be added up",
         needs=(Move("all-reduce@tp", "T·F·2", "the partial sums of y"),),
         rule="Row-parallel: split the contracting dim in both inputs, and pay one all-reduce of the output.",
+        standing=LAW,
         question="D doubles. What happens to the bytes on the wire?",
         answer="Nothing. Only the size of the output is in the formula T·F·2. The longer the sum, the cheaper the "
         "all-reduce is in proportion.",
@@ -115,7 +122,10 @@ Where every token is later treated on its own (a norm, a residual), nobody needs
         alone=(Alone("y", "T F", (None, None), partial="tp"),),
         alone_words="the same partial sums as before",
         needs=(Move("reduce-scatter@tp", "T·F·2", "the partial sums of y"),),
-        rule="Ask for a split output of a row-parallel matmul, and the all-reduce becomes a reduce-scatter.",
+        rule="A row-parallel matmul whose output stays split needs a reduce-scatter, half of the all-reduce.",
+        standing=LAW,
+        border="libtpu emits it if the parts are whole tiles; of few rows it makes an all-reduce: move-sum-few has "
+        "the sizes. With T = 64 rows and more here it scatters, with 32 and fewer it all-reduces.",
         question="When is this no saving at all?",
         answer="When the very next operation needs all rows: then an all-gather follows, and both together are the "
         "all-reduce again.",
@@ -138,7 +148,11 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         alone=(Alone("w", "D F", (None, "tp")),),
         alone_words="rows i times columns i is one block of 16: not enough",
         needs=(Move("all-gather@tp", "D·F·2", "the weights"),),
-        rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them is gathered.",
+        rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them must travel.",
+        standing=LAW,
+        border="Which one is the compiler's choice, and libtpu keeps the input that is split as y is: with y by "
+        "rows w is gathered, with y by columns x is, whatever their sizes. If nothing says how y is split, the "
+        "smaller is gathered: sequence-unpinned (T below F) and sequence-weights (T from F on).",
         question="FSDP gathers 4 MB of weights for every layer. When is that cheap?",
         answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single "
         "token it is ruinous, which is why FSDP is for training and not for decoding.",
@@ -162,6 +176,7 @@ devices 0 and 2.
         alone_words="each device makes one block, and nobody makes the same one",
         needs=(),
         rule="Different axes may split different dims at once: a matmul over dp × tp sends nothing.",
+        standing=LAW,
         question="What if both dims were split over tp alone, on 4 devices?",
         answer="That was Case 4: an all-gather.",
     ),
@@ -184,7 +199,69 @@ So this is Case 3 once more: partial sums, one for each device's tokens, and an 
         alone_words="each device has the gradient of its own tokens",
         needs=(Move("all-reduce@dp", "D·F·2", "the gradients of each device's tokens"),),
         rule="With data parallelism the forward pass sends nothing, and each weight's gradient is all-reduced once.",
+        standing=LAW,
         question="Does the all-reduce grow with the number of tokens?",
         answer="No: D·F·2 has no T in it. More tokens on each device make data parallelism cheaper in proportion.",
+    ),
+    Lesson(
+        name="matmul-both-agree",
+        title="Both axes on both inputs, the contracting dim split alike",
+        mesh={"dp": 2, "tp": 2},
+        sizes=_SIZES,
+        takes=_XW,
+        gives=_Y,
+        story="""
+x is split by both axes, and so is w: `x[T/dp, D/tp]` and `w[D/tp, F/dp]`. Take one axis at a time, as if the other
+were not there.
+
+`tp`: it splits D in both. That is Case 3: partial sums, an all-reduce over tp. `dp`: it splits the rows of x and the
+columns of w. That is Case 4: one of them must be gathered over dp, and the output says which. y shall be split by
+rows over dp, so x stays and w is gathered. Only over dp: each device needs its own half of D, [D/tp, F], and no more.
+""",
+        alone=(Alone("w", "D F", ("tp", "dp")),),
+        alone_words="D fits, over tp; of the columns half are missing, over dp",
+        needs=(
+            Move("all-gather@dp", "D·F·2/tp", "the other columns of w, of the own half of D"),
+            Move("all-reduce@tp", "T·F·2/dp", "the partial sums of the own rows of y"),
+        ),
+        rule="Take each axis by itself: it makes one of the four cases. What the other axis splits makes the "
+        "payload smaller.",
+        standing=LAW,
+        border="The output decides which input is gathered over dp, not the size. With `y[T/tp, F/dp]` it is x that "
+        "is gathered over dp, and the sum over tp becomes a reduce-scatter. Compiled with T = 64, 512 and 4,096: "
+        "the same each time.",
+        question="And if y were split by both, `y[T/dp, F/tp]`?",
+        answer="The gather of w over dp stays. Over tp the partial sums of y stay split, so the all-reduce becomes a "
+        "reduce-scatter of T·F·2/dp bytes.",
+    ),
+    Lesson(
+        name="matmul-both-axes",
+        title="Both axes on both inputs, crosswise",
+        mesh={"dp": 2, "tp": 2},
+        sizes=_SIZES,
+        takes=_XW,
+        gives=_Y,
+        story="""
+Now `x[T/dp, D/tp]` and `w[D/dp, F/tp]`: every array is split by both axes, in the same order of dims. It looks tidy,
+and nothing fits: D is split over tp in x, and over dp in w. Device 0 has the same half of D of both; device 1 has the
+second half of x's D and the first of w's.
+
+One axis at a time. `dp`: it splits T of x, D of w, and T of y. T may stay, so w's rows are gathered over dp. `tp`: it
+splits D of x, F of w, and F of y. F may stay, so x's columns are gathered over tp. Two all-gathers, no sum.
+""",
+        alone=(Alone("x", "T D", ("dp", "tp")), Alone("w", "D F", ("dp", "tp"))),
+        alone_words="half of D each, but not always the same half",
+        needs=(
+            Move("all-gather@dp", "D·F·2/tp", "the other rows of w, of the own columns"),
+            Move("all-gather@tp", "T·D·2/dp", "the other columns of x, of the own rows"),
+        ),
+        rule="Where an axis splits D in one input only, and a dim of the other input that y keeps split, the input "
+        "with D is gathered over that axis.",
+        standing=COMPILER,
+        border="So it was with T = 64, 512 and 4,096: here the wanted split of y decides, not the size. If tp "
+        "splits D of x and nothing of w or y, the size decides: matmul-one-side.",
+        question="Where does this layout come from?",
+        answer="From weights that are split twice to save memory (FSDP and TP together: layers-fsdp-tp) and a "
+        "stream of activations that is split in its width, too. If x has D whole, the second gather goes away.",
     ),
 )

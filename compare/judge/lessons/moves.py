@@ -1,6 +1,6 @@
 """One tensor, moved from one split to another."""
 
-from compare.judge.lessons.lesson import Alone, Lesson, Move
+from compare.judge.lessons.lesson import COMPILER, LAW, PROGRAMS, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024}
@@ -24,6 +24,7 @@ works on these alone.
 """,
         needs=(),
         rule="From whole to split costs nothing: whoever has everything has its own part.",
+        standing=LAW,
         question="x is whole on 4 devices and y is split over them. How much memory does y take on each?",
         answer="A quarter of what x takes: 512·1024·2/4 = 262,144 bytes. No byte has travelled.",
     ),
@@ -47,6 +48,7 @@ four.
         alone_words="alone, nobody can do a thing: three quarters are elsewhere",
         needs=(Move("all-gather@tp", "T·D·2", "the parts of x"),),
         rule="From split to whole over an axis of n is one all-gather: a device sends (n−1)/n of the result.",
+        standing=LAW,
         question="Over 8 devices instead of 4: is more sent, and by whom?",
         answer="Each device sends 7/8 of the result instead of 3/4: a little more. All of them together send more "
         "than twice as much, because there are twice as many devices that must become whole.",
@@ -70,6 +72,7 @@ all-to-all is much cheaper than to gather everything and to cut again.
         alone_words="of its rows, each device may keep one quarter",
         needs=(Move("all-to-all@tp", "T·D·2/tp", "the part that each has for each other"),),
         rule="To change which dim an axis splits is one all-to-all: of what a device has it sends (n−1)/n.",
+        standing=LAW,
         question="How many times cheaper is it than an all-gather of x on 4 devices?",
         answer="4 times. The all-gather's payload is the whole tensor, the all-to-all's is a device's quarter, and "
         "both send 3/4 of their payload.",
@@ -94,6 +97,7 @@ devices are left with partial sums.
         needs=(Move("all-reduce@tp", "D·2", "the partial sums of y"),),
         rule="A sum over a dim that an axis splits leaves partial sums; one all-reduce over that axis makes them "
         "whole.",
+        standing=LAW,
         question="Why does an all-reduce put twice as much on the wire as an all-gather of the same payload?",
         answer="Because it is two things: first every device must get its own part of the sum (a reduce-scatter), "
         "then everybody must get all parts (an all-gather). Each sends (n−1)/n.",
@@ -110,14 +114,57 @@ A sum again, now of 8 matrices, two on each device. But nobody needs all of `y`:
 of its rows. Then only the first half of the all-reduce is needed, the **reduce-scatter**: each device sends away the
 three quarters of its partial sum that others own, and adds up what comes in for its own.
 
-libtpu makes a reduce-scatter of sums of matrices. When we summed up vectors, of 2 kB to 2 MB, it made an all-reduce
-of which each device keeps its part: twice the bytes. So look at what is emitted.
+That is what the split needs. What the compiler emits depends on the shape of the parts: the next lesson has the
+border.
 """,
         alone=(Alone("y", "T D", (None, None), partial="tp"),),
         alone_words="each device has added up its own two matrices",
         needs=(Move("reduce-scatter@tp", "T·D·2", "the partial sums of y"),),
         rule="A partial sum whose result stays split needs a reduce-scatter: half of an all-reduce.",
+        standing=LAW,
+        border="libtpu writes a reduce-scatter where the parts are whole tiles, as here (128 × 1,024), and an "
+        "all-reduce where they are not: move-sum-few, the next lesson, has parts of 8 × 1,024.",
         question="What do a reduce-scatter and the all-gather of its result make together?",
         answer="An all-reduce. That is how it is counted, too: 2·(n−1)/n is (n−1)/n twice.",
+    ),
+    Lesson(
+        name="move-sum-few",
+        title="The same sum, in parts that are no whole tiles",
+        mesh=_TP,
+        sizes={"S": 8, "T": 32, "D": 1024},
+        takes={"x": "S T D"},
+        gives={"y": "T D"},
+        story="""
+The lesson before, with 32 rows in place of 512. Each device shall have 8 of them: a reduce-scatter of 65,536 bytes is
+all that it needs.
+
+A TPU keeps a matrix in *tiles*; of bf16 libtpu scatters pairs of them, 16 rows × 128 columns. A part of 8 rows is
+half of a pair. Then it sums up everything for everybody, and each device cuts out its own: an **all-reduce**, twice
+the bytes.
+""",
+        alone=(Alone("y", "T D", (None, None), partial="tp"),),
+        alone_words="each device has added up its own two matrices",
+        needs=(Move("reduce-scatter@tp", "T·D·2", "the partial sums of y"),),
+        but=(
+            But(
+                PROGRAMS,
+                (Move("all-reduce@tp", "T·D·2", "the partial sums of y, of which each device keeps 8 rows"),),
+                "A part of 8 × 1,024 is no whole number of 16 × 128 blocks. The partitioner asks for a reduce-scatter; "
+                "libtpu's pass `reduce-scatter-decomposer` writes it as an all-reduce and a slice.",
+            ),
+        ),
+        rule="libtpu scatters a sum of matrices if a device's part is at least two blocks of 16 × 128 with nothing "
+        "left over (of split columns: 256); if a part has fewer rows, one block, or is of a vector, it all-reduces.",
+        standing=COMPILER,
+        border="Compiled with this sum on four chips of v5e, tp = 4, bf16, D = 1,024 unless said: parts of 8 rows "
+        "all-reduce, of 16, 32 and 128 rows scatter; 16 × 128 all-reduces, 16 × 256 and 32 × 128 scatter; 256 "
+        "columns scatter, 128 all-reduce; vectors of 2 kB to 128 kB all-reduce. Parts of 12 or 24 rows are padded "
+        "to 16 or 32, and a permute puts them right. With other groups it is other: around eight chips (tp = 8) "
+        "parts of 8 × 512 scatter, too, and within half of a mesh (dp = 2) a matmul's [B, S, D] with S split "
+        "scatters if a device has two sequences (16 rows of each and more), and all-reduces if it has one.",
+        question="Decoding: 8 sequences, one token each, a row-parallel matmul, and its result split over 4 devices. "
+        "Reduce-scatter or all-reduce?",
+        answer="By rows a part has 2: an all-reduce. Split by columns, [8, 2048/tp], a part has 512 of them: a "
+        "reduce-scatter.",
     ),
 )

@@ -1,6 +1,6 @@
 """Pieces of a model: a feed-forward, an embedding, a norm, a softmax, a choice, a stack of layers."""
 
-from compare.judge.lessons.lesson import JAX, PROGRAMS, Alone, But, Lesson, Move
+from compare.judge.lessons.lesson import ADVICE, JAX, LAW, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _MLP = {"T": 512, "D": 1024, "F": 4096}
@@ -27,6 +27,7 @@ Two matmuls, four times less work on each device, and one all-reduce.
         alone_words="hidden stays split from the first matmul to the second",
         needs=(Move("all-reduce@tp", "T·D·2", "the partial sums of y"),),
         rule="Column-parallel in, row-parallel out: a block of two matmuls costs one all-reduce.",
+        standing=LAW,
         question="Why not row-parallel first and column-parallel second?",
         answer="Then the all-reduce would come in the middle, of T·F·2 bytes: F is four times D. And silu of a "
         "partial sum is not a part of silu of the sum, so the all-reduce could not wait any longer.",
@@ -53,6 +54,7 @@ same, since an all-reduce is a reduce-scatter and an all-gather. What is saved i
             Move("reduce-scatter@tp", "T·D·2", "the partial sums of y"),
         ),
         rule="Sequence parallelism cuts the all-reduce in two, and lets the tokens stay split in between.",
+        standing=LAW,
         question="How much less memory do the activations between the blocks need on each device?",
         answer="A quarter of it is left: T·D·2/4 bytes for each tensor instead of T·D·2.",
     ),
@@ -76,7 +78,8 @@ ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
         alone=(Alone("x", "T D", (None, None), partial="tp"),),
         alone_words="rows of its own words, zeros elsewhere",
         needs=(Move("all-reduce@tp", "T·D·2", "found rows, and zeros"),),
-        rule="A lookup in a table with split rows is an all-reduce of what was looked up, not of the table.",
+        rule="A lookup in a table with split rows needs a sum of what was looked up, not the table.",
+        standing=LAW,
         question="Gathering the table would also work. How much dearer would it be?",
         answer="The table is 32,000·1024·2 = 65.5 MB, what was looked up is 1 MB. An all-gather sends half as much "
         "for its payload as an all-reduce, so it is 31 times dearer.",
@@ -101,6 +104,7 @@ dim.
         alone_words="each device looks up its own columns",
         needs=(),
         rule="A lookup in a table with split columns is free, and its result is split by columns.",
+        standing=LAW,
         question="The first block needs x whole. Which of the two embeddings is cheaper then?",
         answer="This one: an all-gather of T·D·2 puts half as much on the wire as an all-reduce of T·D·2. Models "
         "still split the vocabulary, because the head at the end is then column-parallel, and needs no sum of logits.",
@@ -124,6 +128,7 @@ almost only *latency*, twice in every layer. So models keep x whole there, or sp
         alone_words="one number a token, summed over own columns only",
         needs=(Move("all-reduce@tp", "T·4", "sums of squares, float32"),),
         rule="A reduction over a split dim sends what comes out of the reduction, not what goes in.",
+        standing=LAW,
         question="Tokens split instead of columns: what does RMSNorm cost?",
         answer="Nothing. Each token's whole vector is on one device: that is why sequence parallelism splits tokens.",
     ),
@@ -150,6 +155,7 @@ The sum can only begin when the maximum is known, so these are two collectives, 
             Move("all-reduce@tp", "T·4", "sums of exps"),
         ),
         rule="A softmax over a split dim is two small all-reduces: of the maxima, then of the sums.",
+        standing=LAW,
         question="Could it be done with one?",
         answer="Yes, with an all-gather of two numbers a row from each device: its own maximum, and the sum of its "
         "exps taken with it. Everybody then corrects each sum by exp(its maximum − the largest) and adds them up. "
@@ -176,7 +182,8 @@ Two tiny all-gathers, of 4·B values and of 4·B ids, in place of one of B·V lo
             Move("all-gather@tp", "tp·B·2", "the best value of each device"),
             Move("all-gather@tp", "tp·B·4", "its id"),
         ),
-        rule="An argmax over a split dim gathers one winner a device, not the numbers.",
+        rule="An argmax over a split dim needs one winner of each device, not the numbers.",
+        standing=LAW,
         question="How many bytes would gathering the logits take, in payload?",
         answer="B·V·2 = 8·32,000·2 = 512,000, against 64 + 128.",
     ),
@@ -218,72 +225,10 @@ last of the eight is given back, which needs all eight.)
         ),
         rule="Ask of an operation over a split dim whether it can be merged from parts; then see if the compiler "
         "knows it.",
+        standing=ADVICE,
         question="How would you write it in JAX so that only the candidates are sent?",
         answer="Reshape the logits to [B, 4, V/4], which keeps the split on the 4; take the top 8 of the last dim, "
         "which is whole; pin what is found whole, with its ids: the two all-gathers; then take the top 8 of these. "
         "Without that pin it became ten small collectives.",
-    ),
-    Lesson(
-        name="layers-split",
-        title="A loop over a stack of layers that is split",
-        mesh={"pp": 4},
-        sizes={"T": 256, "D": 512, "L": 8},
-        takes={"x": "T D", "stack": "L D D"},
-        gives={"y": "T D"},
-        story="""
-The weights of 8 layers are stacked, [L, D, D], and a loop runs over them. If the stack is split over 4 devices, two
-layers each, does each device run its own two layers? No! A loop runs the *same* step on every device: in step 0 all
-of them need layer 0, which is on device 0 only.
-
-So the weights travel: the stack is gathered once, or each layer is sent to everybody in its turn. Both are the same
-bytes. To make the *activations* travel from device to device instead, one has to write a pipeline: see the last
-chapter.
-""",
-        alone=(Alone("stack", "L D D", ("pp", None, None)),),
-        alone_words="in step 0 everybody needs layer 0",
-        needs=(Move("all-gather@pp", "L·D·D·2", "all layers"),),
-        but=(
-            But(
-                PROGRAMS,
-                (Move("all-gather@pp", "L·D·D·2", "all layers, in each turn of the loop", times=8),),
-                "The gather stands inside the loop: in each of its 8 turns *all* layers are gathered, and one is "
-                "used. The compiler did not move it out of the loop, nor cut out the layer first.",
-            ),
-        ),
-        rule="Splitting the stack of a loop splits memory, not work: the layers are sent to everybody.",
-        question="Is that ever wanted?",
-        answer="To save memory, yes: each weight is stored once. But there is a better dim to split: the next lesson.",
-    ),
-    Lesson(
-        name="layers-inside",
-        title="The same loop, each layer split inside",
-        mesh={"pp": 4},
-        sizes={"T": 256, "D": 512, "L": 8},
-        takes={"x": "T D", "stack": "L D D"},
-        gives={"y": "T D"},
-        story="""
-The same loop, and the same memory on each device. But now the stack is split along its *last* dim: each device has a
-quarter of the columns of every layer. In each turn of the loop everybody has something to do: column-parallel, as in
-the second chapter.
-
-The result comes out split by columns, and the next turn needs all of x to multiply. So in each turn the activations
-are gathered, and the weights stay where they are. Compare the bytes with those of the lesson before.
-""",
-        alone=(Alone("x·w", "T D", (None, "pp")),),
-        alone_words="in each turn: own columns of the product",
-        needs=(Move("all-gather@pp", "T·D·2", "activations, after each turn of the loop", times=8),),
-        but=(
-            But(
-                PROGRAMS,
-                (Move("all-gather@pp", "T·D·2", "activations, in each turn, and once at the end", times=9),),
-                "All turns of a loop must be alike, so x is split before the first one, too, and gathered at once: "
-                "one gather more than by hand.",
-            ),
-        ),
-        rule="Split what is inside of the layers, not the stack of them: then activations travel, and weights stay.",
-        question="How many times less is sent than with a split stack?",
-        answer="By what is emitted, 9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. By what "
-        "is needed, 8 of 256·512·2 instead of one of 8·512·512·2: half. With wider layers the difference grows, with "
-        "more tokens it shrinks.",
     ),
 )

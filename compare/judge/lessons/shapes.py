@@ -1,6 +1,6 @@
 """Operations that only move data about: free on one device, not always on a mesh."""
 
-from compare.judge.lessons.lesson import PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.judge.lessons.lesson import ADVICE, COMPILER, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _TD = {"T": 512, "D": 1024}
@@ -25,6 +25,7 @@ first quarter. The split survives the reshape.
         alone_words="heads 0 and 1 are columns 0 to 255",
         needs=(),
         rule="Merge dims with the split one outermost: the merged dim is then split in the same way, for free.",
+        standing=LAW,
         question="And back: [T, 1024/tp] to [T, 8, 128]?",
         answer="Free, too: the 8 is a multiple of the 4 shards, so a device has whole heads. With 2 heads it would "
         "not be.",
@@ -47,6 +48,7 @@ The best one can do is an all-to-all. What comes out depends on how well the par
         alone_words="stripes: a quarter of every head",
         needs=(Move("all-to-all@tp", "T·M·2/tp", "stripes, for blocks"),),
         rule="A merge whose inner dim is split changes who has what: it moves data, though the code says only reshape.",
+        standing=LAW,
         question="Where does this happen by accident?",
         answer="Where a weight is split on head_dim instead of on heads, because heads could not be divided by the "
         "devices.",
@@ -68,6 +70,7 @@ A split belongs to a dim, and the dim has only moved to another place.
         alone_words="each device transposes its own block",
         needs=(),
         rule="A transpose is free if the split moves with the dim.",
+        standing=LAW,
         question="What would `x.T.T` cost?",
         answer="Nothing, unless somebody pinned the middle to another split.",
     ),
@@ -89,6 +92,7 @@ This is the all-to-all of the first chapter, with a transpose on top. The matric
         alone_words="transposed in place, and split over the wrong dim",
         needs=(Move("all-to-all@tp", "T·D·2/tp", "the blocks off the diagonal"),),
         rule="A transpose whose split stays on the first dim is an all-to-all.",
+        standing=LAW,
         question="How many blocks stay where they are?",
         answer="4 of 16: those on the diagonal.",
     ),
@@ -123,7 +127,8 @@ On one device a concatenation is a copy. Along a dim that nobody splits it is a 
                 "and b together, and exchanges back. Twice the bytes of the shortest way.",
             ),
         ),
-        rule="Concatenate along a dim that is whole; along a split dim, nearly everything moves.",
+        rule="Along a dim that is whole, a concatenation is free; along a split one, nearly everything moves.",
+        standing=LAW,
         question="A cache that grows by `concat([cache, new])` along split positions: what happens at each token?",
         answer="Each device's share grows by a quarter of a position, so the borders between devices shift, and the "
         "whole cache is laid out anew, every time. Caches have a fixed size and are written in place for this reason, "
@@ -159,6 +164,7 @@ Convolutions and sliding windows have the same need: the rows at the border, cal
             ),
         ),
         rule="A shift along a split dim sends the rows that cross a border, if the compiler sees that it is a shift.",
+        standing=COMPILER,
         question="roll(x, 128), where a device has 128 rows: what is sent?",
         answer="Everything: every device's whole part goes to the next. But it is the same single permute, with "
         "T·D·2/4.",
@@ -193,6 +199,7 @@ row goes from device 3 to device 0 first, and from there to everybody.
             ),
         ),
         rule="An index into a split dim is data that must travel: to a device first, then to all.",
+        standing=COMPILER,
         question="What would an all-gather of x have cost instead?",
         answer="Its payload is B·S·D·2 = 4 MB, 512 times the B·D·2 of what is wanted.",
     ),
@@ -214,6 +221,7 @@ This is how the twins of this project choose the last token.
         alone_words="three partial sums are zeros",
         needs=(Move("all-reduce@tp", "B·D·2", "the last position, zeros of the others"),),
         rule="A masked sum is an index that every partitioner understands.",
+        standing=ADVICE,
         question="Three quarters of what is summed is zeros. Is an all-reduce then wasteful?",
         answer="A broadcast from device 3 would put half as much on the wire. But partitioners do not make one of "
         "this, and B·D is small.",
@@ -252,6 +260,7 @@ and the first quarter of up, which is on device 2.
             ),
         ),
         rule="Never cut a split dim where the shards do not: glue weights so that each device has its part of both.",
+        standing=ADVICE,
         question="How should the columns be ordered in the glued weight, so that a cut in two stays local?",
         answer="Gate's first quarter, up's first quarter, gate's second quarter, and so on. Or keep them apart in a "
         "dim of their own: the next lesson.",
@@ -271,6 +280,7 @@ device has its columns of gate *and* its columns of up, and to take `both[0]` an
         alone_words="each device has its part of gate and of up",
         needs=(),
         rule="Give what you will cut apart a dim of its own, and split another.",
+        standing=ADVICE,
         question="A checkpoint has the glued form [D, F + F]. What do you do?",
         answer="Reshape it to [D, 2, F] once, when it is loaded.",
     ),

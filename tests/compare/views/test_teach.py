@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 from rich.console import Console
 
 from compare.judge.lessons import LESSONS, chosen
+from compare.judge.lessons.lesson import STANDINGS
 from compare.judge.lessons.made import Made, Row
 from compare.views import teach_text
 from compare.views.teach_figures import Tensor, picture, width
 from compare.views.teach_page import STYLE, _scale, pages
-from compare.views.teach_words import outcomes, short
+from compare.views.teach_words import evidence, outcomes, reach, short
 from tests.compare.views.browsers import MARKS, opened
 from tests.compare.views.test_browser import COLOURS, contrast
 
@@ -63,7 +65,7 @@ class Links(HTMLParser):
 
 def test_no_link_is_dead() -> None:
     known = {path.name: Links(path.read_text(encoding="utf-8")) for path in PAGES}
-    assert len(known) == len(LESSONS) + 1
+    assert len(known) == len(LESSONS) + 3  # the index, the rules, the quiz
     assert all(page.styles == [STYLE] for page in known.values())
     assert (GALLERY / STYLE).exists()
     for name, page in known.items():
@@ -147,6 +149,63 @@ def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> Non
     assert "B of bf16, written as an all-reduce in a fusion that keeps a device&#39;s own part</li>" in html
     assert "B of bf16</li>" in html
     assert "B of bf16, new-form</li>" in html
+
+
+def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
+    (lesson,) = chosen("sequence-weights")
+    own = [
+        replace(made(row(), program=program), lesson=lesson, versions={"libtpu": "9.9"})
+        for program in ("jax/shardy", "jax/gspmd")
+    ]
+    assert reach(lesson, own) == "libtpu 9.9, under both partitioners alike; another version may do otherwise"
+    other = [own[0], replace(own[1], rows=(row(kind="all-gather"),))]
+    assert reach(lesson, other).startswith("libtpu 9.9, the two partitioners differ, see below;")
+    assert reach(chosen("mlp")[0], own) == STANDINGS["law"]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_a_rule_box_says_what_it_is(lesson: Any) -> None:
+    text = (GALLERY / f"{lesson.name}.html").read_text(encoding="utf-8")
+    box = text[text.index('<div class="rule">') : text.index("The few lines")]
+    assert f'<a href="index.html#standing"><b>{lesson.standing.capitalize()}</b></a>' in box
+    assert ("The border." in box) == bool(lesson.border)
+    assert ("libtpu 0." in box) == (lesson.standing == "this compiler")
+
+
+def test_lines_that_are_alike_but_for_names_are_shown_once() -> None:
+    first, second = row(text="%all-reduce.1 = f32[4] all-reduce(%x)"), row(text="%ar = f32[4] all-reduce(%y.7)")
+    other = row(text="%ar = f32[8] all-reduce(%y.7)")
+    told = evidence([made(first), made(second, program="jax/gspmd"), made(other, program="torchxla/gspmd")])
+    assert told == [
+        ("JAX (Shardy)", "JAX (GSPMD)", ["%all-reduce.1 = f32[4] all-reduce(%x)"]),
+        ("PyTorch/XLA (GSPMD)", "", ["%ar = f32[8] all-reduce(%y.7)"]),
+    ]
+
+
+def test_what_every_page_would_repeat_stands_on_the_index_alone() -> None:
+    for words in ("copies lie behind each other like cards", "These very lines", "source_target_pairs</code> are"):
+        assert [path.name for path in PAGES if words in path.read_text(encoding="utf-8")] in ([], ["index.html"]), words
+
+
+def test_the_page_of_rules_has_all_of_them_and_every_case_of_a_matmul() -> None:
+    text = (GALLERY / "rules.html").read_text(encoding="utf-8")
+    assert {f"{lesson.name}.html" for lesson in LESSONS} <= set(Links(text).links)
+    # By hand: the four cases with their payloads.
+    for split, sent, payload in (
+        ("x[T/a, D] · w[D, F] → y[T/a, F]", "nothing", "–"),
+        ("x[T, D/a] · w[D/a, F] → y[T, F]", "all-reduce of partial sums of y", "<code>T·F·2</code>"),
+        ("x[T, D/a] · w[D/a, F] → y[T/a, F]", "reduce-scatter of partial sums of y", "<code>T·F·2</code>"),
+        ("x[T/a, D] · w[D, F/a] → y[T/a, F]", "all-gather of w", "<code>D·F·2</code>"),
+        ("x[T/a, D] · w[D, F/a] → y[T, F/a]", "all-gather of x", "<code>T·D·2</code>"),
+    ):
+        assert f'<code>{split}</code></td><td class="words">{sent}</td><td class="words">{payload}</td>' in text, split
+
+
+def test_a_lesson_that_is_named_is_a_link() -> None:
+    html = pages([made(row())])["mlp.html"]
+    assert 'href="sequence-unpinned.html"' not in html
+    text = (GALLERY / "layers-fsdp-tp.html").read_text(encoding="utf-8")
+    assert '<a href="layers-split.html">layers-split</a>' in text
 
 
 def test_the_panels_of_a_lesson_stand_in_one_row_where_that_can_be() -> None:

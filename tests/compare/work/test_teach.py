@@ -9,11 +9,16 @@ import pytest
 from compare.judge.lessons import LESSONS, chosen
 from compare.judge.lessons.lesson import GSPMD, PROGRAMS, SHARDY, counted
 from compare.judge.lessons.made import Made, needed_wire
+from compare.judge.quiz.draw import FAMILIES, PAGE, draw
+from compare.judge.quiz.question import Question
+from compare.views.quiz_page import quiz_values
 from compare.views.teach_page import pages
 from compare.work import arms, cache
+from compare.work.quiz import compiled, source_of
 from compare.work.teach import build
 
 ROOT = Path(__file__).parents[3]
+UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +26,14 @@ def made() -> list[Made]:
     """Every program of every lesson, from the user's cache where it is there."""
     with cache.opened() as kept:
         return build(LESSONS, cache=kept, tell=lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[tuple[Question, Made]]:
+    """The page's questions of the quiz, and as many that no page has."""
+    questions = [draw(seed) for seed in (*PAGE, *UNSEEN)]
+    with cache.opened() as kept:
+        return list(zip(questions, compiled(questions, cache=kept, tell=lambda line: None), strict=True))
 
 
 @pytest.mark.slow
@@ -45,9 +58,20 @@ def test_both_frameworks_split_the_same_arrays_in_the_same_way(made: list[Made])
 
 
 @pytest.mark.slow
-def test_the_pages_in_docs_are_those_that_are_built(made: list[Made]) -> None:
+def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple[Question, Made]]) -> None:
+    """The rule's own bytes are written by hand, question by question; the truth is compiled."""
+    assert len({question.lesson.pattern for question, _ in answers}) >= 20
+    for question, one in answers:
+        assert one.ok, (question.seed, one.error)
+        assert one.emitted == counted(question.lesson, question.lesson.needs), question.seed
+
+
+@pytest.mark.slow
+def test_the_pages_in_docs_are_those_that_are_built(made: list[Made], answers: list[tuple[Question, Made]]) -> None:
     """Rebuild them with `python -m compare.teach`."""
-    built = pages(made)
+    shown = answers[: len(PAGE)]
+    quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], source_of)
+    built = pages(made, quiz=quiz)
     folder = ROOT / "docs/gallery"
     assert {path.name for path in folder.iterdir()} == set(built)
     for name, text in built.items():

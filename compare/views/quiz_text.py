@@ -1,0 +1,54 @@
+"""The quiz in a terminal: a question, and what becomes of an answer."""
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from compare.judge.quiz.answers import HOW, Answer, truth_of
+from compare.judge.quiz.question import Question
+from compare.views.quiz_words import Told, arrays, rule_lines, sizes, worked_out
+from compare.views.teach_words import plain
+from compare.views.terminal import STYLES, console, text_width, wrapped
+from meshes.lines import one_line
+
+RIGHT, WRONG = "inherent", "induced"
+
+
+def print_question(question: Question, source: str) -> None:
+    """What is asked; the answer stays hidden."""
+    out = console()
+    out.print(Text(f"Question {question.seed}", style="bold"))
+    out.print(Text(arrays(question), style="cyan"))
+    _prose(out, sizes(question))
+    out.print(Syntax(source.rstrip(), "python", background_color="default", word_wrap=True))
+    _prose(out, "Which collectives does a step of the compiled program run, over which axes?")
+    _prose(out, f"Answer: {HOW}")
+
+
+def print_truth(told: Told, answer: Answer | None) -> None:
+    """Whether the answer is right, what is true, and why."""
+    out = console()
+    if not told.made.ok:
+        _prose(out, f"It could not be compiled, {told.made.status}: {one_line(told.made.error)}", style=STYLES[WRONG])
+        return
+    if answer is not None:
+        right = answer.is_right(truth_of(told.made))
+        words = f"Right: {told.truth}" if right else f"Wrong: you said {answer}; it is {told.truth}"
+        _prose(out, words, style=STYLES[RIGHT if right else WRONG])
+    else:
+        _prose(out, f"It is {told.truth}")
+    for line in told.lines:
+        _prose(out, f"  {plain(line)}")
+    for line in rule_lines(told):
+        _prose(out, f"The rule, {line}")
+    for line in worked_out(told):
+        _prose(out, f"  {line}")
+    if not told.follows:
+        _prose(out, "This is not what the rules say: the compiler or the framework has changed.", style=STYLES[WRONG])
+    for one in told.lessons:
+        _prose(out, f"Read: python -m compare.teach {one.name}, or docs/gallery/{one.name}.html")
+
+
+def _prose(out: Console, words: str, *, style: str = "") -> None:
+    kept = len(words) - len(words.lstrip())
+    out.print(wrapped(plain(words), width=text_width(out), indent=" " * kept, hang="    ", style=style))
