@@ -21,6 +21,7 @@ _ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
 _OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?)\(")
 """Every opcode that could be a collective's: one that is not known must not be passed over."""
 
+_ODD_SPACE, _ODD_SPACES = re.compile(r"[^\S\n ]"), "\t\r\v\f\x1c\x1d\x1e\x1f"
 DEEPEST_CALL = 100
 MOST_LETTERS, MOST_LINES = 1 << 27, 1 << 20
 """Bounds of a text, so that reading takes no more than 2 GiB: a model of 8B, written out, has 3.6 million in 22,000."""
@@ -250,6 +251,8 @@ def read(text: str) -> Module:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n")
+    if not text.isascii() or any(space in text for space in _ODD_SPACES):
+        text = _ODD_SPACE.sub(" ", text)  # what Python takes for a space, the marks of opcodes must, too
     return Module(text)
 
 

@@ -130,6 +130,11 @@ def test_a_text_without_one_of_its_collectives_is_refused(name):
                 collectives(read("\n".join(lines[: row.line - 1] + lines[row.line :])), {})
 
 
+@pytest.mark.parametrize("space", ["\t", "\v", "\x1c", "\N{NO-BREAK SPACE}", "\u2028", " \r"])
+def test_any_space_is_one(space):
+    assert rows(changed(" all-reduce(", space + "all-reduce(")) == rows(PROGRAM)
+
+
 def test_names_without_a_sigil_are_looked_up_too():
     bare = PROGRAM.replace("%", "")
     assert rows(bare) == rows(PROGRAM)
