@@ -239,6 +239,14 @@ def test_the_terminal_tells_the_whole_lesson(monkeypatch: pytest.MonkeyPatch) ->
     assert "`" not in text
 
 
+def requests(browser: Any) -> list[str]:
+    """What the page asked for, once the driver has been told that it is loaded."""
+    events: list[dict[str, Any]] = []
+    while not any(event["method"] == "Page.loadEventFired" for event in events):
+        events += [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+
 @pytest.mark.browser
 class TestInABrowser:
     """Headless Chromium; skipped where there is none."""
@@ -251,8 +259,7 @@ class TestInABrowser:
             browser.get_log("browser")
             browser.get_log("performance")
             opened(browser, page, width=1200)
-            events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
-            asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+            asked = requests(browser)
             # The page and its style, both beside each other on disk.
             assert [url for url in asked if not url.startswith("data:")] == [page.as_uri(), (GALLERY / STYLE).as_uri()]
             assert browser.execute_script("return getComputedStyle(document.body).maxWidth") == "1216px"
