@@ -7,6 +7,7 @@ remedies read this table; definitions are in docs/definitions.md, section 4.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import prod
 from typing import NamedTuple
 
 from compare.judge import measures
@@ -112,7 +113,7 @@ _GATHERS = ("all-gather", "all-reduce", "reduce-scatter")
 INDUCED = (
     Induced(
         name="loop-predicate",
-        holds=lambda share: share.operand.steers_loop or share.operand.dtype == "pred",
+        holds=lambda share: share.operand.steers_loop or _is_decision(share),
         sentence="devices agree on whether a loop or branch goes on",
         remedy="make the loop's bound a constant of the program",
     ),
@@ -171,6 +172,12 @@ INDUCED = (
         remedy="read the HLO line",
     ),
 )  # fmt: skip
+
+
+def _is_decision(share: Share) -> bool:
+    """Whether it carries one predicate of each device; more of them are a mask, which is data."""
+    members = max(map(len, share.collective.groups), default=1)
+    return share.operand.dtype == "pred" and prod(share.operand.shape) <= members
 
 
 def induced_cause(share: Share) -> str:

@@ -186,7 +186,7 @@ def _operands(
                 scope=one.scope,
                 parameters=one.parameters,
                 constant=one.constant,
-                steers_loop=one.steers_loop or array.dtype == "pred",
+                steers_loop=one.steers_loop,
                 feeds_product=one.scope in sums and flow.feeds_product(site, number, one.scope, kind=kind),
                 zero_elsewhere=one.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
             )

@@ -25,7 +25,7 @@ class Operand:
     constant: bool
     """A constant, through broadcasts and layout-only instructions."""
     steers_loop: bool
-    """A predicate, or the counter of a loop's condition."""
+    """A counter or a predicate that a loop's condition reads."""
     feeds_product: bool = False
     """What is gathered here is an operand of a product (dot, convolution) of its own scope, with neither a product nor
     a collective between.  Known where the contract adds partial sums up over these axes; of an all-reduce, where its

@@ -6,6 +6,7 @@ A part has the colour and the number of the device that holds it; copies lie beh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from itertools import product
 from math import log2, prod
@@ -92,7 +93,12 @@ def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float 
 
 def mesh_picture(mesh: Mapping[str, int]) -> str:
     """The devices at their places on the mesh, as SVG: the first axis downwards, the last to the right."""
-    *_, rows, columns = [("", 1), *mesh.items()]
+    return _mesh_picture(tuple(mesh.items()))
+
+
+@cache
+def _mesh_picture(mesh: tuple[tuple[str, int], ...]) -> str:
+    *_, rows, columns = [("", 1), *mesh]
     side, left, top = 0.42, 0.4, 0.36
     wide, tall = left + columns[1] * side + 0.08, top + rows[1] * side + 0.08
     with mpl.rc_context(STYLE):

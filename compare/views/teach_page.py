@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,7 @@ def _versions(made: Sequence[Made]) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if version)
 
 
+@cache
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,

@@ -229,14 +229,18 @@ class _Build:
 
 
 def _lower_key(job: _Job) -> str:
-    asked = job.asked() | {"arm": job.arm.name, "versions": job.arm.versions(), "sources": _sources(job.arm.name)}
+    asked = job.asked() | {
+        "arm": job.arm.name,
+        "versions": _versions(job.arm.packages),
+        "sources": _sources(job.arm.name),
+    }
     return key(asked | {"environment": _environment()})
 
 
 def _compile_key(job: _Job) -> str:
     assert job.lowered is not None
     made_by = {
-        "versions": arms.versions_of(arms.COMPILER),
+        "versions": _versions(arms.COMPILER),
         "sources": _compiler_sources(),
     }
     asked = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
@@ -254,6 +258,11 @@ def _sources(name: str) -> str:
     files = ("about.py", "layout.py", "locations.py", "scan.py", "stablehlo.py", "start.py", "shardy.py")
     own = [folder / name for name in files if (folder / name).exists()]
     return sources_digest(folder / "patterns", steps.ROOT / "meshes" / "requests.py", *own)
+
+
+@once
+def _versions(packages: tuple[str, ...]) -> dict[str, str]:
+    return arms.versions_of(packages)
 
 
 @once
@@ -275,7 +284,7 @@ def _made(job: _Job) -> Made:
         lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
         gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
-        versions=about.get("versions", {}) | arms.versions_of(arms.COMPILER),
+        versions=about.get("versions", {}) | _versions(arms.COMPILER),
     )  # fmt: skip
     if not job.compiled:
         return made

@@ -203,12 +203,12 @@ DEFECTS = (
                 "6",
                 # Keys and values, and in each layer the mask of 256 places, a byte each.
                 "1/6·4·1/2·8·256·2·32·2 + 1/6·2·1/2·256",
-                {"induced cache-gather": "4·1/2·8·256·2·32·2", "induced loop-predicate": "2·1/2·256"},
+                {"induced cache-gather": "4·1/2·8·256·2·32·2", "induced activation-gather": "2·1/2·256"},
             ),
         ),
         gone=(("layer.attention.core", "all-reduce@cp"),),
         unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
-        why="As in JAX; of what carries predicates the first cause of the table holds.",
+        why="As in JAX; the mask, of more than one predicate of a device, is data.",
     ),
     Defect(
         name="ids-whole",

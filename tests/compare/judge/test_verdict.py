@@ -173,7 +173,9 @@ def test_padding_is_what_rounding_up_to_the_shards_added():
 
 INDUCED = [
     ("a loop's counter", {"payload": 4, "dtype": "s32", "steers_loop": True}, "loop-predicate"),
-    ("predicates", {"payload": 1, "dtype": "pred"}, "loop-predicate"),
+    ("a predicate", {"payload": 1, "dtype": "pred"}, "loop-predicate"),
+    ("one of each device", {"payload": 4, "dtype": "pred"}, "loop-predicate"),
+    ("a mask", {"payload": 256, "dtype": "pred"}, "activation-gather"),
     ("the compiler's own flags", {"payload": 512, "dtype": "u32", "from_parameters": False}, "compiler-sync"),
     ("more than a KiB of them", {"payload": 2048, "dtype": "u32", "from_parameters": False}, "activation-gather"),
     ("a weight", {"payload": 1 << 20, "parameters": (3,)}, "weight-gather"),
