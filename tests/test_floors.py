@@ -124,10 +124,3 @@ def test_the_twins_have_the_same_files_and_classes():
         assert name in jax, name
         assert name in torch, name
         assert jax[name] == torch[name], name
-
-
-def test_no_file_is_longer_than_the_wall():
-    for room in (*NEVER, "tests", "benchmarks"):
-        for file in files(room):
-            length = len(file.read_text(encoding="utf-8").splitlines())
-            assert length <= 300, f"{file.relative_to(ROOT)} has {length} lines"

@@ -212,7 +212,7 @@ def test_predicates_and_counters_steer_loops():
     assert steering(f"m = {maximum % 'n'}") == [True]  # it becomes the counter
     assert steering(f"f = {maximum % 'i'}\n  m = s32[] copy(n)") == [True]  # it is the counter
     assert steering(f"f = {maximum % 'one'}\n  m = s32[] copy(n)") == [False]
-    assert steering(f"f = pred[] all-reduce(p), {REDUCE}\n  m = s32[] copy(n)") == [True]
+    assert steering(f"f = pred[] all-reduce(p), {REDUCE}\n  m = s32[] copy(n)") == [False]  # no condition reads it
 
 
 def test_the_operands_of_a_combined_collective_keep_their_producers_scopes():
