@@ -1,6 +1,7 @@
 """The attributes that follow an instruction's operands: `, key=value` with brackets and quotes inside."""
 
 import re
+from collections.abc import Mapping
 
 _KEY = re.compile(r"\s*(?:,\s*)?([\w\-.]+)=")
 _STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+(?:\"|\\?$)"
@@ -10,6 +11,7 @@ _BRACKET = re.compile(rf"{_STRING}|[()]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)')
 """Words in quotes, and the quote at their end: none where they have no end."""
 _SECOND_WORD = re.compile(r"\s\S")
+_PLAIN = re.compile(r"[\w.\-%]+|\{[\d,]*\}")
 _NAME = re.compile(r"[\w.\-]+")
 CALL = re.compile(
     r", (?:calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
@@ -53,14 +55,17 @@ def split_top(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def read_attributes(text: str, at: int) -> dict[str, str]:
-    """Every attribute from `at` on, its value as written."""
-    return _read(text, at)[0]
+def read_attributes(text: str, at: int) -> tuple[dict[str, str], int]:
+    """Every attribute from `at` on, as written, and where they end: at what has no name, or is there twice."""
+    found: dict[str, str] = {}
+    while (key := _KEY.match(text, at)) and key[1] not in found:
+        at, value_at = _end(text, key.end()), key.end()
+        found[key[1]] = text[value_at:at].strip()
+    return found, at
 
 
-def left_over(text: str, at: int) -> str:
-    """What from `at` on is no attribute; empty where all is, brackets and quotes have ends, and no name comes twice."""
-    found, end = _read(text, at)
+def left_over(text: str, found: Mapping[str, str], end: int) -> str:
+    """What behind the attributes `found`, which end at `end`, is none, or one without an end; else empty."""
     left = text[end : end + 1000].strip(", ")
     if left and not left.startswith("//"):
         return left
@@ -69,6 +74,8 @@ def left_over(text: str, at: int) -> str:
 
 def _is_one(value: str) -> bool:
     """Whether brackets and quotes have their ends, and no second word stands behind the first, but in them."""
+    if _PLAIN.fullmatch(value):
+        return True
     depth, outside, begin = 0, "", 0
     for mark in _MARK.finditer(value):
         token = mark[0]
@@ -85,15 +92,6 @@ def _is_one(value: str) -> bool:
         if depth < 0:
             return False
     return depth == 0 and not _SECOND_WORD.search(STRING.sub('""', outside + value[begin:]).strip())
-
-
-def _read(text: str, at: int) -> tuple[dict[str, str], int]:
-    """The attributes, and where they end: at one that has no name, or that stands there twice."""
-    found: dict[str, str] = {}
-    while (key := _KEY.match(text, at)) and key[1] not in found:
-        at, value_at = _end(text, key.end()), key.end()
-        found[key[1]] = text[value_at:at].strip()
-    return found, at
 
 
 def _end(text: str, at: int) -> int:

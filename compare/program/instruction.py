@@ -26,8 +26,8 @@ _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-i
 class Instruction:
     """One line of a computation."""
 
-    __slots__ = ("_attributes", "_close", "_op_name", "_open", "_operands", "computation", "index", "name", "opcode",
-                 "shape_text", "text")  # fmt: skip
+    __slots__ = ("_attributes", "_close", "_end", "_op_name", "_open", "_operands", "computation", "index", "name",
+                 "opcode", "shape_text", "text")  # fmt: skip
 
     def __init__(self, computation: "Computation", index: int):
         text = computation.module.lines[index]
@@ -40,6 +40,7 @@ class Instruction:
         self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
         self._close: int | None = None
         self._attributes: dict[str, str] | None = None
+        self._end = 0
         self._operands: tuple[Instruction, ...] | None = None
         self._op_name: str | None = None
 
@@ -114,14 +115,12 @@ class Instruction:
         if self._attributes is None:
             _ = self.arguments
             assert self._close is not None
-            self._attributes = read_attributes(self.text, self._close + 1)
+            self._attributes, self._end = read_attributes(self.text, self._close + 1)
         return self._attributes
 
     def check_attributes(self) -> None:
         """`HloError` where something follows its operands that is no attribute: that may be another's, or a part."""
-        _ = self.arguments
-        assert self._close is not None
-        if left := left_over(self.text, self._close + 1):
+        if left := left_over(self.text, self.attributes, self._end):
             raise self.error(f"cannot read {short(left)[:60]!r} as an attribute, `, name=value`")
 
     @property

@@ -45,8 +45,8 @@ class Module:
             raise HloError(_what_else(text))
         header = self.lines[self._start].lstrip()[len("HloModule ") :]
         self.name = header.partition(",")[0].strip()
-        self.header = read_attributes(header, len(self.name))
-        if left := left_over(header, len(self.name)):
+        self.header, end = read_attributes(header, len(self.name))
+        if left := left_over(header, self.header, end):
             raise HloError(f"line {self.number(self._start)}: cannot read {short(left)[:60]!r}: {short(header)}")
         self.computations = self._find_computations()
         self.entry = self._find_entry()

@@ -15,7 +15,7 @@ import numpy as np
 from compare.judge.lessons import LESSONS
 from compare.judge.lessons.lesson import Lesson
 
-FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks")
+FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
 SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}
 """Of letters whose size no pattern knows."""
 
