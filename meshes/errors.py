@@ -1,5 +1,14 @@
-"""The one error of this room."""
+"""The errors of this project: each is one clean line, whatever it repeats of what was read."""
+
+from meshes.lines import one_line
 
 
-class MeshError(ValueError):
-    """A mesh, topology, model or case that cannot be: what was read, and what would be right."""
+class OneLineError(ValueError):
+    """What was read, and what would be right, in one line of at most 500 printable characters."""
+
+    def __init__(self, message: object):
+        super().__init__(one_line(message))
+
+
+class MeshError(OneLineError):
+    """A mesh, topology, model or case that cannot be."""

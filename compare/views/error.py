@@ -1,5 +1,7 @@
 """What a view refuses to draw."""
 
+from meshes.errors import OneLineError
 
-class ViewError(ValueError):
-    """A report that cannot be drawn: what was read, and what would be right, in one line."""
+
+class ViewError(OneLineError):
+    """A report that cannot be drawn."""

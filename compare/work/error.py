@@ -1,5 +1,7 @@
 """The one error of this room."""
 
+from meshes.errors import OneLineError
 
-class WorkError(ValueError):
-    """Work that can't be done here: what was found, and what would be right, in one line."""
+
+class WorkError(OneLineError):
+    """Work that can't be done here."""

@@ -171,7 +171,7 @@ def test_recorded_passes_that_are_a_bomb_are_not_read(run):
     tell(run / CELL, passes_digest=hashlib.sha256(packed.getvalue()).hexdigest())
     cell = next(one for one in read_run(run).cells if "/".join(one.result.key) == CELL)
     assert (cell.result.status, cell.lives) == ("ok", None)
-    assert "more than 536,870,912 bytes" in cell.why_no_lives
+    assert "more than 512 MiB" in cell.why_no_lives
 
 
 class Endless(io.RawIOBase):
