@@ -48,7 +48,8 @@ class Topology:
     def _check(self, name: str) -> None:
         row = self.generation
         if self.num_devices > MOST_DEVICES:
-            raise MeshError(f"{name} has {self.num_devices:,} devices; there are at most {MOST_DEVICES:,}")
+            many = f"{self.num_devices:,}" if self.num_devices < 2**63 else "too many"
+            raise MeshError(f"{name} has {many} devices; there are at most {MOST_DEVICES:,}")
         sides = "x".join(map(str, self.shape))
         cube = len(self.shape) == 3 and all(side % 4 == 0 and side <= row.largest_side for side in self.shape)
         if sides not in row.slices and not (row.torus_dims == 3 and cube):
