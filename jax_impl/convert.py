@@ -24,6 +24,7 @@ from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files
 from meshes.doors import Parser
 from meshes.errors import MeshError
 from meshes.last_word import alone, unheard
+from meshes.lines import complain
 from meshes.prompts import Progress, printed
 from meshes.weights import WeightSpec, weights
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compare.judge.cells import Judged
+from compare.judge.cells import MISSING, Judged
 from compare.judge.diff_report import Key, diff_report, run_report
 from compare.judge.matching import matched
 from compare.judge.summary import summarize
@@ -75,7 +75,8 @@ def of_runs(a: Path, b: Path) -> dict[str, Any]:
 
 
 def _cells(run: Run) -> dict[Key, Judged]:
-    return {cell.result.key: cell for cell in run.cells}
+    """The programs that are there: one that a folder has lost is the other's alone."""
+    return {cell.result.key: cell for cell in run.cells if cell.result.status != MISSING}
 
 
 def _report(run: Run) -> dict[str, Any]:

@@ -71,9 +71,23 @@ def test_work_that_ends_well_has_its_own_status():
     assert [ending(lambda status=status: status) for status in (0, 1)] == [0, 1]
 
 
+@pytest.fixture
+def unignored():
+    """Signals as they are where nobody has them ignored, as `nohup` does."""
+    before = {}
+
+    def set_to_default(number):
+        before[number] = signal.signal(number, signal.SIG_DFL)
+
+    yield set_to_default
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_work_as_an_interrupt_does_and_once(number):
+def test_a_signal_ends_the_work_as_an_interrupt_does_and_once(number, unignored):
     cleaned = []
+    unignored(number)
 
     def work() -> None:
         with stoppable():

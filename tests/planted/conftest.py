@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,8 @@ def jobs_of(defect: object, arm: str | None) -> list[Job]:
 @pytest.fixture(scope="session")
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], Judged]:
     """A program, judged."""
-    words = [item.callspec.params for item in request.session.items if "program" in getattr(item, "fixturenames", ())]
+    own = [item for item in request.session.items if Path(__file__).parent in item.path.parents]
+    words = [item.callspec.params for item in own if "program" in getattr(item, "fixturenames", ())]
     jobs = [job for row in words for job in jobs_of(row["defect"], row.get("arm"))]
     folders = make(jobs, tmp_path_factory.mktemp("planted"))
     by_key = {job.key: job for job in jobs}
