@@ -21,7 +21,7 @@ def print_question(question: Question, source: str) -> None:
     out.print(Text(arrays(question), style="cyan"))
     _prose(out, sizes(question))
     out.print(Syntax(source.rstrip(), "python", background_color="default", word_wrap=True))
-    _prose(out, "Which collectives does a step of the compiled program run, over which axes?")
+    _prose(out, "Which collectives does a step of the compiled program run, over which axes, and how often?")
     _prose(out, f"Answer: {HOW}")
 
 
@@ -32,8 +32,10 @@ def print_truth(told: Told, answer: Answer | None) -> None:
         _prose(out, f"It could not be compiled, {told.made.status}: {one_line(told.made.error)}", style=STYLES[WRONG])
         return
     if answer is not None:
-        right = answer.is_right(truth_of(told.made))
-        words = f"Right: {told.truth}" if right else f"Wrong: you said {answer}; it is {told.truth}"
+        truth = truth_of(told.made)
+        right = answer.is_right(truth)
+        wrong = "Wrong in number only" if answer.is_miscounted(truth) else "Wrong"
+        words = f"Right: {told.truth}" if right else f"{wrong}: you said {answer}; it is {told.truth}"
         _prose(out, words, style=STYLES[RIGHT if right else WRONG])
     else:
         _prose(out, f"It is {told.truth}")

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from compare.judge.lessons.lesson import Move
+from compare.judge.lessons.lesson import SHARDY, Move
 from compare.judge.quiz.question import Question, ask, one_axis, over, two_axes
 
 CASES = {
@@ -48,14 +48,14 @@ def one(chance: Random) -> Question:
     )
 
 
-def two(chance: Random) -> Question:
+def two(chance: Random, *, program: str = SHARDY) -> Question:
     """Two axes, each with a case of its own."""
     first, second, mesh = two_axes(chance)
     pair = chance.choice(PAIRS)
     cases = dict(zip((first, second), pair, strict=True))
     return ask(
         "matmul-rows", mesh=mesh, sizes=_sizes(chance), splits=_splits(cases), moves=moves_of(cases),
-        rules=("matmul-both-agree", *rules_of(cases)),
+        program=program, rules=("matmul-both-agree", *rules_of(cases)),
     )  # fmt: skip
 
 
