@@ -7,7 +7,7 @@ from rich.text import Text
 from compare.judge.quiz.answers import HOW, Answer, truth_of
 from compare.judge.quiz.question import Question
 from compare.views.quiz_words import Told, arrays, rule_lines, sizes, worked_out
-from compare.views.teach_words import plain
+from compare.views.teach_words import SCATTERED, plain, shows_scatters
 from compare.views.terminal import STYLES, console, text_width, wrapped
 from meshes.lines import one_line
 
@@ -41,6 +41,8 @@ def print_truth(told: Told, answer: Answer | None) -> None:
         _prose(out, f"It is {told.truth}")
     for line in told.lines:
         _prose(out, f"  {plain(line)}")
+    if shows_scatters([told.made]):
+        _prose(out, SCATTERED)
     for line in rule_lines(told):
         _prose(out, f"The rule, {line}")
     for line in worked_out(told):

@@ -108,6 +108,7 @@ def public_answer(told: Told, answer: Answer | None) -> dict[str, Any]:
         "error": made.error,
         "answer": None if answer is None else dict(answer.counts),
         "is_right": None if answer is None or known is None else answer.is_right(known),
+        "is_wrong_in_number_only": None if answer is None or known is None else answer.is_miscounted(known),
         "truth": known,
         "follows_the_rule": told.follows if made.ok else None,
         "rules": [

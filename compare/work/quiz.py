@@ -1,4 +1,4 @@
-"""A question of the quiz, asked, compiled and told: `python -m compare.teach --quiz`; and the lines that it is about."""
+"""A question of the quiz: asked, compiled and told, as `python -m compare.teach --quiz` does; and its lines."""
 
 import ast
 import secrets

@@ -15,10 +15,13 @@ CASES = {
     ("T", "F", "F"): "matmul-same-axis",
     ("T", "D", "T"): "matmul-both-axes",
     ("D", "F", "F"): "matmul-both-axes",
-    ("T", "", ""): "move-gather",
-    ("", "F", ""): "move-gather",
+    ("T", "", ""): "decide-wanted-whole",
+    ("", "F", ""): "decide-wanted-whole",
 }
 """Which dim an axis splits in x, in w and in y (empty: none) -> the lesson that says what is sent."""
+
+CHOICES = {("T", "F", "T"): "decide-wanted-rows", ("T", "F", "F"): "decide-wanted-columns"}
+"""Where the law leaves open which input travels: the lesson that says what this compiler takes."""
 
 PAIRS = (
     (("T", "", "T"), ("", "F", "F")),
@@ -89,8 +92,9 @@ def gradient(chance: Random) -> Question:
 
 
 def rules_of(cases: dict[str, tuple[str, str, str]]) -> tuple[str, ...]:
-    """The lesson of each axis's case."""
-    return tuple(dict.fromkeys(CASES[case] for case in cases.values()))
+    """The lesson of each axis's case, and of what the law leaves open."""
+    own = [name for case in cases.values() for name in (CASES[case], CHOICES.get(case, ""))]
+    return tuple(dict.fromkeys(name for name in own if name))
 
 
 def _sizes(chance: Random) -> dict[str, int]:

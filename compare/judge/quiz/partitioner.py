@@ -108,7 +108,7 @@ def gated(chance: Random) -> Question:
     many, width = chance.choice([(512, 1024), (512, 2048), (1024, 2048), (1920, 2048)])
     program = chance.choice(ANY)
     name = chance.choice(("decide-gated", "decide-gated-pinned"))
-    moves = _activations(axis)
+    moves: tuple[Move, ...] = _activations(axis)
     if name == "decide-gated" and program != SHARDY:
         size = "T·F·4" if program == TORCH else "T·F·2"
         torn = (
