@@ -125,12 +125,11 @@ Where every token is later treated on its own (a norm, a residual), nobody needs
         rule="A row-parallel matmul whose output stays split needs a reduce-scatter, half of the all-reduce.",
         standing=LAW,
         border="Needed is a reduce-scatter; whether libtpu emits it hangs on the shape of the parts: move-sum-few has "
-        "the rule, for rows and for columns. Compiled here, y by rows: T = 64 and more scatter, 48 and 96 are padded "
-        "(a reduce-scatter and a permute), 32 and fewer all-reduce. y by columns: F = 1,024, 2,048 and 3,072 scatter "
-        "(F = 1,024 with T = 8, 16, 64 and 512), with T = 4 they all-reduce; parts of 128, 384 and 640 columns (F = "
-        "512, 1,536, 2,560) all-reduce with T = 512. Other than in a plain sum, narrow parts of many rows scatter: "
-        "32, 64 and 192 columns (F = 128, 256, 768) with T = 512; of 64 columns T = 128 scatters and T = 64 "
-        "all-reduces.",
+        "the rule, for rows and for columns. Compiled here, y by rows: T = 64 and 512 scatter, 48 and 96 are padded "
+        "(a reduce-scatter and a permute), 32 all-reduces. y by columns: F = 1,024, 2,048 and 3,072 scatter (F = "
+        "1,024 with T = 8, 16, 64 and 512), with T = 4 they all-reduce; parts of 128, 384 and 640 columns (F = 512, "
+        "1,536, 2,560) all-reduce with T = 512. Other than in a plain sum, narrow parts of many rows scatter: 32, 64 "
+        "and 192 columns (F = 128, 256, 768) with T = 512; of 64 columns T = 128 scatters and T = 64 all-reduces.",
         question="When is this no saving at all?",
         answer="When the very next operation needs all rows: then an all-gather follows, and both together are the "
         "all-reduce again.",

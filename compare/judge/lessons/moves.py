@@ -154,9 +154,9 @@ the bytes.
             ),
         ),
         rule="Result split by rows: libtpu scatters if a device's part is two or more whole blocks of 16 rows × 128 "
-        "columns, or if rounding its rows up to 16s makes it such and adds no more than about half; else it "
-        "all-reduces. Result split by columns: it scatters if a part is 256 columns wide or a multiple of it, and has "
-        "5 rows or more; else it all-reduces. A vector is all-reduced.",
+        "columns, or if rounding its rows up to 16s makes it such and adds no more than about half (a permute then "
+        "puts the rows right); else it all-reduces. Result split by columns: it scatters if a part is 256 columns "
+        "wide or a multiple of it, and has 5 rows or more; else it all-reduces. A vector is all-reduced.",
         standing=COMPILER,
         border="Compiled with this sum on four chips of v5e, tp = 4, bf16, D = 1,024 unless said. *By rows*: parts of "
         "16, 32, 48 and 128 rows scatter. Parts of 11 to 15 rows are padded to 16, of 21 to 24, 26 and 28 to 32, of "
