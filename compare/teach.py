@@ -24,10 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-cache", action="store_true", help="compile everything anew, and keep nothing")
     parser.add_argument("--quiz", action="store_true", help="ask what a split sends, compile it, and tell the truth")
     parser.add_argument("--seed", metavar="N", type=int, help="of --quiz: the question's number; without it any")
-    parser.add_argument("--answer", metavar="WORDS", help='of --quiz: like "2 all-gather@dp, all-reduce@tp", or "free"')
+    parser.add_argument("--answer", metavar="WORDS", help='of --quiz: "2× all-gather@dp, all-reduce@tp", or "free"')
     asked = parser.parse_args(argv)
     if asked.quiz:
-        from compare.quiz import take
+        from compare.work.quiz import take
 
         return take(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
     if asked.seed is not None or asked.answer is not None:

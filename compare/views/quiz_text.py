@@ -7,7 +7,7 @@ from rich.text import Text
 from compare.judge.quiz.answers import HOW, Answer, truth_of
 from compare.judge.quiz.question import Question
 from compare.views.quiz_words import Told, arrays, rule_lines, sizes, worked_out
-from compare.views.teach_words import plain
+from compare.views.teach_words import SCATTERED, plain, shows_scatters
 from compare.views.terminal import STYLES, console, text_width, wrapped
 from meshes.lines import one_line
 
@@ -21,7 +21,7 @@ def print_question(question: Question, source: str) -> None:
     out.print(Text(arrays(question), style="cyan"))
     _prose(out, sizes(question))
     out.print(Syntax(source.rstrip(), "python", background_color="default", word_wrap=True))
-    _prose(out, "Which collectives does a step of the compiled program run, over which axes?")
+    _prose(out, "Which collectives does a step of the compiled program run, over which axes, and how often?")
     _prose(out, f"Answer: {HOW}")
 
 
@@ -32,13 +32,17 @@ def print_truth(told: Told, answer: Answer | None) -> None:
         _prose(out, f"It could not be compiled, {told.made.status}: {one_line(told.made.error)}", style=STYLES[WRONG])
         return
     if answer is not None:
-        right = answer.is_right(truth_of(told.made))
-        words = f"Right: {told.truth}" if right else f"Wrong: you said {answer}; it is {told.truth}"
+        truth = truth_of(told.made)
+        right = answer.is_right(truth)
+        wrong = "Wrong in number only" if answer.is_miscounted(truth) else "Wrong"
+        words = f"Right: {told.truth}" if right else f"{wrong}: you said {answer}; it is {told.truth}"
         _prose(out, words, style=STYLES[RIGHT if right else WRONG])
     else:
         _prose(out, f"It is {told.truth}")
     for line in told.lines:
         _prose(out, f"  {plain(line)}")
+    if shows_scatters([told.made]):
+        _prose(out, SCATTERED)
     for line in rule_lines(told):
         _prose(out, f"The rule, {line}")
     for line in worked_out(told):

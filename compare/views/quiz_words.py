@@ -6,7 +6,7 @@ from typing import Any
 from compare.judge.lessons import chosen
 from compare.judge.lessons.lesson import STANDINGS, Lesson, counted
 from compare.judge.lessons.made import Made
-from compare.judge.quiz.answers import Answer, truth_of
+from compare.judge.quiz.answers import Answer, spelt, truth_of
 from compare.judge.quiz.question import Question
 from compare.views.teach_figures import Tensor
 from compare.views.teach_words import TITLES, Sum, form, over, sums
@@ -30,8 +30,8 @@ class Told:
     @property
     def truth(self) -> str:
         """`2 × all-gather@dp, all-reduce@tp`."""
-        found = [f"{times} × {what}" if times > 1 else what for what, times in truth_of(self.made).items()]
-        return ", ".join(found) or FREE
+        found = truth_of(self.made)
+        return spelt(found) if found else FREE
 
     @property
     def lines(self) -> list[str]:
@@ -108,6 +108,7 @@ def public_answer(told: Told, answer: Answer | None) -> dict[str, Any]:
         "error": made.error,
         "answer": None if answer is None else dict(answer.counts),
         "is_right": None if answer is None or known is None else answer.is_right(known),
+        "is_wrong_in_number_only": None if answer is None or known is None else answer.is_miscounted(known),
         "truth": known,
         "follows_the_rule": told.follows if made.ok else None,
         "rules": [

@@ -19,13 +19,16 @@ from compare.views.teach_rules import PAGE as RULES
 from compare.views.teach_rules import rules_values
 from compare.views.teach_words import (
     ARMS,
+    SCATTERED,
     axes_words,
     disagreement,
     evidence,
     form,
+    needed_words,
     outcomes,
     over,
     reach,
+    shows_scatters,
     signature,
     sums,
     tensors,
@@ -83,7 +86,7 @@ def pages(made: Sequence[Made], *, quiz: Mapping[str, Any] | None = None) -> dic
     }
     if len(order) == len(LESSONS):  # links of rules lead to all of them
         template = _environment().get_template("rules.html.j2")
-        found[RULES] = template.render(style=STYLE, versions=_versions(made), **rules_values(order))
+        found[RULES] = template.render(style=STYLE, versions=_versions(made), **rules_values(order, by_lesson))
     if quiz is not None:
         template = _environment().get_template("quiz.html.j2")
         found[QUIZ] = template.render(style=STYLE, versions=_versions(made), **quiz)
@@ -119,6 +122,7 @@ def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Le
         disagreement=disagreement(made),
         evidence=evidence(made),
         standing=reach(lesson, made),
+        scattered=SCATTERED if shows_scatters(made) else "",
         chips=_CHIPS[lesson.num_devices],
         versions=_versions(made),
         sums=sums,
@@ -160,6 +164,7 @@ def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str
         glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
         versions=_versions(every),
         standings=STANDINGS,
+        scattered=SCATTERED,
         links=links,
     )  # fmt: skip
 
@@ -167,11 +172,10 @@ def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str
 def _card(made: Sequence[Made]) -> dict[str, Any]:
     """What the index says of a lesson: what it needs, and who moves something else."""
     lesson = made[0].lesson
-    kinds = list(dict.fromkeys(f"{move.kind}@{move.collective.partition('@')[2]}" for move in lesson.needs))
     other = [one for one in outcomes(made) if one.verdict != "needed"]
     return {
-        "needs": kinds,
-        "other": [(one.titles, one.words) for one in other],
+        "needs": needed_words(lesson).split(", ") if lesson.needs else [],
+        "other": [(one.titles, one.words, one.emitted if one.first.ok else "") for one in other],
         "verdict": other[0].verdict if other else "needed",
     }
 

@@ -1,19 +1,23 @@
 """All rules on one page: how to find an answer, what a matmul sends in each case, and each lesson's rule."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compare.judge.lessons import CHAPTERS, chosen
-from compare.judge.lessons.lesson import Lesson
+from compare.judge.lessons.lesson import COMPILER, Lesson
+from compare.judge.lessons.made import Made
 from compare.judge.quiz.matmuls import CASES, moves_of
+from compare.views.teach_words import SCATTERED, needed_words, outcomes, partitioners_differ
 
 AXIS = "a"
 PAGE = "rules.html"
 
 
-def rules_values(lessons: Sequence[Lesson]) -> dict[str, Any]:
-    """What the page's template is given; `lessons` are those that have pages."""
+def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[Made]]) -> dict[str, Any]:
+    """What the page's template is given; `lessons` are those that have pages, `made` their programs by name."""
     return {
+        "scattered": SCATTERED,
+        "told": {lesson.name: _told(lesson, made[lesson.name]) for lesson in lessons},
         "cases": [_case(case, name) for case, name in CASES.items()],
         "chapters": [
             (chapter, found)
@@ -32,3 +36,13 @@ def _case(case: tuple[str, str, str], name: str) -> dict[str, Any]:
     (lesson,) = chosen(name)
     sent = [(f"{move.kind} of {move.what.removeprefix('the ')}", move.formula) for move in moves_of({AXIS: case})]
     return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": sent, "lesson": lesson}
+
+
+def _told(lesson: Lesson, made: Sequence[Made]) -> dict[str, Any]:
+    """What is needed, and who emits something else; and how far the rule's standing reaches."""
+    return {
+        "standing": lesson.standing
+        + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(made)),
+        "needed": needed_words(lesson),
+        "emitted": [(one.titles, one.emitted) for one in outcomes(made) if one.verdict not in ("needed", "failed")],
+    }

@@ -11,6 +11,7 @@ from compare.judge.lessons.lesson import Lesson, Move
 from compare.judge.lessons.made import Made, needed_wire
 from compare.views.teach_words import (
     ARMS,
+    SCATTERED,
     Outcome,
     axes_words,
     disagreement,
@@ -19,6 +20,7 @@ from compare.views.teach_words import (
     over,
     plain,
     reach,
+    shows_scatters,
     signature,
     sums,
 )
@@ -82,6 +84,8 @@ def print_lesson(made: Sequence[Made], *, before: str, after: str) -> None:
         out.print(Text(line, style="red"))
     for outcome in outcomes(made):
         _outcome(out, lesson, outcome)
+    if shows_scatters(made):
+        _prose(out, SCATTERED, before="\n")
     _prose(out, f"A question: {lesson.question}", before="\n", style="bold")
     _prose(out, f"The answer: {lesson.answer}", before="\n" * 2)
     around = [f"before: {before}" if before else "", f"next: {after}" if after else ""]

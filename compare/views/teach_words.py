@@ -1,7 +1,7 @@
 """What the pages and the terminal say of a lesson's programs, in words and numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.judge.lessons.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
@@ -25,6 +25,15 @@ FORMS = {
     "windowed-einsum": "one hop of a gather or scatter that was cut up, beside a piece of the matmul",
 }
 """What it says of a collective that it has this form (docs/definitions.md, section 1)."""
+
+SCATTERED = (
+    "A reduce-scatter that libtpu has written as an all-reduce: how to tell. The program's line says `all-reduce` in "
+    "both cases. If it stands *inside a fusion* whose result is only the device's own part (a slice at the device's "
+    "own number, within the same fusion), it counts as a **reduce-scatter**, (n−1)/n of the payload on the wire. If it "
+    "stands by itself, its whole result comes out, and a slice follows *outside*, every device has been sent "
+    "everything: it counts as an **all-reduce**, 2·(n−1)/n."
+)
+"""Said wherever one of the two is shown."""
 
 _NOISE = re.compile(
     r", (?:metadata|frontend_attributes|sharding)=\{(?:[^{}]|\{[^{}]*\})*\}|, backend_config=.*$|\{[\d,]*:[^{}]*\}"
@@ -57,6 +66,14 @@ class Outcome:
         return [(len(rows), rows[0]) for rows in found.values()]
 
     @property
+    def emitted(self) -> str:
+        """`4 × all-gather over tp, all-reduce over tp`: what it runs in a step."""
+        found: dict[str, int] = {}
+        for (what, _), times in self.first.emitted.items():
+            found[what] = found.get(what, 0) + times
+        return collectives_words(found)
+
+    @property
     def titles(self) -> str:
         """`JAX (Shardy and GSPMD) and PyTorch/XLA (GSPMD)`; `All four programs`."""
         if len(self.programs) == len(PROGRAMS):
@@ -78,6 +95,33 @@ class Sum:
     payload: int
     wire_formula: str
     wire: int
+
+
+def needed_words(lesson: Lesson) -> str:
+    """What a split needs in a step, with how often."""
+    found: dict[str, int] = {}
+    for move in lesson.needs:
+        found[move.collective] = found.get(move.collective, 0) + move.times
+    return collectives_words(found)
+
+
+def collectives_words(counts: Mapping[str, int]) -> str:
+    """`2 × all-gather over tp`; `no collective`."""
+    told = []
+    for what, times in counts.items():
+        kind, _, axes = what.partition("@")
+        told.append(f"{f'{times} × ' if times > 1 else ''}{kind} {axes_words(axes)}")
+    return ", ".join(told) or "no collective"
+
+
+def shows_scatters(made: Sequence[Made]) -> bool:
+    """An all-reduce that counts as a reduce-scatter is among these, or one where a reduce-scatter would do."""
+    return any(
+        row.form == "fused-reduce-scatter"
+        or (row.kind == "all-reduce" and any(move.kind == "reduce-scatter" for move in one.lesson.needs))
+        for one in made
+        for row in one.rows
+    )
 
 
 def outcomes(made: Sequence[Made]) -> list[Outcome]:
@@ -179,13 +223,17 @@ def reach(lesson: Lesson, made: Sequence[Made]) -> str:
     if lesson.standing != COMPILER:
         return STANDINGS[lesson.standing]
     versions = {one.versions["libtpu"] for one in made if one.ok and "libtpu" in one.versions}
+    under = "the two partitioners differ, see below" if partitioners_differ(made) else "under both partitioners alike"
+    return f"libtpu {listing(sorted(versions)) or 'not asked'}, {under}; another version may do otherwise"
+
+
+def partitioners_differ(made: Sequence[Made]) -> bool:
+    """A framework's program moves something else under Shardy than under GSPMD."""
     found: dict[str, list[Emitted]] = {}
     for one in made:
         if one.ok:
             found.setdefault(one.arm, []).append(one.emitted)
-    alike = all(emitted.count(emitted[0]) == len(emitted) for emitted in found.values())
-    under = "under both partitioners alike" if alike else "the two partitioners differ, see below"
-    return f"libtpu {listing(sorted(versions)) or 'not asked'}, {under}; another version may do otherwise"
+    return any(emitted.count(emitted[0]) < len(emitted) for emitted in found.values())
 
 
 def evidence(made: Sequence[Made]) -> list[tuple[str, str, list[str]]]:

@@ -44,7 +44,8 @@ others. These are partial sums of all of x, and x shall be split by tokens: a re
         standing=COMPILER,
         border="Compiled with D = 1,024: V = 1,024 with T = 512 gathers the ids, V = 512 with T = 512 or more "
         "gathers the table (V·D·2) and then looks up for free. If the ids are whole, as in embedding-vocab, or "
-        "split over another axis, it is the all-reduce, with any V.",
+        "split over another axis, it is the all-reduce, with any V. Needed is a reduce-scatter; libtpu emits it if a "
+        "device's part of x is whole blocks of 16 × 128: with few tokens it all-reduces, see move-sum-few.",
         question="The ids are split over dp, the table's rows over tp. What is sent?",
         answer="Two axes, each by itself: dp splits only tokens, which is free; tp splits the looked-up dim: one "
         "all-reduce over tp of the device's own tokens, T·D·2/dp.",

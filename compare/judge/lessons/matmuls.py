@@ -124,8 +124,12 @@ Where every token is later treated on its own (a norm, a residual), nobody needs
         needs=(Move("reduce-scatter@tp", "T·F·2", "the partial sums of y"),),
         rule="A row-parallel matmul whose output stays split needs a reduce-scatter, half of the all-reduce.",
         standing=LAW,
-        border="libtpu emits it if the parts are whole tiles; of few rows it makes an all-reduce: move-sum-few has "
-        "the sizes. With T = 64 rows and more here it scatters, with 32 and fewer it all-reduces.",
+        border="Needed is a reduce-scatter; whether libtpu emits it hangs on the shape of the parts: move-sum-few has "
+        "the rule, for rows and for columns. Compiled here, y by rows: T = 64 and 512 scatter, 48 and 96 are padded "
+        "(a reduce-scatter and a permute), 32 all-reduces. y by columns: F = 1,024, 2,048 and 3,072 scatter (F = "
+        "1,024 with T = 8, 16, 64 and 512), with T = 4 they all-reduce; parts of 128, 384 and 640 columns (F = 512, "
+        "1,536, 2,560) all-reduce with T = 512. Other than in a plain sum, narrow parts of many rows scatter: 32, 64 "
+        "and 192 columns (F = 128, 256, 768) with T = 512; of 64 columns T = 128 scatters and T = 64 all-reduces.",
         question="When is this no saving at all?",
         answer="When the very next operation needs all rows: then an all-gather follows, and both together are the "
         "all-reduce again.",
@@ -150,9 +154,10 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         needs=(Move("all-gather@tp", "D·F·2", "the weights"),),
         rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them must travel.",
         standing=LAW,
-        border="Which one is the compiler's choice, and libtpu keeps the input that is split as y is: with y by "
-        "rows w is gathered, with y by columns x is, whatever their sizes. If nothing says how y is split, the "
-        "smaller is gathered: sequence-unpinned (T below F) and sequence-weights (T from F on).",
+        border="The law is only that one must travel. *Which one* is this compiler's choice: it keeps the input that "
+        "is split as y is wanted (decide-wanted-rows, decide-wanted-columns), so with y by rows w is gathered, with y "
+        "by columns x is, whatever their sizes. If nothing says how y is split, the smaller is gathered: "
+        "sequence-unpinned (T below F) and sequence-weights (T from F on).",
         question="FSDP gathers 4 MB of weights for every layer. When is that cheap?",
         answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single "
         "token it is ruinous, which is why FSDP is for training and not for decoding.",

@@ -153,18 +153,27 @@ the bytes.
                 "libtpu's pass `reduce-scatter-decomposer` writes it as an all-reduce and a slice.",
             ),
         ),
-        rule="libtpu scatters a sum of matrices if a device's part is at least two blocks of 16 × 128 with nothing "
-        "left over (of split columns: 256); if a part has fewer rows, one block, or is of a vector, it all-reduces.",
+        rule="Result split by rows: libtpu scatters if a device's part is two or more whole blocks of 16 rows × 128 "
+        "columns, or if rounding its rows up to 16s makes it such and adds no more than about half (a permute then "
+        "puts the rows right); else it all-reduces. Result split by columns: it scatters if a part is 256 columns "
+        "wide or a multiple of it, and has 5 rows or more; else it all-reduces. A vector is all-reduced.",
         standing=COMPILER,
-        border="Compiled with this sum on four chips of v5e, tp = 4, bf16, D = 1,024 unless said: parts of 8 rows "
-        "all-reduce, of 16, 32 and 128 rows scatter; 16 × 128 all-reduces, 16 × 256 and 32 × 128 scatter; 256 "
-        "columns scatter, 128 all-reduce; vectors of 2 kB to 128 kB all-reduce. Parts of 12 or 24 rows are padded "
-        "to 16 or 32, and a permute puts them right. With other groups it is other: around eight chips (tp = 8) "
-        "parts of 8 × 512 scatter, too, and within half of a mesh (dp = 2) a matmul's [B, S, D] with S split "
-        "scatters if a device has two sequences (16 rows of each and more), and all-reduces if it has one.",
+        border="Compiled with this sum on four chips of v5e, tp = 4, bf16, D = 1,024 unless said. *By rows*: parts of "
+        "16, 32, 48 and 128 rows scatter. Parts of 11 to 15 rows are padded to 16, of 21 to 24, 26 and 28 to 32, of "
+        "36, 38 and 40 to 48: a reduce-scatter of the padded sum, and a collective-permute (at 21 rows two) that puts "
+        "the rows right. 12 rows: a reduce-scatter of 64·D·2 and a permute of 12·D·2 bytes; 24 rows: of 128·D·2 and "
+        "24·D·2. Parts of 8, 9, 10, 18 and 20 rows, which would grow by 60% or more, all-reduce. 16 × 128 and 12 × "
+        "128 all-reduce, 16 × 256 and 32 × 128 scatter; where D is no multiple of 128 it is irregular: 16 × 192 "
+        "scatters, 32 × 192 and 16 × 320 all-reduce. *By columns*: parts of 256, 512 and 768 columns scatter, of 256 "
+        "with 5, 6, 7, 8, 12, 20, 24, 64 and 512 rows (of 512 columns with 8 rows, of 768 with 8 and 64); with 1 to 4 "
+        "rows they all-reduce, and so do 32, 64, 128, 192, 384 and 640 columns. A matmul's sum is as this one by "
+        "rows, and differs by columns where parts are narrow: matmul-scattered. Vectors of 2 kB to 128 kB all-reduce. "
+        "With other groups it is other: around eight chips (tp = 8) parts of 8 × 512 scatter, too, and within half of "
+        "a mesh (dp = 2) a matmul's [B, S, D] with S split scatters if a device has two sequences (16 rows of each "
+        "and more), and all-reduces if it has one.",
         question="Decoding: 8 sequences, one token each, a row-parallel matmul, and its result split over 4 devices. "
         "Reduce-scatter or all-reduce?",
-        answer="By rows a part has 2: an all-reduce. Split by columns, [8, 2048/tp], a part has 512 of them: a "
-        "reduce-scatter.",
+        answer="By rows a part has 2: an all-reduce. Split by columns, [8, 2048/tp], a part has 512 of them, twice "
+        "256, and 8 rows: a reduce-scatter.",
     ),
 )

@@ -191,7 +191,8 @@ pipeline-shift.
                 "used. The compiler did not move it out of the loop, nor cut out the layer first.",
             ),
         ),
-        rule="Splitting the stack of a loop splits memory, not work: the layers are sent to everybody.",
+        rule="Splitting the stack of a loop splits memory, not work: all layers are sent to everybody, and here "
+        "in every turn of the loop.",
         standing=LAW,
         question="Is that ever wanted?",
         answer="To save memory, yes: each weight is stored once. But there is a better dim to split: the next lesson.",

@@ -17,8 +17,8 @@ KINDS = {
 
 FREE = ("free", "none", "nothing")
 HOW = (
-    'write kind@axes, each with a number before it if you like: "all-reduce@tp", "2 all-gather@dp, all-reduce@tp"; '
-    'or "free"'
+    'write N× kind@axes, N being how often a step runs it; without a number it is 1: "all-reduce@tp", '
+    '"2× all-gather@dp, all-reduce@tp"; or "free"'
 )
 _ITEM = re.compile(
     r"(?:(?P<times>\d{1,6})\s*[x×*]?\s*)?(?P<kind>[A-Za-z][\w-]*)\s*@\s*(?P<axes>[\w:]+(?:,\w+(?!\w*\s*@))*)"
@@ -32,38 +32,42 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """kind@axes -> how often in a step; None where the number was left open."""
+    """kind@axes -> how often in a step."""
 
-    counts: Mapping[str, int | None]
+    counts: Mapping[str, int]
 
     def is_right(self, truth: Mapping[str, int]) -> bool:
-        """The same kinds over the same axes, and the right number where one is said."""
-        return set(self.counts) == set(truth) and all(
-            times is None or times == truth[what] for what, times in self.counts.items()
-        )
+        """The same kinds over the same axes, each as often."""
+        return dict(self.counts) == dict(truth)
+
+    def is_miscounted(self, truth: Mapping[str, int]) -> bool:
+        """Wrong in nothing but how often."""
+        return set(self.counts) == set(truth) and not self.is_right(truth)
 
     def __str__(self) -> str:
-        words = [what if times is None else f"{times} × {what}" for what, times in self.counts.items()]
-        return ", ".join(words) or "free"
+        return spelt(self.counts)
 
 
 def read_answer(words: str, mesh: Mapping[str, int]) -> Answer:
     """Raises `AnswerError`, one line, for what is no answer on this mesh."""
     if words.strip().lower() in FREE:
         return Answer({})
-    found: dict[str, int | None] = {}
+    found: dict[str, int] = {}
     at = 0
     for item in _ITEM.finditer(words):
         if words[at : item.start()].strip(" ,;+\t"):
             break
         at = item.end()
         what = f"{_kind(item['kind'])}@{_axes(item['axes'], mesh)}"
-        times = int(item["times"]) if item["times"] else None
-        before = found.get(what, 0)
-        found[what] = None if times is None or before is None else before + times
+        found[what] = found.get(what, 0) + int(item["times"] or 1)
     if words[at:].strip(" ,;+\t") or not found:
         raise AnswerError(f"{words[:80]!r} is no answer: {HOW}")
     return Answer({what: times for what, times in found.items() if times != 0})
+
+
+def spelt(counts: Mapping[str, int]) -> str:
+    """`2 × all-gather@dp, all-reduce@tp`; `free`."""
+    return ", ".join(f"{times} × {what}" if times != 1 else what for what, times in counts.items()) or "free"
 
 
 def truth_of(made: Made) -> dict[str, int]:

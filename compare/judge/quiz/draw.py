@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from compare.judge.quiz import blocks, matmuls, pieces
+from compare.judge.quiz import blocks, matmuls, partitioner, pieces
 from compare.judge.quiz.question import Draw, Question
 
 FAMILIES: tuple[Draw, ...] = (
@@ -26,9 +26,21 @@ FAMILIES: tuple[Draw, ...] = (
     blocks.loop,
     blocks.experts,
     blocks.pipeline,
+    partitioner.wanted,
+    partitioner.whole,
+    partitioner.order,
+    partitioner.compare,
+    partitioner.tokens,
+    partitioner.ahead,
+    partitioner.gated,
+    partitioner.first,
+    partitioner.both,
+    partitioner.view,
+    partitioner.two_by_gspmd,
+    partitioner.pieces_by_gspmd,
 )
 
-PAGE = range(1, 41)
+PAGE = range(1, 63)
 """Seeds of the page's questions."""
 
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from compare.judge.lessons.lesson import Move
+from compare.judge.lessons.lesson import SHARDY, Move
 from compare.judge.quiz.question import Question, ask, one_axis, over, two_axes
 
 CASES = {
@@ -15,10 +15,13 @@ CASES = {
     ("T", "F", "F"): "matmul-same-axis",
     ("T", "D", "T"): "matmul-both-axes",
     ("D", "F", "F"): "matmul-both-axes",
-    ("T", "", ""): "move-gather",
-    ("", "F", ""): "move-gather",
+    ("T", "", ""): "decide-wanted-whole",
+    ("", "F", ""): "decide-wanted-whole",
 }
 """Which dim an axis splits in x, in w and in y (empty: none) -> the lesson that says what is sent."""
+
+CHOICES = {("T", "F", "T"): "decide-wanted-rows", ("T", "F", "F"): "decide-wanted-columns"}
+"""Where the law leaves open which input travels: the lesson that says what this compiler takes."""
 
 PAIRS = (
     (("T", "", "T"), ("", "F", "F")),
@@ -48,14 +51,14 @@ def one(chance: Random) -> Question:
     )
 
 
-def two(chance: Random) -> Question:
+def two(chance: Random, *, program: str = SHARDY) -> Question:
     """Two axes, each with a case of its own."""
     first, second, mesh = two_axes(chance)
     pair = chance.choice(PAIRS)
     cases = dict(zip((first, second), pair, strict=True))
     return ask(
         "matmul-rows", mesh=mesh, sizes=_sizes(chance), splits=_splits(cases), moves=moves_of(cases),
-        rules=("matmul-both-agree", *rules_of(cases)),
+        program=program, rules=("matmul-both-agree", *rules_of(cases)),
     )  # fmt: skip
 
 
@@ -89,8 +92,9 @@ def gradient(chance: Random) -> Question:
 
 
 def rules_of(cases: dict[str, tuple[str, str, str]]) -> tuple[str, ...]:
-    """The lesson of each axis's case."""
-    return tuple(dict.fromkeys(CASES[case] for case in cases.values()))
+    """The lesson of each axis's case, and of what the law leaves open."""
+    own = [name for case in cases.values() for name in (CASES[case], CHOICES.get(case, ""))]
+    return tuple(dict.fromkeys(name for name in own if name))
 
 
 def _sizes(chance: Random) -> dict[str, int]:

@@ -35,8 +35,15 @@ def add_up(chance: Random) -> Question:
 
 
 def scatter(chance: Random) -> Question:
-    """A sum of matrices that stays split: the shape of the parts decides."""
+    """A sum of matrices that stays split, by rows or by columns: the shape of the parts decides."""
     axis, mesh = one_axis(chance)
+    if chance.random() < 0.4:
+        rows, depth = chance.choice([(8, 1024), (8, 512), (64, 2048), (64, 1536), (4, 2048), (512, 3072), (2, 4096)])
+        kind = "reduce-scatter" if depth % 1024 == 0 and rows >= 8 else "all-reduce"
+        return ask(
+            "move-sum-few", mesh=mesh, sizes={"T": rows, "D": depth}, splits={"x": f"{axis} - -", "y": f"- {axis}"},
+            moves=(Move(f"{kind}@{axis}", "T·D·2", "the partial sums of y"),),
+        )  # fmt: skip
     rows, depth = chance.choice([(8, 1024), (32, 1024), (32, 512), (64, 1024), (128, 512), (512, 256), (64, 128)])
     kind = "reduce-scatter" if rows >= 64 and (rows, depth) != (64, 128) else "all-reduce"
     return ask(

@@ -187,6 +187,38 @@ def test_what_every_page_would_repeat_stands_on_the_index_alone() -> None:
         assert [path.name for path in PAGES if words in path.read_text(encoding="utf-8")] in ([], ["index.html"]), words
 
 
+def test_needed_and_emitted_are_told_apart_where_a_learner_prepares() -> None:
+    rules = " ".join((GALLERY / "rules.html").read_text(encoding="utf-8").split())
+    index = " ".join((GALLERY / "index.html").read_text(encoding="utf-8").split())
+    for needed, emitted in (
+        ("all-reduce over tp", "All four programs: collective-permute over tp, all-reduce over tp"),  # last-token
+        ("all-gather over tp", "All four programs: all-reduce over tp"),  # decide-sum-narrow
+        ("reduce-scatter over tp", "All four programs: all-reduce over tp"),  # move-sum-few
+    ):
+        assert f"Needed: {needed}. Emitted: {emitted}." in rules
+        assert emitted.replace(": ", ": emitted ", 1) in index
+    assert "The quiz asks what is emitted." in index
+
+
+def test_a_tag_says_that_the_two_partitioners_differ() -> None:
+    text = (GALLERY / "rules.html").read_text(encoding="utf-8")
+    tags = dict(re.findall(r'<dt><a href="([a-z-]+)\.html">.*?<span class="kind standing">(.*?)</span></dt>', text))
+    for name in ("decide-wanted-whole", "sequence-windows", "decide-looks-ahead"):
+        assert tags[name] == "this compiler, where Shardy and GSPMD differ"
+    assert tags["decide-wanted-rows"] == "this compiler"
+    assert tags["mlp"] == "law"
+
+
+def test_how_to_tell_a_scatter_that_is_written_as_an_all_reduce_stands_wherever_one_is_shown() -> None:
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        if "written as an all-reduce in a fusion" in text:
+            assert "how to tell" in text, path.name
+    for name in ("move-sum-few", "move-sum-scatter", "index", "rules", "quiz"):
+        assert "how to tell" in (GALLERY / f"{name}.html").read_text(encoding="utf-8"), name
+    assert "how to tell" not in (GALLERY / "mlp.html").read_text(encoding="utf-8")
+
+
 def test_the_page_of_rules_has_all_of_them_and_every_case_of_a_matmul() -> None:
     text = (GALLERY / "rules.html").read_text(encoding="utf-8")
     assert {f"{lesson.name}.html" for lesson in LESSONS} <= set(Links(text).links)

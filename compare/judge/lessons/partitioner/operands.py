@@ -97,10 +97,15 @@ under Shardy keeps the two apart, the product and the program's result (`out_sha
                 "the work.",
             ),
         ),
-        rule="A matmul whose own result is pinned whole gathers its inputs, not its result.",
+        rule="Where the product itself is pinned whole, or GSPMD partitions, a matmul that is wanted whole gathers "
+        "its split input, not its result. Under Shardy an `out_shardings` alone is no pin: the result is gathered.",
         standing="this compiler",
         question="What does `pin(x @ w, None, None)` do in JAX under Shardy?",
         answer="It gathers w: the pin stands on the product. We compiled it, at 8 and at 512 tokens.",
+        border="Compiled with T = 512, D = 1,024, F = 2,048 and F = 128, w's columns split or x's rows. JAX under "
+        "Shardy with `out_shardings` only gathers y; JAX under GSPMD with the same, and PyTorch, whose results "
+        "are pinned, under both partitioners, gather the split input, x or w, though y is smaller (with F = 128 an "
+        "eighth of x). With any operation between product and result: decide-wanted-later.",
     ),
     Lesson(
         name="decide-wanted-later",

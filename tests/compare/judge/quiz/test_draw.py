@@ -42,6 +42,30 @@ def test_the_page_asks_every_kind() -> None:
     assert len(PAGE) >= 2 * len(FAMILIES)
 
 
+def test_a_third_of_the_questions_are_on_the_partitioner_or_on_two_axes_and_all_kinds_of_programs_are_asked() -> None:
+    asked = [draw(seed) for seed in range(310)]
+    decided = [one for one in asked if any(name.startswith("decide-") for name in one.rules)]
+    assert len(decided) >= 310 / 3
+    assert sum(len(one.lesson.mesh) == 2 for one in asked) >= 310 / 5
+    for program in ("jax/shardy", "jax/gspmd", "torchxla/gspmd"):
+        assert sum(one.program == program for one in asked) >= 30, program
+    assert sum(one.program == "torchxla/gspmd" and len(one.lesson.mesh) == 2 for one in asked) >= 10
+
+
+def test_sizes_lie_on_both_sides_of_a_border() -> None:
+    """One contracting dim split, y whole: the sum below D = F or D = T, the gather from there on."""
+    found = set()
+    for seed in range(0, 3100):
+        one = draw(seed)
+        if one.rules[0] in ("decide-sum-narrow", "decide-sum-wide"):
+            sizes, in_x = one.lesson.sizes, one.lesson.splits["x"][1] is not None
+            border = sizes["F" if in_x else "T"] - sizes["D"]
+            (move,) = one.lesson.needs
+            assert (move.kind == "all-reduce") == (border < 0), seed
+            found.add(border)
+    assert found == {-128, 0, 128}
+
+
 LETTERS = {"T": 64, "D": 32, "F": 16, "dp": 2, "tp": 4}
 
 

@@ -1,4 +1,4 @@
-"""The quiz at the door of the gallery: a question, an answer, the truth."""
+"""The quiz as one takes it at the gallery's door: a question, an answer, the truth."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
             versions={"libtpu": "0"}, rows=(row,),
         )  # fmt: skip
 
-    monkeypatch.setattr("compare.quiz.compiled", lambda questions, cache, tell: [one(each) for each in questions])
+    monkeypatch.setattr("compare.work.quiz.compiled", lambda questions, cache, tell: [one(each) for each in questions])
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_a_right_answer_a_wrong_one_and_one_that_cannot_be_read(capsys) -> None:
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.count("\n") == 1
-    assert "'gather it all' is no answer: write kind@axes" in told.err
+    assert "'gather it all' is no answer: write N× kind@axes" in told.err
 
 
 def test_an_answer_is_taken_from_the_keyboard_and_nothing_typed_is_tell_me(compiled, capsys, monkeypatch) -> None:
@@ -77,6 +77,11 @@ def test_json_asks_without_telling_and_tells_when_it_is_answered(capsys) -> None
     assert told["is_right"] is False
     assert told["truth"] == {RIGHT: 1}
     assert {rule["standing"] for rule in told["rules"]} <= {"law", "this compiler", "advice"}
+
+
+def test_a_wrong_number_is_a_wrong_answer_and_told_as_such(compiled, capsys) -> None:
+    assert main(["--quiz", "--seed", str(SEED), "--answer", f"2 {RIGHT}"]) == 1
+    assert f"Wrong in number only: you said 2 × {RIGHT}; it is {RIGHT}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_is_not_what_the_rules_say_is_told(compiled, capsys, monkeypatch) -> None:
