@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measuring import measure, python, two_at_a_time
-from compare.work import steps
-from compare.work.arms import ARMS, Arm, Cell
-from compare.work.steps import Step
+from compare.run import tasks
+from compare.run.arms import ARMS, Arm, Cell
+from compare.run.tasks import Step
 from meshes.case import Case
 
 MESH = "tp4pp2"
@@ -50,8 +50,8 @@ def _bare(case: Case, arm: Arm, cell: Cell, phase: str, folder: Path) -> Callabl
         lowered, compiled = folder / "lowered", folder / "compiled"
         for place in (lowered, compiled):
             place.mkdir(parents=True)
-        _run(steps.lower(narrowed, arm), folder / "case.json", lowered)
-        _run(steps.compiling(narrowed, arm, program=lowered), folder / "request.json", compiled)
+        _run(tasks.lower(narrowed, arm), folder / "case.json", lowered)
+        _run(tasks.compiling(narrowed, arm, program=lowered), folder / "request.json", compiled)
         assert json.loads((compiled / "compiled.json").read_bytes())
 
     return work

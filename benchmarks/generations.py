@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.generations_page import Entry, Extra, Found, cell, page
-from compare.judge.cells import CellResult, Judged
-from compare.judge.program import totals
-from compare.work.arms import ARMS
-from compare.work.cache import Cache, opened
-from compare.work.jobs import run
-from compare.work.outcomes import Outcome
-from meshes.assignment import chips
+from compare.report.programs import CellResult, Judged
+from compare.report.rows import totals
+from compare.run.arms import ARMS
+from compare.run.cache import Cache, opened
+from compare.run.results import Outcome
+from compare.run.scheduler import run
 from meshes.case import Case
+from meshes.devices.assignment import chips
+from meshes.devices.generations import GENERATIONS
 from meshes.errors import MeshError
-from meshes.generations import GENERATIONS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "generations.md"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compare.views.units import bytes_text
-from meshes.generations import GENERATIONS
+from compare.render.units import bytes_text
+from meshes.devices.generations import GENERATIONS
 
 NEARLY = 1.01
 """Ratios that differ by less are alike."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measuring import measure
-from compare.judge.cells import CellResult, Judged
-from compare.work import steps
-from compare.work.arms import ARMS, Arm
-from compare.work.steps import Step
+from compare.report.programs import CellResult, Judged
+from compare.run import tasks
+from compare.run.arms import ARMS, Arm
+from compare.run.tasks import Step
 from meshes.case import Case
 
 CHIPS = {
@@ -104,8 +104,8 @@ PROGRAMS = {"chips": chips, "layers": layers, "large": large}
 def row(program: Program, arm: Arm) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         lowered, compiled = Path(scratch) / "lowered", Path(scratch) / "compiled"
-        first = _run(steps.lower(program.case, arm), lowered)
-        second = _run(steps.compiling(program.case, arm, program=lowered), compiled)
+        first = _run(tasks.lower(program.case, arm), lowered)
+        second = _run(tasks.compiling(program.case, arm, program=lowered), compiled)
         hlo = gzip.decompress((compiled / "optimized.hlo.gz").read_bytes()).decode()
         about = json.loads((lowered / "about.json").read_bytes())
         about |= json.loads((compiled / "compiled.json").read_bytes())

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.published import Measurement, Program, chip, measurements, programs, save
-from compare.program.collectives import collectives
-from compare.program.text import read
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
+from compare.run.tasks import QUIET
 from compare.timing.model.constants import CONSTANTS, Figure
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import played
 from compare.timing.timeline import Timeline
-from compare.work.steps import QUIET
-from meshes.topology import Place
+from meshes.devices.topology import Place
 
 PAGE = Path(__file__).parent.parent / "docs" / "model.md"
 BEGIN, END = "<!-- {}: made by benchmarks/model.py -->", "<!-- {}: end -->"

@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measuring import Measured, measure
-from compare.program import passes
-from compare.work import steps
-from compare.work.arms import ARMS, Arm
-from compare.work.steps import Step
+from compare.passes import archive
+from compare.run import tasks
+from compare.run.arms import ARMS, Arm
+from compare.run.tasks import Step
 from meshes.case import Case
 
 CASES = (
@@ -37,7 +37,7 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     """With ÷ without, of the least of all rounds."""
     lowered = folder / "lowered"
     lowered.mkdir()
-    first = steps.lower(case, arm)
+    first = tasks.lower(case, arm)
     (folder / "case.json").write_text(first.request)
     subprocess.run(
         first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True
@@ -47,8 +47,8 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     for number in range(ROUNDS):
         for recorded, rounds in found.items():
             out = folder / f"{number}-{recorded}"
-            rounds.append(_compiled(steps.compiling(case, arm, program=lowered, passes=recorded), out))
-            size = max([size, *(path.stat().st_size for path in out.glob(passes.FILE))])
+            rounds.append(_compiled(tasks.compiling(case, arm, program=lowered, passes=recorded), out))
+            size = max([size, *(path.stat().st_size for path in out.glob(archive.FILE))])
     without, with_them = (min(one.cpu_seconds for one in rounds) for rounds in found.values())
     wall = [min(one.seconds for one in rounds) for rounds in found.values()]
     print(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compare.timing.model.links import Torus
-from meshes.generations import Generation, generation
-from meshes.topology import Place
+from meshes.devices.generations import Generation, generation
+from meshes.devices.topology import Place
 
 HERE = Path(__file__).parent
 MEASUREMENTS, PROGRAMS = HERE / "published.toml", HERE / "programs.json.gz"

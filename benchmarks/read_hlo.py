@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measuring import measure, python
-from compare.program.collectives import collectives
-from compare.program.text import read
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
 
 ROUNDS = 7
 

@@ -1,7 +1,8 @@
 """`python -m benchmarks.read_profile`: a profile of a million events into a timeline, against xprof's own conversion.
 
-Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's.  Each is read by `compare.timing.trace`
-and converted by xprof for its trace viewer (`trace_viewer@`, with none of its cache files there), in turn, each in a
+Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's.  Each is read by
+`compare.timing.join.profile` and converted by xprof for its
+trace viewer (`trace_viewer@`, with none of its cache files there), in turn, each in a
 process of its own; medians are compared, imports left out.
 """
 
@@ -22,7 +23,7 @@ AXES = {"dp": 2, "tp": 4}
 
 OURS = """
 import json, resource, sys, time
-from compare.timing.trace import read
+from compare.timing.join.profile import read
 begun = time.perf_counter()
 timeline = read([sys.argv[1]], axes=json.loads(sys.argv[2]))
 seconds = time.perf_counter() - begun

@@ -21,7 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceShardin
 
 from compare.timing.model.links import Torus
 from compare.timing.model.rings import ring
-from meshes.topology import Place
+from meshes.devices.topology import Place
 
 LANES = 1024
 """The most elements of a row of the buffers."""

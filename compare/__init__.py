@@ -6,7 +6,7 @@ For one's own program: `from compare import collectives, assert_collectives`; im
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compare.own import assert_collectives, collectives
+    from compare.diff.own.api import assert_collectives, collectives
 
 __all__ = ["assert_collectives", "collectives"]
 
@@ -14,6 +14,6 @@ __all__ = ["assert_collectives", "collectives"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from compare import own
+    from compare.diff.own import api
 
-    return getattr(own, name)
+    return getattr(api, name)

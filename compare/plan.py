@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from compare.judge.summary import plan
-from compare.work.options import case_parser, listing, print_json, read_case
-from meshes.doors import guarded
+from compare.report.build import plan
+from compare.run.cli.case_options import case_parser, listing, print_json, read_case
+from meshes.process.command_line import guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.json:
         print_json(contract)
     else:
-        from compare.views.text import print_plan
+        from compare.render.report.text import print_plan
 
         print_plan(contract)
     return 0

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.judge.lessons import LESSONS, chosen
-from compare.work import cache
-from compare.work.options import door_parser, print_json
-from meshes.doors import guarded
-from meshes.lines import complain
+from compare.gallery.lessons import LESSONS, chosen
+from compare.run import cache
+from compare.run.cli.case_options import door_parser, print_json
+from meshes.process.command_line import guarded
+from meshes.process.one_line import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,19 +27,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer", metavar="WORDS", help='of --quiz: "2× all-gather@dp, all-reduce@tp", or "free"')
     asked = parser.parse_args(argv)
     if asked.quiz:
-        from compare.work.quiz import take
+        from compare.gallery.quiz.take import take
 
         return take(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
     if asked.seed is not None or asked.answer is not None:
         parser.error("--seed and --answer are of --quiz")
     if asked.list:
-        from compare.views.teach_text import print_names
+        from compare.gallery.render.text import print_names
 
         print_names()
         return 0
     lessons = chosen(asked.pattern) if asked.pattern else LESSONS
-    from compare.judge.quiz.draw import PAGE, draw
-    from compare.work.teach import build_each
+    from compare.gallery.compile_lessons import build_each
+    from compare.gallery.quiz.draw import PAGE, draw
 
     questions = [] if asked.pattern or asked.json else [draw(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
@@ -49,16 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.json:
         print_json([one.public() for one in made])
     elif asked.pattern:
-        from compare.views.teach_text import print_lesson
+        from compare.gallery.render.text import print_lesson
 
         at = LESSONS.index(lessons[0])
         names = ["", *(one.name for one in LESSONS), ""]
         print_lesson(made, before=names[at], after=names[at + 2])
     else:
-        from compare.views.quiz_page import quiz_values
-        from compare.views.teach_page import INDEX, write
-        from compare.views.teach_text import print_gallery
-        from compare.work.quiz import source_of
+        from compare.gallery.quiz.page import quiz_values
+        from compare.gallery.quiz.take import source_of
+        from compare.gallery.render.page import INDEX, write
+        from compare.gallery.render.text import print_gallery
 
         print_gallery(made)
         if not any(one.ok for one in made):

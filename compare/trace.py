@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from compare.program.files import read_file
-from compare.work.options import add_axes, axes_of, hint_axes, print_json
-from meshes.doors import Parser, guarded
+from compare.hlo.text.files import read_file
+from compare.run.cli.case_options import add_axes, axes_of, hint_axes, print_json
+from meshes.process.command_line import Parser, guarded
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,11 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     axes = axes_of(asked)
 
-    from compare.timing.metrics.lanes import Lanes
+    from compare.timing.join.profile import read
     from compare.timing.metrics.summary import summary
     from compare.timing.metrics.times import times
-    from compare.timing.sessions import profile_files
-    from compare.timing.trace import read
+    from compare.timing.metrics.tracks import Lanes
+    from compare.timing.xplane.sessions import profile_files
 
     timeline = read(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
     lanes = Lanes.of(timeline)
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.json:
         print_json(found)
     else:
-        from compare.views.trace import print_trace
+        from compare.render.time.profile_summary import print_trace
 
         print_trace(found, times(lanes, by=["axes", "kind"]).means())
     hint_axes(asked, found["per_step"]["by_axes"])

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from jax_impl.start import start
-from meshes import whole
+from jax_impl.process.start import start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
 from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files_of, is_converted, write_table
-from meshes.doors import Parser
 from meshes.errors import MeshError
-from meshes.last_word import alone, unheard
-from meshes.lines import complain
-from meshes.prompts import Progress, printed
+from meshes.process import atomic_files
+from meshes.process.command_line import Parser
+from meshes.process.last_word import alone, unheard
+from meshes.process.one_line import complain
+from meshes.process.prompts import Progress, printed
 from meshes.weights import WeightSpec, weights
 
 CHUNK_BYTES = 2**25
@@ -86,8 +86,8 @@ def _whole(out: Path) -> Iterator[Path]:
 
     try:
         with ExitStack() as stack:
-            partial = stack.enter_context(whole.held(out.parent, name.__add__))
-            whole.sweep(out.parent, f"{glob.escape(name)}*", leave=told)
+            partial = stack.enter_context(atomic_files.held(out.parent, name.__add__))
+            atomic_files.sweep(out.parent, f"{glob.escape(name)}*", leave=told)
             leave = stack.pop_all()
     except OSError as error:
         raise MeshError(f"cannot make {out}: {error.strerror}; name a folder below one that can be written") from None
@@ -101,7 +101,7 @@ def restored(made: Converted, step: Any) -> Any:
 
     No array is there twice, but a shard of KV heads that are copied.
     """
-    from jax_impl.loading import make_weights
+    from jax_impl.process.loading import make_weights
 
     specs = {spec.name: spec for spec in weights(step.layout.case)}
     return make_weights(step, lambda name, each: _restored(made.check(name), each, specs[name], step.layout))

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from jax_impl.convert import restored
-from jax_impl.start import configure, start
-from jax_impl.worker import serve
+from jax_impl.process.start import configure, start
+from jax_impl.process.worker import serve
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
 from meshes.checkpoint.converted import Converted, is_converted
-from meshes.last_word import alone
-from meshes.prompts import (
+from meshes.process.last_word import alone
+from meshes.process.prompts import (
     Answer,
     Ids,
     Progress,
@@ -45,9 +45,9 @@ class Session:
 
     def __init__(self, case: Case, load: Callable[[Any], Any]):
         """`load` makes the weights, given a `Step`."""
-        from jax_impl.layout import Layout
-        from jax_impl.loading import empty_cache
-        from jax_impl.step import WATCH_DIMS, Step
+        from jax_impl.decoder.step import WATCH_DIMS, Step
+        from jax_impl.process.loading import empty_cache
+        from jax_impl.sharding.layout import Layout
 
         configure(case)
         steps = {phase: Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
@@ -77,7 +77,7 @@ class Session:
 def generate(case: Case, folder: Path) -> None:
     """Prefill the prompt, then decode."""
     start(num_devices=case.mesh.num_devices)
-    from jax_impl.loading import load_weights
+    from jax_impl.process.loading import load_weights
 
     with np.load(folder / "weights.npz") as file:
         session = Session(case, lambda step: load_weights(step, lambda name, _: file[name]))
@@ -126,7 +126,7 @@ def source(folder: Path) -> Callable[[Any], Any]:
     read = Checkpoint.open(folder).read
 
     def load(step: Any) -> Any:
-        from jax_impl.loading import read_weights
+        from jax_impl.process.loading import read_weights
 
         return read_weights(step, read)
 

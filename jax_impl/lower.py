@@ -8,19 +8,19 @@ met, and the last line on stderr says why.
 import sys
 from pathlib import Path
 
-from jax_impl.start import configure
-from jax_impl.worker import Stages, serve, write_about
+from jax_impl.process.start import configure
+from jax_impl.process.worker import Stages, serve, write_about
 from meshes.case import Case
-from meshes.last_word import alone
+from meshes.process.last_word import alone
 
 
 def lower(case: Case, out: Path) -> None:
     """Write the program of this case's only phase, and what is known about it."""
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
-    from jax_impl import about
-    from jax_impl.layout import Layout
-    from jax_impl.step import OUTPUT_DIMS, Step
+    from jax_impl.decoder.step import OUTPUT_DIMS, Step
+    from jax_impl.process import about
+    from jax_impl.sharding.layout import Layout
 
     configure(case)
     stages.begin("trace")

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jax_impl.start import configure, start
-from jax_impl.worker import Stages, serve, write_about
+from jax_impl.process.start import configure, start
+from jax_impl.process.worker import Stages, serve, write_about
 from meshes.case import Case
-from meshes.last_word import alone
+from meshes.process.last_word import alone
 
 WARMUP_STEPS = 2
 STEPS = 5
@@ -29,10 +29,10 @@ def profile(case: Case, out: Path, platform: str) -> None:
     start(platform=platform, num_devices=case.mesh.num_devices)
     import jax
 
-    from jax_impl import about, loading
-    from jax_impl.layout import Layout
-    from jax_impl.step import OUTPUT_DIMS, Step
-    from meshes.numbers import drawn
+    from jax_impl.decoder.step import OUTPUT_DIMS, Step
+    from jax_impl.process import about, loading
+    from jax_impl.sharding.layout import Layout
+    from meshes.process.random_inputs import drawn
 
     configure(case)
     stages.begin("load")

@@ -1,6 +1,6 @@
 """The errors of this project: each is one clean line, whatever it repeats of what was read."""
 
-from meshes.lines import one_line
+from meshes.process.one_line import one_line
 
 
 class OneLineError(ValueError):

@@ -6,11 +6,11 @@ from itertools import product
 from math import prod
 
 from meshes.case import Case
+from meshes.devices.generations import Generation
+from meshes.devices.mesh_argument import Plan
+from meshes.devices.mesh_spec import MeshSpec
+from meshes.devices.topology import Topology
 from meshes.errors import MeshError
-from meshes.files import Plan
-from meshes.generations import Generation
-from meshes.spec import MeshSpec
-from meshes.topology import Topology
 from meshes.weights import WeightSpec, weights
 
 

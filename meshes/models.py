@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from meshes.errors import MeshError
-from meshes.lines import shown
+from meshes.process.one_line import shown
 
 LARGEST: Mapping[str, int] = MappingProxyType({
     **dict.fromkeys(("vocab", "embed", "ffn", "expert_ffn", "shared_ffn", "head_dim"), 2**24),

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compare.judge.causes import INDUCED, INFLATED
+from compare.verdict.causes import INDUCED, INFLATED
 from meshes.dims import DIMS
 from meshes.scopes import SCOPES
-
-ROOT = Path(__file__).parent.parent
+from tests.places import ROOT
 
 
 def between(text, mark):

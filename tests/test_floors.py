@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.places import ROOT
+
 FRAMEWORKS = {"jax", "flax", "torch", "torch_xla", "orbax", "transformers"}
 DRAWING = {"matplotlib", "jinja2", "rich"}
 NEVER = {
@@ -72,14 +73,14 @@ def test_tables_are_made_of_timelines_and_for_views():
 
 def test_a_timeline_knows_no_case_and_reads_no_environment():
     for file in files("compare/timing"):
-        known = set(imports(file)) & {"meshes.case", "compare.judge.inherent", "os", "subprocess"}
+        known = set(imports(file)) & {"meshes.case", "compare.contract.reference_algorithms", "os", "subprocess"}
         assert not known, f"{file.relative_to(ROOT)} imports {sorted(known)}"
 
 
 @pytest.mark.parametrize("name", ["inherent", "inherent_layers", "inherent_ends", "letters"])
 def test_the_contract_shares_nothing_with_what_makes_the_shardings(name):
     assert set(imports(ROOT / f"compare/judge/{name}.py")) <= {
-        "collections.abc", "dataclasses", "fractions", "itertools", "meshes.assignment", "meshes.case",
+        "collections.abc", "dataclasses", "fractions", "itertools", "meshes.devices.assignment", "meshes.case",
         *(f"compare.judge.{part}" for part in ("contract", "inherent_ends", "inherent_layers", "letters")),
     }  # fmt: skip
 

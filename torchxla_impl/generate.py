@@ -19,8 +19,8 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
-from meshes.last_word import alone
-from meshes.prompts import (
+from meshes.process.last_word import alone
+from meshes.process.prompts import (
     Answer,
     Ids,
     Progress,
@@ -33,8 +33,8 @@ from meshes.prompts import (
     read_words,
     respond,
 )
-from torchxla_impl.start import start
-from torchxla_impl.worker import serve
+from torchxla_impl.process.start import start
+from torchxla_impl.process.worker import serve
 
 DECODE_STEPS = 8
 
@@ -44,9 +44,9 @@ class Session:
 
     def __init__(self, case: Case, load: Callable[[Any], Any]):
         """`load` makes the weights, given a `Step`."""
-        from torchxla_impl.layout import Layout
-        from torchxla_impl.loading import empty_cache
-        from torchxla_impl.step import Step
+        from torchxla_impl.decoder.step import Step
+        from torchxla_impl.process.loading import empty_cache
+        from torchxla_impl.sharding.layout import Layout
 
         self.steps = {phase: Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
         self.weights, self.cache = load(self.steps["prefill"]), empty_cache(self.steps["prefill"])
@@ -83,7 +83,7 @@ class Session:
 def generate(case: Case, folder: Path) -> None:
     """Prefill the prompt, then decode."""
     start(num_devices=case.mesh.num_devices)
-    from torchxla_impl.loading import load_weights
+    from torchxla_impl.process.loading import load_weights
 
     with np.load(folder / "weights.npz") as file:
         session = Session(case, lambda step: load_weights(step, lambda name, _: file[name]))
@@ -129,7 +129,7 @@ def source(folder: Path) -> Callable[[Any], Any]:
     read = Checkpoint.open(folder).read
 
     def load(step: Any) -> Any:
-        from torchxla_impl.loading import read_weights
+        from torchxla_impl.process.loading import read_weights
 
         return read_weights(step, read)
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from meshes.case import Case
-from meshes.last_word import alone
-from torchxla_impl.start import start
-from torchxla_impl.worker import Stages, serve, write_about
+from meshes.process.last_word import alone
+from torchxla_impl.process.start import start
+from torchxla_impl.process.worker import Stages, serve, write_about
 
 
 def lower(case: Case, out: Path) -> None:
@@ -20,10 +20,10 @@ def lower(case: Case, out: Path) -> None:
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     start(num_devices=case.mesh.num_devices)
-    from torchxla_impl import about, scan, stablehlo
-    from torchxla_impl.cache import Cache
-    from torchxla_impl.layout import Layout
-    from torchxla_impl.step import Step
+    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.step import Step
+    from torchxla_impl.process import about, scan, stablehlo
+    from torchxla_impl.sharding.layout import Layout
 
     stages.begin("trace")
     step = Step.of(Layout.on_devices(case))

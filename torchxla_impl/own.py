@@ -6,10 +6,10 @@ Nothing is run: the tensors are those of a trace, marked with `torch_xla.distrib
 import sys
 from typing import Any
 
-from torchxla_impl.start import start as begin
+from torchxla_impl.process.start import start as begin
 
 if "torch_xla" in sys.modules:  # brought up by something else than our `start`
-    from torchxla_impl import scalars
+    from torchxla_impl.process import scalars
 
     scalars.watch()
 
@@ -30,7 +30,7 @@ def start(*, num_devices: int) -> None:
     begin(num_devices=num_devices)
     import torch_xla
 
-    from torchxla_impl import scalars
+    from torchxla_impl.process import scalars
 
     torch_xla._XLAC._set_xla_all_numbers_special_scalars(False)
     scalars.watch()
@@ -40,7 +40,7 @@ def program(*outputs: Any) -> Program:
     """The graph that makes these tensors."""
     import torch_xla
 
-    from torchxla_impl import scalars
+    from torchxla_impl.process import scalars
 
     made = Program(torch_xla._XLAC._get_xla_tensors_hlo_proto(list(outputs)))
     made.notes = scalars.notes(outputs)

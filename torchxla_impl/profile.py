@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from meshes.case import Case
-from meshes.last_word import alone
-from torchxla_impl.start import start
-from torchxla_impl.worker import Stages, serve, write_about
+from meshes.process.last_word import alone
+from torchxla_impl.process.start import start
+from torchxla_impl.process.worker import Stages, serve, write_about
 
 WARMUP_STEPS = 2
 STEPS = 5
@@ -31,10 +31,10 @@ def profile(case: Case, out: Path, platform: str) -> None:
     start(platform=platform, num_devices=case.mesh.num_devices)
     import torch_xla
 
-    from meshes.numbers import drawn
-    from torchxla_impl import about, loading
-    from torchxla_impl.layout import Layout
-    from torchxla_impl.step import Step
+    from meshes.process.random_inputs import drawn
+    from torchxla_impl.decoder.step import Step
+    from torchxla_impl.process import about, loading
+    from torchxla_impl.sharding.layout import Layout
 
     stages.begin("load")
     step, numbers = Step.of(Layout.on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)

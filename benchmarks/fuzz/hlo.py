@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from benchmarks.fuzz import mutate
-from compare.program.records import Collective
+from compare.hlo.collective import Collective
 
 _KINDS = (
     "all-reduce|all-gather|reduce-scatter|ragged-all-to-all|all-to-all|collective-permute|collective-broadcast"

@@ -11,26 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fuzz import hlo, mutate
-from compare.program import passes, passes_read, proto
-from compare.program.axes import read_axes
-from compare.program.carriers import carriers, containers
-from compare.program.collectives import collectives
-from compare.program.files import read_file
-from compare.program.lines import read_line
-from compare.program.text import read
-from compare.timing import trace
-from compare.timing.programs import protos
-from compare.timing.xplane import read_file as read_profile
-from compare.work.cache import MANIFEST, Cache, file_digest
-from compare.work.reading import read_run
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.collectives.event_names import carriers, containers
+from compare.hlo.collectives.single_line import read_line
+from compare.hlo.devices.axes import read_axes
+from compare.hlo.proto import program
+from compare.hlo.text.files import read_file
+from compare.hlo.text.module import read
+from compare.passes import archive, snapshot
+from compare.run.cache import MANIFEST, Cache, file_digest
+from compare.run.folder.load_run import read_run
+from compare.timing.join import profile
+from compare.timing.join.programs import protos
+from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
 from meshes.checkpoint.safetensors import entries
-from meshes.files import SPECS, read_mesh
+from meshes.devices.mesh_argument import SPECS, read_mesh
 from tests.compare.timing.spaces import Space, tpu
 
 ROOT = Path(__file__).parent.parent.parent
-_CORPUS = ROOT / "tests/compare/program/corpus"
+_CORPUS = ROOT / "tests/compare/hlo/corpus"
 _RUN = ROOT / "docs/example-run"
 
 
@@ -95,8 +96,8 @@ def _read_hlo(given: _Text, _: Path) -> object:
 
 
 def _read_proto(given: bytes, _: Path) -> object:
-    proto.placement(given)
-    text = proto.text(given)
+    program.placement(given)
+    text = program.text(given)
     rows = collectives(read(text), {})
     if wrong := hlo.lost(text, rows):
         raise Wrong(wrong)
@@ -118,11 +119,11 @@ def _archive() -> bytes:
     made = Path(tempfile.mkdtemp())
     for name in ("before_optimizations", "0003.a.after_x.before_y", "0004.a.after_y.before_z"):
         (made / f"module_0000.jit_f.{name}.txt").write_text(_texts()[0].text)
-    return passes.pack(made, strip=str)
+    return archive.pack(made, strip=str)
 
 
 def _read_archive(given: bytes, _: Path) -> object:
-    return [passes_read.seen(one.text) for one in passes.unpack(given)]
+    return [snapshot.seen(one.text) for one in archive.unpack(given)]
 
 
 def _profiles() -> list[bytes]:
@@ -144,7 +145,7 @@ def _protos() -> list[bytes]:
 
 
 def _read_trace(path: Path) -> object:
-    return trace.read([path], axes={"tp": 2})
+    return profile.read([path], axes={"tp": 2})
 
 
 def _cell(path: Path) -> object:

@@ -1,4 +1,4 @@
-"""Lower many patterns in one process: `python -m jax_impl.patterns REQUEST.json OUTDIR` (see meshes.requests).
+"""Lower many patterns in one process: `python -m jax_impl.patterns REQUEST.json OUTDIR` (see batch_requests).
 
 `partitioner` is `shardy` or `gspmd`.
 """
@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from meshes.last_word import alone
-from meshes.requests import serve, write
+from meshes.process.batch_requests import serve, write
+from meshes.process.last_word import alone
 
 
 def lower(asked: Mapping[str, Any], out: Path) -> None:
@@ -18,9 +18,9 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     import jax
     from jax.sharding import AbstractMesh, AxisType, NamedSharding, use_abstract_mesh
 
-    from jax_impl import about
-    from jax_impl.layout import DTYPES
     from jax_impl.patterns.pattern import PATTERNS
+    from jax_impl.process import about
+    from jax_impl.sharding.layout import DTYPES
 
     pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))

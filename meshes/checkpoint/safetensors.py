@@ -13,9 +13,9 @@ import numpy as np
 
 from meshes.checkpoint.dtypes import DTYPES, converted
 from meshes.checkpoint.slices import BLOCK_BYTES, Array
-from meshes.documents import JSON_BYTES, parse_json
 from meshes.errors import MeshError
-from meshes.lines import one_line, shown
+from meshes.process.documents import JSON_BYTES, parse_json
+from meshes.process.one_line import one_line, shown
 
 LARGEST_HEADER = JSON_BYTES
 """Bytes.  The format allows three times as many; 60,000 tensors take a quarter."""

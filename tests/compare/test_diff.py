@@ -10,10 +10,10 @@ from time import process_time
 
 import pytest
 
-from compare.diff import main
-from tests.compare.judge.toy_hlo import BACK, GATHER, HOP, SUM, program, wire
+from compare.diff.__main__ import main
+from tests.compare.verdict.toy_hlo import BACK, GATHER, HOP, SUM, program, wire
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 RUN = ROOT / "docs" / "example-run"
 AXES = ("--axes", "data=2,tensor=4")
 INJECTED = wire("all-gather", "bf16[128,1024]", result="bf16[512,1024]", scope="layer.attention.qkv")

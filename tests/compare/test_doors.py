@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 
 def door(name, *words, cwd=ROOT, environment=None):

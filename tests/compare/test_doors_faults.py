@@ -5,14 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from compare import diff, history, hlo, plan, remedy, report, run, sweep, teach, trace
-from meshes.doors import ending
+from compare import plan, teach, trace
+from compare.diff import __main__ as diff
+from compare.history import __main__ as history
+from compare.hlo import __main__ as hlo
+from compare.remedy import __main__ as remedy
+from compare.report import __main__ as report
+from compare.run import __main__ as run
+from compare.sweep import __main__ as sweep
+from meshes.process.command_line import ending
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 HUGE = "9" * 400
 NAME = "no\x1b[31m\nfile" + "x" * 150
 

@@ -11,7 +11,8 @@ import duckdb
 import jsonschema
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "32", "--phase", "decode")
 MEASURED = [("jax", "cpu"), ("torchxla", "cpu"), ("torchxla", "cpu+jaxlib")]
 
@@ -50,7 +51,7 @@ def timed(arms):
 
 
 def test_the_report_follows_its_schema(report):
-    schema = json.loads((ROOT / "compare/views/report.schema.json").read_text())
+    schema = json.loads((ROOT / "compare/report/report.schema.json").read_text())
     jsonschema.validate(report, schema)
 
 

@@ -1,15 +1,15 @@
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
-from compare.history import main
-from compare.work.error import WorkError
-from compare.work.reading import read_run
+from compare.history.__main__ import main
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import read_run
 from meshes.case import Case
+from tests.places import RECORDED as RECORDED_PASSES
 
-RECORDED = Path(__file__).parent / "program/passes/ring"
+RECORDED = RECORDED_PASSES / "ring"
 
 
 @pytest.fixture(scope="module")

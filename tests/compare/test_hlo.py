@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from compare.hlo import main
+from compare.hlo.__main__ import main
 
 TEXT = """HloModule m, num_partitions=8
 

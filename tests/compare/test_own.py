@@ -3,20 +3,19 @@
 import gzip
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import compare
 from compare import assert_collectives, collectives
-from compare.hlo import main as hlo
-from compare.judge.contract import JudgeError
-from compare.program.errors import HloError
-from compare.work.error import WorkError
-from tests.compare.judge.toy_hlo import AXES, GATHER, SUM, program
+from compare.contract.row import JudgeError
+from compare.hlo.__main__ import main as hlo
+from compare.hlo.errors import HloError
+from compare.run.errors import WorkError
+from tests.compare.verdict.toy_hlo import AXES, GATHER, SUM, program
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 TEXT = program(SUM, GATHER, SUM)
 COUNTS = {"all-reduce@tensor": 2, "all-gather@tensor": 1}
 

@@ -12,10 +12,10 @@ import duckdb
 import jsonschema
 import pytest
 
-from compare.judge.inherent import inherent
+from compare.contract.reference_algorithms import inherent
 from meshes.case import Case
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 TINY = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")
 ARMS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
 
@@ -72,7 +72,7 @@ def test_the_run_folder_holds_all_that_was_promised(folder):
 
 
 def test_the_report_follows_its_schema(report):
-    schema = json.loads((ROOT / "compare/views/report.schema.json").read_text())
+    schema = json.loads((ROOT / "compare/report/report.schema.json").read_text())
     jsonschema.validate(report, schema)
 
 

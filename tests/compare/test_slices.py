@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 SHIFT = 5 * 512 // 2
 """Five ticks of 2 tokens · 128 · 2 bytes, sent by the four devices of the first stage."""
 COLLECT = 8 * 4 // 2

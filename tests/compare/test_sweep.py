@@ -7,11 +7,11 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax")
 CASES = ("--meshes", "tp8,ep8,tp4pp2,dp2tp4")
 NAMES = [f"tiny-{mesh}-decode-jax" for mesh in ("tp8-v5e-2x4-b8-s128-m1", "pp2tp4-v5e-2x4-b8-s128-m4",

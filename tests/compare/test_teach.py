@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from compare.run import arms
 from compare.teach import main
-from compare.work import arms
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compare.trace import main
-from meshes.doors import guarded
+from meshes.process.command_line import guarded
 from tests.compare.timing.scenes import FUSION, PROGRAM, REDUCE
 from tests.compare.timing.spaces import Space, tpu
 

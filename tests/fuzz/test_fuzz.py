@@ -7,10 +7,10 @@ import pytest
 
 from benchmarks.fuzz import hlo, run
 from benchmarks.fuzz.readers import READERS, Reader, _texts
-from compare.program.axes import read_axes
-from compare.program.collectives import collectives
-from compare.program.errors import HloError
-from compare.program.text import read
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.devices.axes import read_axes
+from compare.hlo.errors import HloError
+from compare.hlo.text.module import read
 
 NAMED = {reader.name: reader for reader in READERS}
 FEW = {

@@ -8,10 +8,10 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
 
-from jax_impl.layout import Layout
-from jax_impl.step import OUTPUT_DIMS, Step
-from meshes.assignment import chips
+from jax_impl.decoder.step import OUTPUT_DIMS, Step
+from jax_impl.sharding.layout import Layout
 from meshes.case import Case
+from meshes.devices.assignment import chips
 
 
 def main(case: Case) -> str:

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from meshes.case import Case
+from tests.places import ROOT
 from tests.twins.recorded import LAWS, TINY_STEP, Carried, Recorded, about_says, caches, declared
 
-ROOT = Path(__file__).parents[2]
 FORMS = {"prefill": "scan", "decode": "unrolled"}
 
 ELSEWHERE = """
 import sys
 from jax_impl import profile
-from jax_impl.start import start
+from jax_impl.process.start import start
 profile.start = lambda *, num_devices, platform: start(num_devices=num_devices)
 sys.exit(profile.main(sys.argv[1:]))
 """

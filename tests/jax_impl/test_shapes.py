@@ -13,8 +13,8 @@ TRACE = """
 from itertools import product
 from jaxtyping import install_import_hook
 with install_import_hook("jax_impl", "beartype.beartype"):
-    from jax_impl.layout import Layout
-    from jax_impl.step import OUTPUT_DIMS, Step
+    from jax_impl.sharding.layout import Layout
+    from jax_impl.decoder.step import OUTPUT_DIMS, Step
 from meshes.case import CHOICES, Case
 MESHES = [("tp8", "tiny"), ("dp2pp2tp2", "tiny"), ("pp2cp2tp2", "tiny"), ("tp4pp2+sp", "tiny"), ("tp8+sp", "tiny"),
           ("cp2ep2tp2", "tiny-moe"), ("cp2ep4", "qwen1.5-moe-a2.7b"), ("ep4tp2+sp", "qwen3-30b-a3b")]

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from compare.program.collectives import collectives
-from compare.program.text import read
-from meshes.assignment import chips
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
 from meshes.case import Case
+from meshes.devices.assignment import chips
 from meshes.scopes import SCOPES
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def compiled(case: Case, out: Path) -> str:
         "passes": False,
     }
     (out / "request.json").write_text(json.dumps(request))
-    run("-m", "compare.program.aot", str(out / "request.json"), str(out))
+    run("-m", "compare.compile.compile_request", str(out / "request.json"), str(out))
     return gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode()
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compare.program import aot_compiler
-from meshes.assignment import chips
+from compare.compile import compiler
 from meshes.case import Case
+from meshes.devices.assignment import chips
 from tests.laws.workers import each
 
 TOPOLOGY = "v5e:2x4"
@@ -19,14 +19,14 @@ TOPOLOGY = "v5e:2x4"
 
 def for_tpu() -> Callable[[Path], str]:
     """libtpu, ahead of time: no TPU is needed."""
-    aot_compiler.start()
-    there = aot_compiler.devices(TOPOLOGY)
+    compiler.start()
+    there = compiler.devices(TOPOLOGY)
 
     def text(folder: Path) -> str:
         case = Case.from_json((folder / "case.json").read_text())
-        ordered = aot_compiler.order(there, chips(case.plan))
-        made = aot_compiler.options(_asked(folder), ordered)
-        return _text(aot_compiler.compiled(_module(folder), ordered=ordered, made=made))
+        ordered = compiler.order(there, chips(case.plan))
+        made = compiler.options(_asked(folder), ordered)
+        return _text(compiler.compiled(_module(folder), ordered=ordered, made=made))
 
     return text
 
@@ -39,7 +39,7 @@ def for_cpu() -> Callable[[Path], str]:
     there = list(client.devices())
 
     def text(folder: Path) -> str:
-        made = aot_compiler.options(_asked(folder), there)
+        made = compiler.options(_asked(folder), there)
         return _text(client.compile_and_load(_module(folder), xla_client.DeviceList(tuple(there)), made))
 
     return text
@@ -50,7 +50,7 @@ def _asked(folder: Path) -> dict[str, Any]:
 
 
 def _module(folder: Path) -> Any:
-    return aot_compiler.module((folder / "program.mlirbc").read_bytes())
+    return compiler.module((folder / "program.mlirbc").read_bytes())
 
 
 def _text(executable: Any) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.judge.inherent import inherent
-from compare.program.collectives import collectives
-from compare.program.text import read
+from compare.contract.reference_algorithms import inherent
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
 from meshes.case import Case
 from tests.laws.law import Program, Setting
 from tests.laws.workers import FAILED, run

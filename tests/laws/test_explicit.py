@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.judge.cells import CellResult, Judged
-from compare.judge.program import totals
+from compare.report.programs import CellResult, Judged
+from compare.report.rows import totals
 from meshes.case import Case
 from tests.laws.law import Program
 from tests.laws.programs import Job, compiled

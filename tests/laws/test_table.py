@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from compare.judge.contract import ContractRow
-from compare.judge.inherent import inherent
+from compare.contract.reference_algorithms import inherent
+from compare.contract.row import ContractRow
+from meshes.devices.mesh_spec import AXES
 from meshes.scopes import SCOPES
-from meshes.spec import AXES
 from tests.laws.law import ALL, PASSES, Law, Program, Setting, number
 from tests.laws.page import page
 from tests.laws.table import CHAPTERS, settings

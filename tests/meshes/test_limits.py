@@ -10,8 +10,8 @@ from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model
 from meshes.checkpoint.safetensors import entries
 from meshes.checks import divisors
+from meshes.devices.mesh_argument import read_mesh
 from meshes.errors import MeshError
-from meshes.files import read_mesh
 from meshes.models import LARGEST, MODELS, Model
 
 CONFIG = {

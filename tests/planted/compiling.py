@@ -1,7 +1,7 @@
 """Many lowered programs through the pipeline's own compile, in one process.
 
 `python -m tests.planted.compiling FOLDER…`: each folder has what an arm's `lower` wrote, and gets what
-`compare.program.aot` writes.
+`compare.compile.compile_request` writes.
 """
 
 import json
@@ -11,9 +11,9 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from compare.program import aot
-from meshes.assignment import chips
+from compare.compile import compile_request
 from meshes.case import Case
+from meshes.devices.assignment import chips
 from tests.laws.workers import ROOT, each
 
 
@@ -30,7 +30,7 @@ def compile_one(folder: Path) -> None:
         "passes": False,
     }
     with redirect_stdout(StringIO()):
-        aot.compile_request(request, folder)
+        compile_request.compile_request(request, folder)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.judge.cells import Judged
+from compare.report.programs import Judged
 from tests.planted.defect import ARMS
 from tests.planted.made import Job, judged, make
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.judge.cells import CellResult, Judged
+from compare.report.programs import CellResult, Judged
 from meshes.case import Case
 from tests.laws.workers import FAILED, ROOT, run
 from tests.planted.defect import ARMS, Defect, Site

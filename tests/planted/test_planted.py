@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from compare.judge.cells import Judged
-from compare.judge.differences import differences
-from compare.judge.frameworks import Cell, splits
-from compare.judge.program import row
-from compare.judge.summary import summarize
+from compare.report.build import summarize
+from compare.report.differences import differences
+from compare.report.frameworks import Cell, splits
+from compare.report.programs import Judged
+from compare.report.rows import row
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
 from tests.planted.made import Group, Job, groups, place_of, unserved

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.judge.causes import INDUCED, INFLATED
+from compare.verdict.causes import INDUCED, INFLATED
 from meshes.scopes import SCOPES
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Site, amount

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compare.own import collectives
-from compare.views.own import Table
+from compare.diff.own.api import collectives
+from compare.diff.own.table import Table
 from tests.surprises.programs import EXAMPLES
 
 ROOT = EXAMPLES.parents[1]

@@ -4,8 +4,8 @@ import ast
 import re
 from collections.abc import Mapping
 
-from compare.views.own import Table
-from compare.views.units import bytes_text
+from compare.diff.own.table import Table
+from compare.render.units import bytes_text
 from tests.surprises.programs import EXAMPLES
 
 HEAD = """# Surprising collectives

@@ -42,15 +42,15 @@ def lower(out: Path, names: list[str]) -> None:
 
 def compile_all(out: Path) -> None:
     """libtpu, ahead of time; many small programs in one process."""
-    from compare.program import aot_compiler, aot_convert
+    from compare.compile import compiler, to_stablehlo
 
-    aot_compiler.start()
-    there = aot_compiler.devices(TOPOLOGY)
+    compiler.start()
+    there = compiler.devices(TOPOLOGY)
     for file in sorted(out.glob("*.before")):
-        found = aot_convert.converted(file.read_bytes())
-        made = aot_compiler.options(found.compile_options(len(there)), there)
-        module = aot_compiler.module(found.bytecode)
-        (hlo,) = aot_compiler.compiled(module, ordered=there, made=made).hlo_modules()
+        found = to_stablehlo.converted(file.read_bytes())
+        made = compiler.options(found.compile_options(len(there)), there)
+        module = compiler.module(found.bytecode)
+        (hlo,) = compiler.compiled(module, ordered=there, made=made).hlo_modules()
         file.with_suffix(".hlo").write_text(hlo.to_string())
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from compare.judge.expected import counted
+from compare.diff.own.expected import counted
 from tests.surprises.made import made
 from tests.surprises.page import page
 from tests.surprises.programs import EXAMPLES

@@ -13,7 +13,7 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.weights import weights
-from torchxla_impl.start import start
+from torchxla_impl.process.start import start
 
 Axes = tuple[str | tuple[str, ...] | None, ...]
 
@@ -43,9 +43,9 @@ def main(case: Case) -> dict[str, Any]:
     import torch
     import torch_xla
 
-    from torchxla_impl.cache import Cache
-    from torchxla_impl.layout import Layout
-    from torchxla_impl.step import Step
+    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.step import Step
+    from torchxla_impl.sharding.layout import Layout
 
     step = Step.of(Layout.on_devices(case))
     made = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from meshes.case import Case
-from torchxla_impl.start import start
+from torchxla_impl.process.start import start
 
 
 def main(case: Case, out: Path) -> None:
@@ -17,9 +17,9 @@ def main(case: Case, out: Path) -> None:
     import torch_xla
     from jaxlib import _jax
 
-    from torchxla_impl.cache import Cache
-    from torchxla_impl.layout import Layout
-    from torchxla_impl.step import Step
+    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.step import Step
+    from torchxla_impl.sharding.layout import Layout
 
     step = Step.of(Layout.on_devices(case))
     given = {

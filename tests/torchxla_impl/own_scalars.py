@@ -6,7 +6,7 @@ from pathlib import Path
 if sys.argv[1] == "own":
     from torchxla_impl.own import start
 else:
-    from torchxla_impl.start import start
+    from torchxla_impl.process.start import start
 
 start(num_devices=8)
 

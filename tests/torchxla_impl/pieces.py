@@ -13,7 +13,7 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model
-from torchxla_impl.start import start
+from torchxla_impl.process.start import start
 
 
 def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
@@ -22,9 +22,9 @@ def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
     import torch
     import torch_xla
 
-    from torchxla_impl import loading
-    from torchxla_impl.layout import Layout
-    from torchxla_impl.step import Step
+    from torchxla_impl.decoder.step import Step
+    from torchxla_impl.process import loading
+    from torchxla_impl.sharding.layout import Layout
 
     loading.PIECE_BYTES = 2048
     step, read, asked = Step.of(Layout.on_devices(case)), Checkpoint.open(folder).read, []

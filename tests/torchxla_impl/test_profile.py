@@ -17,7 +17,7 @@ FORMS = {"prefill": "scan", "decode": "unrolled"}
 ELSEWHERE = """
 import sys
 from torchxla_impl import profile
-from torchxla_impl.start import start
+from torchxla_impl.process.start import start
 profile.start = lambda *, num_devices, platform: start(num_devices=num_devices)
 sys.exit(profile.main(sys.argv[1:]))
 """

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from compare.judge.inherent import inherent
-from compare.judge.verdict import judge
-from compare.program.records import Collective
+from compare.contract.reference_algorithms import inherent
+from compare.hlo.collective import Collective
+from compare.verdict.verdict import judge
 from meshes.case import Case
 from tests.torchxla_impl.workers import Program, compiled, compiled_program, script
 

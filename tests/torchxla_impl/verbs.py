@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from meshes.case import Case
-from torchxla_impl.start import start
+from torchxla_impl.process.start import start
 
 STREAMS = (("tp8", "prefill"), ("tp8+sp", "prefill"), ("tp8+sp", "decode"), ("cp2tp4+sp", "prefill"))
 
 
 def refusal(act: Callable[[], Any]) -> str:
-    from torchxla_impl.layout import LayoutError
+    from torchxla_impl.sharding.layout import LayoutError
 
     try:
         act()
@@ -25,8 +25,8 @@ def main() -> dict[str, Any]:
     import torch
     import torch_xla
 
-    from torchxla_impl.layout import STREAM, Layout
-    from torchxla_impl.step import microbatches, sequences
+    from torchxla_impl.decoder.step import microbatches, sequences
+    from torchxla_impl.sharding.layout import STREAM, Layout
 
     def on(mesh: str, phase: str = "prefill", **words: Any) -> Layout:
         return Layout.on_devices(Case.read(mesh, model_name="tiny", phases=(phase,), **words))

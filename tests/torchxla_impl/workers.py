@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.program.collectives import collectives
-from compare.program.records import Collective
-from compare.program.text import read
-from meshes.assignment import chips
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
 from meshes.case import Case
+from meshes.devices.assignment import chips
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {
@@ -78,6 +78,6 @@ def compiled_program(case: Case, out: Path) -> Program:
         "passes": False,
     }
     (out / "request.json").write_text(json.dumps(request))
-    done = run(["-m", "compare.program.aot", str(out / "request.json"), str(out)])
+    done = run(["-m", "compare.compile.compile_request", str(out / "request.json"), str(out)])
     assert done.returncode == 0, done.stderr[-3000:]
     return Program(case=case, text=gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode(), about=about)

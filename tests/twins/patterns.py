@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from compare.judge.lessons import LESSONS
-from compare.judge.lessons.lesson import Lesson
+from compare.gallery.lessons import LESSONS
+from compare.gallery.lessons.lesson import Lesson
 
 FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
 SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}
@@ -67,7 +67,7 @@ def by_torchxla(lesson: Lesson) -> np.ndarray[Any, Any]:
 
 def main(arm: str, out: str, devices: str) -> None:
     if arm == "torchxla_impl":
-        from torchxla_impl.start import start
+        from torchxla_impl.process.start import start
 
         start(num_devices=int(devices))
     for name in FILES:

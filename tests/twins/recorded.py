@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from compare.program import proto
-from compare.program.collectives import collectives
-from compare.program.text import read
-from compare.timing.programs import protos
-from compare.timing.xplane import read_file
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.proto import program
+from compare.hlo.text.module import read
+from compare.timing.join.programs import protos
+from compare.timing.xplane.reader import read_file
 
 COLLECTIVE = re.compile(r"(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)[\w.\-]*")
 
@@ -110,7 +110,7 @@ class Carried:
     @classmethod
     def read(cls, path: Path) -> Self:
         ((name, data),) = protos([read_file(path)]).items()
-        return cls(name, proto.text(data))
+        return cls(name, program.text(data))
 
     @property
     def rows(self) -> dict[tuple[str, str], int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compare.judge.lessons import LESSONS
+from compare.gallery.lessons import LESSONS
 
 ROOT = Path(__file__).parents[2]
 

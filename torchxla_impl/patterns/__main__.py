@@ -1,4 +1,4 @@
-"""Lower many patterns in one process: `python -m torchxla_impl.patterns REQUEST.json OUTDIR` (see meshes.requests).
+"""Lower many patterns in one process: `python -m torchxla_impl.patterns REQUEST.json OUTDIR` (see batch_requests).
 
 `partitioner` is `gspmd`, and all meshes have the same number of devices.
 """
@@ -11,9 +11,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from meshes.last_word import alone
-from meshes.requests import serve, write
-from torchxla_impl.start import start
+from meshes.process.batch_requests import serve, write
+from meshes.process.last_word import alone
+from torchxla_impl.process.start import start
 
 
 def lower(asked: Mapping[str, Any], out: Path) -> None:
@@ -24,9 +24,9 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     import torch_xla.distributed.spmd as xs
     from torch_xla.core import xla_builder
 
-    from torchxla_impl import about, scan, stablehlo
-    from torchxla_impl.layout import DTYPES
     from torchxla_impl.patterns.pattern import PATTERNS, pin
+    from torchxla_impl.process import about, scan, stablehlo
+    from torchxla_impl.sharding.layout import DTYPES
 
     pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
     mesh = xs.Mesh(np.arange(prod(axes.values())), tuple(axes.values()), tuple(axes))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.network.sent_bytes import Sends
 from compare.timing.metrics.numbers import number, whole
-from compare.timing.metrics.sends import Sends
 from compare.timing.metrics.times import VOLUMES, volumes
+from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
 
 KEYS = ["collective", "scope", "kind", "axes"]

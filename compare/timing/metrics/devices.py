@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.intervals import Union
-from compare.timing.metrics.lanes import Lanes
+from compare.timing.metrics.network.sent_bytes import Sends
 from compare.timing.metrics.numbers import number, share
-from compare.timing.metrics.sends import Sends
 from compare.timing.metrics.times import TIMES, Table
+from compare.timing.metrics.tracks import Lanes
 
 _COMPARED = ("step_ns", "compute_ns", "communication_ns", "exposed_ns", "wait_ns")
 

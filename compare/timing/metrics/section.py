@@ -5,23 +5,23 @@ from typing import Any
 
 import pandas as pd
 
-from compare.timing.metrics.bandwidth import peaks
 from compare.timing.metrics.collectives import collective_rows
 from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
-from compare.timing.metrics.gaps import interval_rows, intervals
-from compare.timing.metrics.lanes import Lanes
-from compare.timing.metrics.matrix import matrix, uncounted
-from compare.timing.metrics.messages import messages
+from compare.timing.metrics.network.bandwidth import peaks
+from compare.timing.metrics.network.gaps import interval_rows, intervals
+from compare.timing.metrics.network.matrix import matrix, uncounted
+from compare.timing.metrics.network.messages import messages
+from compare.timing.metrics.network.phases import network, phases, traffic
+from compare.timing.metrics.network.sent_bytes import Sends, sends
+from compare.timing.metrics.network.volume import volume
 from compare.timing.metrics.numbers import number
-from compare.timing.metrics.phases import network, phases, traffic
-from compare.timing.metrics.pieces import pieces
 from compare.timing.metrics.pipeline import pipeline
-from compare.timing.metrics.sends import Sends, sends
+from compare.timing.metrics.pipeline_ticks import stages_of, ticks
+from compare.timing.metrics.step_clipping import pieces
 from compare.timing.metrics.summary import by_column, summary
-from compare.timing.metrics.ticks import stages_of, ticks
 from compare.timing.metrics.times import Table, times
+from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import by_verdict, shares
-from compare.timing.metrics.volume import volume
 from compare.timing.timeline import Timeline
 
 MOST_CELLS = 20_000

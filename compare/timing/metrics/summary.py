@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from compare.timing.metrics.lanes import Lanes
 from compare.timing.metrics.numbers import Number, number, share
 from compare.timing.metrics.times import TIMES, VOLUMES, times
+from compare.timing.metrics.tracks import Lanes
 from compare.timing.timeline import Timeline
 
 

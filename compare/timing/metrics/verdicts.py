@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.judge.causes import words
-from compare.judge.differences import groups
-from compare.timing.metrics.lanes import Lanes
+from compare.report.differences import groups
 from compare.timing.metrics.numbers import Number, number, parts
 from compare.timing.metrics.times import times
+from compare.timing.metrics.tracks import Lanes
+from compare.verdict.causes import words
 
 VERDICTS = ("inherent", "inflated", "induced")
 UNKNOWN_VERDICT = "unknown"

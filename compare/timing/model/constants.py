@@ -1,4 +1,4 @@
-"""What the chips' data sheets do not say, each number with where it is from; the sheets are `meshes.generations`.
+"""What the chips' data sheets do not say, each number with its source; the sheets are `meshes.devices.generations`.
 
 fit: fitted to published measurements, named by their ids in `benchmarks/published.toml`; a test fits them again.
 [cloud] Google Cloud's TPU documentation; [book] "How to Scale Your Model"; [jax] the compiler's own figures.
@@ -25,7 +25,7 @@ class Constants:
 
     name: str
     clock_hz: Figure | None = None
-    """Only where `meshes.generations` has none."""
+    """Only where `meshes.devices.generations` has none."""
     cycle_factor: Figure
     """Measured time ÷ (the compiler's estimated cycles ÷ clock)."""
     copy_bytes_per_cycle: Figure

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from compare.program.instruction import Computation, Instruction
-from compare.program.shapes import Array, Shape, arrays
-from compare.program.walk import KINDS
+from compare.hlo.counts.execution_counts import KINDS
+from compare.hlo.text.instruction import Computation, Instruction
+from compare.hlo.text.shapes import Array, Shape, arrays
 from compare.timing.model.hardware import Hardware
 
 FREE = frozenset({

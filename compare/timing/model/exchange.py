@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from compare.program.groups import Groups
+from compare.hlo.devices.groups import Groups
 from compare.timing.model.algorithms import BLOCK, DIRECT, Algorithm
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import SLOTS, Real, Torus, Whole

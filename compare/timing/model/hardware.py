@@ -5,7 +5,7 @@ from typing import Self
 
 from compare.timing.errors import TimingError
 from compare.timing.model.constants import constants
-from meshes.generations import Generation
+from meshes.devices.generations import Generation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.program.devices import SLICE_UNIT
-from meshes.assignment import chips
-from meshes.files import Plan
-from meshes.topology import Place
+from compare.hlo.devices.numbering import SLICE_UNIT
+from meshes.devices.assignment import chips
+from meshes.devices.mesh_argument import Plan
+from meshes.devices.topology import Place
 
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Torus:
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
-        """Of each device what the runtime calls it, of several slices (see `compare.program.devices`)."""
+        """Of each device what the runtime calls it, of several slices (see `compare.hlo.devices.numbering`)."""
         x, y, _ = self.sides
         cores = 1 + int(self.core.max(initial=0))
         numbers = ((self.at[:, 2] * y + self.at[:, 1]) * x + self.at[:, 0]) * cores + self.core

@@ -7,22 +7,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.program.carriers import carriers
-from compare.program.devices import Program
-from compare.program.predicate import Evaluator
-from compare.program.records import Collective
-from compare.program.text import Module
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.event_names import carriers
+from compare.hlo.counts.evaluator import Evaluator
+from compare.hlo.devices.numbering import Program
+from compare.hlo.text.module import Module
 from compare.timing.errors import TimingError
-from compare.timing.model.clocks import Clocks, Mask
+from compare.timing.model.collective_times import Meetings
 from compare.timing.model.costs import Costs
-from compare.timing.model.devices import Classes, Rendezvous, classes
+from compare.timing.model.device_classes import Classes, Rendezvous, classes
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Real, Torus
-from compare.timing.model.meetings import Meetings
-from compare.timing.model.program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk
-from compare.timing.model.record import BESIDE_LINE, Label, Record, events, merged
+from compare.timing.model.schedule_program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk
+from compare.timing.model.simulator_state import Clocks, Mask
+from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merged
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEPS, Timeline, settled
-from meshes.files import Plan
+from meshes.devices.mesh_argument import Plan
 
 MOST_POINTS = 400_000
 """Points of one step where something waits or starts: beyond them the model is refused."""

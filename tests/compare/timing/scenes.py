@@ -2,8 +2,8 @@
 
 import pytest
 
+from compare.timing.join.profile import read
 from compare.timing.metrics.summary import trace_summary
-from compare.timing.trace import read
 from tests.compare.timing.spaces import data
 
 AXES = {"data": 2, "tensor": 2}

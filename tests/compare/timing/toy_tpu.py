@@ -5,7 +5,7 @@ Every loop turns twice, of a branch the last is taken, every operation takes 5 n
 
 from collections import Counter, deque
 
-from compare.program.text import Module
+from compare.hlo.text.module import Module
 from tests.compare.timing.spaces import Space, data, number
 
 FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "iota", "partition-id"}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from compare.judge.summary import mesh_picture
+from compare.report.build import mesh_picture
 from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
-from compare.timing.metrics.lanes import Lanes
-from compare.timing.metrics.sends import sends
+from compare.timing.metrics.network.sent_bytes import sends
 from compare.timing.metrics.times import times
+from compare.timing.metrics.tracks import Lanes
 from meshes.case import Case
 from tests.compare.timing.build import compute, row, steps, talk, timeline
 

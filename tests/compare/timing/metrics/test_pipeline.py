@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from compare.judge.summary import mesh_picture
-from compare.timing.metrics.lanes import Lanes
+from compare.report.build import mesh_picture
 from compare.timing.metrics.pipeline import pipeline
-from compare.timing.metrics.ticks import SHIFT, stages_of, ticks
+from compare.timing.metrics.pipeline_ticks import SHIFT, stages_of, ticks
+from compare.timing.metrics.tracks import Lanes
 from meshes.case import Case
 from tests.compare.timing.build import compute, container, steps, talk, timeline
 

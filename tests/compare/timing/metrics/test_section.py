@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from compare.timing.metrics.section import section
 from tests.compare.timing.build import compute, container, steps, talk, timeline
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[4]
 REPORT = json.loads((ROOT / "docs/example-run/report.json").read_text(encoding="utf-8"))
 MESH = REPORT["mesh"]
 ROWS = REPORT["phases"]["prefill"]["arms"]["torchxla"]["collectives"]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.timing.metrics.lanes import Lanes
-from compare.timing.metrics.pieces import pieces
+from compare.timing.metrics.step_clipping import pieces
 from compare.timing.metrics.summary import trace_summary
+from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import VERDICTS, by_verdict, shares, verdict_times
 from tests.compare.timing.build import compute, row, steps, talk, timeline
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from compare.program.collectives import collectives
-from compare.program.text import read
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
 from compare.timing.errors import TimingError
 from compare.timing.model import schedule
-from meshes.files import read_mesh
+from meshes.devices.mesh_argument import read_mesh
 from tests.compare.timing.model.toys import LOOPED, X, all_reduce, loop, program, run
 
 

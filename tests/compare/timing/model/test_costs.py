@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from compare.program.text import read
+from compare.hlo.text.module import read
 from compare.timing.model.costs import Costs, copied_bytes, is_free, is_unknown
 from compare.timing.model.hardware import Hardware
-from meshes.generations import generation
+from meshes.devices.generations import generation
 from tests.compare.timing.model.toys import ROUND
 
 TEXT = """HloModule m

@@ -2,23 +2,21 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
 from benchmarks.model import PAGE, fitted_links, held_against, page
 from benchmarks.published import measurements, programs
-from compare.program.axes import read_axes
-from compare.program.collectives import collectives
-from compare.program.text import read
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.devices.axes import read_axes
+from compare.hlo.text.module import read
 from compare.timing.model.constants import CONSTANTS
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
 from compare.timing.model.schedule import played
-from meshes.generations import GENERATIONS
-from meshes.topology import Topology
-
-CORPUS = Path(__file__).parents[2] / "program" / "corpus"
+from meshes.devices.generations import GENERATIONS
+from meshes.devices.topology import Topology
+from tests.places import CORPUS
 
 
 @pytest.mark.parametrize("generation", ["v5e", "v5p", "v6e", "tpu7x"])

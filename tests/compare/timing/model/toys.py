@@ -6,12 +6,12 @@ An all-reduce of P bytes over a line puts 2·3/4·P on its links; a permute betw
 
 import re
 
-from compare.program.collectives import collectives
-from compare.program.text import read
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import modelled
 from compare.timing.timeline import Timeline
-from meshes.files import read_mesh
+from meshes.devices.mesh_argument import read_mesh
 
 ROUND = Hardware(
     cycle_ns=1.0,

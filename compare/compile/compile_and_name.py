@@ -1,0 +1,72 @@
+"""A request compiled: the executable, its text with the names that libtpu drops, and the texts between passes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from compare.compile import channel_ids, compiler, executable_info, op_names, pass_dump
+from compare.compile.errors import CompileError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What came of one compile."""
+
+    executable: Any
+    text: str
+    """Without this machine's folders."""
+    before: str
+    """libtpu's own text from which names are restored; empty where none is lost."""
+    packed: bytes
+    """The archive of the texts between passes; empty where `why` says why there is none."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """Compiles one request, in a folder of its own.  `CompileError`: libtpu gave up; `RefusedError`: wrong options."""
+
+    request: dict[str, Any]
+    ordered: Sequence[Any]
+    """The devices of the topology, by their logical number."""
+    out: Path
+    begin: Callable[[str], None]
+    """Hears of each stage beside the compile itself."""
+
+    def made(self, program: Any, *, passes: bool) -> Made:
+        """Compile it; `passes`: with the texts between them."""
+        with TemporaryDirectory(dir=self.out) as name:
+            dump = Path(name)
+            made = compiler.options(self.request["compile_options"], self.ordered)
+            if asks := pass_dump.wanted(self.request):
+                made.env_option_overrides += pass_dump.flags(dump, all_of_them=passes)
+            executable = compiler.compiled(program, ordered=self.ordered, made=made)
+            before = op_names.before(dump) if asks and self.request["num_slices"] > 1 else ""
+            packed, why = b"", "not asked for"
+            if passes:
+                self.begin("passes")
+                packed, why = pass_dump.record(dump, strip=self._stripped)
+        (hlo,) = executable.hlo_modules()
+        text, before = (self._stripped(one) for one in (hlo.to_string(), before))
+        return Made(executable=executable, text=text, before=before, packed=packed, why=why)
+
+    def named(self, made: Made, *, program: Any) -> op_names.Restored:
+        """The text with the names that were lost.
+
+        program: the same anew.  Where channels don't tell its collectives apart it is compiled once more, with others.
+        """
+        names = op_names.restored(made.text, made.before)
+        if names.restored == names.lost or not channel_ids.shared(program):
+            return names
+        self.begin("names")
+        channel_ids.part(program)
+        try:
+            twin = self.made(program, passes=False)
+        except CompileError:
+            return names
+        return op_names.restored(made.text, made.before, twin=(twin.text, twin.before))
+
+    def _stripped(self, text: str) -> str:
+        return executable_info.stripped(text, self.request["strip"])

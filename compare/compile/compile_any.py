@@ -1,0 +1,74 @@
+"""Anybody's program compiled for a TPU that isn't there: `python -m compare.compile.compile_any REQUEST.json OUTDIR`.
+
+The program is StableHLO (text or bytecode), or HLO from before the partitioner (text or protocol buffer).  REQUEST
+holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills) and `num_devices` (0:
+as many as the program says).  How it is compiled it says itself: which partitioner it was written for, which arguments
+and results have no sharding, so that the compiler may choose one, as `jit` and PyTorch/XLA have it.  Writes, exits and
+dies as `compare.compile.compile_request` does, and writes the `meshes` that the program names, too.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from compare.compile import compile_request
+from compare.compile.errors import RefusedError
+from compare.compile.worker import read_request, serve, write
+from meshes.devices.topology import Topology
+from meshes.errors import MeshError
+from meshes.process.last_word import alone
+
+FIELDS = frozenset({"program", "topology", "num_devices"})
+
+
+def work(request: Path, out: Path) -> None:
+    """Convert it to StableHLO bytecode, read off it how it is to be compiled, and compile it."""
+    asked = read_request(request, fields=FIELDS)
+    from compare.compile import to_stablehlo
+
+    found = to_stablehlo.converted(Path(asked["program"]).read_bytes())
+    topology = _topology(asked, num_devices=found.num_devices)
+    (out / "program.mlirbc").write_bytes(found.bytecode)
+    whole = {
+        "program": str(out / "program.mlirbc"),
+        "topology": topology.slice_name,
+        "num_slices": topology.slices,
+        "places": topology.places(),
+        "compile_options": found.compile_options(topology.num_devices),
+        "strip": [],
+        "passes": True,
+    }
+    compile_request.compile_request(whole, out)
+    told = json.loads((out / "compiled.json").read_bytes())
+    write(out / "compiled.json", told | {"meshes": found.meshes})
+
+
+def _topology(asked: dict[str, Any], *, num_devices: int) -> Topology:
+    """The one that is asked for, or the smallest that the program fills."""
+    told = asked["num_devices"]
+    if told and num_devices and told != num_devices:
+        raise RefusedError(f"the axes make {told} devices; the program is for {num_devices}")
+    try:
+        if asked["topology"]:
+            topology = Topology.parse(asked["topology"])
+        elif told or num_devices:
+            topology = Topology.smallest(told or num_devices)
+        else:
+            raise RefusedError("the program does not say for how many devices it is; name the axes, or a topology")
+    except MeshError as error:
+        raise RefusedError(str(error)) from error
+    wanted = told or num_devices
+    if wanted and wanted != topology.num_devices:
+        raise RefusedError(f"{topology.name} has {topology.num_devices} devices; the program is for {wanted}")
+    return topology
+
+
+def request_text(program: Path, *, topology: str, num_devices: int) -> str:
+    """What this worker is asked with."""
+    return json.dumps({"program": str(program), "topology": topology, "num_devices": num_devices})
+
+
+if __name__ == "__main__":
+    alone()
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.compile_any", needs="the TPU compiler"))

@@ -1,0 +1,80 @@
+"""Compile one arm's StableHLO for a TPU that isn't there.
+
+`python -m compare.compile.compile_request REQUEST.json OUTDIR`.
+
+Imports jaxlib and libtpu, no framework.  REQUEST holds `program` (path of the bytecode), `topology` (of one slice,
+`v5e:2x4`), `num_slices`, `places` (slice, x, y, z, core of each logical device), `compile_options` (as in the arm's
+about.json), `strip` (folders to take off source paths) and `passes` (whether to record the program between libtpu's
+passes).  Writes OUTDIR/optimized.hlo.gz, OUTDIR/compiled.json and, where passes were recorded, OUTDIR/passes.tar.xz.
+One JSON line on stdout as each stage begins.  Exit 0; 1: libtpu gave up; 2: the request can't be met; the last
+line on stderr says why.  libtpu may also abort the process: the parent reports that death.
+"""
+
+import gzip
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from compare.compile.errors import RefusedError
+from compare.compile.worker import Stages, read_request, serve, write
+from meshes.process.last_word import alone
+
+FIELDS = frozenset({"program", "topology", "num_slices", "places", "compile_options", "strip", "passes"})
+FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+"""Of the environment, what changes the compiled program beside the options."""
+
+
+def compile_request(request: dict[str, Any], out: Path) -> None:
+    """Compile, and write what was found."""
+    stages = Stages()
+    stages.begin("import")
+    from compare.compile import compile_and_name, executable_info
+    from compare.compile import compiler as aot_compiler
+    from compare.passes import archive
+
+    aot_compiler.start()
+    there = aot_compiler.devices(request["topology"], num_slices=request["num_slices"])
+    ordered = aot_compiler.order(there, request["places"])
+    compiler = compile_and_name.Compiler(request=request, ordered=ordered, out=out, begin=stages.begin)
+    program = Path(request["program"]).read_bytes()
+    stages.begin("compile")
+    made = compiler.made(aot_compiler.module(program), passes=request["passes"])
+    names = compiler.named(made, program=aot_compiler.module(program))
+    (hlo,) = made.executable.hlo_modules()
+    stages.begin("write")
+    # Neither a time nor a file name in the header: the same program gives the same bytes.
+    (out / "optimized.hlo.gz").write_bytes(gzip.compress(names.text.encode(), compresslevel=6, mtime=0))
+    if made.packed:
+        (out / archive.FILE).write_bytes(made.packed)
+    found = {
+        "versions": {package: version(package) for package in ("jaxlib", "libtpu")},
+        "topology": request["topology"],
+        "num_slices": request["num_slices"],
+        "device_kind": ordered[0].device_kind,
+        "num_devices": len(ordered),
+        "device_ids": [device.id for device in ordered],
+        "mesh_chips": aot_compiler.places(ordered, executable_info.device_assignment(hlo)),
+        "compile_options": request["compile_options"],
+        "flags": {name: os.environ[name] for name in FLAG_VARIABLES if name in os.environ},
+        "passes": {"recorded": bool(made.packed), "why_not": made.why},
+        "op_names": {"lost": names.lost, "restored": names.restored},
+        "memory": executable_info.memory(made.executable),
+        "cost": executable_info.cost(made.executable),
+        "seconds": stages.seconds(),
+    }
+    write(out / "compiled.json", found)
+
+
+def work(request: Path, out: Path) -> None:
+    """What the process is for."""
+    asked = read_request(request, fields=FIELDS)
+    if not Path(asked["program"]).is_file():
+        raise RefusedError(f"there is no program {asked['program']}")
+    compile_request(asked, out)
+
+
+if __name__ == "__main__":
+    alone()
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.compile_request", needs="the TPU compiler"))

@@ -1,0 +1,123 @@
+"""jaxlib's own CPU client, without a framework: programs loaded on virtual devices, and run there.
+
+The steps are those of `jax._src.interpreters.pxla` (jax 0.10.2), on jaxlib's private API.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, _profiler, xla_client
+
+from compare.compile import compiler
+from compare.compile.errors import AotError, RefusedError
+
+Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """What jaxlib asks of an array's type."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool = False
+
+
+class Program:
+    """A program on as many virtual CPU devices as it has partitions, with its arguments."""
+
+    def __init__(self, bytecode: bytes, about: Mapping[str, Any]):
+        """Compile with the options of its about.json.
+
+        Raises `RefusedError` when the two do not fit, `AotError` when XLA gives up.
+        """
+        self._parameters, self._outputs = about["parameters"], about["outputs"]
+        asked = about["compile_options"]
+        client = xla_client.make_cpu_client(num_devices=_num_devices(asked))
+        self._devices = list(client.devices())
+        module, options = compiler.module(bytecode), compiler.options(asked, self._devices)
+        devices = xla_client.DeviceList(tuple(self._devices))
+        try:
+            self._executable = client.compile_and_load(module, devices, options)
+        except _jax.JaxRuntimeError as error:
+            raise AotError(f"XLA could not compile it for CPUs: {' '.join(str(error).split())[:500]}") from error
+        (hlo,) = self._executable.hlo_modules()
+        shape = xla_client.XlaComputation(hlo.as_serialized_hlo_module_proto()).program_shape()
+        self._taken, made = list(shape.parameter_shapes()), shape.result_shape()
+        self._made = list(made.tuple_shapes()) if made.is_tuple() else [made]
+        if (len(self._taken), len(self._made)) != (len(self._parameters), len(self._outputs)):
+            raise RefusedError(
+                f"about.json does not fit the program: it has {len(self._taken)} parameters and {len(self._made)} "
+                f"results, and {len(self._parameters)} and {len(self._outputs)} are told of"
+            )
+        self._arguments: list[Any] = []
+
+    @property
+    def device_kind(self) -> str:
+        return str(self._devices[0].device_kind)
+
+    def load(self, numbers: Numbers) -> None:
+        """Bring the arguments to the devices: too few numbers are repeated; every shard of an array holds the same."""
+        shardings = self._shardings(self._executable.get_parameter_shardings(), self._parameters)
+        self._arguments = [
+            self._put(row, local, sharding, numbers)
+            for row, local, sharding in zip(self._parameters, self._taken, shardings, strict=True)
+        ]
+
+    def step(self) -> None:
+        """Run it once and wait; results take the place of the parameters of their names."""
+        made = self._executable.execute_sharded(self._arguments).consume_with_handlers(self._handlers())
+        xla_client.batched_block_until_ready(made)
+        places = {row["name"]: at for at, row in enumerate(self._parameters)}
+        for row, array in zip(self._outputs, made, strict=True):
+            if row["name"] in places:
+                self._arguments[places[row["name"]]] = array
+
+    def _put(self, row: Mapping[str, Any], local: Any, sharding: Any, numbers: Numbers) -> Any:
+        shape, dtype = tuple(local.dimensions()), local.numpy_dtype()
+        shard = np.resize(numbers(row["name"], shape).astype(dtype), shape)
+        return xla_client.batched_device_put(
+            Aval(tuple(row["shape"]), dtype), sharding, [shard] * len(self._devices), self._devices, enable_x64=False
+        )
+
+    def _handlers(self) -> list[Any]:
+        shardings = self._shardings(self._executable.get_output_shardings(), self._outputs)
+        return [
+            xla_client.array_result_handler(Aval(tuple(row["shape"]), local.numpy_dtype()), sharding, True, True)
+            for row, local, sharding in zip(self._outputs, self._made, shardings, strict=True)
+        ]
+
+    def _shardings(self, found: Sequence[Any] | None, rows: Sequence[Any]) -> list[Any]:
+        """XLA names none for a program of one device."""
+        devices = xla_client.DeviceList(tuple(self._devices))
+        whole = xla_client.HloSharding.replicate()
+        return [xla_client.GSPMDSharding(devices, each) for each in found or [whole] * len(rows)]
+
+
+def _num_devices(asked: Mapping[str, Any]) -> int:
+    counts = {name: asked.get(name, 1) for name in ("num_replicas", "num_partitions")}
+    for name, count in counts.items():
+        if type(count) is not int or count < 1:
+            raise RefusedError(f"{name} is {count!r} in about.json; it is a whole number from 1")
+    return prod(counts.values())
+
+
+class Recording:
+    """XLA's profiler, on from here to `stop`."""
+
+    def __init__(self) -> None:
+        options = _profiler.ProfileOptions()
+        options.python_tracer_level = 0
+        self._session = _profiler.ProfilerSession(options)
+
+    def stop(self) -> bytes:
+        """The profile, an XSpace."""
+        return bytes(self._session.stop())
+
+
+def marked(name: str, *, number: int) -> Any:
+    """What is done in this context is one step of the profile."""
+    return _profiler.TraceMe(name, _r=1, step_num=number)

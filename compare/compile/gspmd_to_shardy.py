@@ -1,0 +1,208 @@
+"""A program for GSPMD, said to Shardy: `python -m compare.compile.gspmd_to_shardy REQUEST.json OUTDIR`.
+
+Imports jaxlib, no framework.  REQUEST holds `program` (a folder with program.mlirbc and about.json) and `axes` (name ->
+size, outermost first; devices are row-major).  Writes both files anew.  Exit 0; 2: these shardings can't be said.
+
+libtpu would take `use_shardy_partitioner` for a module without them, say nothing, and use GSPMD.  Each `@Sharding`
+custom call becomes an `sdy.sharding_constraint`, each sharding of a parameter or operation an `sdy.sharding`, over one
+`sdy.mesh` of the axes; no other operation changes.
+"""
+
+import io
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from compare.compile.errors import RefusedError
+from compare.compile.worker import Stages, read_request, serve, write
+from meshes.process.documents import read_json
+from meshes.process.last_word import alone
+
+FIELDS = frozenset({"program", "axes"})
+MESH = "mesh"
+PIN, MANUAL = "Sharding", ("SPMDFullToShardShape", "SPMDShardToFullShape")
+OWN, THEIRS = "mhlo.sharding", "sdy.sharding"
+
+_TILES = re.compile(
+    r"\{devices=\[(?P<tiles>[\d,]+)\](?:(?P<listed>\d[\d,]*)|<=\[(?P<counted>[\d,]+)\](?:T\((?P<turned>[\d,]+)\))?)"
+    r"(?P<last> last_tile_dim_replicate)?\}"
+)
+_OPEN = re.compile(r"unspecified_dims=\[([\d,]*)\]")
+
+Split = tuple[tuple[str, ...], ...]
+"""For each dim the axes that split it, outermost first."""
+
+
+def rewrite(module: Any, *, axes: Mapping[str, int]) -> int:
+    """Say the module's shardings in Shardy's words, and return how many pins it has.
+
+    axes: of the mesh, outermost first, devices row-major.  Raises `RefusedError` for a sharding that they can't say.
+    """
+    with module.context, ir.Location.unknown():
+        sizes = [sdy.MeshAxisAttr.get(name, size) for name, size in axes.items() if size > 1]
+        sdy.MeshOp(MESH, sdy.MeshAttr.get(sizes), ip=ir.InsertionPoint.at_block_begin(module.body))
+        pins = 0
+        for operation in list(_operations(module.operation)):
+            pins += _rewrite(operation, axes)
+        for function in module.body.operations:
+            if "arg_attrs" in function.attributes:
+                kinds = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
+                rows = zip(function.attributes["arg_attrs"], kinds, strict=True)
+                function.attributes["arg_attrs"] = ir.ArrayAttr.get([_parameter(*row, axes) for row in rows])
+    return pins
+
+
+def split_of(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
+    """The axes behind a sharding in HLO's own words: `{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}`.
+
+    Raises `RefusedError` where no axes of this mesh, whole, give these tiles.
+    """
+    if sharding == "{replicated}":
+        return ((),) * rank
+    found = _TILES.fullmatch(sharding)
+    if not found:
+        raise RefusedError(
+            f"not offered: the sharding {sharding} cannot be said to Shardy; it can say tiles and replicas"
+        )
+    ids = _device_ids(found)
+    tiles = ids.ndim - bool(found["last"])
+    if tiles != rank or sorted(ids.ravel().tolist()) != list(range(prod(axes.values()))):
+        raise RefusedError(
+            f"not offered: the sharding {sharding} is not one of {rank} dims over {prod(axes.values())} devices"
+        )
+    places = dict(zip(axes, np.unravel_index(ids, tuple(axes.values())), strict=True))
+    split = tuple(_axes_along(dim, ids.shape[dim], places, axes) for dim in range(rank))
+    if None in split:
+        words = ",".join(f"{name}={size}" for name, size in axes.items())
+        raise RefusedError(f"not offered: the sharding {sharding} splits no whole axes of {words}; Shardy is told axes")
+    return tuple(names or () for names in split)
+
+
+def _axes_along(
+    dim: int, size: int, places: Mapping[str, np.ndarray[Any, Any]], axes: Mapping[str, int]
+) -> tuple[str, ...] | None:
+    """The axes that change along one dim of the tiles, outermost first; None where they are not what numbers them."""
+    own = [name for name, at in places.items() if (np.diff(at, axis=dim) != 0).any()]
+    # The outermost changes least often.
+    own.sort(key=lambda name: int((np.diff(places[name], axis=dim) != 0).sum()))
+    if prod(axes[name] for name in own) != size:
+        return None
+    if not own:
+        return ()
+    numbers = np.ravel_multi_index([places[name] for name in own], [axes[name] for name in own])
+    whole = np.moveaxis(numbers, dim, -1)
+    return tuple(own) if np.array_equal(whole, np.broadcast_to(np.arange(size), whole.shape)) else None
+
+
+def _device_ids(found: re.Match[str]) -> np.ndarray[Any, Any]:
+    """The devices at each tile."""
+    shape = _numbers(found["tiles"])
+    if found["listed"]:
+        ids = np.array(_numbers(found["listed"]))
+    else:
+        counted = _numbers(found["counted"])
+        ids = np.arange(prod(counted)).reshape(counted)
+        ids = ids.transpose(_numbers(found["turned"])) if found["turned"] else ids
+    if ids.size != prod(shape):
+        raise RefusedError(f"not offered: the sharding {found[0]} names {ids.size} devices for {prod(shape)} tiles")
+    return ids.reshape(shape)
+
+
+def _numbers(words: str) -> list[int]:
+    return [int(word) for word in words.split(",")]
+
+
+def _rewrite(operation: ir.Operation, axes: Mapping[str, int]) -> int:
+    """One operation; 1 where it was a pin."""
+    if operation.name == "stablehlo.custom_call":
+        target = ir.StringAttr(operation.attributes["call_target_name"]).value
+        if target in MANUAL:
+            raise RefusedError("not offered: collectives written by hand for GSPMD have no form that Shardy reads")
+        if target == PIN:
+            _pin(operation, axes)
+            return 1
+    if OWN in operation.attributes and len(operation.results) == 1:
+        said = ir.StringAttr(operation.attributes[OWN]).value
+        del operation.attributes[OWN]
+        one = _attribute(said, operation.results[0].type, axes)
+        operation.attributes[THEIRS] = sdy.TensorShardingPerValueAttr.get([one])
+    return 0
+
+
+def _pin(operation: ir.Operation, axes: Mapping[str, int]) -> None:
+    said = ir.StringAttr(operation.attributes[OWN]).value
+    config = operation.attributes.get("backend_config", None)
+    found = _OPEN.search(config.value) if isinstance(config, ir.StringAttr) else None
+    left_open = set(_numbers(found[1])) if found and found[1] else set()
+    sharding = _attribute(said, operation.results[0].type, axes, left_open=left_open)
+    with operation.location:
+        made = sdy.ShardingConstraintOp(operation.operands[0], sharding, ip=ir.InsertionPoint(operation))
+    operation.results[0].replace_all_uses_with(made.result)
+    operation.erase()
+
+
+def _parameter(row: ir.DictAttr, kind: ir.Type, axes: Mapping[str, int]) -> ir.DictAttr:
+    """The attributes of a parameter."""
+    said = {entry.name: entry.attr for entry in row}
+    if OWN in said:
+        said[THEIRS] = _attribute(ir.StringAttr(said.pop(OWN)).value, kind, axes)
+    return ir.DictAttr.get(said)
+
+
+def _attribute(words: str, kind: ir.Type, axes: Mapping[str, int], *, left_open: Sequence[int] | set[int] = ()) -> Any:
+    return _sharding(split_of(words, rank=ir.RankedTensorType(kind).rank, axes=axes), left_open=left_open)
+
+
+def _sharding(split: Split, *, left_open: Sequence[int] | set[int] = ()) -> Any:
+    dims = [
+        sdy.DimensionShardingAttr.get([sdy.AxisRefAttr.get(name) for name in names], is_closed=dim not in left_open)
+        for dim, names in enumerate(split)
+    ]
+    return sdy.TensorShardingAttr.get(MESH, dims)
+
+
+def _operations(outer: Any) -> Iterator[ir.Operation]:
+    for region in outer.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                yield each.operation
+                yield from _operations(each.operation)
+
+
+def work(request: Path, out: Path) -> None:
+    """What the process is for."""
+    asked = read_request(request, fields=FIELDS)
+    source = Path(asked["program"])
+    try:
+        program, about = (source / "program.mlirbc").read_bytes(), read_json(source / "about.json")
+    except (OSError, ValueError) as error:
+        raise RefusedError(f"cannot read the program in {source}: {error}") from error
+    stages = Stages()
+    stages.begin("import")
+    from compare.compile import compiler
+
+    stages.begin("rewrite")
+    module = compiler.module(program)
+    pins = rewrite(module, axes=asked["axes"])
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    (out / "program.mlirbc").write_bytes(written.getvalue())
+    options = about.get("compile_options") or {}
+    about |= {
+        "partitioner": "shardy",
+        "compile_options": options | {"use_shardy_partitioner": True},
+        "rewritten": {"from": about.get("partitioner"), "pins": pins},
+    }
+    write(out / "about.json", about)
+
+
+if __name__ == "__main__":
+    alone()
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.gspmd_to_shardy", needs="jaxlib"))

@@ -1,0 +1,50 @@
+"""libtpu's own texts of a program between its passes: which are asked for, and where they are put.
+
+They are asked for by XLA's own flags, as options of this one compile: what the user's environment says stays.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from compare.compile import op_names
+from compare.passes import archive
+
+PASSES = (
+    "shardy-xla", "tpu-spmd-partitioning",  # shardings become collectives
+    "split-ici-dcn", "cross-slice-rewrites",  # those over several slices
+    "all-reduce-combiner", "tpu-all-gather-combiner", "collective-permute-combiner",
+    "bfloat16-propagation",  # narrows what is carried
+    "all-gather-bcast-reorder",  # gathers what is not yet repeated
+    "reduce-scatter-decomposer", "tpu-all-reduce-scatter-fusion",
+    "tpu_async_collective_creator", "async-collective-fusion", "async-collective-merger",
+    "sparse-core-collective-offload",
+)  # fmt: skip
+"""Those of libtpu's passes that make, merge, split or replace collectives: the text before and after each."""
+
+
+def flags(folder: Path, *, all_of_them: bool) -> list[tuple[str, str]]:
+    """Options that have the texts written into a folder: of all these passes, or only what names are restored from."""
+    wanted = "|".join(PASSES) if all_of_them else op_names.PASS
+    return [("xla_dump_to", str(folder)), ("xla_dump_hlo_pass_re", wanted), ("xla_dump_hlo_as_text", "True")]
+
+
+def wanted(request: dict[str, Any]) -> bool:
+    """Whether texts are asked for: for the lineage, or because libtpu drops names.
+
+    Not where the user has XLA dump for himself: a compile has one folder for that, and it is his.
+    """
+    return bool(request["passes"] or request["num_slices"] > 1) and not _dumps_already()
+
+
+def record(folder: Path, *, strip: Callable[[str], str]) -> tuple[bytes, str]:
+    """The archive of what was dumped, and why there is none: one of the two is empty."""
+    if _dumps_already():
+        return b"", "XLA_FLAGS has xla_dump_to: its folder has them"
+    packed = archive.pack(folder, strip=strip)
+    return packed, "" if packed else "libtpu wrote no text of them"
+
+
+def _dumps_already() -> bool:
+    return "xla_dump_to" in os.environ.get("XLA_FLAGS", "")

@@ -1,0 +1,112 @@
+"""Any spelling of a program from before the partitioner, as StableHLO bytecode, with what it says of its compile."""
+
+import io
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib import _hlo, _jax
+from jaxlib.mlir import ir
+
+from compare.compile import compiler
+from compare.compile.errors import RefusedError
+
+_BYTECODE = b"ML\xefR"
+_SHARDINGS = ("mhlo.sharding", "sdy.sharding")
+_PARTITIONS = re.compile(rb"^HloModule [^\n]*?\bnum_partitions=(\d+)", re.M)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A program, and how its framework would have it compiled, as far as it says so itself."""
+
+    bytecode: bytes
+    num_devices: int
+    """0 where it does not say."""
+    shardy: bool
+    open_parameters: tuple[bool, ...]
+    """Of each argument whether the partitioner may choose its sharding: it has none."""
+    open_outputs: tuple[bool, ...]
+    meshes: tuple[str, ...]
+    """Shardy's, as they are written."""
+
+    def compile_options(self, num_devices: int) -> dict[str, Any]:
+        return {
+            "num_replicas": 1,
+            "num_partitions": num_devices,
+            "use_spmd_partitioning": True,
+            "use_shardy_partitioner": self.shardy,
+            "allow_spmd_sharding_propagation_to_parameters": list(self.open_parameters),
+            "allow_spmd_sharding_propagation_to_output": list(self.open_outputs),
+        }
+
+
+def converted(data: bytes) -> Converted:
+    """Raises `RefusedError` where it is none of these spellings."""
+    text = data.lstrip()[:4096]
+    told = _PARTITIONS.search(data) if text.startswith((b"HloModule", b"//", b"#")) or b"HloModule " in text else None
+    if data.startswith(_BYTECODE):
+        module = compiler.module(data)
+    elif b"HloModule " in text:
+        module = compiler.module(_from_proto(_parsed(data)))
+    elif b"\0" not in text and re.search(rb"\bmodule\b|func\.func|stablehlo\.|#loc", data[:20_000]):
+        module = compiler.module(data)
+    else:
+        module = compiler.module(_from_proto(data))
+    return _described(module, num_devices=int(told[1]) if told else 0)
+
+
+def _parsed(text: bytes) -> bytes:
+    try:
+        return bytes(_hlo.hlo_module_from_text(text.decode()).as_serialized_hlo_module_proto())
+    except (_jax.JaxRuntimeError, RuntimeError, UnicodeDecodeError) as error:
+        raise RefusedError(f"XLA cannot read this HLO text: {' '.join(str(error).split())[:200]}") from error
+
+
+def _from_proto(data: bytes) -> bytes:
+    try:
+        return bytes(_jax.mlir.hlo_to_stablehlo(data))
+    except (_jax.JaxRuntimeError, RuntimeError, ValueError) as error:
+        raise RefusedError(f"this is no program that XLA can read: {' '.join(str(error).split())[:200]}") from error
+
+
+def _described(module: Any, *, num_devices: int) -> Converted:
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    bytecode = written.getvalue()
+    attributes = module.operation.attributes
+    counts = [_whole(attributes, name) for name in ("mhlo.num_partitions", "mhlo.num_replicas")]
+    if (counts[1] or 1) > 1:
+        raise RefusedError(f"the program has {counts[1]} replicas; only programs of one replica, partitioned, are read")
+    main = _main(module)
+    arguments = _rows(main, "arg_attrs", len(main.type.inputs))
+    results = _rows(main, "res_attrs", len(main.type.results))
+    return Converted(
+        bytecode=bytecode,
+        num_devices=counts[0] if counts[0] and counts[0] > 1 else num_devices,
+        shardy=b"sdy" in bytecode,
+        open_parameters=tuple(not _is_sharded(row) for row in arguments),
+        open_outputs=tuple(not _is_sharded(row) for row in results),
+        meshes=tuple(str(one) for one in module.body.operations if one.operation.name == "sdy.mesh"),
+    )
+
+
+def _whole(attributes: Any, name: str) -> int | None:
+    return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else None
+
+
+def _main(module: Any) -> Any:
+    found = [one for one in module.body.operations if one.operation.name == "func.func"]
+    named = [one for one in found if ir.StringAttr(one.operation.attributes["sym_name"]).value == "main"]
+    if not named and len(found) != 1:
+        raise RefusedError("the program has no function main")
+    return (named or found)[0]
+
+
+def _rows(main: Any, name: str, count: int) -> list[Any]:
+    attributes = main.operation.attributes
+    return list(ir.ArrayAttr(attributes[name])) if name in attributes else [None] * count
+
+
+def _is_sharded(row: Any) -> bool:
+    return row is not None and any(name in ir.DictAttr(row) for name in _SHARDINGS)

@@ -1,0 +1,134 @@
+"""The letters of the contract's formulas, and how a row is made of them: numbers of a `Case`, and nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from compare.contract.row import FLOATS, ContractRow, half_up, wire_factor
+from meshes.case import Case
+from meshes.devices.assignment import network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letters:
+    """What the formulas of docs/definitions.md, section 2, call by one letter or one word."""
+
+    sizes: Mapping[str, int]
+    """Axis -> size, outermost first."""
+    networks: Mapping[str, str]
+    """Axis -> what its groups talk through."""
+    prefill: bool
+    m: int
+    layers: int
+    """L, of the whole model."""
+    embed: int
+    """D."""
+    b: int
+    batch: int
+    """B_local: the sequences whose next token one device chooses."""
+    t: int
+    """Tokens of one microbatch on one device."""
+    heads: int
+    """On one device, like `kv`, which counts copies."""
+    kv: int
+    head_dim: int
+    vocab: int
+    scattered: bool
+    """Whether tp splits the residual stream: sequence parallelism, where it divides what there is to split."""
+
+    @classmethod
+    def of(cls, case: Case) -> "Letters":
+        sizes, model, prefill = case.mesh.axes, case.model, case.phase == "prefill"
+        local = case.batch // (sizes["dp"] * sizes["ep"])
+        tokens = local * (case.seq // sizes["cp"] if prefill else 1) // case.microbatches
+        shards = sizes["tp"] if case.plan.rules["heads"] else 1
+        asked = sizes["tp"] > 1 and "tp" in str(case.plan.rules["stream_seq"]).split(",")
+        return cls(
+            sizes=sizes, networks={axis: network(case.plan, axis) for axis in sizes}, prefill=prefill,
+            m=case.microbatches, layers=model.layers, embed=model.embed, b=case.dtype_bytes, batch=local, t=tokens,
+            heads=model.heads // shards, kv=case.kv_heads // shards, head_dim=model.head_dim, vocab=model.vocab,
+            scattered=asked and (prefill or tokens % sizes["tp"] == 0),
+        )  # fmt: skip
+
+    def size(self, axis: str) -> int:
+        return self.sizes[axis]
+
+    @property
+    def times(self) -> int:
+        """How often a layer of a stage runs: (L/pp)·m."""
+        return self.layers // self.size("pp") * self.m
+
+    @property
+    def hidden(self) -> int:
+        """t·D·b: the bytes of one microbatch on one device."""
+        return self.t * self.embed * self.b
+
+    @property
+    def asks(self) -> str:
+        """How often, in words."""
+        return f"(L/pp)·m = ({self.layers}/{self.size('pp')})·{self.m} times"
+
+    def spelled(self, axis: str, kind: str) -> str:
+        """What part of its payload a device sends, in words."""
+        n, twice, two = self.size(axis), *(("2", "2·") if kind == "all-reduce" else ("", ""))
+        return f"{twice}({axis}−1)/{axis} = {two}{n - 1}/{n} on the wire"
+
+    def stage(self, which: str) -> frozenset[int]:
+        """The devices of the `first` stage or the `last`."""
+        return self.devices(pp=[0 if which == "first" else self.size("pp") - 1])
+
+    def chooser(self) -> frozenset[int]:
+        """The devices that choose tokens: the last stage; in prefill those that have the last part of a sequence."""
+        ranks = range(self.size("cp"))
+        return self.devices(pp=[self.size("pp") - 1], cp=ranks[-1:] if self.prefill else ranks)
+
+    def at(self, *, which: str) -> str:
+        """Where, in words: a stage, and in prefill the rank with the last part of a sequence."""
+        told = f", on the {which} of {self.size('pp')} stages" if self.size("pp") > 1 else ""
+        last = self.prefill and which == "last" and self.size("cp") > 1
+        return told + (f", on the last of {self.size('cp')} cp ranks" if last else "")
+
+    def devices(self, **places: list[int] | range) -> frozenset[int]:
+        """Those at these places of these axes, anywhere on the others; ids are row-major over the axes."""
+        found = set()
+        for at in product(*(range(size) for size in self.sizes.values())):
+            if all(at[list(self.sizes).index(axis)] in allowed for axis, allowed in places.items()):
+                number = 0
+                for place, size in zip(at, self.sizes.values(), strict=True):
+                    number = number * size + place
+                found.add(number)
+        return frozenset(found)
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.devices())
+
+
+def row(
+    n: Letters,
+    *,
+    scope: str,
+    kind: str,
+    axis: str,
+    executions: int,
+    payload: int,
+    formula: str,
+    source: str,
+    devices: frozenset[int] | None = None,
+    carries: str = FLOATS,
+    float_bytes: int | None = None,
+    hops: int = 0,
+    vocab: int = 0,
+) -> ContractRow:
+    """A row whose payload these devices send (`None`: all); its wire bytes are the mean over them and the others."""
+    everyone = n.num_devices
+    part = Fraction(len(devices), everyone) if devices is not None else Fraction(1)
+    wire = payload * wire_factor(kind, n.size(axis)) * part
+    idle = n.size("pp") - 1
+    return ContractRow(
+        scope=scope, kind=kind, axes=axis, executions=executions, payload_bytes=payload,
+        wire_bytes=half_up(wire), step_wire_bytes=half_up(wire * executions), formula=formula, source=source,
+        network=n.networks[axis], carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
+        devices=None if part == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
+    )  # fmt: skip

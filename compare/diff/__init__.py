@@ -1,0 +1,1 @@
+"""`python -m compare.diff`: what two programs, or two runs, communicate differently."""

@@ -1,0 +1,164 @@
+"""One collective of a program that is several of another: a sum as scatter and gather, a ring's permutes, steps."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from compare.diff.staged_collectives import GATHER, SCATTER, SUM, Steps
+from compare.hlo.collective import Collective
+from compare.hlo.devices.groups import Groups
+from compare.hlo.scope_key import has_lost_its_scope, where
+
+HOP = "collective-permute"
+
+
+@lru_cache(maxsize=1024)
+def connected(groups: Groups) -> frozenset[frozenset[int]]:
+    """Devices that talk to each other: of a permute those that its pairs connect."""
+    found: list[set[int]] = []
+    for group in groups:
+        joined = [one for one in found if one & set(group)]
+        found = [one for one in found if not one & set(group)]
+        found.append(set(group).union(*joined))
+    return frozenset(map(frozenset, found))
+
+
+Found = tuple[str, Collective, list[Collective]]
+
+
+def in_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+    """Sums, gathers and scatters of one program that are several collectives of the other."""
+    pool, found = [row for row in parts if row.kind in (GATHER, SCATTER, HOP)], list[Found]()
+    rings: dict[Hashable, list[Collective]] = {}
+    matched: set[int] = set()
+    for nearby in (True, False) if pool else ():
+        for whole in wholes:
+            own = [] if id(whole) in matched else _parts(whole, pool, _Near(whole, nearby))
+            if own:
+                pool = without(pool, own)
+                matched.add(id(whole))
+                found.append((_HOW[whole.kind], whole, own))
+                rings |= {_ring_key(row): own for row in own if row.kind == HOP}
+    for row in pool:
+        # The permutes of an einsum beyond what its gather or scatter needs are that einsum's all the same.
+        if row.form == "windowed-einsum" and _ring_key(row) in rings:
+            rings[_ring_key(row)].append(row)
+    return found
+
+
+_HOW = {
+    SUM: "an all-reduce is a reduce-scatter and an all-gather",
+    GATHER: "an all-gather is the permutes of a ring around its groups",
+    SCATTER: "a reduce-scatter is the permutes of a ring around its groups",
+}
+
+
+def in_steps(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+    """Sums, gathers and scatters of one program that the other does over parts of their groups, one after the other."""
+    steps, found = Steps(parts), list[Found]()
+    left = [row for row in wholes if row.kind in _HOW]
+    for nearby in (True, False):
+        for whole in left:
+            own = steps.of(whole, fits=_Near(whole, nearby), gathers_fit=_can_be_a_result)
+            if own:
+                steps.take(own)
+                found.append((_STEPS, whole, own))
+        left = without(left, [whole for _, whole, _ in found])
+    return found
+
+
+_STEPS = "in steps, each over a part of its devices"
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """Whether a row may be part of another's work: it stands in its place of the program, or, where that is not known
+    of one of them, anywhere."""
+
+    whole: Collective
+    nearby: bool
+
+    def __call__(self, row: Collective) -> bool:
+        if where(row) == where(self.whole):
+            return True
+        return not self.nearby and (has_lost_its_scope(row) or has_lost_its_scope(self.whole))
+
+
+def _can_be_a_result(row: Collective) -> bool:
+    """Whether a gather can be of what a scatter made: of a weight or a cache it is not."""
+    return not any(one.parameters for one in row.operands)
+
+
+def _parts(whole: Collective, pool: Sequence[Collective], near: _Near) -> list[Collective]:
+    """The rows that do its work together, if there are such."""
+    if whole.step_wire_bytes is None or not whole.mesh_groups:
+        return []
+    if whole.kind in (GATHER, SCATTER):
+        return _ring(whole, pool, near)
+    if whole.kind != SUM:
+        return []
+    scatter = _one(whole, SCATTER, pool, near) or _ring(whole, pool, near)
+    if not scatter:
+        return []
+    rest = sorted(without(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
+    # The gather may stand anywhere: whoever needs the whole of the sum asks for it.
+    gather = _one(whole, GATHER, rest, _can_be_a_result) or _ring(whole, rest, near)
+    return [*scatter, *gather] if gather else []
+
+
+def _one(
+    whole: Collective, kind: str, pool: Iterable[Collective], fits: Callable[[Collective], bool]
+) -> list[Collective]:
+    """A collective of this kind that carries the same, the same number of times on each device."""
+    for row in pool:
+        same = row.payload_bytes == whole.payload_bytes and row.device_executions == whole.device_executions
+        if row.kind == kind and same and _same_cargo(row, whole) and fits(row):
+            return [row]
+    return []
+
+
+def _ring(whole: Collective, pool: Iterable[Collective], near: _Near) -> list[Collective]:
+    """Permutes of its shards around its groups that send as much as it: of a windowed einsum, or exactly as much."""
+    size = max(map(len, whole.mesh_groups))
+    needed = (whole.step_wire_bytes or 0) // (2 if whole.kind == SUM else 1)
+    own: list[Collective] = []
+    sent = 0
+    for row in pool:
+        # Where it goes both ways around at once, a hop can be half a shard.
+        shard = row.kind == HOP and row.payload_bytes * size in (whole.payload_bytes, whole.payload_bytes // 2)
+        if shard and row.step_wire_bytes and _same_cargo(row, whole) and near(row):
+            own.append(row)
+            sent += row.step_wire_bytes
+        if own and sent >= needed - len(own):  # each is rounded to whole bytes
+            break
+    more = sent > needed + len(own)
+    enough = sent >= needed - len(own) and (not more or all(row.form == "windowed-einsum" for row in own))
+    return own if own and enough and _all_receive(own, whole) else []
+
+
+def _all_receive(hops: Sequence[Collective], whole: Collective) -> bool:
+    """Whether each device gets the shards of all others of its group, and not one device twice as much as another."""
+    received: Counter[int] = Counter()
+    for row in hops:
+        for source, target in row.mesh_groups:
+            if source != target:
+                received[target] += row.payload_bytes * row.device_executions[source]
+    for group in whole.mesh_groups:
+        needed = whole.payload_bytes * (len(group) - 1) // len(group)
+        if any(received[device] < needed * whole.device_executions[device] for device in group):
+            return False
+    return True
+
+
+def _same_cargo(row: Collective, whole: Collective) -> bool:
+    return row.dtype == whole.dtype and connected(row.mesh_groups) == connected(whole.mesh_groups)
+
+
+def _ring_key(row: Collective) -> Hashable:
+    return connected(row.mesh_groups), where(row), row.dtype, row.payload_bytes, row.executions
+
+
+def without(rows: Sequence[Collective], taken: Sequence[Collective]) -> list[Collective]:
+    gone = set(map(id, taken))
+    return [row for row in rows if id(row) not in gone]

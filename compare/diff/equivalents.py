@@ -1,0 +1,181 @@
+"""The same communication in another form: what one program writes as one collective, another as several.
+
+An all-reduce is a reduce-scatter and an all-gather (of what it made); an all-gather or a reduce-scatter is the permutes
+of its windowed einsum, or of any ring around its groups that moves the same; each of them is its steps over one axis
+after the other, or within slices and between them; collectives that a combiner has joined are those that it joined; and
+a collective in a loop is its copies where the loop is unrolled.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from compare.diff.decompositions import HOP, Found, connected, in_parts, in_steps, without
+from compare.hlo.collective import Collective
+from compare.hlo.scope_key import has_lost_its_scope, where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equivalent:
+    """Rows of a that do the work of rows of b."""
+
+    how: str
+    a: tuple[Collective, ...]
+    b: tuple[Collective, ...]
+
+    @property
+    def delta_bytes(self) -> int:
+        """Bytes a step that b sends more than a: the hops of a windowed einsum can be more than it needs."""
+        return _sent(self.b) - _sent(self.a)
+
+    @property
+    def delta_dcn_bytes(self) -> int:
+        """Of them, between slices: in steps less of a sum over several slices is."""
+        return _sent(row for row in self.b if row.network == "dcn") - _sent(
+            row for row in self.a if row.network == "dcn"
+        )
+
+
+def _sent(rows: Iterable[Collective]) -> int:
+    return sum(row.step_wire_bytes or 0 for row in rows)
+
+
+class Leftover:
+    """The rows of two programs that are not matched yet, each in program order."""
+
+    def __init__(self, a: Sequence[Collective], b: Sequence[Collective]):
+        self.a, self.b = list(a), list(b)
+
+    def pairs(
+        self,
+        key: Callable[[Collective], Hashable],
+        fits: Callable[[Collective, Collective], bool] = lambda a, b: True,
+    ) -> Iterator[tuple[Collective, Collective]]:
+        """Rows of one key, the first with the first; they are taken out."""
+        waiting: defaultdict[Hashable, list[Collective]] = defaultdict(list)
+        for row in self.b:
+            waiting[key(row)].append(row)
+        found = []
+        for row in self.a:
+            own = waiting[key(row)]
+            at = next((at for at, other in enumerate(own) if fits(row, other)), None)
+            if at is not None:
+                found.append((row, own.pop(at)))
+        self.take(row for pair in found for row in pair)
+        yield from found
+
+    def take(self, rows: Iterable[Collective]) -> None:
+        gone = set(map(id, rows))
+        if gone:
+            self.a = [row for row in self.a if id(row) not in gone]
+            self.b = [row for row in self.b if id(row) not in gone]
+
+
+def equivalents(left: Leftover) -> Iterator[Equivalent]:
+    """What is found is taken out of `left`."""
+    how = "in a loop, or its copies where the loop is unrolled"
+    yield from _grouped(left, _loop_key, _same_runs, how=how)
+    yield from _grouped(left, _loop_key_anywhere, _same_runs_of_nameless, how=how)
+    yield from _grouped(left, _combined_key, _same_operands, how=_COMBINED)
+    for found in (_combined, in_parts, in_steps):
+        for swapped in (False, True):
+            wholes, parts = (left.b, left.a) if swapped else (left.a, left.b)
+            for how, whole, own in found(wholes, parts):
+                a, b = ((*own,), (whole,)) if swapped else ((whole,), (*own,))
+                yield Equivalent(how=how, a=a, b=b)
+                left.take((*a, *b))
+
+
+def _grouped(
+    left: Leftover,
+    key: Callable[[Collective], Hashable],
+    same: Callable[[Sequence[Collective], Sequence[Collective]], bool],
+    *,
+    how: str,
+) -> Iterator[Equivalent]:
+    """Groups of one key that are the same as a whole, or but for rows that one of them has more."""
+    groups: dict[Hashable, tuple[list[Collective], list[Collective]]] = {}
+    for side, rows in enumerate((left.a, left.b)):
+        for row in rows:
+            groups.setdefault(key(row), ([], []))[side].append(row)
+    for a, b in groups.values():
+        a, b = _as_often(a, b), _as_often(b, a)
+        if a and b and same(a, b):
+            yield Equivalent(how=how, a=tuple(a), b=tuple(b))
+            left.take((*a, *b))
+
+
+def _as_often(rows: list[Collective], others: Sequence[Collective]) -> list[Collective]:
+    """The first of these rows that run as often together as the others; all, where they run no more often."""
+    wanted = sum(row.executions or 0 for row in others)
+    if sum(row.executions or 0 for row in rows) <= wanted:
+        return rows
+    found = []
+    for row in rows:
+        if (row.executions or 0) <= wanted:
+            found.append(row)
+            wanted -= row.executions or 0
+    return found
+
+
+def _loop_key_anywhere(row: Collective) -> Hashable:
+    ways = frozenset(row.mesh_groups) if row.kind == HOP else connected(row.mesh_groups)
+    return row.kind, ways, row.network, row.dtype, row.payload_bytes
+
+
+def _loop_key(row: Collective) -> Hashable:
+    return where(row), _loop_key_anywhere(row)
+
+
+def _same_runs(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
+    """Equal sums of exactly known executions and bytes."""
+    if any(row.executions_are != "exact" or row.step_wire_bytes is None for row in (*a, *b)):
+        return False
+    sides = [[(row.executions or 0, row.step_wire_bytes or 0) for row in rows] for rows in (a, b)]
+    runs, steps = zip(*(map(sum, zip(*side, strict=True)) for side in sides), strict=True)
+    return len(set(runs)) == len(set(steps)) == 1
+
+
+def _same_runs_of_nameless(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
+    """Of copies some may have lost their name, and stand where their neighbours do."""
+    return len(a) != len(b) and any(map(has_lost_its_scope, (*a, *b))) and _same_runs(a, b)
+
+
+def _combined_key(row: Collective) -> Hashable:
+    return row.kind, connected(row.mesh_groups), row.network, row.executions, row.executions_are
+
+
+def _same_operands(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
+    sides = [sum(map(_operands, rows), Counter[Hashable]()) for rows in (a, b)]
+    return sides[0] == sides[1] and len(a) != len(b) and _of_one_place(a, b)
+
+
+def _operands(row: Collective) -> Counter[Hashable]:
+    return Counter((one.dtype, one.payload_bytes) for one in row.operands)
+
+
+def _of_one_place(a: Iterable[Collective], b: Iterable[Collective]) -> bool:
+    """Whether nothing in either is of a part of the model that the other knows nothing of."""
+    sides = [{one.scope for row in rows for one in row.operands} | {row.scope for row in rows} for rows in (a, b)]
+    return any("?" in side for side in sides) or sides[0] <= sides[1] or sides[1] <= sides[0]
+
+
+_COMBINED = "the same arrays, combined otherwise"
+
+
+def _combined(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+    """Each one of several arrays that is several collectives of the other program."""
+    pools: defaultdict[Hashable, list[Collective]] = defaultdict(list)
+    for row in parts:
+        pools[_combined_key(row)].append(row)
+    found = []
+    for whole in wholes:
+        pool, left, own = pools[_combined_key(whole)], _operands(whole), list[Collective]()
+        for row in pool if len(whole.operands) > 1 else ():
+            if _operands(row) <= left and _of_one_place([whole], [row]):
+                left -= _operands(row)
+                own.append(row)
+        if own and not left:
+            pools[_combined_key(whole)] = without(pool, own)
+            found.append((_COMBINED, whole, own))
+    return found

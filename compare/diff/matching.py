@@ -1,0 +1,181 @@
+"""Two programs' collectives, matched: alike, the same in another form, changed, or only in one of them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from compare.diff.equivalents import Equivalent, Leftover, equivalents
+from compare.hlo.collective import Collective
+from compare.hlo.scope_key import has_lost_its_scope, where
+
+MOST_ALIGNED = 4_000_000
+"""Rows of one times rows of the other, beyond which rows are paired by what they are alone, not by their order."""
+
+Pair = tuple[Collective, Collective]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One line of a diff: collectives that are alike among themselves, and have no counterpart or a changed one."""
+
+    what: str
+    """`only in a`, `only in b`, or `changed`."""
+    a: tuple[Collective, ...]
+    b: tuple[Collective, ...]
+    """Of changed ones, as many as `a`, in the same order."""
+    changes: tuple[str, ...] = ()
+    """The columns that are not the same."""
+
+    @property
+    def first(self) -> Collective:
+        """What stands for all of them: as it is in b, where it is there."""
+        return (self.b or self.a)[0]
+
+    @property
+    def delta_bytes(self) -> int | None:
+        """Bytes a step that b sends more than a; unknown where executions of one are."""
+        return delta_bytes(self.a, self.b)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What two programs have in common, and what not."""
+
+    a: tuple[Collective, ...]
+    b: tuple[Collective, ...]
+    alike: tuple[Pair, ...]
+    moved: int
+    """Of `alike`, those that stand in another order."""
+    rescoped: tuple[Pair, ...]
+    """Of `alike`, those of a lost scope whose neighbours are of another in the other program."""
+    equivalents: tuple[Equivalent, ...]
+    differences: tuple[Difference, ...]
+    """The largest first."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both move the same; another order, or another form of the same bytes, is no difference."""
+        costs = any(one.delta_bytes or one.delta_dcn_bytes for one in self.equivalents)
+        return not self.differences and not costs
+
+
+def matched(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
+    """Match rows by kind, axes, bytes, scope and order; then by equivalent forms; then by what is closest."""
+    aligned = list(_aligned([_key(row) for row in a], [_key(row) for row in b]))
+    in_order = [(a[i], b[j]) for i, j in aligned]
+    left = Leftover(_without(a, (i for i, _ in aligned)), _without(b, (j for _, j in aligned)))
+    moved = list(left.pairs(_key))
+    inferred = list(left.pairs(_key_without_scope, fits=_scope_is_inferred))
+    found = list(equivalents(left))
+    changed = list(_changed(left))
+    single = [Difference(what="changed", a=(x,), b=(y,), changes=_changes(x, y)) for x, y in changed]
+    single += [Difference(what="only in a", a=(row,), b=()) for row in left.a]
+    single += [Difference(what="only in b", a=(), b=(row,)) for row in left.b]
+    return Diff(
+        a=tuple(a),
+        b=tuple(b),
+        alike=(*in_order, *moved, *inferred),
+        moved=len(moved),
+        rescoped=tuple(inferred),
+        equivalents=tuple(found),
+        differences=tuple(sorted(_grouped(single), key=_size, reverse=True)),
+    )
+
+
+def delta_bytes(a: Iterable[Collective], b: Iterable[Collective]) -> int | None:
+    """Bytes a step of b beyond those of a."""
+    steps = [(sign, row.step_wire_bytes) for sign, rows in ((-1, a), (1, b)) for row in rows]
+    if any(amount is None for _, amount in steps):
+        return None
+    return sum(sign * amount for sign, amount in steps if amount is not None)
+
+
+def over(row: Collective) -> Hashable:
+    """What it runs over: the axes where they say it all, else its groups; of a permute its pairs."""
+    if row.kind == "collective-permute":
+        return frozenset(row.mesh_groups)
+    if row.axes == "?" or ":" in row.axes:
+        return frozenset(map(frozenset, row.mesh_groups))
+    return row.axes
+
+
+def _key_without_scope(row: Collective) -> Hashable:
+    return (row.kind, over(row), row.network, row.dtype, row.payload_bytes, row.executions, row.executions_are,
+            row.step_wire_bytes)  # fmt: skip
+
+
+def _key(row: Collective) -> Hashable:
+    return (row.scope, _key_without_scope(row))
+
+
+def _scope_is_inferred(a: Collective, b: Collective) -> bool:
+    """Whether the scope of either is only that of its neighbours, which a change beside it can change."""
+    return has_lost_its_scope(a) or has_lost_its_scope(b)
+
+
+def _aligned(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
+    """The places of rows that are the same, in one order in both."""
+    first = 0
+    while first < min(len(a), len(b)) and a[first] == b[first]:
+        yield first, first
+        first += 1
+    last = 0
+    while last < min(len(a), len(b)) - first and a[-1 - last] == b[-1 - last]:
+        yield len(a) - 1 - last, len(b) - 1 - last
+        last += 1
+    inside_a, inside_b = a[first : len(a) - last], b[first : len(b) - last]
+    if inside_a and inside_b and len(inside_a) * len(inside_b) <= MOST_ALIGNED:
+        for block in SequenceMatcher(None, inside_a, inside_b, autojunk=False).get_matching_blocks():
+            yield from ((first + block.a + at, first + block.b + at) for at in range(block.size))
+
+
+def _without(rows: Sequence[Collective], taken: Iterable[int]) -> list[Collective]:
+    gone = set(taken)
+    return [row for at, row in enumerate(rows) if at not in gone]
+
+
+def _same_place(row: Collective) -> Hashable:
+    """Where it stands in the program; of one of which nothing is known, nowhere that another is."""
+    return where(row) or id(row)
+
+
+_TIERS: tuple[Callable[[Collective], Hashable], ...] = (
+    lambda row: (row.kind, over(row), _same_place(row), row.payload_bytes, row.dtype),
+    lambda row: (row.kind, row.axes, _same_place(row), row.payload_bytes, row.executions),
+    lambda row: (row.kind, over(row), _same_place(row), row.executions),
+    lambda row: (row.kind, over(row), _same_place(row)),
+    lambda row: (row.kind, over(row), row.payload_bytes, row.dtype, row.executions),
+    lambda row: (row.kind, _same_place(row), row.payload_bytes),
+    lambda row: (row.axes, _same_place(row), row.payload_bytes, row.executions),
+)
+"""What two rows must share to be one that has changed; the closest first."""
+
+
+def _changed(left: Leftover) -> Iterator[Pair]:
+    for tier in _TIERS:
+        yield from left.pairs(tier)
+
+
+_COLUMNS = ("kind", "axes", "network", "scope", "dtype", "payload_bytes", "executions", "executions_are", "groups")
+
+
+def _changes(a: Collective, b: Collective) -> tuple[str, ...]:
+    found = [name for name in _COLUMNS[:-1] if getattr(a, name) != getattr(b, name)]
+    return tuple(found) or _COLUMNS[-1:]
+
+
+def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
+    """Those that say the same of rows in the same place, as one line; in the order in which each first stands."""
+    groups: defaultdict[Hashable, list[Difference]] = defaultdict(list)
+    for one in differences:
+        groups[one.what, one.changes, tuple((where(row), _key(row)) for row in (*one.a, *one.b))].append(one)
+    for own in groups.values():
+        a, b = (tuple(row for one in own for row in getattr(one, side)) for side in ("a", "b"))
+        yield Difference(what=own[0].what, a=a, b=b, changes=own[0].changes)
+
+
+def _size(one: Difference) -> tuple[bool, int]:
+    """What can't be counted first, then by bytes."""
+    delta = one.delta_bytes
+    return delta is None, abs(delta or 0)

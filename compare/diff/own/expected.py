@@ -1,0 +1,67 @@
+"""What a program should emit, held against what it emits: for tests of one's own model."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compare.contract.row import JudgeError
+from compare.hlo.collective import Collective
+from compare.hlo.counts.execution_counts import KINDS
+
+COUNTS = ("instructions", "executions")
+"""What is counted: lines of the program, or how often the busiest device runs them in a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """One kind over one set of axes that is there more or less often than it should be; unknown: in a loop of unknown
+    length."""
+
+    word: str
+    expected: int
+    found: int | None
+
+
+def counted(rows: Iterable[Collective], *, count: str = COUNTS[0]) -> dict[str, int | None]:
+    """`all-reduce@tp` -> how many there are, in program order of the first; None where executions are unknown."""
+    if count not in COUNTS:
+        raise JudgeError(f"cannot count {count!r}; choose from {', '.join(COUNTS)}")
+    found: dict[str, int | None] = {}
+    for row in rows:
+        word = f"{row.kind}@{row.axes}"
+        one = 1 if count == COUNTS[0] else row.executions
+        before = found.get(word, 0)
+        found[word] = None if one is None or before is None else before + one
+    return found
+
+
+def surprises(
+    rows: Sequence[Collective], expected: Mapping[str, int], *, axes: Mapping[str, int], count: str = COUNTS[0]
+) -> list[Surprise]:
+    """Where a program does not emit just what is expected.
+
+    `expected`: `{"all-reduce@tp": 2}`; what is not named is not expected at all.  Raises `JudgeError` for a word that
+    names no kind, or no axes of the program: such a word would never be found.
+    """
+    wanted = Counter[str]()
+    for word, number in expected.items():
+        wanted[_normal(word, axes)] += number
+    found = counted(rows, count=count)
+    words = dict.fromkeys([*wanted, *found])
+    return [Surprise(word, wanted[word], found.get(word, 0)) for word in words if wanted[word] != found.get(word, 0)]
+
+
+def _normal(word: str, axes: Mapping[str, int]) -> str:
+    """The same word with its axes outermost first."""
+    kind, at, names = word.partition("@")
+    if kind not in KINDS or not at:
+        raise JudgeError(f"cannot read {word!r}; write kind@axes, like all-reduce@tp; kinds are {', '.join(KINDS)}")
+    if names == "?":
+        return word
+    own = [name.strip() for name in names.split(",")]
+    unknown = [name for name in own if name.removesuffix(":sub") not in axes]
+    if unknown or len(set(own)) != len(own):
+        there = ", ".join(axes) or "none; name them with axes={'data': 2, 'tensor': 4}"
+        raise JudgeError(f"{word!r} names no axes of the program; there are {there}")
+    order = list(axes)
+    return f"{kind}@{','.join(sorted(own, key=lambda name: order.index(name.removesuffix(':sub'))))}"

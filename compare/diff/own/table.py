@@ -1,0 +1,155 @@
+"""The collectives of one's own program: a table for notebooks, terminals and pandas."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from compare.diff import lines as diff_lines
+from compare.diff.matching import matched
+from compare.diff.own.expected import COUNTS, Surprise, counted
+from compare.diff.report import diff_report
+from compare.diff.text import print_diff
+from compare.hlo.collective import PUBLIC, Collective
+from compare.hlo.scope_key import path_of
+from compare.render import units
+from compare.render.collectives_table import INFERRED, LEGEND, kind_lines, print_rows, told_how, total_line
+from compare.render.html import environment
+from compare.render.terminal import WIDTH, console
+from compare.user_program.program_mesh import spelled
+from compare.user_program.saved_program import Saved, save
+
+
+@dataclass(frozen=True)
+class Table:
+    """The collectives of one program, in its order; each has the columns of `docs/definitions.md`, section 1."""
+
+    rows: tuple[Collective, ...]
+    axes: Mapping[str, int]
+    compiled: str = ""
+    """For what and by what it was compiled here; empty where it came compiled."""
+    saved: Saved | None = None
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    """The program's own, where it knows that."""
+
+    @property
+    def text(self) -> str:
+        """The compiled program; each row has its `line` in it, from 1."""
+        return self.saved.text if self.saved else ""
+
+    def save(self, folder: str | Path) -> None:
+        """Keep the program in a folder that `compare.hlo`, `compare.diff` and `compare.history` read."""
+        save(Path(folder), self.saved or Saved(text=self.text, axes=self.axes, compiled=self.compiled))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table must know beside it."""
+        own, strange = (
+            self.saved.notes if self.saved else (),
+            any(":sub" in row.axes or "?" in row.axes for row in self),
+        )
+        if not strange or not self.mesh or self.mesh == self.axes:
+            return own
+        return (*own, f"the program's own mesh is {spelled(self.mesh)}, outermost first; the axes here are others")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.rows)
+
+    def __getitem__(self, number: int) -> Collective:
+        return self.rows[number]
+
+    @property
+    def step_wire_bytes(self) -> int | None:
+        """Bytes of one step, mean over devices; None where a loop could not be counted."""
+        amounts = [row.step_wire_bytes for row in self.rows]
+        return None if None in amounts else sum(amount or 0 for amount in amounts)
+
+    def counts(self, count: str = COUNTS[0]) -> dict[str, int | None]:
+        """`{"all-reduce@tp": 2}`: how many instructions there are, or how many `executions` a step has."""
+        return counted(self.rows, count=count)
+
+    def diff(self, other: "Table") -> "Differences":
+        """What another program communicates differently."""
+        found = matched(self.rows, other.rows)
+        compiled = self.compiled, other.compiled
+        return Differences(diff_report(found, names=("this", "the other"), axes=self.axes, compiled=compiled))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The public columns, one line for each collective."""
+        return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
+
+    def __str__(self) -> str:
+        return _printed(lambda out: print_rows(self.rows, how=told_how(self.compiled), notes=self.notes, out=out))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        lines = [
+            {
+                **{word: INFERRED * (word in row.inferred) + text for word, text in _names(row).items()},
+                "what": f"{row.kind} @ {row.axes}", "runs": units.times_text(row.executions, row.executions_are),
+                "payload": units.exact_text(row.payload_bytes), "wire": units.exact_text(row.wire_bytes),
+                "step": units.exact_text(row.step_wire_bytes), "name": row.name, "form": row.form, "dtype": row.dtype,
+                "line": row.line,
+            }
+            for row in self.rows
+        ]  # fmt: skip
+        total = f"{total_line(self.rows)} {told_how(self.compiled)}"
+        legend = LEGEND if any(row.inferred for row in self.rows) else ""
+        kinds = "\n".join(kind_lines(self.rows))
+        return _rendered("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What two programs communicate differently; true where they do."""
+
+    found: Mapping[str, Any]
+
+    def __bool__(self) -> bool:
+        return not self.found["same"]
+
+    def __len__(self) -> int:
+        return len(self.found["differences"])
+
+    def __str__(self) -> str:
+        return _printed(lambda out: print_diff(self.found, out=out))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _rendered("own_diff.html.j2", found=self.found, words=diff_lines)
+
+
+def _names(row: Collective) -> dict[str, str]:
+    return {"scope": row.scope, "op_name": path_of(row), "source_line": row.source_line or ""}
+
+
+def complaint(found: Sequence[Surprise], table: Table, *, count: str) -> str:
+    """What a failed assertion says: what was expected, what there is, and the whole table."""
+    width = max(len(one.word) for one in found)
+    lines = [f"  {one.word:{width}}  expected {one.expected}, found {'?' if one.found is None else one.found}"
+             for one in found]  # fmt: skip
+    more = "" if count == COUNTS[0] else f" ({count} in a step)"
+    return "\n".join([f"these are not the expected collectives{more}:", *lines, "", str(table)])
+
+
+def _printed(printing: Any) -> str:
+    file = StringIO()
+    out = console(file)
+    out.width = WIDTH
+    printing(out)
+    return file.getvalue().rstrip("\n")
+
+
+def _rendered(template: str, **values: Any) -> str:
+    made = environment()
+    made.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
+    return made.get_template(template).render(**values)

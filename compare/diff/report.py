@@ -1,0 +1,181 @@
+"""A diff as one plain value, which `--json`, the terminal and the page all read."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from compare.diff.equivalents import Equivalent
+from compare.diff.matching import Diff, Difference, matched
+from compare.hlo.collective import Collective
+from compare.hlo.scope_key import where
+from compare.report.programs import Judged
+
+SCHEMA = 1
+
+_COLUMNS = ("kind", "axes", "network", "scope", "dtype", "payload_bytes", "executions", "executions_are")
+
+
+def diff_report(
+    diff: Diff, *, names: tuple[str, str], axes: Mapping[str, int], compiled: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
+    """What `compare.diff A B --json` prints of two programs.
+
+    compiled: of each, for what and by what it was compiled here; empty where it came compiled.
+    """
+    sides = {
+        side: {"name": name, "compiled": how, **_totals(rows)}
+        for side, name, how, rows in zip("ab", names, compiled, (diff.a, diff.b), strict=True)
+    }
+    return {"schema": SCHEMA, "axes": dict(axes), **sides, **told(diff)}
+
+
+def told(diff: Diff) -> dict[str, Any]:
+    """What is the same, and what not."""
+    return {
+        "same": diff.is_empty,
+        "alike": {
+            "collectives": len(diff.alike),
+            "step_wire_bytes": _sum(row for row, _ in diff.alike),
+            "in_another_order": diff.moved,
+            "of_other_neighbours": [[one.scope, other.scope] for one, other in diff.rescoped],
+        },
+        "equivalents": [_equivalent(one) for one in diff.equivalents],
+        "differences": [_difference(one) for one in diff.differences],
+    }
+
+
+def _totals(rows: Sequence[Collective]) -> dict[str, Any]:
+    return {
+        "collectives": len(rows),
+        "step_wire_bytes": _sum(rows),
+        "unknown_rows": sum(row.step_wire_bytes is None for row in rows),
+        "upper_bound_rows": sum(row.executions_are == "upper-bound" for row in rows),
+        "by_kind": _by_kind(rows),
+    }
+
+
+def _by_kind(rows: Sequence[Collective]) -> list[dict[str, Any]]:
+    found: dict[tuple[str, str], list[Collective]] = {}
+    for row in rows:
+        found.setdefault((row.kind, row.axes), []).append(row)
+    return [
+        {"kind": kind, "axes": axes, "collectives": len(own), "step_wire_bytes": _sum(own)}
+        for (kind, axes), own in sorted(found.items())
+    ]
+
+
+def _sum(rows: Iterable[Collective]) -> int:
+    return sum(row.step_wire_bytes or 0 for row in rows)
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    row = one.first
+    return {
+        "what": one.what,
+        **{name: getattr(row, name) for name in _COLUMNS},
+        "where": where(row),
+        "times": len(one.b or one.a),
+        "step_wire_bytes": [_sum(one.a), _sum(one.b)],
+        "delta_bytes": one.delta_bytes,
+        "changes": {name: [_value(rows[0], name) for rows in (one.a, one.b)] for name in one.changes},
+        "a": [each.name for each in one.a],
+        "b": [each.name for each in one.b],
+        "source_line": next((each.source_line for each in (*one.b, *one.a) if each.source_line), None),
+        "hlo": {side: rows[0].text for side, rows in (("a", one.a), ("b", one.b)) if rows},
+    }
+
+
+def _value(row: Collective, name: str) -> Any:
+    return [list(group) for group in row.groups] if name == "groups" else getattr(row, name)
+
+
+def _equivalent(one: Equivalent) -> dict[str, Any]:
+    return {
+        "how": one.how,
+        "delta_bytes": one.delta_bytes,
+        "delta_dcn_bytes": one.delta_dcn_bytes,
+        **{
+            side: [{"name": row.name, "kind": row.kind, "axes": row.axes, "where": where(row),
+                    "payload_bytes": row.payload_bytes, "executions": row.executions} for row in rows]
+            for side, rows in (("a", one.a), ("b", one.b))
+        },
+    }  # fmt: skip
+
+
+Key = tuple[str, str, str]
+"""Arm, phase, cell."""
+
+
+def run_report(
+    cells: tuple[Mapping[Key, Judged], Mapping[Key, Judged]],
+    reports: tuple[Mapping[str, Any], Mapping[str, Any]],
+    *,
+    names: tuple[str, str],
+) -> dict[str, Any]:
+    """What `compare.diff RUN_A RUN_B --json` prints: program by program, what an upgrade has changed."""
+    a, b = cells
+    programs = [_program(key, a[key], b[key], reports) for key in a if key in b]
+    apart = {
+        "only_in_a": [list(key) for key in a if key not in b],
+        "only_in_b": [list(key) for key in b if key not in a],
+    }
+    changed = _changes(*(report["case"] for report in reports))
+    return {
+        "schema": SCHEMA,
+        "a": {"run": names[0], "case": reports[0]["case"]["name"]},
+        "b": {"run": names[1], "case": reports[1]["case"]["name"]},
+        "same": not (any(apart.values()) or changed) and all(one["same"] for one in programs),
+        "case_changes": changed,
+        "versions": _versions(cells),
+        "programs": programs,
+        **apart,
+    }
+
+
+def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: [a.get(name), b.get(name)] for name in {**a, **b} if a.get(name) != b.get(name) and name != "name"}
+
+
+def _versions(cells: tuple[Mapping[Key, Judged], Mapping[Key, Judged]]) -> dict[str, list[str | None]]:
+    """Package -> its versions in the two runs, of all programs together: those that differ first."""
+    found: list[dict[str, str]] = []
+    for side in cells:
+        sets: dict[str, set[str]] = {}
+        for cell in side.values():
+            for package, version in (cell.about.get("versions") or {}).items():
+                sets.setdefault(package, set()).add(version)
+        found.append({package: ", ".join(sorted(own)) for package, own in sets.items()})
+    rows = {name: [side.get(name) for side in found] for name in sorted({**found[0], **found[1]})}
+    return dict(sorted(rows.items(), key=lambda row: row[1][0] == row[1][1]))
+
+
+def _program(key: Key, a: Judged, b: Judged, reports: tuple[Mapping[str, Any], Mapping[str, Any]]) -> dict[str, Any]:
+    arm, phase, cell = key
+    entries = [_entry(report, key) for report in reports]
+    totals = [entry.get("totals") or {} for entry in entries]
+    status = [cell.result.status for cell in (a, b)]
+    base = {
+        "arm": arm,
+        "title": reports[1]["arms"][arm]["title"],
+        "phase": phase,
+        "cell": cell,
+        "status": status,
+        "error": [cell.result.error for cell in (a, b)],
+        "partitioner": [cell.about.get("partitioner") for cell in (a, b)],
+        "totals": {name: [side.get(name) for side in totals] for name in {**totals[0], **totals[1]}},
+    }
+    if status != ["ok", "ok"]:
+        return {
+            **base,
+            "same": status[0] == status[1],
+            **{name: None for name in ("alike", "equivalents", "differences")},
+        }
+    diff = told(matched(a.rows, b.rows))
+    same = diff["same"] and totals[0] == totals[1]
+    return {**base, **diff, "same": same}
+
+
+def _entry(report: Mapping[str, Any], key: Key) -> Mapping[str, Any]:
+    arm, phase, cell = key
+    default = report["phases"][phase]["arms"].get(arm, {})
+    there = [default, *default.get("controls", {}).values(), *default.get("profiles", {}).values()]
+    return next((entry for entry in there if entry.get("cell") == cell), {})

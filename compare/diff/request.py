@@ -1,0 +1,83 @@
+"""What is to be held against what: two programs, two cells of runs, or two whole run folders."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compare.diff.matching import matched
+from compare.diff.report import Key, diff_report, run_report
+from compare.report.build import summarize
+from compare.report.programs import MISSING, Judged
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import Run, read_run
+from compare.run.folder.replace_folder import CASE
+from compare.user_program.program_mesh import spelled
+from compare.user_program.read_program import given, read_all
+from compare.user_program.saved_program import is_saved
+
+PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"
+_SHAPE = "name two programs, two run folders, or two cells of such (RUN/jax/prefill/tpu)"
+
+
+def kind_of(a: Path, b: Path) -> str:
+    """What two paths are.  Raises `WorkError` where they are not of one kind, or folders of neither."""
+    kinds = [_kind(path) for path in (a, b)]
+    if kinds[0] != kinds[1]:
+        told = {PROGRAMS: "no folder", CELLS: "a cell of a run", RUNS: "a run folder"}
+        raise WorkError(f"{a} is {told[kinds[0]]} and {b} is {told[kinds[1]]}; {_SHAPE}")
+    return kinds[0]
+
+
+def _kind(path: Path) -> str:
+    if not path.is_dir() or is_saved(path):
+        return PROGRAMS
+    if (path / CASE).is_file():
+        return RUNS
+    if (path / "about.json").is_file() and (path.resolve().parents[2] / CASE).is_file():
+        return CELLS
+    raise WorkError(f"{path} is not a run folder (no {CASE} in it), nor a cell of one; {_SHAPE}")
+
+
+def of_programs(
+    a: str, b: str, *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
+) -> dict[str, Any]:
+    """The diff of two files, or folders of programs that were saved; compiled first where they are not.
+
+    axes: none, and those that the programs know are used; they must be the same.
+    """
+    one, other = read_all([given(a), given(b)], axes=axes, topology=topology, no_cache=no_cache)
+    if one.saved.axes and other.saved.axes and dict(one.saved.axes) != dict(other.saved.axes):
+        axes_of = f"{a} is over {spelled(one.saved.axes)}, {b} over {spelled(other.saved.axes)}"
+        raise WorkError(f"{axes_of}; name the axes of both with --axes")
+    compiled = one.compiled, other.compiled
+    return diff_report(matched(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
+
+
+def of_cells(a: Path, b: Path) -> dict[str, Any]:
+    """The diff of two programs of run folders, over the axes of the second's case."""
+    one, other = _cell(a), _cell(b)
+    axes = other.case.mesh.split_axes
+    return diff_report(matched(one.rows, other.rows), names=(str(a), str(b)), axes=axes)
+
+
+def _cell(path: Path) -> Judged:
+    place = path.resolve()
+    found = next(cell for cell in read_run(place.parents[2]).cells if cell.result.key == place.parts[-3:])
+    if found.result.status != "ok":
+        raise WorkError(f"{path} has no program: {found.result.status}: {found.result.error}")
+    return found
+
+
+def of_runs(a: Path, b: Path) -> dict[str, Any]:
+    """The diff of two run folders, both judged anew, by the same rules."""
+    runs = read_run(a), read_run(b)
+    return run_report((_cells(runs[0]), _cells(runs[1])), (_report(runs[0]), _report(runs[1])), names=(str(a), str(b)))
+
+
+def _cells(run: Run) -> dict[Key, Judged]:
+    """The programs that are there: one that a folder has lost is the other's alone."""
+    return {cell.result.key: cell for cell in run.cells if cell.result.status != MISSING}
+
+
+def _report(run: Run) -> dict[str, Any]:
+    return summarize(run.case, run.cells, titles=run.titles)

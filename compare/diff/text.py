@@ -1,0 +1,115 @@
+"""A diff on a terminal: one line for each difference, at most 100 columns wide."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from compare.diff.lines import (
+    Line,
+    case_words,
+    equivalent_words,
+    lines,
+    total_words,
+    totals_words,
+    verdict,
+    version_words,
+)
+from compare.render.terminal import console, text_width, wrapped
+from meshes.process.one_line import plain
+
+_STYLES = {"−": "green", "+": "red", "~": "yellow"}
+_NARROWEST = ((1, 20), (2, 28), (3, 14), (2, 20), (3, 10), (2, 12), (0, 16), (1, 8))
+"""What of a line gives way first: its columns, and how far; no scope of the closed list is longer than 20."""
+
+
+def print_diff(found: Mapping[str, Any], *, out: Console | None = None) -> None:
+    """Of two programs, or of two runs."""
+    out = out or console()
+    if "programs" in found:
+        _print_runs(found, out)
+        return
+    for side, sign in (("a", "−"), ("b", "+")):
+        words = f"{sign} {found[side]['name']}: {total_words(found, side)}"
+        out.print(wrapped(words, width=text_width(out), hang="  ", style="bold"))
+    _print_lines(found, out)
+
+
+def _print_lines(found: Mapping[str, Any], out: Console, *, indent: int = 0) -> None:
+    told = lines(found)
+    if told:
+        out.print(*_table(told, width=text_width(out), indent=indent), sep="\n")
+    pad = " " * indent
+    for words in equivalent_words(found):
+        out.print(wrapped(f"= {words}", width=text_width(out), indent=pad, hang=pad + "  ", style="dim"))
+    out.print(wrapped(verdict(found), width=text_width(out), indent=pad))
+
+
+def _table(told: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
+    """One line each: what is too long for it is cut, and whole in `--json` and on the page."""
+    cells = [[plain(word) for word in (one.what, one.where, one.how, _file(one.source))] for one in told]
+    amounts = [f"{one.amount:>9}" for one in told]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    over = indent + 2 + max(map(len, amounts)) + sum(2 + size for size in widths) - width
+    for column, least in _NARROWEST:
+        taken = max(0, min(over, widths[column] - least))
+        widths[column] -= taken
+        over -= taken
+    for one, amount, row in zip(told, amounts, cells, strict=True):
+        words = "".join(f"  {_cut(word, size):{size}}" for word, size in zip(row, widths, strict=True))
+        sign = (one.sign, _STYLES[one.sign])
+        yield Text.assemble(" " * indent, sign, f" {amount}", words.rstrip(), no_wrap=True, overflow="ignore")
+
+
+def _cut(words: str, size: int) -> str:
+    return words if len(words) <= size else f"{words[: size - 1]}…"
+
+
+def _file(source: str) -> str:
+    """Of a line of source its file without the folders: the whole path is in `--json` and on the page."""
+    return source.rpartition("/")[2]
+
+
+def _print_runs(found: Mapping[str, Any], out: Console) -> None:
+    width = text_width(out)
+    for side, sign in (("a", "−"), ("b", "+")):
+        words = f"{sign} {found[side]['run']}: {found[side]['case']}"
+        out.print(wrapped(words, width=width, hang="  ", style="bold"))
+    for title, told in (("another case: ", case_words(found)), ("versions: ", version_words(found))):
+        if told:
+            out.print(wrapped(f"{title}{'; '.join(told)}", width=width, hang="  "))
+    for program in found["programs"]:
+        if program["same"]:
+            continue
+        out.print()
+        for line in _program(program, width):
+            out.print(line)
+        if program["differences"] is not None:
+            _print_lines(program, out, indent=2)
+    out.print()
+    if same := [_name(program) for program in found["programs"] if program["same"]]:
+        out.print(wrapped(f"the same: {', '.join(same)}", width=width, hang="  "))
+    for side, words in (("only_in_a", "only in the first"), ("only_in_b", "only in the second")):
+        for arm, phase, cell in found[side]:
+            out.print(wrapped(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
+    verdict_words = "The two runs move the same." if found["same"] else "The two runs are not the same."
+    out.print(Text(verdict_words, style="bold"))
+
+
+def _name(program: Mapping[str, Any]) -> str:
+    failed = "" if program["status"][0] == "ok" else f" ({program['status'][0]} in both)"
+    return f"{program['title']} {program['phase']} {program['cell']}{failed}"
+
+
+def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
+    yield wrapped(_name(program), width=width, style="bold")
+    if program["status"] != ["ok", "ok"]:
+        told = [f"{status}{f' ({error})' if error else ''}" for status, error in
+                zip(program["status"], program["error"], strict=True)]  # fmt: skip
+        yield wrapped(" → ".join(told), width=width, indent="  ", style="red")
+        return
+    if program["partitioner"][0] != program["partitioner"][1]:
+        yield wrapped(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
+    if words := totals_words(program):
+        yield wrapped("; ".join(words), width=width, indent="  ")

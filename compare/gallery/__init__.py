@@ -1,0 +1,1 @@
+"""`python -m compare.teach`: lessons and a quiz on which collectives a sharding produces."""

@@ -1,0 +1,291 @@
+"""The gallery's programs: lowered by each arm in one process, compiled in few, each failure costing only its own."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+
+from compare.gallery.lessons.lesson import TORCH_SHARDY, Lesson
+from compare.gallery.lessons.lesson_result import Made, row_of
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.files import read_file
+from compare.run import arms, tasks
+from compare.run.cache import Cache, file_digest, key, sources_digest
+from compare.run.processes import Command, Ended, Pool
+from compare.run.scheduler import cores
+from meshes.process.documents import read_json
+
+BATCH = 36
+"""Programs of one compile process: its start costs two seconds."""
+
+MAX_DEATHS = 3
+"""Of processes of one arm, or of the compiler; then what is left has failed, too."""
+
+TIMEOUT_S = 900.0
+FAILED, ABOUT, PROGRAM, HLO = "failed.txt", "about.json", "program.mlirbc", "optimized.hlo.gz"
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One program on its way."""
+
+    lesson: Lesson
+    program: str
+    lowered: Path | None = None
+    compiled: Path | None = None
+    status: str = ""
+    error: str = ""
+
+    @property
+    def arm(self) -> arms.Arm:
+        return arms.arm(self.program.partition("/")[0])
+
+    @property
+    def partitioner(self) -> str:
+        return self.program.partition("/")[2]
+
+    @property
+    def is_rewritten(self) -> bool:
+        """PyTorch/XLA knows GSPMD only: for Shardy its program is said anew, before the compiler."""
+        return self.program == TORCH_SHARDY
+
+    def asked(self) -> dict[str, object]:
+        """What the arm is told."""
+        lesson = self.lesson
+        return {
+            "pattern": lesson.pattern,
+            "partitioner": "gspmd" if self.is_rewritten else self.partitioner,
+            "axes": dict(lesson.mesh),
+            "arrays": {name: {"shape": lesson.shape(name), "dtype": lesson.dtype(name)} for name in lesson.takes},
+            **({"splits": {name: list(axes) for name, axes in lesson.splits.items()}} if lesson.splits else {}),
+        }
+
+    def compiling(self) -> dict[str, object]:
+        """What the compiler is told, but for its program."""
+        assert self.lowered is not None
+        options: dict[str, object] = read_json(self.lowered / ABOUT)["compile_options"]
+        if not self.is_rewritten:
+            return {"compile_options": options}
+        return {"compile_options": options | {"use_shardy_partitioner": True}, "axes": dict(self.lesson.mesh)}
+
+    def end(self, status: str, error: str) -> None:
+        self.status, self.error = status, error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Batch:
+    """Jobs that one process does, all of one topology: of one arm to lower, or of any to compile."""
+
+    kind: str
+    """The arm's name, or `compile`."""
+    jobs: tuple[_Job, ...]
+
+
+def build(
+    lessons: Sequence[Lesson], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+) -> list[Made]:
+    """Every program of these lessons, in their order; what could not be made says why.
+
+    `tell` hears one line at each change.
+    """
+    asked = [(lesson, program) for lesson in lessons for program in lesson.programs]
+    return build_each(asked, cache=cache, tell=tell, at_once=at_once)
+
+
+def build_each(
+    asked: Sequence[tuple[Lesson, str]], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+) -> list[Made]:
+    """One program of each lesson: the one that is named beside it."""
+    jobs = [_Job(lesson, program) for lesson, program in asked]
+    _Build(jobs, cache=cache, tell=tell, at_once=at_once or max(2, cores())).run()
+    return [_made(job) for job in jobs]
+
+
+class _Build:
+    """Where each job is."""
+
+    def __init__(self, jobs: list[_Job], *, cache: Cache, tell: Callable[[str], None], at_once: int):
+        self.jobs, self.cache, self.tell, self.at_once = jobs, cache, tell, at_once
+        self.waiting: list[_Batch] = []
+        self.running: dict[_Batch, Path] = {}
+        self.deaths: dict[str, int] = {}
+        self.keys: dict[_Job, str] = {}
+        """Of lowered programs."""
+
+    def run(self) -> None:
+        for name in dict.fromkeys(job.arm.name for job in self.jobs):
+            own = [job for job in self.jobs if job.arm.name == name]
+            if line := arms.arm(name).missing():
+                for job in own:
+                    job.end("not-installed", line)
+                self.tell(line)
+                continue
+            self.keys |= {job: _lower_key(job) for job in own}
+            first = {self.keys[job]: job for job in reversed(own)}
+            for job in own:
+                job.lowered = self.cache.find("pattern", self.keys[job])
+            self._wait(name, [job for job in reversed(first.values()) if not job.lowered])
+        self._compile([job for job in self.jobs if job.lowered])
+        # The slowest start begins first.
+        self.waiting.sort(key=lambda batch: -arms.arm(batch.kind).start_s if batch.kind != "compile" else 0)
+        try:
+            with Pool[_Batch](lambda batch, stage, seconds: None) as pool:
+                while self.waiting or len(pool):
+                    while self.waiting and len(pool) < self.at_once:
+                        self._start(pool, self.waiting.pop(0))
+                    for batch, ended in pool.wait().items():
+                        self._finish(batch, ended)
+        finally:
+            for folder in self.running.values():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _wait(self, kind: str, jobs: Sequence[_Job]) -> None:
+        size = BATCH if kind == "compile" else max(1, len(jobs))
+        for topology in dict.fromkeys(job.lesson.topology for job in jobs):
+            own = [job for job in jobs if job.lesson.topology == topology]
+            for begin in range(0, len(own), size):
+                self.waiting.append(_Batch(kind, tuple(own[begin : begin + size])))
+
+    def _compile(self, jobs: Sequence[_Job]) -> None:
+        """Take from the cache what is there; the rest waits for a process."""
+        for job in jobs:
+            job.compiled = self.cache.find("compiled-pattern", _compile_key(job))
+        self._wait("compile", [job for job in jobs if not job.compiled])
+
+    def _start(self, pool: Pool[_Batch], batch: _Batch) -> None:
+        folder = self.running[batch] = self.cache.begin()
+        if batch.kind == "compile":
+            programs = []
+            for number, job in enumerate(batch.jobs):
+                assert job.lowered is not None
+                out = folder / str(number)
+                out.mkdir()
+                programs.append({"program": str(job.lowered / PROGRAM), "out": str(out), **job.compiling()})
+            module, request = (
+                "compare.compile.compile_batch",
+                {"topology": batch.jobs[0].lesson.topology, "programs": programs},
+            )
+            words: tuple[str, ...] = ()
+        else:
+            module, words = f"{arms.arm(batch.kind).module}.patterns", (str(folder),)
+            request = {"programs": [job.asked() for job in batch.jobs]}
+        what = f"{len(batch.jobs)} program{'s' if len(batch.jobs) > 1 else ''}"
+        self.tell(f"compile: {what}" if batch.kind == "compile" else f"{_title(batch.kind)}: tracing {what}")
+        (folder / "request.json").write_text(json.dumps(request))
+        path = os.pathsep.join([str(tasks.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = Command(
+            argv=[sys.executable, "-P", "-m", module, str(folder / "request.json"), *words],
+            stderr=folder / "stderr", environment=os.environ | tasks.QUIET | {"PYTHONPATH": path}, timeout_s=TIMEOUT_S,
+        )  # fmt: skip
+        pool.start(batch, command)
+
+    def _finish(self, batch: _Batch, ended: Ended) -> None:
+        """Keep what was made; what the process did not reach is tried again, without the one that it died of."""
+        folder, left = self.running.pop(batch), []
+        result = HLO if batch.kind == "compile" else ABOUT
+        for number, job in enumerate(batch.jobs):
+            out = folder / str(number)
+            if (out / FAILED).exists():
+                job.end("failed", (out / FAILED).read_text(encoding="utf-8").strip())
+            elif (out / result).exists():
+                self._keep(job, out, kind=batch.kind)
+            else:
+                left.append(job)
+        shutil.rmtree(folder, ignore_errors=True)
+        self.tell(f"{_title(batch.kind)}: {len(batch.jobs) - len(left)} done in {ended.seconds:.1f} s")
+        if left:
+            self._again(batch.kind, left, ended)
+        if batch.kind != "compile":
+            self._compile(self._lowered(batch))
+
+    def _lowered(self, batch: _Batch) -> list[_Job]:
+        """Its jobs that went well, each with those that want the same program for another partitioner."""
+        found = []
+        for job in batch.jobs:
+            alike = [one for one in self.jobs if self.keys.get(one) == self.keys[job]]
+            for one in alike:
+                one.lowered, one.status, one.error = job.lowered, job.status, job.error
+            found += alike if job.lowered else []
+        return found
+
+    def _keep(self, job: _Job, out: Path, *, kind: str) -> None:
+        if kind == "compile":
+            job.compiled = self.cache.keep(out, kind="compiled-pattern", key=_compile_key(job))
+        else:
+            job.lowered = self.cache.keep(out, kind="pattern", key=self.keys[job])
+
+    def _again(self, kind: str, left: list[_Job], ended: Ended) -> None:
+        self.deaths[kind] = self.deaths.get(kind, 0) + 1
+        given_up = left if ended.status in ("refused", "ok") or self.deaths[kind] >= MAX_DEATHS else left[:1]
+        status = "failed" if ended.status == "ok" else ended.status
+        for job in given_up:
+            job.end(status, ended.error or "its process ended well, and wrote nothing")
+            self.tell(f"{job.lesson.name}, {job.program}: {status}: {job.error}")
+        self._wait(kind, left[len(given_up) :])
+
+
+def _lower_key(job: _Job) -> str:
+    asked = job.asked() | {
+        "arm": job.arm.name,
+        "versions": _versions(job.arm.packages),
+        "sources": _sources(job.arm.name),
+    }
+    return key(asked | {"environment": _environment()})
+
+
+def _compile_key(job: _Job) -> str:
+    assert job.lowered is not None
+    made_by = {
+        "versions": _versions(arms.COMPILER),
+        "sources": _compiler_sources(),
+    }
+    asked = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
+    return key(asked | made_by | {"environment": _environment()})
+
+
+def _title(kind: str) -> str:
+    return kind if kind == "compile" else arms.arm(kind).title
+
+
+@once
+def _sources(name: str) -> str:
+    """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
+    folder = tasks.ROOT / arms.arm(name).module
+    requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
+    return sources_digest(folder / "patterns", folder / "process", folder / "sharding" / "layout.py", requests)
+
+
+@once
+def _versions(packages: tuple[str, ...]) -> dict[str, str]:
+    return arms.versions_of(packages)
+
+
+@once
+def _compiler_sources() -> str:
+    folder = tasks.ROOT / "compare" / "compile"
+    return sources_digest(*(folder / f"{name}.py" for name in ("compile_batch", "compiler", "gspmd_to_shardy")))
+
+
+@once
+def _environment() -> dict[str, str]:
+    """Of the user's environment, what can change a program."""
+    told = {name: text for name, text in sorted(os.environ.items()) if name.startswith(tasks.PREFIXES)}
+    return {name: text for name, text in told.items() if name not in tasks.QUIET}
+
+
+def _made(job: _Job) -> Made:
+    about = read_json(job.lowered / ABOUT) if job.lowered else {}
+    made = Made(
+        lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
+        takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
+        gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
+        versions=about.get("versions", {}) | _versions(arms.COMPILER),
+    )  # fmt: skip
+    if not job.compiled:
+        return made
+    rows = collectives(read_file(job.compiled / HLO), job.lesson.mesh)
+    return made.having(row_of(row) for row in rows)

@@ -1,0 +1,94 @@
+"""The lessons of the gallery, from one tensor to a layer of experts: what `python -m compare.teach` shows."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from compare.gallery.lessons.attention import ATTENTION
+from compare.gallery.lessons.blocks import BLOCKS
+from compare.gallery.lessons.lesson import Lesson
+from compare.gallery.lessons.lookups import LOOKUPS
+from compare.gallery.lessons.matmuls import MATMULS
+from compare.gallery.lessons.moves import MOVES
+from compare.gallery.lessons.partitioner import PARTITIONER
+from compare.gallery.lessons.pieces import PIECES
+from compare.gallery.lessons.shapes import SHAPES
+from compare.gallery.lessons.streams import STREAMS
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Lessons that belong together."""
+
+    title: str
+    words: str
+    lessons: tuple[Lesson, ...]
+
+
+CHAPTERS = (
+    Chapter(
+        "Moving one tensor",
+        "A mesh, a split, and what it takes to get from one split to another. Everything later is made of these.",
+        MOVES,
+    ),
+    Chapter(
+        "One matmul",
+        "Two inputs, three dims, one axis: there are four cases, and only the first of them is free.",
+        MATMULS,
+    ),
+    Chapter(
+        "Pieces of a model",
+        "What stands between the matmuls: a lookup, a norm, a softmax, a choice, a loop.",
+        PIECES,
+    ),
+    Chapter(
+        "Lookups, losses and statistics",
+        "Operations that look at places of a split dim, or sum over it: what is sent is what comes out of them, if "
+        "they are written so that the compiler sees it.",
+        LOOKUPS,
+    ),
+    Chapter(
+        "Attention and its cache",
+        "Heads are free to split; positions are not.",
+        ATTENTION,
+    ),
+    Chapter(
+        "Shapes that move data",
+        "Reshape, transpose, concatenate, roll, index: free on one device, and full of traps on a mesh.",
+        SHAPES,
+    ),
+    Chapter(
+        "The stream between the blocks",
+        "Tokens split over the axis that splits the weights. What travels, tokens or weights, is a matter of sizes "
+        "and of pins.",
+        STREAMS,
+    ),
+    Chapter(
+        "Blocks",
+        "A pipeline, a whole layer, a mixture of experts: all of it from the pieces above.",
+        BLOCKS,
+    ),
+    Chapter(
+        "How the partitioner decides",
+        "What nobody has said is decided by rules: who hands on a split, and in which order; which input of a matmul "
+        "moves; where a wanted split is paid. Each rule is shown by programs on either side of its border. They are "
+        "rules of the compiler named below, and no laws: pin what matters to you.",
+        PARTITIONER,
+    ),
+)
+
+LESSONS = tuple(lesson for chapter in CHAPTERS for lesson in chapter.lessons)
+
+
+class LessonError(ValueError):
+    """A lesson that there is not."""
+
+
+def chosen(name: str) -> tuple[Lesson, ...]:
+    """The lesson of this name.  Raises `LessonError` for any other."""
+    wanted = name.replace("_", "-")
+    found = tuple(lesson for lesson in LESSONS if lesson.name == wanted)
+    if not found:
+        near = get_close_matches(wanted, [lesson.name for lesson in LESSONS], n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise LessonError(f"there is no pattern {name!r}; {hint}--list names all of them")
+    return found

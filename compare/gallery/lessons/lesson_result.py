@@ -1,0 +1,115 @@
+"""What came of a lesson's program, held against what its sharding needs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from compare.gallery.lessons.lesson import Emitted, Lesson, Move, counted
+from compare.hlo.collective import Collective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One collective of a compiled program."""
+
+    kind: str
+    axes: str
+    dtype: str
+    form: str
+    executions: int | None
+    executions_are: str
+    payload_bytes: int
+    wire_bytes: int
+    step_wire_bytes: int | None
+    text: str
+    """Its line of HLO."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """One program of a lesson."""
+
+    lesson: Lesson
+    program: str
+    """Arm and partitioner: `jax/shardy`."""
+    status: str
+    """`ok`, or why there are no rows: `failed refused crashed timeout not-installed`."""
+    error: str
+    source: str
+    """The lines that were compiled."""
+    takes: tuple[tuple[str | None, ...], ...]
+    """For each array that it takes, the axis that splits each dim."""
+    gives: tuple[tuple[str | None, ...], ...]
+    versions: dict[str, str]
+    rows: tuple[Row, ...] = field(default=())
+
+    def having(self, rows: Iterable[Row]) -> "Made":
+        return replace(self, rows=tuple(rows), status="ok")
+
+    @property
+    def arm(self) -> str:
+        return self.program.partition("/")[0]
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    @property
+    def emitted(self) -> Emitted:
+        """How often the busiest device runs each collective; unknown executions count once, and are shown as such."""
+        found: Emitted = Counter()
+        for row in self.rows:
+            found[f"{row.kind}@{row.axes}", row.payload_bytes] += 1 if row.executions is None else row.executions
+        return found
+
+    @property
+    def is_known(self) -> bool:
+        return all(row.executions_are == "exact" for row in self.rows)
+
+    @property
+    def wire_bytes(self) -> int:
+        """Of one run, on a device in the mean; of unknown executions nothing."""
+        return sum(row.step_wire_bytes or 0 for row in self.rows)
+
+    @property
+    def is_needed(self) -> bool:
+        """It has what the sharding needs, and nothing else."""
+        return self.emitted == counted(self.lesson, self.lesson.needs)
+
+    @property
+    def is_as_written(self) -> bool:
+        """It has what the lesson says by hand of this program."""
+        return self.emitted == counted(self.lesson, self.lesson.expected(self.program))
+
+    def public(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "pattern": self.lesson.name,
+            "program": self.program,
+            "status": self.status,
+            "error": self.error,
+            "rule": self.lesson.rule,
+            "standing": self.lesson.standing,
+            "border": self.lesson.border,
+            "mesh": dict(self.lesson.mesh),
+            "takes": dict(zip(self.lesson.takes, self.takes, strict=False)),
+            "gives": dict(zip(self.lesson.gives, self.gives, strict=False)),
+            "needed_wire_bytes": needed_wire(self.lesson),
+            "wire_bytes": self.wire_bytes if self.ok else None,
+            "is_needed": self.is_needed if self.ok else None,
+            "is_as_written": self.is_as_written if self.ok else None,
+            "collectives": [
+                {name: getattr(row, name) for name in Row.__slots__ if name != "text"} for row in self.rows
+            ],
+            "source": self.source,
+            "versions": self.versions,
+        }
+
+
+def needed_wire(lesson: Lesson, moves: tuple[Move, ...] | None = None) -> int:
+    """Bytes that a device sends for these, in the mean; without any, for what the sharding needs."""
+    return round(sum(lesson.wire(move) * move.times for move in (lesson.needs if moves is None else moves)))
+
+
+def row_of(found: Collective) -> Row:
+    return Row(**{name: getattr(found, name) for name in Row.__slots__})

@@ -1,0 +1,84 @@
+"""What a question of the quiz is: a lesson's function with other sizes, another mesh, and other splits."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from random import Random
+
+from compare.gallery.lessons import chosen
+from compare.gallery.lessons.lesson import SHARDY, TOPOLOGIES, Lesson, Move
+
+Split = tuple[str | None, ...]
+
+ONE = ("tp", "model", "mp")
+TWO = (("dp", "tp"), ("data", "model"), ("fsdp", "tp"))
+"""Names of axes, of meshes with one and with two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question: a function, how its arrays are split, and what the lessons' rules say of it."""
+
+    lesson: Lesson
+    """Its function, with the question's own mesh, sizes and splits; `needs` is what the rule says by hand."""
+    program: str
+    """Arm and partitioner that are asked: `jax/shardy`."""
+    rules: tuple[str, ...]
+    """Lessons whose rules give the answer."""
+    seed: int = 0
+
+
+Draw = Callable[[Random], Question]
+"""One family of questions: from a source of chance to a question."""
+
+
+def ask(
+    name: str,
+    *,
+    mesh: Mapping[str, int],
+    sizes: Mapping[str, int],
+    splits: Mapping[str, str],
+    moves: tuple[Move, ...] = (),
+    program: str = SHARDY,
+    rules: tuple[str, ...] = (),
+) -> Question:
+    """A question on the function of lesson `name`.
+
+    sizes: of letters that differ from the lesson's.
+    splits: array -> the axis of each dim, with a space between; `-` is whole: `{"x": "dp -"}`.
+    rules: lessons that answer it; without any, lesson `name`.
+    """
+    (lesson,) = chosen(name)
+    assert prod(mesh.values()) in TOPOLOGIES, mesh
+    told = {array: tuple(None if one == "-" else one for one in words.split()) for array, words in splits.items()}
+    assert set(told) == set(lesson.arrays), (name, told)
+    varied = replace(
+        lesson, mesh=dict(mesh), sizes={**lesson.sizes, **sizes}, splits=told, needs=moves, but=(), absent={}, alone=()
+    )
+    return Question(lesson=varied, program=program, rules=rules or (name,))
+
+
+def one_axis(chance: Random) -> tuple[str, dict[str, int]]:
+    """An axis of 4, and its mesh."""
+    name = chance.choice(ONE)
+    return name, {name: 4}
+
+
+def two_axes(chance: Random) -> tuple[str, str, dict[str, int]]:
+    """Two axes, and their mesh: of four devices, or of eight."""
+    first, second = chance.choice(TWO)
+    return first, second, {first: 2, second: chance.choice((2, 2, 4))}
+
+
+def any_mesh(chance: Random) -> tuple[str, str, dict[str, int]]:
+    """An axis to ask about, and one that only divides tokens: `-` where there is none."""
+    if chance.random() < 0.5:
+        name, mesh = one_axis(chance)
+        return name, "-", mesh
+    first, second, mesh = two_axes(chance)
+    return second, first, mesh
+
+
+def over(formula: str, *axes: str) -> str:
+    """A formula divided by axes; `-` divides nothing."""
+    return "/".join([formula, *(axis for axis in axes if axis != "-")])

@@ -1,0 +1,145 @@
+"""What the quiz says of a question, in a terminal, as JSON and on a page."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from compare.gallery.lessons import chosen
+from compare.gallery.lessons.lesson import STANDINGS, Lesson, counted
+from compare.gallery.lessons.lesson_result import Made
+from compare.gallery.quiz.answers import Answer, spelt, truth_of
+from compare.gallery.quiz.question import Question
+from compare.gallery.render.figures import Tensor
+from compare.gallery.render.words import TITLES, Sum, form, over, sums
+from compare.render.units import exact_text
+
+FREE = "free: no collective"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A question with its truth."""
+
+    question: Question
+    made: Made
+
+    @property
+    def lessons(self) -> list[Lesson]:
+        """Whose rules answer it."""
+        return [lesson for name in self.question.rules for lesson in chosen(name)]
+
+    @property
+    def truth(self) -> str:
+        """`2 × all-gather@dp, all-reduce@tp`."""
+        found = truth_of(self.made)
+        return spelt(found) if found else FREE
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each collective of the compiled program."""
+        return [
+            f"{row.executions or '?'} × {row.kind}@{row.axes}, {exact_text(row.payload_bytes)} {row.dtype}{form(row)}"
+            for row in self.made.rows
+        ]
+
+    @property
+    def follows(self) -> bool:
+        """The compiled program is what the lessons' rules say."""
+        return self.made.emitted == counted(self.question.lesson, self.question.lesson.needs)
+
+    @property
+    def sums(self) -> list[Sum]:
+        """The rule's bytes, worked out."""
+        return sums(self.question.lesson, self.question.lesson.needs)
+
+
+def arrays(question: Question) -> str:
+    """`x[T/dp, D], w[D, F] → y[T/dp, F]`."""
+    lesson = question.lesson
+    words = {
+        name: Tensor(
+            name=name, dims=(dims := tuple(text.split())), sizes=(1,) * len(dims), axes=lesson.splits[name]
+        ).words
+        for name, text in lesson.arrays.items()
+    }
+    takes, gives = ([words[name] for name in one] for one in (lesson.takes, lesson.gives))
+    return f"{', '.join(takes)} → {', '.join(gives)}"
+
+
+def sizes(question: Question) -> str:
+    """`T = 512, D = 1,024; dp = 2, tp = 2; bf16; JAX (Shardy), v5e:2x2`."""
+    lesson = question.lesson
+    used = {dim for dims in lesson.arrays.values() for dim in dims.split()}
+    letters = ", ".join(f"{name} = {size:,}" for name, size in lesson.sizes.items() if name in used)
+    mesh = ", ".join(f"{name} = {size}" for name, size in lesson.mesh.items())
+    own = ", ".join(f"{name} {kind}" for name, kind in lesson.dtypes.items())
+    usual = "" if set(lesson.dtypes) == set(lesson.arrays) else "bf16"
+    types = f"{usual}; {own}" if usual and own else usual or own
+    return f"{letters}; mesh {mesh}; {types}; {TITLES[question.program]} for {lesson.topology}"
+
+
+def rule_lines(told: Told) -> list[str]:
+    """Each rule with its standing, and where the lesson is."""
+    return [f"{one.name} ({one.standing}): {one.rule}" for one in told.lessons]
+
+
+def public_question(question: Question, source: str) -> dict[str, Any]:
+    """The question as JSON has it, without its answer."""
+    lesson = question.lesson
+    return {
+        "seed": question.seed,
+        "program": question.program,
+        "topology": lesson.topology,
+        "mesh": dict(lesson.mesh),
+        "arrays": {
+            name: {"shape": list(lesson.shape(name)), "dtype": lesson.dtype(name), "axes": list(lesson.splits[name])}
+            for name in lesson.arrays
+        },
+        "signature": arrays(question),
+        "source": source,
+    }
+
+
+def public_answer(told: Told, answer: Answer | None) -> dict[str, Any]:
+    """The truth as JSON has it, and what became of an answer."""
+    made = told.made
+    known = truth_of(made) if made.ok else None
+    return {
+        "status": made.status,
+        "error": made.error,
+        "answer": None if answer is None else dict(answer.counts),
+        "is_right": None if answer is None or known is None else answer.is_right(known),
+        "is_wrong_in_number_only": None if answer is None or known is None else answer.is_miscounted(known),
+        "truth": known,
+        "follows_the_rule": told.follows if made.ok else None,
+        "rules": [
+            {
+                "lesson": one.name,
+                "page": f"{one.name}.html",
+                "standing": one.standing,
+                "standing_means": STANDINGS[one.standing],
+                "rule": one.rule,
+                "border": one.border,
+            }
+            for one in told.lessons
+        ],
+        "by_the_rule": [
+            {
+                "collective": one.collective,
+                "times": one.times,
+                "payload": one.formula,
+                "payload_bytes": told.question.lesson.payload(one),
+            }
+            for one in told.question.lesson.needs
+        ],
+        "program_rows": made.public()["collectives"],
+        "versions": made.versions,
+    }
+
+
+def worked_out(told: Told) -> list[str]:
+    """By the rule: each collective with its bytes."""
+    return [
+        f"{f'{one.move.times} × ' if one.move.times > 1 else ''}{one.move.kind} {over(one.move)}, {one.move.what}: "
+        f"{one.formula} = {one.numbers} = {one.payload:,} B"
+        for one in told.sums
+    ]

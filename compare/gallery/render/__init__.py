@@ -1,0 +1,1 @@
+"""The gallery drawn: pages, pictures, terminal."""

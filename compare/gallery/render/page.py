@@ -1,0 +1,241 @@
+"""The gallery as static pages: an index, a page for each lesson, and their style.  No script."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup, escape
+
+from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter
+from compare.gallery.lessons.lesson import BYTES, STANDINGS, Lesson
+from compare.gallery.lessons.lesson_result import Made, needed_wire
+from compare.gallery.render.figures import Tensor, mesh_picture, picture, width
+from compare.gallery.render.rules import PAGE as RULES
+from compare.gallery.render.rules import rules_values
+from compare.gallery.render.words import (
+    ARMS,
+    SCATTERED,
+    axes_words,
+    disagreement,
+    evidence,
+    form,
+    needed_words,
+    outcomes,
+    over,
+    reach,
+    shows_scatters,
+    signature,
+    sums,
+    tensors,
+)
+from compare.render import units
+from compare.render.glossary import GLOSSARY
+from compare.render.html import environment, read_static
+from meshes.process import atomic_files
+
+INDEX, STYLE, QUIZ = "index.html", "gallery.css", "quiz.html"
+_CHIPS = {4: "four", 8: "eight"}
+_OWN_WORDS = {
+    "mesh": "A grid of devices whose axes have names and sizes.",
+    "axis, dim": "An axis is of the mesh, a dim is of a tensor. To split a dim over an axis gives each device along "
+    "that axis one part of it.",
+    "whole, copied": "A dim that no axis splits. Along an axis that splits nothing of it, a tensor is on every device.",
+    "partial sum": "A tensor of the right shape, of which each device has some terms; their sum is the result.",
+    "contracting dim": "The dim of a matmul that is summed over: D in [T, D] · [D, F].",
+    "partitioner": "The part of the compiler that turns a program for whole arrays into one for each device's parts: "
+    "Shardy or GSPMD.",
+}
+_SCALES, _SMALL = (1.0, 0.76, 0.64), 0.76
+"""Of the pictures: the first that has all panels in one row; else small ones, in two rows."""
+_ROW, _FRAME, _CAPTION, _LETTER = 11.6, 0.39, 2.15, 0.08
+"""Inches: of the widest page, of a panel's edges with the gap to the next, of a caption at the most, of a letter."""
+_MARKS = (
+    (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
+    (re.compile(r"\*([^*\s][^*]*)\*"), r"<em>\1</em>"),
+    (re.compile(rf"(?<![\w-])({'|'.join(one.name for one in LESSONS if '-' in one.name)})(?![\w-])"),
+     r'<a href="\1.html">\1</a>'),
+)  # fmt: skip
+
+WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "payload", "on the wire")
+"""Those of the glossary that the lessons use."""
+
+
+def write(made: Sequence[Made], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
+    """Write every page; what else is in the folder stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages(made, quiz=quiz).items():
+        atomic_files.write_text(folder / name, text)
+
+
+def pages(made: Sequence[Made], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
+
+    quiz: the values of its page, where there is to be one.
+    """
+    by_lesson: dict[str, list[Made]] = {}
+    for one in made:
+        by_lesson.setdefault(one.lesson.name, []).append(one)
+    order = [lesson for lesson in LESSONS if lesson.name in by_lesson]
+    found = {
+        f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
+        for at, lesson in enumerate(order)
+    }
+    if len(order) == len(LESSONS):  # links of rules lead to all of them
+        template = _environment().get_template("rules.html.j2")
+        found[RULES] = template.render(style=STYLE, versions=_versions(made), **rules_values(order, by_lesson))
+    if quiz is not None:
+        template = _environment().get_template("quiz.html.j2")
+        found[QUIZ] = template.render(style=STYLE, versions=_versions(made), **quiz)
+    links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in found]
+    return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | found
+
+
+def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
+    shown = next((one for one in made if one.source), None)
+    takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
+    panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
+              ("After", _sent(lesson), gives)]  # fmt: skip
+    scale = _scale([(words, drawn) for _, words, drawn in panels if drawn], lesson.mesh)
+    return _environment().get_template("lesson.html.j2").render(
+        lesson=lesson,
+        style=STYLE,
+        number=at + 1,
+        count=len(order),
+        chapter=_chapter(lesson),
+        before=order[at - 1] if at else None,
+        after=order[at + 1] if at + 1 < len(order) else None,
+        signature=signature(lesson, shown) if shown else "",
+        letters=_letters(lesson),
+        dtypes=_dtypes(lesson),
+        mesh=Markup(mesh_picture(lesson.mesh)),
+        panels=[(title, words, Markup(picture(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
+                for title, words, drawn in panels if drawn],
+        sources=_sources(lesson, made),
+        outcomes=outcomes(made),
+        needs=sums(lesson, lesson.needs),
+        needed=needed_wire(lesson),
+        widest=max([one.wire_bytes for one in made] + [needed_wire(lesson), 1]),
+        disagreement=disagreement(made),
+        evidence=evidence(made),
+        standing=reach(lesson, made),
+        scattered=SCATTERED if shows_scatters(made) else "",
+        chips=_CHIPS[lesson.num_devices],
+        versions=_versions(made),
+        sums=sums,
+    )  # fmt: skip
+
+
+def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, int]) -> float:
+    def row(scale: float) -> float:
+        return sum(
+            max(width(drawn, mesh, scale=scale), min(_CAPTION, _LETTER * len(words))) + _FRAME
+            for words, drawn in panels
+        )
+
+    return next((scale for scale in _SCALES if row(scale) <= _ROW), _SMALL)
+
+
+def _sent(lesson: Lesson) -> str:
+    """What lies between working alone and the result."""
+    kinds = [f"{move.kind} {over(move)}" for move in lesson.needs]
+    counts = dict.fromkeys(kinds, 0)
+    for move, kind in zip(lesson.needs, kinds, strict=True):
+        counts[kind] += move.times
+    words = [f"{count} × {kind}" if count > 1 else kind for kind, count in counts.items()]
+    return f"with {units.listing(words)}" if words else "nothing was sent"
+
+
+def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str, str]]) -> str:
+    chapters = [
+        (chapter, [(lesson, _card(by_lesson[lesson.name])) for lesson in chapter.lessons if lesson.name in by_lesson])
+        for chapter in CHAPTERS
+    ]
+    every = [one for made in by_lesson.values() for one in made]
+    return _environment().get_template("gallery.html.j2").render(
+        style=STYLE,
+        chapters=[(chapter, found) for chapter, found in chapters if found],
+        count=len(by_lesson),
+        programs=len(every),
+        meshes=[(axes, Markup(mesh_picture(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
+        glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
+        versions=_versions(every),
+        standings=STANDINGS,
+        scattered=SCATTERED,
+        links=links,
+    )  # fmt: skip
+
+
+def _card(made: Sequence[Made]) -> dict[str, Any]:
+    """What the index says of a lesson: what it needs, and who moves something else."""
+    lesson = made[0].lesson
+    other = [one for one in outcomes(made) if one.verdict != "needed"]
+    return {
+        "needs": needed_words(lesson).split(", ") if lesson.needs else [],
+        "other": [(one.titles, one.words, one.emitted if one.first.ok else "") for one in other],
+        "verdict": other[0].verdict if other else "needed",
+    }
+
+
+def _chapter(lesson: Lesson) -> Chapter:
+    return next(chapter for chapter in CHAPTERS if lesson in chapter.lessons)
+
+
+def _letters(lesson: Lesson) -> list[tuple[str, int]]:
+    used = {dim for dims in lesson.arrays.values() for dim in dims.split()}
+    return [(letter, size) for letter, size in lesson.sizes.items() if letter in used]
+
+
+def _dtypes(lesson: Lesson) -> str:
+    """`Numbers are bf16, 2 bytes each; ids: s32, 4 bytes.`"""
+    own = [f"{name}: {kind}, {BYTES[kind]} bytes" for name, kind in lesson.dtypes.items()]
+    usual = [] if set(lesson.dtypes) == set(lesson.arrays) else ["Numbers are bf16, 2 bytes each"]
+    return "; ".join([*usual, *own]) + "."
+
+
+def _sources(lesson: Lesson, made: Sequence[Made]) -> list[tuple[str, str, str]]:
+    """For each framework its lines, or why it has none."""
+    found = []
+    for arm, title in ARMS.items():
+        own = [one for one in made if one.arm == arm]
+        absent = lesson.absent.get(arm, "") or (own[0].error if own and not own[0].source else "")
+        source = next((one.source for one in own if one.source), "")
+        if own or absent:
+            found.append((title, source, absent))
+    return found
+
+
+def _versions(made: Sequence[Made]) -> str:
+    found: dict[str, str] = {}
+    for one in made:
+        found |= one.versions
+    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if version)
+
+
+@cache
+def _environment() -> Environment:
+    made = environment()
+    made.filters |= {
+        "prose": _prose, "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
+        "axes": axes_words, "form": form, "exact": units.exact_text, "paragraphs": _paragraphs,
+    }  # fmt: skip
+    return made
+
+
+def _style() -> str:
+    return read_static("page.css", "teach.css")
+
+
+def _prose(words: str) -> Markup:
+    """Escaped, with `code`, **strong** and *stressed* words, and links where other lessons are named."""
+    text = str(escape(units.kept(" ".join(words.split()))))
+    for pattern, made in _MARKS:
+        text = pattern.sub(made, text)
+    return Markup(text)
+
+
+def _paragraphs(words: str) -> list[Markup]:
+    return [_prose(part) for part in words.strip().split("\n\n")]

@@ -1,0 +1,277 @@
+"""What the pages and the terminal say of a lesson's programs, in words and numbers."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compare.gallery.lessons.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
+from compare.gallery.lessons.lesson_result import Made, Row, needed_wire
+from compare.gallery.render.figures import Tensor
+from compare.render.units import axes_text, bytes_text, listing
+
+TITLES = {
+    "jax/shardy": "JAX (Shardy)",
+    "jax/gspmd": "JAX (GSPMD)",
+    "torchxla/gspmd": "PyTorch/XLA (GSPMD)",
+    "torchxla/shardy": "PyTorch/XLA (Shardy)",
+}
+ARMS = {"jax": "JAX", "torchxla": "PyTorch/XLA"}
+
+FORMS = {
+    "sync": "",
+    "start-done": "",
+    "fused-reduce-scatter": "written as an all-reduce in a fusion that keeps a device's own part",
+    "async-fusion": "begun early, beside other work",
+    "windowed-einsum": "one hop of a gather or scatter that was cut up, beside a piece of the matmul",
+}
+"""What it says of a collective that it has this form (docs/definitions.md, section 1)."""
+
+SCATTERED = (
+    "A reduce-scatter that libtpu has written as an all-reduce: how to tell. The program's line says `all-reduce` in "
+    "both cases. If it stands *inside a fusion* whose result is only the device's own part (a slice at the device's "
+    "own number, within the same fusion), it counts as a **reduce-scatter**, (n−1)/n of the payload on the wire. If it "
+    "stands by itself, its whole result comes out, and a slice follows *outside*, every device has been sent "
+    "everything: it counts as an **all-reduce**, 2·(n−1)/n."
+)
+"""Said wherever one of the two is shown."""
+
+_NOISE = re.compile(
+    r", (?:metadata|frontend_attributes|sharding)=\{(?:[^{}]|\{[^{}]*\})*\}|, backend_config=.*$|\{[\d,]*:[^{}]*\}"
+    r"|, (?:use_global_device_ids=true|channel_id=\d+)"
+)
+_LINE = 400
+_NAME = re.compile(r"%[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Programs that moved the same, and what that is."""
+
+    programs: tuple[str, ...]
+    first: Made
+    moves: tuple[Move, ...]
+    """By hand, what they are known to move; without any where the compiler did something else."""
+    verdict: str
+    """`needed`, `more`, `less`, `other` or `failed`."""
+    words: str
+    why: str
+
+    @property
+    def rows(self) -> list[tuple[int, Row]]:
+        """Its collectives, those alike once, with their number."""
+        found: dict[tuple[object, ...], list[Row]] = {}
+        for row in self.first.rows:
+            same = (row.kind, row.axes, row.dtype, row.form, row.executions, row.payload_bytes)
+            found.setdefault(same, []).append(row)
+        return [(len(rows), rows[0]) for rows in found.values()]
+
+    @property
+    def emitted(self) -> str:
+        """`4 × all-gather over tp, all-reduce over tp`: what it runs in a step."""
+        found: dict[str, int] = {}
+        for (what, _), times in self.first.emitted.items():
+            found[what] = found.get(what, 0) + times
+        return collectives_words(found)
+
+    @property
+    def titles(self) -> str:
+        """`JAX (Shardy and GSPMD) and PyTorch/XLA (GSPMD)`; `All four programs`."""
+        if len(self.programs) == len(PROGRAMS):
+            return "All four programs"
+        arms: dict[str, list[str]] = {}
+        for name in self.programs:
+            arm, _, partitioner = name.partition("/")
+            arms.setdefault(arm, []).append({"shardy": "Shardy", "gspmd": "GSPMD"}[partitioner])
+        return listing([f"{ARMS[arm]} ({listing(found)})" for arm, found in arms.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The bytes of one collective, worked out."""
+
+    move: Move
+    formula: str
+    numbers: str
+    payload: int
+    wire_formula: str
+    wire: int
+
+
+def needed_words(lesson: Lesson) -> str:
+    """What a split needs in a step, with how often."""
+    found: dict[str, int] = {}
+    for move in lesson.needs:
+        found[move.collective] = found.get(move.collective, 0) + move.times
+    return collectives_words(found)
+
+
+def collectives_words(counts: Mapping[str, int]) -> str:
+    """`2 × all-gather over tp`; `no collective`."""
+    told = []
+    for what, times in counts.items():
+        kind, _, axes = what.partition("@")
+        told.append(f"{f'{times} × ' if times > 1 else ''}{kind} {axes_words(axes)}")
+    return ", ".join(told) or "no collective"
+
+
+def shows_scatters(made: Sequence[Made]) -> bool:
+    """An all-reduce that counts as a reduce-scatter is among these, or one where a reduce-scatter would do."""
+    return any(
+        row.form == "fused-reduce-scatter"
+        or (row.kind == "all-reduce" and any(move.kind == "reduce-scatter" for move in one.lesson.needs))
+        for one in made
+        for row in one.rows
+    )
+
+
+def outcomes(made: Sequence[Made]) -> list[Outcome]:
+    """The programs of one lesson, those alike together."""
+    groups: list[list[Made]] = []
+    for one in made:
+        for group in groups:
+            if _alike(group[0], one):
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return [_outcome(group) for group in groups]
+
+
+def _alike(one: Made, other: Made) -> bool:
+    same = one.emitted == other.emitted and one.wire_bytes == other.wire_bytes
+    return one.status == other.status and one.error == other.error and same
+
+
+def _outcome(group: Sequence[Made]) -> Outcome:
+    one = group[0]
+    names = tuple(each.program for each in group)
+    if not one.ok:
+        return Outcome(names, one, (), "failed", f"{one.status}: {one.error}", "")
+    lesson, wire, needs = one.lesson, one.wire_bytes, needed_wire(one.lesson)
+    moves = lesson.expected(one.program) if one.is_as_written else ()
+    why = lesson.why(one.program) if one.is_as_written else _strange(one)
+    if one.is_needed:
+        words = "nothing, and nothing is needed" if not lesson.needs else "just what this split needs"
+        return Outcome(names, one, moves, "needed", words, why)
+    if wire == needs:
+        return Outcome(names, one, moves, "other", "the same bytes in another form", why)
+    if not needs:
+        return Outcome(names, one, moves, "more", f"{bytes_text(wire)} a device, where nothing is needed", why)
+    ratio = f"{wire / needs:,.2f}" if wire / needs < 100 else f"{wire / needs:,.0f}"
+    verdict = "more" if wire > needs else "less"
+    return Outcome(names, one, moves, verdict, f"{ratio} × the bytes that are needed", why)
+
+
+def _strange(one: Made) -> str:
+    return "This is not what the lesson was written for: the compiler or the framework has changed." * (
+        one.emitted != counted(one.lesson, one.lesson.needs)
+    )
+
+
+def sums(lesson: Lesson, moves: Sequence[Move]) -> list[Sum]:
+    """For each collective its formula, with the numbers put in."""
+    return [_sum(lesson, move) for move in moves]
+
+
+def _sum(lesson: Lesson, move: Move) -> Sum:
+    letters = lesson.letters
+    numbers = re.sub(r"[A-Za-z]\w*", lambda word: f"{letters[word[0]]:,}", move.formula)
+    size = lesson.group_size(move)
+    if move.kind == "collective-permute":
+        senders = lesson.num_devices if move.senders is None else move.senders
+        wire = f"{senders} of {lesson.num_devices} devices send it"
+    else:
+        wire = WIRE[move.kind].replace("n", str(size)) + " of it"
+    return Sum(move, move.formula, numbers, lesson.payload(move), wire, round(lesson.wire(move)))
+
+
+def tensors(lesson: Lesson, made: Made) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """What a program takes, what each device has alone, and what it gives, as they are drawn."""
+    takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, made.takes, strict=True)]
+    gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, made.gives, strict=True)]
+    alone = [
+        Tensor(name=one.name, dims=tuple(one.dims.split()), sizes=_sizes(lesson, one.dims), axes=one.axes,
+               partial=one.partial)
+        for one in lesson.alone
+    ]  # fmt: skip
+    return takes, alone, gives
+
+
+def _tensor(lesson: Lesson, name: str, axes: tuple[str | None, ...]) -> Tensor:
+    dims = lesson.arrays[name]
+    return Tensor(name=name, dims=tuple(dims.split()), sizes=_sizes(lesson, dims), axes=axes)
+
+
+def _sizes(lesson: Lesson, dims: str) -> tuple[int, ...]:
+    return tuple(int(dim) if dim.isdigit() else lesson.letters.get(dim, 1) for dim in dims.split())
+
+
+def signature(lesson: Lesson, made: Made) -> str:
+    """`x[T, D/tp], w[D/tp, F] → y[T, F]`."""
+    takes, _, gives = tensors(lesson, made)
+    return f"{', '.join(one.words for one in takes)} → {', '.join(one.words for one in gives)}"
+
+
+def disagreement(made: Sequence[Made]) -> str:
+    """Where the frameworks' programs split their arrays differently, they can't be compared."""
+    found = {(one.takes, one.gives) for one in made if one.source}
+    return "The programs of this page split their arrays differently: it compares nothing." if len(found) > 1 else ""
+
+
+def reach(lesson: Lesson, made: Sequence[Made]) -> str:
+    """How far the lesson's rule reaches, as its box says it: of this compiler with version and partitioners."""
+    if lesson.standing != COMPILER:
+        return STANDINGS[lesson.standing]
+    versions = {one.versions["libtpu"] for one in made if one.ok and "libtpu" in one.versions}
+    under = "the two partitioners differ, see below" if partitioners_differ(made) else "under both partitioners alike"
+    return f"libtpu {listing(sorted(versions)) or 'not asked'}, {under}; another version may do otherwise"
+
+
+def partitioners_differ(made: Sequence[Made]) -> bool:
+    """A framework's program moves something else under Shardy than under GSPMD."""
+    found: dict[str, list[Emitted]] = {}
+    for one in made:
+        if one.ok:
+            found.setdefault(one.arm, []).append(one.emitted)
+    return any(emitted.count(emitted[0]) < len(emitted) for emitted in found.values())
+
+
+def evidence(made: Sequence[Made]) -> list[tuple[str, str, list[str]]]:
+    """Lines of the programs that have collectives, those alike but for names once: who, who else, lines."""
+    groups: dict[tuple[str, ...], list[Made]] = {}
+    for one in made:
+        if one.rows:
+            lines = [_NAME.sub("%", short(row)) for row in one.rows]
+            groups.setdefault(tuple(sorted(lines)), []).append(one)
+    return [
+        (TITLES[first.program], listing([TITLES[one.program] for one in others]), [short(row) for row in first.rows])
+        for first, *others in groups.values()
+    ]
+
+
+def short(row: Row) -> str:
+    """A line of HLO without what only a compiler reads."""
+    text = " ".join(_NOISE.sub("", row.text).split())
+    return text if len(text) <= _LINE else text[:_LINE] + " …"
+
+
+def axes_words(axes: str) -> str:
+    """`over tp`; of a part of an axis `within parts of tp`."""
+    if axes.endswith(":sub"):
+        return f"within parts of {axes.removesuffix(':sub')}"
+    return axes_text(axes)
+
+
+def over(move: Move) -> str:
+    return axes_words(move.collective.partition("@")[2])
+
+
+def form(row: Row) -> str:
+    """`, written as …`: how the compiler wrote it, where that is not as one expects."""
+    words = FORMS.get(row.form, row.form)
+    return f", {words}" if words else ""
+
+
+def plain(words: str) -> str:
+    """Prose without its marks."""
+    return re.sub(r"\*\*?|`", "", words)

@@ -1,0 +1,1 @@
+"""`python -m compare.history`: what each compiler pass did to a collective."""

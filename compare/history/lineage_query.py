@@ -1,0 +1,124 @@
+"""The lives of a run's collectives, chosen by name, arm, phase and cell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
+from compare.passes.lineage import Event, Track
+from compare.passes.origins import tracks, with_origins
+from compare.report.build import DEFAULT_CELL
+from compare.report.programs import Judged
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import Run
+from compare.user_program.saved_program import read_saved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """One collective of one program, and its life."""
+
+    arm: str
+    phase: str
+    cell: str
+    row: Collective
+    track: Track
+
+    @property
+    def program(self) -> str:
+        """What it is called: arm, phase and cell of a run, or the folder of a program that was saved."""
+        return "/".join(filter(None, (self.arm, self.phase, self.cell)))
+
+    def to_dict(self) -> dict[str, Any]:
+        words = {name: getattr(self, name) for name in ("arm", "phase", "cell")}
+        told = ("name", "kind", "axes", "scope", "form", "step_wire_bytes", "source_line", "origin")
+        return {
+            **words,
+            **{name: getattr(self.row, name) for name in told},
+            "changes": [change.public() for change in self.row.changes],
+            "events": [_event(event) for event in self.track.events],
+        }
+
+
+def saved_histories(folder: Path, *, name: str = "") -> list[History]:
+    """Those of a program that was saved: of this name, or all."""
+    program = read_saved(folder)
+    if not program.passes:
+        raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
+    rows = collectives(read(program.text), program.axes, device_ids=program.device_ids)
+    lives = tracks(program.passes, program.text)
+    own = [
+        History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])
+        for row in with_origins(rows, lives)
+        if row.name in lives and name in ("", row.name)
+    ]
+    if name and not own:
+        raise _unknown(str(folder), name, [row.name for row in rows])
+    return own
+
+
+def histories(run: Run, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
+    """Those of this name, or all, in the order of the run; of all programs that the other words leave.
+
+    A name without a cell is looked for in the default cells, then in the others.  Raises `WorkError` where there is no
+    such program, none whose passes were recorded, or none that has the name.
+    """
+    cells = [one for one in run.cells if _fits(one, arm=arm, phase=phase, cell=cell)]
+    if not cells:
+        raise WorkError(f"{run.folder} has no program {_asked(arm, phase, cell)}; there are {_all(run.cells)}")
+    told = [one for one in cells if one.lives is not None]
+    if not told:
+        why = "; ".join(dict.fromkeys(one.why_no_lives or one.result.status for one in cells))
+        raise WorkError(f"the passes of {_all(cells)} are not recorded: {why}")
+    if not cell:
+        own = [one for one in told if one.result.cell == DEFAULT_CELL]
+        others = [one for one in told if one.result.cell != DEFAULT_CELL]
+        found = _of(own, name) or (_of(others, name) if name or not own else [])
+    else:
+        found = _of(told, name)
+    if not found and name:
+        names = list(dict.fromkeys(row.name for one in told for row in one.rows))
+        where = _all(told) if len(told) == 1 else f"{run.folder}, {len(told)} programs"
+        raise _unknown(where, name, names)
+    return found
+
+
+def _unknown(where: str, name: str, names: Sequence[str]) -> WorkError:
+    like = get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
+    return WorkError(f"{where}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
+
+
+def _of(cells: Sequence[Judged], name: str) -> list[History]:
+    return [
+        History(arm=one.result.arm, phase=one.result.phase, cell=one.result.cell, row=row, track=life)
+        for one in cells
+        for row in one.rows
+        if (not name or row.name == name) and (life := (one.lives or {}).get(row.name))
+    ]
+
+
+def _fits(one: Judged, *, arm: str, phase: str, cell: str) -> bool:
+    asked = (arm, phase, cell)
+    return all(not word or word == there for word, there in zip(asked, one.result.key, strict=True))
+
+
+def _asked(arm: str, phase: str, cell: str) -> str:
+    return "/".join(word or "*" for word in (arm, phase, cell))
+
+
+def _all(cells: Sequence[Judged]) -> str:
+    return ", ".join("/".join(one.result.key) for one in cells)
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "pass": event.span,
+        "what": event.what,
+        "detail": event.detail,
+        "before": list(event.before),
+        "after": event.after,
+    }

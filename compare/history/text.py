@@ -1,0 +1,102 @@
+"""The life of a collective in a terminal: each pass that touched it, and the HLO before and after."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.text import Text
+
+from compare.history.lineage_query import History
+from compare.history.lines import Part, parts, shortened
+from compare.passes.lineage import CREATED, PROGRAM, RENAMED, Event
+from compare.render.report.origins import by_text
+from compare.render.terminal import console, text_width, wrapped
+from compare.render.units import axes_text, bytes_text
+from meshes.process.one_line import plain
+
+_INDENT = "   "
+MARKS = ("«", "»")
+"""Around what is other in one of two lines: readable without colour."""
+
+
+def print_histories(found: Sequence[History], *, out: Console | None = None) -> None:
+    """A line for each collective: what it is and who put it there; below it what became of it."""
+    out = out or console()
+    for program, together in groupby(found, key=lambda one: one.program):
+        out.print(Text(plain(program), style="bold"))
+        own = list(together)
+        cells = [(one.row.name, f"{one.row.kind} {axes_text(one.row.axes)}", one.row.scope) for one in own]
+        widths = [max(len(plain(row[at])) for row in cells) for at in range(3)]
+        for one, row in zip(own, cells, strict=True):
+            begin = "  ".join(plain(word).ljust(wide) for word, wide in zip(row, widths, strict=True))
+            out.print(Text(f"{begin}  {plain(one.row.origin)}", no_wrap=True, overflow="ignore"), soft_wrap=True)
+            if one.row.changes:
+                changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes)
+                out.print(
+                    wrapped(f"then {changes}", width=text_width(out), indent=_INDENT, hang=_INDENT * 2, style="dim")
+                )
+
+
+def print_life(one: History, *, out: Console | None = None) -> None:
+    """One collective from its first line to its last."""
+    out = out or console()
+    width, row = text_width(out), one.row
+    begin = f"{row.name} of {one.program}: {row.kind} {axes_text(row.axes)} in {row.scope}"
+    out.print(wrapped(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
+    out.print(wrapped(f"Origin: {row.origin}. {_sum(one)}", width=width))
+    if row.source_line:
+        out.print(wrapped(f"Asked for by {row.source_line}", width=width, style="dim"))
+    number = 0
+    for is_rename, events in groupby(one.track.events, key=lambda event: event.what == RENAMED):
+        own = list(events)
+        if is_rename:
+            out.print(wrapped(_renamed(own), width=width, indent=_INDENT, style="dim"))
+            continue
+        for event in own:
+            number += 1
+            out.print(wrapped(f"{number}. {_heading(event)}", width=width, style="bold"))
+            out.print(*_lines(event, width=width), sep="\n")
+    out.print()
+
+
+def _sum(one: History) -> str:
+    if not one.row.changes:
+        return "No later pass changed it."
+    return "Then " + ", ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes) + "."
+
+
+def _heading(event: Event) -> str:
+    if event.what != CREATED:
+        return f"{event.span}: {event.what}" + (f" ({event.detail})" if event.detail else "")
+    if event.span == PROGRAM:
+        return "in the program, as the framework wrote it"
+    return f"{event.span}: put there" + (", for what stood there before:" if event.before else "")
+
+
+def _renamed(events: Sequence[Event]) -> str:
+    names = [_name(events[0].before[0]), *(_name(event.after) for event in events)]
+    spans = ", ".join(dict.fromkeys(event.span for event in events))
+    return f"renamed {' → '.join(names)} ({spans})"
+
+
+def _name(line: str) -> str:
+    return line.removeprefix("ROOT ").partition(" = ")[0].lstrip("%")
+
+
+def _lines(event: Event, *, width: int) -> Iterator[Text]:
+    """The lines before with a minus, the line after with a plus; what differs is marked."""
+    after = shortened(event.after)
+    if event.what == CREATED or len(event.before) != 1:
+        for line in event.before:
+            yield _line("  " if event.what == CREATED else "- ", [Part(shortened(line), False)], "red", width)
+        yield _line("+ ", [Part(after, False)], "green", width)
+        return
+    left, right = parts(shortened(event.before[0]), after)
+    yield _line("- ", left, "red", width)
+    yield _line("+ ", right, "green", width)
+
+
+def _line(sign: str, found: Sequence[Part], style: str, width: int) -> Text:
+    begin, end = MARKS
+    words = "".join(f"{begin}{one.text}{end}" if one.changed and one.text.strip() else one.text for one in found)
+    return wrapped(sign + words, width=width, indent=_INDENT, hang=_INDENT + "    ", style=style)

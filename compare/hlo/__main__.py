@@ -1,0 +1,49 @@
+"""`python -m compare.hlo FILE --axes data=2,tensor=4`: the collectives of anybody's compiled HLO text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.collectives.pre_partitioning import check_partitioned
+from compare.hlo.text.files import read_file
+from compare.hlo.text.module import read
+from compare.run.cli.case_options import add_axes, axes_of, hint_axes, print_json
+from compare.user_program.program_mesh import agreed
+from compare.user_program.saved_program import is_saved, read_saved
+from meshes.process.command_line import Parser, guarded
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print one row for each collective, in program order."""
+    parser = Parser(
+        prog="python -m compare.hlo",
+        description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
+        epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
+    )
+    told = "HLO text, also gzipped; - reads it from standard input; or a folder of table.save(…), which knows its axes"
+    parser.add_argument("file", metavar="FILE", help=told)
+    add_axes(parser)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    asked = parser.parse_args(argv)
+    axes = axes_of(asked)
+    saved = read_saved(Path(asked.file)) if is_saved(Path(asked.file)) else None
+    module = read(saved.text) if saved else read_file(asked.file)
+    ids: tuple[int, ...] = ()
+    if saved:
+        axes, ids = agreed(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
+    rows = collectives(module, axes, device_ids=ids)
+    if not rows:
+        check_partitioned(module)
+    if asked.json:
+        print_json([row.public() for row in rows])
+    else:
+        from compare.render.collectives_table import print_rows, told_how
+
+        print_rows(rows, how=told_how(saved.compiled) if saved else "", notes=saved.notes if saved else ())
+    if not saved:
+        hint_axes(asked, [row.axes for row in rows])
+    return 0
+
+
+if __name__ == "__main__":
+    guarded(main)

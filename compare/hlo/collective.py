@@ -1,0 +1,133 @@
+"""What the reader finds: one row for each collective, with what the verdicts need to know of its data."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from compare.hlo.devices.groups import Groups
+
+NOT_RECORDED = "not recorded"
+"""The origin of a row when no compiler pass was recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """One array that a collective carries."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    payload_bytes: int
+    """By the kind's rule: of an all-gather the result's, else the operand's."""
+    scope: str
+    """The producer's; `?` if none is found."""
+    parameters: frozenset[int]
+    """ENTRY parameters that it is, through layout-only instructions."""
+    constant: bool
+    """A constant, through broadcasts and layout-only instructions."""
+    steers_loop: bool
+    """A counter or a predicate that a loop's condition reads."""
+    feeds_product: bool = False
+    """What is gathered here is an operand of a product (dot, convolution) of its own scope, with neither a product nor
+    a collective between.  Known where the contract adds partial sums up over these axes; of an all-reduce, where its
+    parts are zero elsewhere, so that it gathers."""
+    zero_elsewhere: bool = False
+    """Of an all-reduce: each device's parts are zero where another's are not, so that it gathers.  Known where the
+    contract adds partial sums up over these axes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a pass did to a collective that was there."""
+
+    by: str
+    """The pass, or `from A to B` where several ran between two recorded texts."""
+    what: str
+    """`merged split replaced moved copied`, `made async`, `made sync`."""
+
+    def public(self) -> dict[str, str]:
+        return {"pass": self.by, "what": self.what}
+
+
+class Asked(Protocol):
+    """What the reader has to know of a row of the contract."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def axes(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A loop around a collective."""
+
+    name: str
+    trip_count: int | None
+    note: str = ""
+    """Why the count is not believed, where the text gives two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One row of the collectives table: `definitions.md` section 1 says what each column means."""
+
+    name: str
+    kind: str
+    axes: str
+    network: str
+    form: str
+    scope: str
+    origin: str
+    dtype: str
+    groups: Groups
+    """Device ids, of a permute pairs; of one slice's program, places in the slice."""
+    executions: int | None
+    executions_are: str
+    payload_bytes: int
+    wire_bytes: int
+    step_wire_bytes: int | None
+    source_line: str | None
+
+    operands: tuple[Operand, ...]
+    loops: tuple[Loop, ...]
+    """Around it, outermost first."""
+    device_executions: tuple[int, ...]
+    """Of each device in one step; empty when unknown."""
+    device_bytes: tuple[Fraction, ...]
+    """Sent by each device in one execution."""
+    in_exact_branch: bool
+    from_parameters: bool
+    """Any dataflow at all from an ENTRY parameter."""
+    reaches_root: bool
+    """Its result reaches ENTRY's root through layout-only instructions."""
+    gathers: str | None
+    """Of an all-gather: the reduce-scatter whose result it carries, if it does."""
+    line: int
+    """Of the program's text, from 1."""
+    text: str
+    scattered_by: tuple[str, ...] = ()
+    """Of an all-gather: the collectives that scatter (in any form) what it is made of, with no product between.  Known
+    where the contract has an all-reduce over its axes."""
+    part_of: str = ""
+    """The axes over several slices of whose collectives it is one step: within the slices, or between them."""
+    changes: "tuple[Change, ...]" = ()
+    """What passes did to it after it was there, in order."""
+    mesh_groups: Groups = ()
+    """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
+    op_name: str = ""
+    """The framework's path of the operation; empty where neither it nor anything near has one."""
+    inferred: tuple[str, ...] = ()
+    """Of `scope`, `op_name` and `source_line` those that are not its own, but the nearest instruction's."""
+
+    def public(self) -> dict[str, object]:
+        """The columns that other people's scripts rely on, in their order."""
+        told = {column: getattr(self, column) for column in PUBLIC}
+        return told | {"changes": [change.public() for change in self.changes], "inferred": list(self.inferred)}
+
+
+PUBLIC = (
+    "name", "kind", "axes", "network", "form", "scope", "origin", "changes", "dtype", "groups", "executions",
+    "executions_are", "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line", "op_name", "inferred", "line",
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""The collectives of a program: kind, groups, payload, executions, emission form."""

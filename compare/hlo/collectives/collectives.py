@@ -1,0 +1,204 @@
+"""The collectives of a program, one row each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from compare.hlo.collective import NOT_RECORDED, Asked, Collective, Operand
+from compare.hlo.collectives import megascale
+from compare.hlo.collectives.emission_form import first_parts, form_of, kind_of
+from compare.hlo.collectives.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.counts.evaluator import Evaluator
+from compare.hlo.counts.execution_counts import Site, lines_of, sites
+from compare.hlo.devices import numbering
+from compare.hlo.devices.axes import Mesh
+from compare.hlo.devices.groups import Groups
+from compare.hlo.devices.numbering import Program
+from compare.hlo.devices.slice_groups import Cut, cuts, part_of
+from compare.hlo.errors import HloError
+from compare.hlo.provenance.provenance import Flow
+from compare.hlo.text.completeness import check_whole
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.module import Module
+from compare.hlo.text.shapes import Array
+
+MOST_PLACES = 1 << 24
+"""Collectives times devices: a row tells of each device what it does."""
+_SUMS = ("all-reduce", "reduce-scatter")
+
+
+def collectives(
+    module: Module,
+    axes: Mapping[str, int],
+    *,
+    contract: Sequence[Asked] = (),
+    caches: frozenset[int] | None = None,
+    device_ids: Sequence[int] = (),
+) -> list[Collective]:
+    """The rows, in the order in which ENTRY's schedule reaches each start.
+
+    axes: sizes by name, outermost first; none, and every row's axes read `?`.
+    contract: the rows that the program will be held against.  A permute's lost scope is one that has a row of its axes,
+        and so is one of several that XLA has joined in one name; where partial sums are to be added up, gathers are
+        looked at more closely (`Operand.feeds_product`, `Collective.scattered_by`).
+    caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
+    device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
+    HloError: names the first line that can't be placed, or tells that something is missing: no collective is lost.
+    """
+    check_whole(module)
+    program, mesh = _devices(module, axes, device_ids)
+    cut = cuts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
+    found = sites(module, Evaluator(program))
+    receives = megascale.pairs(site.item for site in found)
+    parts = first_parts(found)
+    rows = [site for site in found if _is_row(site.item) and site.item not in parts]
+    if len(rows) * program.num_devices > MOST_PLACES:
+        raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
+    belongs = parts | {receive: send for send, receive in receives.items()}
+    flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
+    found_rows = [
+        _row(site, receives.get(site.item), program=program, mesh=mesh, cut=cut, flow=flow, contract=contract)
+        for site in rows
+    ]
+    return _with_scatters(list(zip(rows, found_rows, strict=True)), flow, contract)
+
+
+def _with_scatters(rows: Sequence[tuple[Site, Collective]], flow: Flow, contract: Sequence[Asked]) -> list[Collective]:
+    """Each gather over axes of an all-reduce of the contract with the scatters whose work it may complete."""
+    found = []
+    summed = {asked.axes for asked in contract if asked.kind == "all-reduce"}
+    scatters = {
+        axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed
+    }  # fmt: skip
+    for site, row in rows:
+        of_axes = scatters.get(row.axes) if row.kind == "all-gather" else None
+        found.append(replace(row, scattered_by=flow.scattered_by(site, of_axes)) if of_axes else row)
+    return found
+
+
+def _scatters(row: Collective) -> bool:
+    return row.kind == "reduce-scatter" or row.form == "windowed-einsum"
+
+
+def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[Program, Mesh]:
+    """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
+    in_program = module.num_devices
+    items = [] if axes and in_program else [module.at(at) for at in lines_of(module)]
+    slices = max((megascale.slices_named(item) for item in items), default=1)
+    if in_program is None:
+        largest = 0 if axes else max((numbering.largest_id(item) for item in items), default=0)
+        mesh = Mesh.of(axes, in_program=None, largest_id=(largest + 1) * slices - 1)
+        in_slice, left = divmod(mesh.num_devices, slices)
+        return Program(1, mesh.num_devices) if left else Program(1, in_slice, slices), mesh
+    mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
+    slices = mesh.num_devices // in_program
+    return Program(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
+
+
+def _is_row(item: Instruction) -> bool:
+    """A receive belongs to its send; a send to the host is no collective."""
+    return item.opcode != "recv" and (item.opcode != "send" or megascale.is_wire(item))
+
+
+def _row(
+    site: Site,
+    receive: Instruction | None,
+    *,
+    program: Program,
+    mesh: Mesh,
+    cut: dict[Cut, str],
+    flow: Flow,
+    contract: Sequence[Asked],
+) -> Collective:
+    item = site.item
+    frame = site.frames[0] if site.frames else None
+    kind = megascale.kind_of(item) if item.opcode == "send" else kind_of(item)
+    groups, wide = _groups(item, kind, program)
+    axes = mesh.axes_of_pairs(wide) if kind == "collective-permute" else mesh.axes_of_groups(wide)
+    arrays = carried(item, kind, receive)
+    payload = [payload_bytes(item, array) for array in arrays]
+    sent = sent_bytes(kind, wide, sum(payload), program.num_devices)
+    known = site.executions_are != "unknown"
+    step = total_bytes(sent, site.device_executions) if known else None
+    once = total_bytes(sent, (1,) * program.num_devices)
+    ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
+    part = "" if kind == "collective-permute" else part_of(wide, cut)
+    asked = frozenset(entry.scope for entry in contract if entry.axes == (part or axes))
+    wanted = asked if kind == "collective-permute" else frozenset()
+    scope = flow.scope(site, wanted, joined=asked)
+    form = form_of(item, frame, kind=kind, pairs=wide, mesh=mesh)
+    # Of a gather it matters whether it brings a product's operand together: such a one stands in for no partial sums.
+    gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
+    sums = frozenset(entry.scope for entry in contract if gathers and entry.axes == axes and entry.kind in _SUMS)
+    names = flow.names(site, kind=kind, scope=scope)
+    return Collective(
+        name=item.name,
+        kind=kind,
+        axes=axes,
+        network="dcn" if megascale.is_megascale(item) else "ici",
+        form=form,
+        scope=scope,
+        origin=NOT_RECORDED,
+        dtype="+".join(dict.fromkeys(array.dtype for array in arrays)),
+        groups=groups,
+        executions=max(site.device_executions, default=0) if known else None,
+        # How many tokens go where is data: the payload of a ragged exchange is the most that it can move.
+        executions_are="upper-bound" if ragged else site.executions_are,
+        payload_bytes=sum(payload),
+        wire_bytes=round_half_up(once / program.num_devices),
+        step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
+        source_line=names.source_line,
+        operands=_operands(site, arrays, payload, flow, kind=kind, scope=scope, wanted=wanted, sums=sums),
+        loops=site.loops,
+        device_executions=site.device_executions,
+        device_bytes=sent,
+        in_exact_branch=site.in_exact_branch,
+        from_parameters=flow.from_parameters(site),
+        reaches_root=flow.reaches_root(site),
+        gathers=flow.gathers(site) if kind == "all-gather" else None,
+        part_of=part,
+        mesh_groups=wide,
+        op_name=names.op_name,
+        inferred=names.inferred,
+        line=item.line,
+        text=item.text.strip(),
+    )
+
+
+def _operands(
+    site: Site,
+    arrays: list[Array],
+    payload: list[int],
+    flow: Flow,
+    *,
+    kind: str,
+    scope: str,
+    wanted: frozenset[str],
+    sums: frozenset[str],
+) -> tuple[Operand, ...]:
+    """`sums`: the scopes in which the contract adds partial sums up, over its axes."""
+    found: list[Operand] = []
+    for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
+        one = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
+        found.append(
+            Operand(
+                dtype=array.dtype,
+                shape=array.dims,
+                payload_bytes=size,
+                scope=one.scope,
+                parameters=one.parameters,
+                constant=one.constant,
+                steers_loop=one.steers_loop,
+                feeds_product=one.scope in sums and flow.feeds_product(site, number, one.scope, kind=kind),
+                zero_elsewhere=one.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
+            )
+        )
+    return tuple(found)
+
+
+def _groups(item: Instruction, kind: str, program: Program) -> tuple[Groups, Groups]:
+    """As the row shows them, and as ids of devices of the whole mesh."""
+    if item.opcode == "send":
+        groups = megascale.groups_of(item, program)
+        return groups, groups
+    groups = numbering.groups_of(item, kind, program)
+    return groups, program.everywhere(groups)

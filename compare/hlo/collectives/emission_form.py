@@ -1,0 +1,118 @@
+"""In which form the compiler emits a collective, and which instructions are only a part of another's."""
+
+import re
+
+from compare.hlo.collectives.megascale import is_megascale
+from compare.hlo.counts.execution_counts import Site
+from compare.hlo.dataflow.call_context import Frame
+from compare.hlo.dataflow.partition_index import told_by_place
+from compare.hlo.devices.axes import Mesh
+from compare.hlo.devices.groups import Groups
+from compare.hlo.text.attributes import read_map
+from compare.hlo.text.instruction import Instruction
+
+_MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|\w*(?:einsum|matmul|linear|bmm|addmm|__mm))(?:\.\d+)?(?:\[.*)?$")
+"""The last part of an `op_name`: JAX's `dot_general`, torch_xla's `aten__einsum`, `aten__mm` and so on."""
+_MOVES = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tuple-element"}
+
+
+def form_of(item: Instruction, frame: Frame | None, *, kind: str, pairs: Groups, mesh: Mesh) -> str:
+    """The first form that fits, in the order of `definitions.md`."""
+    calls = [one.call for one in frame.chain if one.call] if frame else []
+    if is_megascale(item):
+        return "megascale"
+    if any(call.attributes.get("async_execution_thread") == '"sparsecore"' for call in calls):
+        return "sparsecore-call"
+    if kind == "reduce-scatter" and item.opcode.startswith("all-reduce"):
+        return "fused-reduce-scatter"
+    if kind == "collective-permute" and _is_matmul(item) and mesh.is_ring_step(pairs):
+        return "windowed-einsum"
+    if starts_chain(item):
+        return "async-fusion"
+    if item.opcode.endswith("-start") or item.opcode == "send" or any(call.opcode.endswith("-start") for call in calls):
+        return "start-done"
+    return "sync"
+
+
+def _is_matmul(item: Instruction) -> bool:
+    return "ppermute" not in item.op_name and bool(_MATMUL.search(item.op_name))
+
+
+def kind_of(item: Instruction) -> str:
+    """XLA's kind; an all-reduce in a fusion that keeps only each device's part is a reduce-scatter."""
+    kind = item.opcode.removesuffix("-start")
+    if kind == "all-reduce" and _keeps_a_part(item):
+        return "reduce-scatter"
+    return kind
+
+
+def _keeps_a_part(item: Instruction) -> bool:
+    callers = item.computation.callers
+    if not any(caller.opcode == "fusion" for caller in callers):
+        return False
+    return "all-reduce-scatter" in item.computation.name or _only_sliced(item)
+
+
+def _only_sliced(item: Instruction) -> bool:
+    """Whether every use, through what moves no element away, is a dynamic-slice of it at the device's own place."""
+    users, todo, sliced = item.computation.users, [item], False
+    while todo:
+        now = todo.pop()
+        for user in users[now]:
+            if user.opcode == "dynamic-slice" and user.operand(0) is now:
+                if not any(map(told_by_place, user.operands[1:])):
+                    return False
+                sliced = True
+            elif user.opcode in _MOVES and user is not user.computation.root:
+                todo.append(user)
+            else:
+                return False
+        if not users[now]:
+            return False
+    return sliced
+
+
+def starts_chain(item: Instruction) -> bool:
+    """Whether it stands beside the `AsyncCollectiveStart` of an async collective fusion."""
+    return chain_of(item) is not None and feeds(item, "AsyncCollectiveStart")
+
+
+def feeds(item: Instruction, target: str) -> bool:
+    """Whether a custom call takes its result, at most moved."""
+    todo, users = [item], item.computation.users
+    while todo:
+        for user in users[todo.pop()]:
+            if f'custom_call_target="{target}"' in user.text:
+                return True
+            if user.opcode in _MOVES:
+                todo.append(user)
+    return False
+
+
+def chain_of(item: Instruction) -> str | None:
+    """The `chain_id` that ties the parts of an async collective fusion."""
+    if "chain_id" not in item.text:
+        return None
+    return read_map(item.attributes.get("frontend_attributes", "{}")).get("chain_id")
+
+
+def first_parts(sites: list[Site]) -> dict[Instruction, Instruction]:
+    """For each instruction that only carries an async collective on, the one that starts it.
+
+    Numbers of chains may be used again: the start is the last before it in the schedule, or, where a loop carries
+    the collective over to its next iteration, the next after it.
+    """
+    members = [(site.item, chain) for site in sites if (chain := chain_of(site.item)) is not None]
+    begins = {item for item, _ in members if starts_chain(item)}
+    ahead = {chain: item for item, chain in reversed(members) if item in begins}
+    parts: dict[Instruction, Instruction] = {}
+    starts: dict[str, Instruction] = {}
+    for item, chain in members:
+        if item in begins:
+            starts[chain] = item
+        elif start := starts.get(chain) or ahead.get(chain):
+            if any(caller.opcode == "fusion" for caller in item.computation.callers):
+                parts[item] = start
+        elif "async_collective_fusion_config" in item.text or feeds(item, "AsyncCollectiveDone"):
+            raise item.error("this part of an async collective has no start in the text")
+    return parts

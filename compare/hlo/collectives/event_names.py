@@ -1,0 +1,180 @@
+"""Which instructions of a program an execution of each collective shows up as.
+
+A profile has an event for every instruction that the device executes: of a collective that is the instruction itself,
+or its start and its done, or the fusion, call or wrapper around it.
+"""
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from compare.hlo.collective import Collective
+from compare.hlo.collectives import megascale
+from compare.hlo.collectives.emission_form import feeds, first_parts, starts_chain
+from compare.hlo.counts.evaluator import Evaluator
+from compare.hlo.counts.execution_counts import KINDS, lines_of, sites
+from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.dataflow.partition_index import activation
+from compare.hlo.devices.numbering import Program
+from compare.hlo.errors import HloError
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.module import Module
+
+_WRAPPED = ("async", "call", "fusion", "custom-call")
+_DONE = re.compile(rf" (?:{'|'.join((*KINDS, *_WRAPPED))})-done\(")
+_CONTAINER = re.compile(r" (?:while|conditional|call)\(")
+_CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """What an instruction has to do with a collective."""
+
+    row: Collective
+    part: str
+    """`whole`: it is executed in this instruction.  `start`, `done`: it begins and ends in them; `between`: it does
+    neither, and stands between them.  `inside`: it is within one of those, perhaps on another core.  `beside`: it
+    computes, while the collective is under way."""
+
+
+def carriers(module: Module, rows: Sequence[Collective]) -> Mapping[str, Carrier]:
+    """For every instruction name that an execution of a collective may bear, the row and the part.
+
+    rows: those of `collectives(module, …)`.  Each has at least its own name; a name has one row: of several, the one
+    that begins, ends or is executed in it, else the first.
+    """
+    items = {item.line: item for item in map(module.at, lines_of(module))}
+    links = _links(module)
+    receives = megascale.pairs(items.values())
+    found: dict[str, Carrier] = {}
+    later: list[tuple[str, Carrier]] = []
+    for row in rows:
+        item = items.get(row.line)
+        if item is None or item.name != row.name:
+            raise HloError(f"the row {row.name!r} is of another program: line {row.line} is not its collective")
+        for carried, part in _parts(item, links.get(item, []), receives.get(item)):
+            carrier = Carrier(row, part)
+            if part in ("whole", "start", "done"):
+                found.setdefault(carried.name, carrier)
+            else:
+                later.append((carried.name, carrier))
+    for name, carrier in later:
+        found.setdefault(name, carrier)
+    for done in _far_dones(module, found):
+        start = _start_of(done)
+        if start is not None and start.name in found:
+            found[done.name] = Carrier(found[start.name].row, "done")
+    return found
+
+
+def _parts(
+    item: Instruction, links: Iterable[Instruction], receive: Instruction | None
+) -> Iterator[tuple[Instruction, str]]:
+    """Every instruction that the collective shows up as; of several parts of one instruction the first counts."""
+    outer, inner = _around(item)
+    for one in outer:
+        if one.opcode == "send":
+            yield from _transfer(one, receive)
+        elif one.opcode.endswith("-start"):
+            yield one, "start"
+            yield from ((end, "done" if end.opcode.endswith("-done") else "between") for end in _ends(one))
+        else:
+            yield one, "start" if one is not item and starts_chain(item) else "whole"
+    for link in links:
+        around, within = _around(link)
+        yield from ((one, "done" if feeds(link, "AsyncCollectiveDone") else "beside") for one in around)
+        inner += within
+    for one in inner:
+        yield one, "inside"
+        yield from ((end, "inside") for end in _ends(one))
+
+
+def _around(item: Instruction) -> tuple[list[Instruction], list[Instruction]]:
+    """The outermost fusions and wrappers around it, each executed as one (or itself), and all that is inside them."""
+    outer: list[Instruction] = []
+    inner: dict[Instruction, None] = {}
+    todo = [item]
+    while todo:
+        now = todo.pop()
+        wrappers = [call for call in now.computation.callers if _wraps(call)]
+        if not wrappers:
+            outer.append(now)
+        elif now not in inner:
+            inner[now] = None
+            todo += wrappers
+    return list(dict.fromkeys(outer)), list(inner)
+
+
+def _wraps(call: Instruction) -> bool:
+    return call.opcode in ("fusion", "custom-call") or call.opcode.endswith("-start")
+
+
+def _ends(start: Instruction) -> Iterator[Instruction]:
+    """The updates and the dones that take what a start made."""
+    if not start.opcode.endswith(("-start", "-update", "send", "recv")):
+        return
+    for user in start.computation.users[start]:
+        if user.opcode.endswith(("-done", "-update")) and user.operand(0) is start:
+            yield user
+            yield from _ends(user)
+
+
+def _transfer(send: Instruction, receive: Instruction | None) -> Iterator[tuple[Instruction, str]]:
+    """Between slices: begun by the send, over when what the others sent is there."""
+    yield send, "start"
+    if receive is not None:
+        yield from ((end, "done") for end in _ends(receive))
+        yield receive, "between"
+    yield from ((end, "between") for end in _ends(send))
+
+
+def _links(module: Module) -> dict[Instruction, list[Instruction]]:
+    """For the start of each asynchronous chain the instructions that carry it on, and the one that ends it."""
+    links: dict[Instruction, list[Instruction]] = {}
+    if "AsyncCollectiveStart" in module.text:
+        values = Evaluator(Program(module.replica_count, module.num_partitions))
+        for link, start in first_parts(sites(module, values)).items():
+            links.setdefault(start, []).append(link)
+    return links
+
+
+def _far_dones(module: Module, found: Container[str]) -> list[Instruction]:
+    """The dones that take no start's result directly: it reached them through a tuple or a loop's carry."""
+    lines = dict.fromkeys(module.line_at(match.start()) for match in _DONE.finditer(module.text))
+    dones = [owner.at(at) for at in lines if (owner := module.owner(at))]
+    return [done for done in dones if done.opcode.endswith("-done") and done.name not in found]
+
+
+def _start_of(done: Instruction) -> Instruction | None:
+    """The nearest start whose result a done takes."""
+    todo: list[Value] = [(activation(done.computation), done.operand(0), ())]
+    seen = set(todo)
+    for value in todo:
+        if value[1].opcode.endswith("-start"):
+            return value[1]
+        fresh = [one for one in handed(value) or [] if one not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return None
+
+
+def containers(module: Module) -> frozenset[str]:
+    """The names of the loops, branches and calls, whose events cover those of what they run."""
+    lines = dict.fromkeys(module.line_at(match.start()) for match in _CONTAINER.finditer(module.text))
+    items = [owner.at(at) for at in lines if (owner := module.owner(at))]
+    return frozenset(item.name for item in items if item.opcode in ("while", "conditional", "call"))
+
+
+def clone_of(name: str, known: Container[str]) -> str | None:
+    """The instruction that one of another name was cloned from, where it is among the `known`.
+
+    XLA's `HloInstruction::Clone` appends `.clone`, `.clone2`, …, its rematerialization `.remat`, `.remat2`, …, its
+    sinking of constants into loops `.sunk`, libtpu's SparseCore calls `.cloned`; the name uniquer may add a number,
+    `.clone.1`.  A bare number makes no clone (`all-reduce.1` is no `all-reduce`), nor do `.remat_compressed` and
+    `.remat_uncompressed`, which are copies of a result.
+    """
+    while found := _CLONE.search(name):
+        name = name[: found.start()]
+        if name in known:
+            return name
+    return None

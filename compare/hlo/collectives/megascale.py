@@ -1,0 +1,134 @@
+"""Collectives between slices: a send and a receive that the megascale runtime turns into one collective.
+
+The attributes of the pair say it all: `_xla_megascale_transfer_type`, `_xla_megascale_target`.  A target names devices,
+by their number in the slice, where groups in a slice name places in its program: the two differ wherever devices were
+put in another order.
+"""
+
+import re
+from collections.abc import Iterable
+
+from compare.hlo.devices.groups import Groups, read_pairs
+from compare.hlo.devices.numbering import SLICE_UNIT, Program
+from compare.hlo.errors import MOST_DEVICES
+from compare.hlo.text.attributes import read_map
+from compare.hlo.text.instruction import Instruction
+
+KINDS = {
+    "ONE_TO_ONE": "collective-permute", "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather",
+    "REDUCE_SCATTER": "reduce-scatter", "ALL_TO_ALL": "all-to-all", "BROADCAST": "collective-broadcast",
+}  # fmt: skip
+_PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
+_LIST = re.compile(r"\{(\d+(?:(?:,|->)\d+)*)\}")
+_WORD = re.compile(r"[0-9]{1,12}")
+_PAIRS = "_xla_send_recv_source_target_pairs"
+
+
+def is_wire(item: Instruction) -> bool:
+    """Whether a send or receive moves data between devices: not one to the host."""
+    marks = ("_xla_megascale_transfer_type", _PAIRS)
+    return any(mark in item.text for mark in marks) or "is_host_transfer=true" not in item.text
+
+
+def kind_of(item: Instruction) -> str:
+    attributes = _attributes(item)
+    if _PAIRS in attributes:
+        return "collective-permute"
+    word = attributes.get("_xla_megascale_transfer_type", "")
+    if word not in KINDS:
+        raise item.error(f"unknown megascale transfer type {word!r}; known are {', '.join(KINDS)}")
+    return KINDS[word]
+
+
+def is_megascale(item: Instruction) -> bool:
+    return item.opcode in ("send", "recv") and "_xla_megascale_transfer_type" in item.text
+
+
+def rendezvous(item: Instruction) -> str:
+    """What a send and its receive have in common."""
+    attributes = _attributes(item)
+    return attributes.get("_xla_host_transfer_rendezvous") or attributes.get(_PAIRS) or ""
+
+
+def pairs(items: Iterable[Instruction]) -> dict[Instruction, Instruction]:
+    """The receive of every send of a wire, in the order in which they stand."""
+    waiting: dict[tuple[str, str], list[Instruction]] = {}
+    wires = [item for item in items if item.opcode in ("send", "recv") and is_wire(item)]
+    for item in wires:
+        if item.opcode == "recv":
+            waiting.setdefault((item.computation.name, rendezvous(item)), []).append(item)
+    found: dict[Instruction, Instruction] = {}
+    for item in wires:
+        if item.opcode == "send":
+            receives = waiting.get((item.computation.name, rendezvous(item)))
+            if not receives:
+                raise item.error("a send whose receive is not in its computation")
+            found[item] = receives.pop(0)
+    for left in waiting.values():
+        if left:
+            raise left[0].error("a receive whose send is not in its computation")
+    return found
+
+
+def groups_of(item: Instruction, program: Program) -> Groups:
+    """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
+    attributes = _attributes(item)
+    if _PAIRS in attributes:
+        return program.everywhere(read_pairs(attributes[_PAIRS]))
+    text = attributes.get("_xla_megascale_target", "")
+    if found := _PRODUCT.fullmatch(text):
+        slices, numbers = _range(found[1], item), _range(found[2], item)
+        return tuple(tuple(_device(one, number, item, program) for one in slices) for number in numbers)
+    rows = _LIST.findall(text)
+    if not rows or "{" + ",".join("{" + row + "}" for row in rows) + "}" != text.replace(" ", ""):
+        raise item.error(f"unknown spelling of a megascale target: {text!r}")
+    ids = [[_number(word, item) for word in re.split(",|->", row)] for row in rows]
+    return tuple(tuple(_device(one // SLICE_UNIT, one % SLICE_UNIT, item, program) for one in row) for row in ids)
+
+
+def _attributes(item: Instruction) -> dict[str, str]:
+    return read_map(item.attributes.get("frontend_attributes", "{}"))
+
+
+def _range(text: str, item: Instruction) -> list[int]:
+    """`0:3,7` is 0, 1, 2, 3, 7."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.strip().partition(":")
+        first, last = _number(low or "0", item), _number(high or low or "0", item)
+        if last > MOST_DEVICES or len(numbers) > MOST_DEVICES:
+            raise item.error(f"its target names device {last}, and {MOST_DEVICES} devices are the most")
+        numbers += range(first, last + 1)
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise item.error(f"its target names no device, or one twice: {text[:80]!r}")
+    return numbers
+
+
+def _number(word: str, item: Instruction) -> int:
+    if not _WORD.fullmatch(word.strip()):
+        raise item.error(f"its target names device {word[:40]!r}, which is no number of one")
+    return int(word)
+
+
+def _device(from_one: int, number: int, item: Instruction, program: Program) -> int:
+    """Slices count from 1, devices of a slice from 0."""
+    found = program.named(from_one - 1, number)
+    if found is None:
+        raise item.error(
+            f"its target names device {number} of slice {from_one}; "
+            f"the axes make {program.slices} slices of {program.in_slice} devices"
+        )
+    return found
+
+
+def slices_named(item: Instruction) -> int:
+    """The largest slice that its target names; 1 for what is no megascale transfer."""
+    if not is_megascale(item):
+        return 1
+    text = _attributes(item).get("_xla_megascale_target", "")
+    if found := _PRODUCT.fullmatch(text):
+        return max(1, *_range(found[1], item))
+    named = max((_number(word, item) // SLICE_UNIT for word in re.findall(r"\d+", text)), default=1)
+    if named > MOST_DEVICES:
+        raise item.error(f"its target names slice {named}, and {MOST_DEVICES} devices are the most")
+    return max(1, named)

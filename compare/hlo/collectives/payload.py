@@ -1,0 +1,92 @@
+"""What a collective carries, and what each device sends of it."""
+
+import math
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+
+from compare.hlo.devices.groups import Groups
+from compare.hlo.text.attributes import split_top
+from compare.hlo.text.instruction import Instruction, short
+from compare.hlo.text.shapes import BITS, Array, Shape, arrays
+
+_WINDOW = re.compile(r"\{([0-9]{1,19}(?:,[0-9]{1,19})*)\}")
+_WINDOWS = re.compile(rf"\{{{_WINDOW.pattern}(?:,\s*{_WINDOW.pattern})*\}}")
+_SENT = {
+    "all-reduce": lambda n: Fraction(2 * (n - 1), n),
+    "all-gather": lambda n: Fraction(n - 1, n),
+    "reduce-scatter": lambda n: Fraction(n - 1, n),
+    "all-to-all": lambda n: Fraction(n - 1, n),
+    "ragged-all-to-all": lambda n: Fraction(n - 1, n),
+    "collective-broadcast": lambda n: Fraction(n - 1, n),
+}
+"""What a bandwidth-optimal algorithm makes a device of a group of n send, of its payload."""
+
+
+def carried(item: Instruction, kind: str, receive: Instruction | None) -> list[Array]:
+    """The arrays of its payload: the results of an all-gather, the operands of any other kind."""
+    shapes: list[Shape]
+    if kind == "all-gather":
+        shapes = [_result(item if receive is None else receive)]
+    elif item.opcode == "send" or kind == "ragged-all-to-all" or "slice_sizes" in item.attributes:
+        shapes = [item.operand(0).shape]  # The others are buffers for what comes in, offsets, sizes, a token.
+    else:
+        shapes = [operand.shape for operand in item.operands]
+        if len(shapes) != len(split_top(item.arguments)):
+            raise item.error("cannot read each of its operands")
+    found = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
+    if not found:
+        raise item.error(f"an {kind} that carries nothing")
+    return found
+
+
+def _result(item: Instruction) -> Shape:
+    """What an all-gather makes: of a start, the second part of its tuple; of a receive, the first."""
+    shape = item.shape
+    if item.opcode == "all-gather":
+        return shape
+    at = 0 if item.opcode == "recv" else 1
+    if isinstance(shape, Array) or len(shape) <= at:
+        raise item.error(f"a {item.opcode} without the tuple of its buffers")
+    return shape[at]
+
+
+def payload_bytes(item: Instruction, array: Array) -> int:
+    """Logical bytes of one array, of a permute in place those of the windows that it moves."""
+    text = item.attributes.get("slice_sizes")
+    if text is None:
+        return array.num_bytes
+    if not _WINDOWS.fullmatch(text):
+        raise item.error(f"cannot read slice_sizes={short(text)} as sizes of windows, {{{{1,8}},{{1,8}}}}")
+    windows = [Array(array.dtype, tuple(map(int, window.split(",")))) for window in _WINDOW.findall(text)]
+    if any(window.elements > array.elements for window in windows):
+        raise item.error("a window of it is larger than its operand")
+    return -(-sum(window.elements for window in windows) * BITS[array.dtype] // 8)
+
+
+def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:
+    """What each device sends in one execution.  A device in no group sends nothing, a pair to itself neither."""
+    sent = [Fraction(0)] * num_devices
+    if kind == "collective-permute":
+        for source, target in groups:
+            sent[source] += payload if source != target else 0
+        return tuple(sent)
+    of_size = {size: _SENT[kind](size) * payload for size in {len(group) for group in groups}}
+    for group in groups:
+        for device in group:
+            sent[device] = of_size[len(group)]
+    return tuple(sent)
+
+
+def total_bytes(sent: tuple[Fraction, ...], executions: Iterable[int]) -> Fraction:
+    """Over all devices, executions times bytes; equal terms are added up as whole numbers first."""
+    times: dict[int, int] = {}
+    values: dict[int, Fraction] = {}
+    for value, runs in zip(sent, executions, strict=True):
+        times[id(value)] = times.get(id(value), 0) + runs
+        values[id(value)] = value
+    return sum((values[key] * runs for key, runs in times.items()), Fraction(0))
+
+
+def round_half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))

@@ -1,0 +1,193 @@
+"""One line of HLO alone, as TPU profiles have it for each operation: what it says of a collective without its program.
+
+Such a line may be cut, may leave out the shapes of the operands, and tells nothing of what it calls.
+"""
+
+import re
+from dataclasses import dataclass
+
+from compare.hlo.collectives import megascale
+from compare.hlo.collectives.payload import carried, payload_bytes
+from compare.hlo.counts.execution_counts import KINDS
+from compare.hlo.devices.groups import Groups
+from compare.hlo.devices.numbering import ids_in
+from compare.hlo.errors import HloError
+from compare.hlo.text.attributes import names, split_top
+from compare.hlo.text.instruction import Instruction, short
+from compare.hlo.text.module import read
+from compare.hlo.text.shapes import Array, arrays
+
+UNKNOWN = "?"
+_ENDS = {"start": "start", "done": "done", "update": "between"}
+_TRANSFERS = {"send": "start", "recv": "between", "send-done": "between", "recv-done": "done"}
+_WRAPPED = ("async", "call", "fusion", "custom-call")
+_NAMED = re.compile(rf"({'|'.join(KINDS)})(?![a-z])")
+_CHAIN = re.compile(r"async-collective-(start|done)\b")
+_WITHOUT_OPERANDS = ("parameter", "constant", "iota")
+_UNTURNED = re.compile(r"\[[\d,]+\]<=\[\d+,[\d,]+\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What one line of HLO tells."""
+
+    name: str
+    opcode: str
+    kind: str
+    """Empty where nothing in it says that it is a collective; `?` where it is one, and of what kind it does not say."""
+    part: str
+    """`whole`, `start`, `between` or `done`, as a carrier's."""
+    payload_bytes: int | None
+    """By the kind's rule; None where the line does not tell."""
+    groups: Groups | None
+    """Of a permute its pairs; the empty tuple is all devices; None where the line does not tell."""
+    operands: tuple[str, ...]
+    meets: str
+    """Of a send or receive, what it has in common with the other; else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    name: str
+    shape: str
+    """Empty where the line leaves it out."""
+
+
+def read_line(text: str) -> Line:
+    """Read `%all-reduce.1 = bf16[8,128]{1,0} all-reduce(bf16[8,128]{1,0} %fusion.1), replica_groups={{0,1}}, …`.
+
+    `HloError` where the text has no name, result and opcode.
+    """
+    text = " ".join(text.split())
+    item = _instruction(text)
+    operands = _operands(item)
+    kind, part = _kind_and_part(item)
+    groups = _groups(item, kind) if kind else None
+    try:
+        payload = _payload(item, operands, kind, groups) if kind in KINDS else None
+    except HloError:
+        payload = None
+    found = tuple(operand.name for operand in operands or ())
+    return Line(
+        name=item.name, opcode=item.opcode, kind=kind, part=part, payload_bytes=payload, groups=groups, operands=found,
+        meets=_meets(item),
+    )  # fmt: skip
+
+
+def _instruction(text: str, parameters: tuple[str, ...] = ()) -> Instruction:
+    """The line as the last of a program that has nothing else but its operands."""
+    if " = " not in text:
+        raise HloError(f"not a line of HLO: {short(text)!r}; one looks like 'name = f32[8] add(x, y)'")
+    entry = read("\n".join(("HloModule line", "ENTRY line {", *parameters, text, "}"))).entry
+    try:
+        return entry.at(entry.last - 1)
+    except HloError:
+        raise HloError(f"not a line of HLO: {short(text)!r}; its result and opcode cannot be read") from None
+
+
+def _operands(item: Instruction) -> list[_Operand] | None:
+    """The operands that can be read in full; None where the line is cut among them."""
+    if item.opcode in _WITHOUT_OPERANDS:
+        return []
+    try:
+        parts = split_top(item.arguments)
+    except HloError:
+        return None
+    words = (part.rpartition(" ") for part in parts)
+    return [_Operand(name.lstrip("%"), shape.strip()) for shape, _, name in words]
+
+
+def _kind_and_part(item: Instruction) -> tuple[str, str]:
+    opcode = item.opcode
+    if opcode in _TRANSFERS:
+        return _transfer(item), _TRANSFERS[opcode]
+    stem, _, end = opcode.rpartition("-")
+    if opcode in KINDS or end not in _ENDS:
+        stem, part = opcode, "whole"
+    else:
+        part = _ENDS[end]
+    if stem in KINDS:
+        return stem, part
+    if stem in _WRAPPED and part != "whole":
+        named = _NAMED.match(item.name)  # What is wrapped stands elsewhere; XLA names the wrapper after it.
+        return named[1] if named else "", part
+    if opcode == "fusion":
+        return _fused(item)
+    return "", part
+
+
+def _transfer(item: Instruction) -> str:
+    """The kind of a send, receive, or end of one; those to the host are no collectives."""
+    if "megascale" not in item.text and "is_host_transfer=true" in item.text:
+        return ""
+    try:
+        return megascale.kind_of(item)
+    except HloError:
+        return UNKNOWN
+
+
+def _meets(item: Instruction) -> str:
+    try:
+        return megascale.rendezvous(item) if item.opcode in ("send", "recv") else ""
+    except HloError:
+        return ""
+
+
+def _fused(item: Instruction) -> tuple[str, str]:
+    """Fusions that hold a collective, by the names that the TPU compiler gives them."""
+    if found := _CHAIN.match(item.name):
+        return UNKNOWN, found[1]
+    try:
+        called = names(item.attributes.get("calls", ""))
+    except HloError:
+        called = []
+    scatters = any(name.startswith("all-reduce-scatter") for name in (item.name, *called))
+    return ("reduce-scatter" if scatters else ""), "whole"
+
+
+def _groups(item: Instruction, kind: str) -> Groups | None:
+    key = "source_target_pairs" if kind == "collective-permute" else "replica_groups"
+    try:
+        written = item.attributes.get(key, "")
+        # At the very end of a line that is cut, the turn of `[4,2]<=[2,4]T(1,0)` may be what is missing.
+        if not written or (_UNTURNED.fullmatch(written) and item.text.endswith(written)):
+            return None
+        return ids_in(item, key)
+    except HloError:
+        return None
+
+
+def _payload(item: Instruction, operands: list[_Operand] | None, kind: str, groups: Groups | None) -> int | None:
+    """From the operands where the line has their shapes, else from the result."""
+    if item.opcode == "fusion" or (item.opcode == "send" and kind == "all-gather"):
+        return None  # The fusion's operands are not the collective's; the gather's result is its receive's.
+    if operands and all(operand.shape for operand in operands):
+        return _by_operands(item, operands, kind)
+    found = _by_result(item, kind)
+    size = {len(group) for group in groups or ()}
+    if found is None or kind != "reduce-scatter" or item.opcode.endswith("-start"):
+        return found
+    return found * size.pop() if len(size) == 1 else None
+
+
+def _by_operands(item: Instruction, operands: list[_Operand], kind: str) -> int | None:
+    shapes = dict.fromkeys(f"%{operand.name} = {operand.shape} parameter(0)" for operand in operands)
+    whole = _instruction(item.text, tuple(shapes))
+    if not item.opcode.endswith(("-done", "-update")):
+        return sum(payload_bytes(whole, array) for array in carried(whole, kind, None))
+    start = whole.operand(0).shape
+    if kind != "reduce-scatter":
+        return _by_result(item, kind)
+    return None if isinstance(start, Array) or not start else sum(array.num_bytes for array in arrays(start[0]))
+
+
+def _by_result(item: Instruction, kind: str) -> int | None:
+    """As many bytes come out as go in, of an all-gather and a reduce-scatter what comes out."""
+    shape = item.shape
+    if kind == "ragged-all-to-all" or item.opcode in _TRANSFERS or item.opcode.endswith("-update"):
+        return None
+    if item.opcode.endswith("-start") and item.opcode != "all-reduce-start":
+        if isinstance(shape, Array) or len(shape) < 2:
+            return None
+        shape = shape[1 if kind == "all-gather" else 0]
+    return sum(payload_bytes(item, array) for array in arrays(shape))

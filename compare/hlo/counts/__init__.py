@@ -1,0 +1,1 @@
+"""How often an instruction executes in one step: trip counts, branches, predicates."""

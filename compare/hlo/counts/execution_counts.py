@@ -1,0 +1,217 @@
+"""Where the collectives stand, and how often each device runs them: from ENTRY down through loops and branches."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.hlo.collective import Loop
+from compare.hlo.counts.evaluator import Evaluator
+from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
+from compare.hlo.dataflow.call_context import ONE_CALL, Frame, body_of, branches_of, condition_of
+from compare.hlo.errors import HloError
+from compare.hlo.text.instruction import Computation, Instruction, Said, short
+from compare.hlo.text.module import Module
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
+         "collective-broadcast")  # fmt: skip
+MOST_EXECUTIONS = 1 << 40
+"""No step runs anything more often than this: the loop's count is a misprint, and unknown."""
+
+MOST_VISITS = 1 << 17
+_LATER = ("-done", "-update")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A collective instruction, and its executions summed over every way that leads to it."""
+
+    item: Instruction
+    frames: tuple[Frame, ...]
+    """Its activations."""
+    loops: tuple[Loop, ...]
+    """Around its first activation, outermost first."""
+    device_executions: tuple[int, ...]
+    executions_are: str
+    in_exact_branch: bool
+
+
+@dataclass(frozen=True)
+class _Times:
+    """How often an activation runs: a mask over devices and iterations, and what is not known of it."""
+
+    mask: NDArray[np.bool_]
+    extents: tuple[int, ...] = ()
+    factor: int = 1
+    loops: tuple[Loop, ...] = ()
+    are: str = "exact"
+    in_exact_branch: bool = False
+
+    def of_each_device(self, num_devices: int) -> NDArray[np.int64]:
+        """Sum the mask over all iterations without spelling them out."""
+        whole = math.prod(extent for extent, size in zip(self.extents, self.mask.shape[1:], strict=True) if size == 1)
+        runs = self.mask.reshape(self.mask.shape[0], -1).sum(axis=1, dtype=np.int64) * whole * self.factor
+        return np.broadcast_to(runs, num_devices)
+
+
+def sites(module: Module, values: Evaluator) -> list[Site]:
+    """Every collective instruction, in the order in which the schedule reaches it.
+
+    `HloError` where one stands in a computation that nothing calls: what called it is missing.
+    """
+    lines = lines_of(module)
+    visits: dict[Instruction, list[tuple[Frame, _Times]]] = {}
+    wanted = _leading_to(module, lines)
+    for item in (module.at(at) for found in wanted.values() for at in found):
+        item.check_attributes()
+    module.check_calls()
+    always = _Times(np.ones((1,), np.bool_))
+    for count, (frame, times, item) in enumerate(_visit(Frame(module.entry), always, wanted, values)):
+        if count > MOST_VISITS:
+            raise item.error(f"more than {MOST_VISITS} ways of calls lead to collectives; this is one of them")
+        visits.setdefault(item, []).append((frame, times))
+    for item in map(module.at, lines):
+        if item not in visits:
+            raise item.error(f"a collective in computation {item.computation.name!r}, which nothing that runs calls")
+    return [_site(item, ways, values.num_devices) for item, ways in visits.items()]
+
+
+def _site(item: Instruction, ways: list[tuple[Frame, _Times]], num_devices: int) -> Site:
+    kinds = {times.are for _, times in ways}
+    are = next((kind for kind in ("unknown", "upper-bound") if kind in kinds), "exact")
+    total = sum((times.of_each_device(num_devices) for _, times in ways), np.zeros(num_devices, np.int64))
+    return Site(
+        item=item,
+        frames=tuple(frame for frame, _ in ways),
+        loops=ways[0][1].loops if ways else (),
+        device_executions=() if are == "unknown" else tuple(total.tolist()),
+        executions_are=are,
+        in_exact_branch=any(times.in_exact_branch for _, times in ways),
+    )
+
+
+def lines_of(module: Module) -> list[int]:
+    """The lines whose opcode is a collective's, or a send's or receive's; one in quotes only looks like it.
+
+    `HloError` where one stands outside of all computations, or behind another instruction on its line.
+    """
+    found = []
+    for item in _marked(module):
+        if not item.opcode.endswith(_LATER):
+            if not is_collective(item):
+                raise item.error(f"unknown kind of collective {item.opcode!r}; known are {', '.join(KINDS)}")
+            found.append(item.index)
+    return found
+
+
+def ends_of(module: Module) -> list[Instruction]:
+    """The instructions that end a collective, a send or a receive, or carry it on."""
+    return [item for item in _marked(module) if item.opcode.endswith(_LATER)]
+
+
+def _marked(module: Module) -> list[Instruction]:
+    """What has an opcode that could be a collective's, or a part's of one."""
+    found: list[Instruction] = []
+    said: dict[int, Said] = {}
+    for at, column in module.opcodes:
+        owner, line = module.owner(at), module.lines[at]
+        if at not in said:
+            said[at] = Said(line)
+        if said[at].holds(column - 1):
+            continue
+        if owner is None or not owner.at(at).operands_begin_at(column):
+            word = line[:column].rsplit(maxsplit=1)[-1]
+            raise HloError(f"line {module.number(at)}: {word!r} where no instruction stands: {short(line)}")
+        found.append(owner.at(at))
+    return found
+
+
+def _leading_to(module: Module, lines: list[int]) -> dict[Computation, list[int]]:
+    """For each computation on the way to a collective, its lines to visit."""
+    calls = module.calls  # Read even where there is no collective: a computation that is missing could have one.
+    wanted: dict[Computation, set[int]] = {}
+    todo = []
+    for at in lines:
+        owner = module.at(at).computation
+        if owner not in wanted:
+            todo.append(owner)
+        wanted.setdefault(owner, set()).add(at)
+    while todo:
+        for caller in map(module.at, calls.get(todo.pop().name, ())):
+            if caller.computation not in wanted:
+                todo.append(caller.computation)
+            wanted.setdefault(caller.computation, set()).add(caller.index)
+    return {computation: sorted(found) for computation, found in wanted.items()}
+
+
+def _visit(
+    frame: Frame, times: _Times, wanted: dict[Computation, list[int]], values: Evaluator
+) -> Iterator[tuple[Frame, _Times, Instruction]]:
+    for at in wanted.get(frame.computation, ()):
+        item = frame.computation.at(at)
+        if item.opcode == "while":
+            yield from _loop(frame, times, item, wanted, values)
+        elif item.opcode == "conditional":
+            for branch, taken in _branches(frame, times, item, values):
+                yield from _visit(branch, taken, wanted, values)
+        elif item.called and (item.opcode in ONE_CALL or item.opcode.endswith("-start")):
+            inner = [computation for computation in item.called if computation in wanted]
+            for computation in inner:
+                yield from _visit(frame.inside(item, computation), times, wanted, values)
+            if is_collective(item):
+                if inner:
+                    raise item.error("is a collective, and calls a computation with another")
+                yield frame, times, item
+        elif is_collective(item):
+            yield frame, times, item
+        elif not item.opcode.endswith(("-done", "-update")):
+            raise item.error(f"a collective stands in a computation that {item.opcode} calls")
+
+
+def is_collective(item: Instruction) -> bool:
+    """Whether it is a collective or its start; what only ends or updates one is none."""
+    return item.opcode.removesuffix("-start") in KINDS or item.opcode in ("send", "recv")
+
+
+def _loop(
+    frame: Frame, times: _Times, loop: Instruction, wanted: dict[Computation, list[int]], values: Evaluator
+) -> Iterator[tuple[Frame, _Times, Instruction]]:
+    """The condition runs once more than the body."""
+    if condition_of(loop) is body_of(loop):
+        raise loop.error("its condition is its body")
+    trips = values.trips.count(frame, loop)
+    if trips is not None and times.factor * math.prod(times.extents) * (trips + 1) > MOST_EXECUTIONS:
+        trips = None
+    are = "unknown" if trips is None else times.are
+    tests = 1 if trips is None else trips + 1
+    note = values.trips.notes.get((frame, loop), "")
+    around = Loop(name=loop.name, trip_count=None if trips is None else tests, note=note)
+    testing = replace(times, factor=times.factor * tests, loops=(*times.loops, around), are=are)
+    yield from _visit(frame.inside(loop, condition_of(loop)), testing, wanted, values)
+    body = replace(
+        times,
+        mask=times.mask[..., np.newaxis],
+        extents=(*times.extents, 1 if trips is None else trips),
+        loops=(*times.loops, Loop(name=loop.name, trip_count=trips, note=note)),
+        are=are,
+    )
+    yield from _visit(frame.inside(loop, body_of(loop)), body, wanted, values)
+
+
+def _branches(frame: Frame, times: _Times, choice: Instruction, values: Evaluator) -> Iterator[tuple[Frame, _Times]]:
+    """Each branch, with the devices and iterations that take it: with all where the predicate is not understood."""
+    try:
+        taken = values.branch(frame, choice)
+        size = math.prod(np.broadcast_shapes(taken.shape, times.mask.shape))
+        if size > MOST_ELEMENTS:
+            raise NotUnderstood
+    except NotUnderstood:
+        taken = None
+    for number, computation in enumerate(branches_of(choice)):
+        inner = frame.inside(choice, computation)
+        if taken is None:
+            yield inner, replace(times, are="unknown" if times.are == "unknown" else "upper-bound")
+        else:
+            yield inner, replace(times, mask=times.mask & (taken == number), in_exact_branch=True)

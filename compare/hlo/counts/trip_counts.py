@@ -1,0 +1,157 @@
+"""How often a loop runs: its condition compares a counter with a constant, its start and its step are constants.
+
+A condition of another form is run, step by step, on the numbers that it depends on, where the text alone decides
+them: the TPU compiler splits a 64-bit counter, as PyTorch/XLA's scan has it, into two halves with a carry.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compare.hlo.counts.integer_ops import DTYPES
+from compare.hlo.dataflow.call_context import Frame, body_of, condition_of
+from compare.hlo.dataflow.dataflow import Value, is_carry, origin
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.shapes import Array, element
+
+if TYPE_CHECKING:
+    from compare.hlo.counts.evaluator import Evaluator
+
+_KNOWN = re.compile(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)"?')
+_TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+
+
+MOST_STEPS = 1 << 14
+MOST_CARRIED = 8
+"""Bounds of a loop that is run step by step: beyond them its count is unknown."""
+
+
+class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it never leaves this file's users)
+    """The loop's element at `path` decides how it goes on."""
+
+    def __init__(self, path: tuple[int, ...]):
+        super().__init__(path)
+        self.path = path
+
+
+class Trips:
+    """Trip counts, each found once for each activation of a loop."""
+
+    def __init__(self, values: "Evaluator"):
+        self._values = values
+        self.notes: dict[tuple[Frame, Instruction], str] = {}
+        """What made a count unbelievable."""
+        self._counts: dict[tuple[Frame, Instruction], int | None] = {}
+
+    def count(self, frame: Frame, loop: Instruction) -> int | None:
+        """The trip count of a `while` that stands in `frame`; None where the text does not decide it."""
+        key = (frame, loop)
+        if key not in self._counts:
+            self._counts[key] = None  # A loop whose count needs itself has none.
+            self._counts[key] = self._count(frame, loop)
+        return self._counts[key]
+
+    def _count(self, frame: Frame, loop: Instruction) -> int | None:
+        condition = frame.inside(loop, condition_of(loop))
+        inner, test, _ = origin((condition, condition.computation.root, ()))
+        if test.opcode != "compare":
+            return self._by_steps(frame, loop)
+        left, right = ((inner, test.operand(at), ()) for at in (0, 1))
+        direction = test.attribute("direction")
+        counter, bound = self._counter(left, condition), self._values.number(*right)
+        if counter is None or bound is None:
+            counter, bound = self._counter(right, condition), self._values.number(*left)
+            direction = _TURNED.get(direction, direction)
+        if counter is None or bound is None:
+            return None
+        start = self._values.number(frame, loop.operand(0), counter)
+        step = self.step(frame.inside(loop, body_of(loop)), counter)
+        if start is None or step is None:
+            return None
+        count = iterations(start=start, step=step, bound=bound, direction=direction)
+        if count is None or not self._fits(loop, counter, start + step * count):
+            # In the counter's own width it comes round again, if it ends at all; a wide one not within these steps.
+            near = not self._fits(loop, counter, start + step * MOST_STEPS)
+            count = self._by_steps(frame, loop) if near else None
+        known = _KNOWN.search(loop.attributes.get("backend_config", ""))
+        if known and count is not None and (known[1].lstrip("0") or "0") != str(count):
+            self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
+            return None
+        return count
+
+    def _fits(self, loop: Instruction, counter: tuple[int, ...], number: int) -> bool:
+        """Whether the counter's integer type holds this number."""
+        shape = element(loop.shape, counter)
+        if not isinstance(shape, Array) or shape.dtype not in DTYPES or shape.dtype == "pred":
+            return False
+        limits = np.iinfo(DTYPES[shape.dtype])
+        return int(limits.min) <= number <= int(limits.max)
+
+    def _by_steps(self, frame: Frame, loop: Instruction) -> int | None:
+        """Run the loop on whole numbers, beginning with none and adding each that its condition turns out to need."""
+        starts: dict[tuple[int, ...], int] = {}
+        while len(starts) <= MOST_CARRIED:
+            try:
+                return self._run(frame, loop, starts)
+            except NeedsCarried as need:
+                start = self._values.number(frame, loop.operand(0), need.path)
+                if start is None:
+                    return None
+                starts[need.path] = start
+        return None
+
+    def _run(self, frame: Frame, loop: Instruction, starts: dict[tuple[int, ...], int]) -> int | None:
+        condition, body = frame.inside(loop, condition_of(loop)), frame.inside(loop, body_of(loop))
+        carried = starts
+        seen: set[tuple[int, ...]] = set()
+        for count in range(MOST_STEPS):
+            values = self._values.at_step(loop, carried)
+            goes_on = values.number(condition, condition.computation.root)
+            if not goes_on:
+                return None if goes_on is None else count
+            after = {path: values.number(body, body.computation.root, path) for path in carried}
+            numbers = {path: number for path, number in after.items() if number is not None}
+            state = tuple(numbers.values())
+            if len(numbers) < len(after) or state in seen:  # data, or a loop that never ends
+                return None
+            seen.add(state)
+            carried = numbers
+        return None
+
+    def _counter(self, value: Value, condition: Frame) -> tuple[int, ...] | None:
+        """The path of the loop's element that a value of its condition is, if the body changes it."""
+        frame, item, path = origin(value)
+        return path if path and is_carry((frame, item, path), condition, path) else None
+
+    def step(self, body: Frame, path: tuple[int, ...]) -> int | None:
+        """What an iteration adds to the element at `path`; None where it does anything else."""
+        frame, after, _ = origin((body, body.computation.root, path))
+        if after.opcode not in ("add", "subtract"):
+            return None
+        left, right = ((frame, after.operand(at), ()) for at in (0, 1))
+        if is_carry(origin(left), body, path):
+            by = self._values.number(*right)
+            return by if by is None or after.opcode == "add" else -by
+        if after.opcode == "add" and is_carry(origin(right), body, path):
+            return self._values.number(*left)
+        return None
+
+
+def iterations(*, start: int, step: int, bound: int, direction: str) -> int | None:
+    """How often `counter DIRECTION bound` holds before it first fails; None where it never fails."""
+    holds = {"LT": start < bound, "LE": start <= bound, "GT": start > bound, "GE": start >= bound,
+             "EQ": start == bound, "NE": start != bound}  # fmt: skip
+    if not holds.get(direction, False):
+        return 0 if direction in holds else None
+    if step == 0:
+        return None
+    if direction == "EQ":
+        return 1
+    distance = bound - start
+    if direction == "NE":
+        return distance // step if distance % step == 0 and distance // step > 0 else None
+    towards = step > 0 if direction in ("LT", "LE") else step < 0
+    if not towards:
+        return None
+    return -(-distance // step) if direction in ("LT", "GT") else distance // step + 1

@@ -1,0 +1,67 @@
+"""Activations: a computation together with the chain of calls that leads to it from ENTRY."""
+
+from compare.hlo.text.instruction import Computation, Instruction
+
+
+class Frame:
+    """One activation of a computation.  ENTRY's has no call; that of a loop's body stands for all its iterations."""
+
+    __slots__ = ("_inner", "call", "computation", "depth", "in_body", "outer")
+
+    def __init__(self, computation: Computation, *, call: Instruction | None = None, outer: "Frame | None" = None):
+        self.computation, self.call, self.outer = computation, call, outer
+        self.in_body = call is not None and call.opcode == "while" and computation is body_of(call)
+        self.depth: int = (outer.depth if outer else 0) + self.in_body
+        """How many loops are around it."""
+        self._inner: dict[tuple[Instruction, str], Frame] = {}
+
+    def inside(self, call: Instruction, computation: Computation) -> "Frame":
+        """The activation that `call`, which stands in this one, makes.  The same one each time."""
+        key = (call, computation.name)
+        if key not in self._inner:
+            self._inner[key] = Frame(computation, call=call, outer=self)
+        return self._inner[key]
+
+    @property
+    def chain(self) -> "list[Frame]":
+        """From the outermost to this one."""
+        frames: list[Frame] = []
+        frame: Frame | None = self
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.outer
+        return frames[::-1]
+
+
+def body_of(loop: Instruction) -> Computation:
+    return loop.computation.module.computation(loop.attribute("body").lstrip("%"), loop)
+
+
+def condition_of(loop: Instruction) -> Computation:
+    return loop.computation.module.computation(loop.attribute("condition").lstrip("%"), loop)
+
+
+def branches_of(choice: Instruction) -> list[Computation]:
+    """The branches of a conditional by number; where a predicate chooses, false is 0 and true is 1."""
+    if "true_computation" in choice.attributes:
+        module = choice.computation.module
+        names = [choice.attribute(key).lstrip("%") for key in ("false_computation", "true_computation")]
+        return [module.computation(name, choice) for name in names]
+    return choice.called
+
+
+def branch_operand(choice: Instruction, branch: int) -> Instruction:
+    """What a conditional hands to a branch."""
+    first_is_true = "true_computation" in choice.attributes
+    return choice.operand(2 - branch if first_is_true else 1 + branch)
+
+
+ONE_CALL = {"fusion", "call", "async-start", "call-start", "fusion-start", "custom-call"}
+"""Opcodes whose computation takes the operands as its parameters and runs once."""
+
+
+def runs_once(item: Instruction) -> bool:
+    """Whether its computation takes its operands and makes its result; that of a custom call may only compare two."""
+    if item.opcode not in ONE_CALL or not item.called:
+        return False
+    return item.opcode != "custom-call" or len(item.called[0].parameters) == len(item.operands)

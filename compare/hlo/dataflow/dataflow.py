@@ -1,0 +1,236 @@
+"""One step of dataflow, back to what a value is made of or on to what is made of it.
+
+A value is (activation, instruction, path): the element at `path` of what the instruction makes; the empty path is all
+of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
+"""
+
+from collections.abc import Iterator
+
+from compare.hlo.dataflow.call_context import (
+    ONE_CALL,
+    Frame,
+    body_of,
+    branch_operand,
+    branches_of,
+    condition_of,
+    runs_once,
+)
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.shapes import Array
+
+Value = tuple[Frame, Instruction, tuple[int, ...]]
+
+SLICE_STARTS = ("slice-start", "dynamic-slice-start")
+"""Their tuple holds the operand, which they hand on, and the slice, which they make."""
+
+ASIDE = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-update"}
+"""One operand, handed on whole."""
+
+
+def handed(value: Value) -> list[Value] | None:
+    """The values that this one hands on as they are; None where its instruction makes something of its operands.
+
+    This is the one rule for it.  Several values: which of them it is, is decided as the program runs (a loop's carry, a
+    branch), or they are the elements of a tuple that is asked for as a whole.
+    """
+    frame, item, path = value
+    opcode = item.opcode
+    if not item.has(path):
+        raise item.error(f"it has no element {path}, which is asked for")
+    if opcode == "get-tuple-element":
+        return [(frame, item.operand(0), (item.integer("index"), *path))]
+    if opcode == "parameter":
+        return _handed_in(frame, item, path)
+    if opcode == "tuple":
+        return [(frame, item.operand(path[0]), path[1:])] if path else [(frame, one, ()) for one in item.operands]
+    if opcode == "while":
+        body = body_of(item)
+        return [(frame, item.operand(0), path), (frame.inside(item, body), body.root, path)]
+    if opcode == "conditional":
+        return [(frame.inside(item, branch), branch.root, path) for branch in branches_of(item)]
+    if runs_once(item):
+        return _out_of_call(frame, item, path)
+    return _asynchronous(value)
+
+
+def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
+    call, outer = frame.call, frame.outer
+    if call is None or outer is None:
+        return None
+    if call.opcode == "while":
+        body = outer.inside(call, body_of(call))
+        return [(outer, call.operand(0), path), (body, body.computation.root, path)]
+    if call.opcode == "conditional":
+        return [(outer, branch_operand(call, branches_of(call).index(frame.computation)), path)]
+    if call.opcode not in ONE_CALL:
+        return None  # a reduction or a sort hands its computation elements, not operands
+    number = item.integer("")
+    return [(outer, call.operand(number), path)] if number < len(call.operands) else []
+
+
+def _out_of_call(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value]:
+    """A start's tuple holds its operands, then the result of the computation, then what only it knows."""
+    computation = item.called[0]
+    inner = frame.inside(item, computation)
+    if not item.opcode.endswith("-start"):
+        return [(inner, computation.root, path)]
+    return _of_start(frame, item, path, (inner, computation.root, path[1:]))
+
+
+def _of_start(frame: Frame, item: Instruction, path: tuple[int, ...], result: Value) -> list[Value]:
+    if not path:
+        return [*((frame, one, ()) for one in item.operands), result]
+    if path[0] == 1:
+        return [result]
+    if path[0] > 1:
+        return []
+    return [(frame, item.operand(path[1]), path[2:])] if len(path) > 1 else [(frame, one, ()) for one in item.operands]
+
+
+def _asynchronous(value: Value) -> list[Value] | None:
+    frame, item, path = value
+    opcode = item.opcode
+    if opcode == "copy-done":
+        return [(frame, item.operand(0), (0, *path))]
+    if opcode == "copy-start":
+        return [(frame, item.operand(0), path[1:])]
+    if opcode in ASIDE:
+        return [(frame, item.operand(0), path)]
+    if opcode in ("async-done", "call-done", "slice-done", "dynamic-slice-done", "fusion-done", "custom-call-done"):
+        return [(frame, item.operand(0), (1, *path))]
+    if opcode in SLICE_STARTS:
+        return None if not path or path[0] == 1 else _of_start(frame, item, path, value)
+    if opcode.endswith("-done"):
+        start = item.operand(0)
+        inside = (1, *path) if start.opcode in ("all-gather-start", "collective-permute-start") else path
+        return [(frame, start, inside if start.has(inside) else ())]
+    return None
+
+
+def origin(value: Value) -> Value:
+    """The first value behind this one that is made and not only handed on, through conversions of one integer, too.
+
+    A loop's own parameter is where this stops: whoever asks knows whether the loop changes it.
+    """
+    seen: set[Value] = set()
+    while value not in seen:
+        seen.add(value)
+        before = only_source(value)
+        if before is None:
+            return value
+        value = before
+    return value
+
+
+def only_source(value: Value) -> Value | None:
+    """The one value that this is, whatever the program's data; None where it is made here, or may be one of several."""
+    frame, item, path = value
+    if item.opcode == "parameter" and frame.call is not None and frame.call.opcode == "while":
+        return None
+    if item.opcode == "while":
+        return _left_alone(value) if path else None
+    if item.opcode in ("convert", "bitcast", "reshape") and _same_number(item):
+        return frame, item.operand(0), ()
+    if item.opcode in ("conditional", "tuple") and not (item.opcode == "tuple" and path):
+        return None
+    before = handed(value)
+    return before[0] if before is not None and len(before) == 1 else None
+
+
+def _same_number(item: Instruction) -> bool:
+    """Whether a convert, bitcast or reshape of one integer leaves the number as it is."""
+    shapes = (item.shape, item.operand(0).shape)
+    if not all(isinstance(shape, Array) and shape.elements == 1 and shape.dtype[0] in "su" for shape in shapes):
+        return False
+    after, before = (shape for shape in shapes if isinstance(shape, Array))
+    return after.dtype == before.dtype or int(after.dtype[1:]) >= 32 <= int(before.dtype[1:])
+
+
+def _left_alone(value: Value) -> Value | None:
+    """A loop's result that the loop never changes is what it began with."""
+    frame, item, path = value
+    body = frame.inside(item, body_of(item))
+    return (frame, item.operand(0), path) if is_carry(origin((body, body.computation.root, path)), body, path) else None
+
+
+def is_carry(value: Value, body: Frame, path: tuple[int, ...]) -> bool:
+    """Whether a value is the loop's own element at `path`."""
+    frame, item, at = value
+    return frame is body and item.opcode == "parameter" and at == path
+
+
+def made_of(value: Value) -> list[Value]:
+    """Every value that this one is computed from, whatever the operation."""
+    frame, item, _ = value
+    found = handed(value)
+    if found is None:
+        return [(frame, one, ()) for one in item.operands]
+    if item.opcode == "conditional":
+        found.append((frame, item.operand(0), ()))
+    return found
+
+
+def used_by(value: Value) -> Iterator[Value]:
+    """The values that are made of this one, each where it is used."""
+    frame, item, path = value
+    if not item.has(path):
+        raise item.error(f"it has no element {path}, which is handed to it")
+    for user in item.computation.users[item]:
+        if user.opcode == "get-tuple-element":
+            index = user.integer("index")
+            if not path or path[0] == index:
+                yield frame, user, path[1:]
+        elif user.opcode == "tuple":
+            yield from ((frame, user, (at, *path)) for at, operand in enumerate(user.operands) if operand is item)
+        elif user.opcode == "while":
+            yield from _into_loop(frame, user, path)
+            yield frame, user, path
+        elif user.opcode == "conditional":
+            yield from _into_branches(frame, item, user, path)
+        elif runs_once(user):
+            yield from _into_call(frame, item, user, path)
+        else:
+            yield frame, user, _carried_on(user, path)
+    if item is item.computation.root:
+        yield from _out(frame, path)
+
+
+def _carried_on(user: Instruction, path: tuple[int, ...]) -> tuple[int, ...]:
+    """Where an element of an operand stands in what is made of it; where nothing tells, it is in all of that."""
+    if user.opcode in ASIDE or user.opcode == "all-reduce-done":
+        return path
+    # A start's tuple is its operands, then its results, which its done hands on.
+    return path[1:] if user.opcode.endswith("-done") and path[:1] == (1,) else ()
+
+
+def _into_loop(frame: Frame, loop: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+    for computation in (condition_of(loop), body_of(loop)):
+        yield frame.inside(loop, computation), computation.parameter(0), path
+
+
+def _into_branches(frame: Frame, item: Instruction, choice: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+    if choice.operand(0) is item:
+        yield frame, choice, ()
+    for number, branch in enumerate(branches_of(choice)):
+        if branch_operand(choice, number) is item:
+            yield frame.inside(choice, branch), branch.parameter(0), path
+
+
+def _into_call(frame: Frame, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+    computation = call.called[0]
+    for number, operand in enumerate(call.operands):
+        if operand is item and number in computation.parameters:
+            yield frame.inside(call, computation), computation.parameters[number], path
+
+
+def _out(frame: Frame, path: tuple[int, ...]) -> Iterator[Value]:
+    """The root of a computation is what its call makes; in a loop's body also what the next iteration begins with."""
+    call, outer = frame.call, frame.outer
+    if call is None or outer is None:
+        return
+    if call.opcode == "while":
+        if frame.in_body:
+            yield from _into_loop(outer, call, path)
+            yield outer, call, path
+    else:
+        yield outer, call, (1, *path) if call.opcode.endswith("-start") else path

@@ -1,0 +1,206 @@
+"""What a value is, once everything that only changes its layout is taken off.
+
+Layout-only: bitcast, copy, convert, reshape, transpose, slice, dynamic-slice, concatenate and pad of such, tuples,
+their asynchronous and custom-call copies, fusions of only these, loop and branch carries; not `gather`.  The TPU
+compiler writes a concatenation as the maximum of operands that are padded with −∞ into parts that do not overlap.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+from compare.hlo.dataflow.dataflow import SLICE_STARTS, Value, handed
+from compare.hlo.dataflow.partition_index import activation, told_by_place
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.shapes import Array
+
+_FIRST = {"bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "dynamic-slice", "pad"}
+"""Of these the first operand is what is laid out anew."""
+
+_COPIES = {
+    "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
+    "MoveToDevice", "annotate_device_placement",
+}  # fmt: skip
+"""Custom calls that copy, or only say where."""
+
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_MOVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
+_ASYNCHRONOUS = {"AsyncCollectiveStart", "AsyncCollectiveDone"}
+_PADDING = re.compile(r"(-?\d+)_(-?\d+)(?:_(\d+))?")
+_ZERO = re.compile(r"-?0(?:\.0*)?")
+_SPREAD = 1
+_UPDATED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a walk back through layout-only instructions ends."""
+
+    parameters: frozenset[int]
+    """ENTRY parameters reached untouched, and caches that were at most updated."""
+    made_by: frozenset[Instruction]
+    """The instructions that make something, without those that make constants."""
+    constant: bool
+    passed: frozenset[Value]
+    """Every value on the way."""
+
+
+def sources(
+    starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), updates: bool = True, moves: bool = False
+) -> Sources:
+    """Walk back from `starts`; with `moves` also through collectives that only move data to other devices.
+
+    A broadcast is passed for constants only; a dynamic-update-slice and a scatter, by their first operand, and a select
+    of floats, by both, for `caches` only: so a cache is written whose positions are split.
+    """
+    todo = [(value, 0) for value in starts]
+    seen = set(todo)
+    parameters: set[int] = set()
+    made_by: set[Instruction] = set()
+    constants = False
+    while todo:
+        value, marks = todo.pop()
+        frame, item, path = value
+        before = _before(value)
+        if before is None and moves:
+            before = _moved(value)
+        if before is None and item.opcode == "broadcast":
+            before, marks = [(frame, item.operand(0), ())], marks | _SPREAD
+        elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
+            before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _UPDATED
+        elif before is None and updates and item.opcode == "select" and _is_float(item):
+            before, marks = [(frame, one, ()) for one in item.operands[1:]], marks | _UPDATED
+        if before is not None:
+            fresh = [(one, marks) for one in before if (one, marks) not in seen]
+            seen.update(fresh)
+            todo += fresh
+        elif item.opcode == "constant" and not marks & _UPDATED:
+            constants = True
+        elif _is_parameter(item, marks, caches):
+            parameters.add(item.integer(""))
+        else:
+            made_by.add(item)
+    passed = frozenset(value for value, _ in seen)
+    return Sources(frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, passed)
+
+
+def _is_float(item: Instruction) -> bool:
+    return isinstance(item.shape, Array) and item.shape.dtype.startswith(("f", "bf"))
+
+
+def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool:
+    """An ENTRY parameter that was not broadcast, nor updated unless it is a cache."""
+    if item.opcode != "parameter" or not item.computation.is_entry or marks & _SPREAD:
+        return False
+    return not marks & _UPDATED or item.integer("") in caches
+
+
+def _before(value: Value) -> list[Value] | None:
+    frame, item, _ = value
+    found = handed(value) if _only_hands_on(item) else None
+    if found is not None:
+        return found
+    if item.opcode in _FIRST or item.opcode in SLICE_STARTS:
+        return [(frame, item.operand(0), ())]
+    if item.opcode == "concatenate":
+        return [(frame, one, ()) for one in item.operands]
+    if item.opcode == "custom-call" and _target(item) in _COPIES:
+        return [(frame, one, ()) for one in item.operands]
+    return [(frame, one, ()) for one in _joined(item)] or None if item.opcode == "maximum" else None
+
+
+def _target(item: Instruction) -> str:
+    found = _TARGET.search(item.text)
+    return found[1] if found else ""
+
+
+def _moved(value: Value) -> list[Value] | None:
+    """The operand of a collective that only moves data; of a combined one that of the element that is asked for."""
+    frame, item, path = value
+    if item.opcode == "custom-call" and _target(item) in _ASYNCHRONOUS:
+        return [(frame, one, ()) for one in item.operands]
+    if item.opcode.removesuffix("-start") not in _MOVES:
+        return None
+    at = path[1:] if item.opcode.endswith("-start") else path
+    return [(frame, item.operand(at[0]), ())] if at else [(frame, one, ()) for one in item.operands]
+
+
+def moves_data(item: Instruction) -> bool:
+    """Whether it is a collective (or a part of an asynchronous one) that moves data and computes nothing."""
+    return item.opcode.removesuffix("-start") in _MOVES or _target(item) in _ASYNCHRONOUS
+
+
+def zero_elsewhere(value: Value) -> bool:
+    """Whether only a part of an array is not zero, and the device's own place says which: summed up, it is a gather."""
+    made_by = sources([value], updates=False).made_by
+    return bool(made_by) and all(map(_is_part, made_by))
+
+
+def _is_part(item: Instruction) -> bool:
+    """A select of data or zeros, or zeros in which a part is written, by the device's own place."""
+    if item.opcode == "select":
+        return told_by_place(item.operand(0)) and any(map(_is_zero, item.operands[1:]))
+    return (
+        item.opcode == "dynamic-update-slice"
+        and _is_zero(item.operand(0))
+        and any(map(told_by_place, item.operands[2:]))
+    )
+
+
+def _is_zero(item: Instruction) -> bool:
+    """Zeros, through broadcasts and what only hands on or lays out."""
+    todo: list[Value] = [(activation(item.computation), item, ())]
+    seen = set(todo)
+    while todo:
+        value = todo.pop()
+        frame, one, _ = value
+        before = [(frame, one.operand(0), ())] if one.opcode == "broadcast" else _before(value)
+        if before is None and not (one.opcode == "constant" and _ZERO.fullmatch(one.arguments.strip())):
+            return False
+        fresh = [other for other in before or () if other not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return True
+
+
+def _joined(item: Instruction) -> list[Instruction]:
+    """The pads of which a maximum is the concatenation: their data does not overlap; none if it is anything else."""
+    pads, todo = [], list(item.operands)
+    while todo:
+        one = todo.pop()
+        if one.opcode == "maximum":
+            todo += one.operands
+        elif one.opcode in ("convert", "copy") or (one.opcode == "bitcast" and _dims(one) == _dims(one.operand(0))):
+            todo.append(one.operand(0))
+        elif one.opcode == "pad" and _dims(one) == _dims(item) and _is_lowest(one.operand(1)):
+            pads.append(one)
+        else:
+            return []
+    filled = [_filled(one) for one in pads]
+    apart = all(_apart(*pair) for pair in combinations(filled, 2))
+    return pads if apart else []
+
+
+def _dims(item: Instruction) -> tuple[int, ...]:
+    return item.shape.dims if isinstance(item.shape, Array) else ()
+
+
+def _is_lowest(value: Instruction) -> bool:
+    """Whether it is the constant that a maximum leaves out."""
+    return value.opcode == "constant" and value.arguments.strip() == "-inf"
+
+
+def _filled(pad: Instruction) -> list[range]:
+    """For each dim of the padded array the places that its data takes; of data with gaps, those between, too."""
+    sides = _PADDING.findall(pad.attribute("padding"))
+    return [range(int(low), size - int(high)) for (low, high, _), size in zip(sides, _dims(pad), strict=False)]
+
+
+def _apart(one: list[range], other: list[range]) -> bool:
+    return any(a.stop <= b.start or b.stop <= a.start for a, b in zip(one, other, strict=False))
+
+
+def _only_hands_on(item: Instruction) -> bool:
+    """Whether it may be stepped through: not a custom call with a computation of its own."""
+    return item.opcode != "custom-call"

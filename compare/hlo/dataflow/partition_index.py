@@ -1,0 +1,39 @@
+"""Whether an index is told by the device's own place: its partition or replica, through arithmetic and tables."""
+
+from compare.hlo.counts.integer_ops import BINARY, UNARY
+from compare.hlo.dataflow.call_context import Frame
+from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.text.instruction import Computation, Instruction
+
+_FOLLOWED = {
+    *BINARY, *UNARY, "compare", "select", "clamp", "convert", "bitcast", "bitcast-convert", "reshape", "broadcast",
+    "transpose", "slice", "concatenate", "dynamic-slice", "constant", "iota",
+}  # fmt: skip
+
+
+def told_by_place(index: Instruction) -> bool:
+    """Whether it depends on the device's number, and on no data."""
+    todo: list[Value] = [(activation(index.computation), index, ())]
+    seen = set(todo)
+    found = False
+    while todo:
+        value = todo.pop()
+        frame, item, _ = value
+        before = handed(value)
+        if item.opcode in ("partition-id", "replica-id"):
+            found = True
+        elif before is None and item.opcode not in _FOLLOWED:
+            return False
+        made_of = [(frame, one, ()) for one in item.operands] if before is None else before
+        fresh = [one for one in made_of if one not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return found
+
+
+def activation(computation: Computation) -> Frame:
+    """The first of a computation's activations in the text."""
+    if not computation.callers:
+        return Frame(computation)
+    call = computation.callers[0]
+    return activation(call.computation).inside(call, computation)

@@ -1,0 +1,1 @@
+"""Replica groups, device numbering, and the mesh axes that groups run over."""

@@ -1,0 +1,144 @@
+"""Which devices take part: a collective's groups as ids of devices, by XLA's rules for replicas and partitions."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from compare.hlo.devices.groups import Groups, read_groups, read_pairs
+from compare.hlo.errors import HloError
+from compare.hlo.text.instruction import Instruction
+
+PARTITIONS_ONLY = {"all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"}
+"""Kinds whose ids are partitions as soon as they have a channel; the others then need `use_global_device_ids`."""
+
+SLICE_UNIT = 100_000
+"""What the ids of two slices' devices differ by; those of the first begin with it."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The devices that one module runs on: id = replica times partitions + partition."""
+
+    replicas: int
+    partitions: int
+    slices: int = 1
+    ids: tuple[int, ...] = ()
+    """Of several slices: the runtime's id of each device of the mesh, `SLICE_UNIT` · (slice + 1) + its number there.
+
+    None: the slices follow each other, and the devices of each are in the order of their numbers.
+    """
+
+    def __post_init__(self) -> None:
+        if not self.ids:
+            return
+        sizes = Counter(one // SLICE_UNIT for one in self.ids)
+        whole = len(set(self.ids)) == self.num_devices == len(self.ids)
+        if not whole or sizes != dict.fromkeys(range(1, self.slices + 1), self.in_slice):
+            raise HloError(
+                f"the ids of {len(self.ids)} devices were told, in {len(sizes)} slices; the program is for "
+                f"{self.slices} slices of {self.in_slice}"
+            )
+
+    @property
+    def in_slice(self) -> int:
+        return self.replicas * self.partitions
+
+    @property
+    def num_devices(self) -> int:
+        return self.slices * self.in_slice
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Of each device of the mesh: its slice, and its place in that slice's program, by the mesh's order."""
+        counts = [0] * self.slices
+        found = []
+        for at in self._slice_of:
+            found.append((at, counts[at]))
+            counts[at] += 1
+        return tuple(found)
+
+    @property
+    def _slice_of(self) -> tuple[int, ...]:
+        if self.ids:
+            return tuple(one // SLICE_UNIT - 1 for one in self.ids)
+        return tuple(device // self.in_slice for device in range(self.num_devices))
+
+    @cached_property
+    def _at(self) -> dict[tuple[int, int], int]:
+        return {place: device for device, place in enumerate(self.places)}
+
+    @cached_property
+    def _of_number(self) -> dict[tuple[int, int], int]:
+        """By slice and number in it, as targets between slices name devices."""
+        if not self.ids:
+            return self._at
+        return {(one // SLICE_UNIT - 1, one % SLICE_UNIT): device for device, one in enumerate(self.ids)}
+
+    def named(self, at: int, number: int) -> int | None:
+        """The device of the mesh that is device `number` of slice `at`, if there is one."""
+        return self._of_number.get((at, number))
+
+    def everywhere(self, groups: Groups) -> Groups:
+        """Groups of one slice's program stand for a group in every slice."""
+        if self.slices == 1:
+            return groups
+        return tuple(tuple(self._at[at, place] for place in group) for at in range(self.slices) for group in groups)
+
+
+def groups_of(item: Instruction, kind: str, program: Program) -> Groups:
+    """The groups of a collective, of a permute its pairs, as ids of devices of one slice."""
+    if kind == "collective-permute":
+        rows = ids_in(item, "source_target_pairs")
+        return _spread(rows, item, kind, program)
+    rows = ids_in(item, "replica_groups") if "replica_groups" in item.attributes else ()
+    if rows:
+        return _spread(rows, item, kind, program)
+    if program.replicas == 1 or program.partitions == 1:
+        return (tuple(range(program.in_slice)),)
+    ids = program.partitions if _mode(item, kind) == "partitions" else program.replicas
+    return _spread((tuple(range(ids)),), item, kind, program)
+
+
+def largest_id(item: Instruction) -> int:
+    """The largest id that its groups or pairs name; 0 where it has none."""
+    keys = [key for key in ("replica_groups", "source_target_pairs") if key in item.attributes]
+    return max((one for key in keys for row in ids_in(item, key) for one in row), default=0)
+
+
+def ids_in(item: Instruction, key: str) -> Groups:
+    """The ids in `replica_groups` or `source_target_pairs`, as they stand."""
+    text = item.attribute(key)
+    if text.startswith("mesh") and "device_ids" in item.attributes and "device_ids" not in text:
+        text = f"{text}, device_ids={item.attributes['device_ids']}"
+    try:
+        return read_pairs(text) if key == "source_target_pairs" else read_groups(text)
+    except HloError as error:
+        raise item.error(str(error)) from None
+
+
+def _mode(item: Instruction, kind: str) -> str:
+    """What the ids in the groups number: XLA's `GetCollectiveOpGroupMode`."""
+    if "channel_id" not in item.attributes:
+        return "replicas"
+    if item.attributes.get("use_global_device_ids") == "true":
+        return "devices"
+    return "partitions" if kind in PARTITIONS_ONLY else "replicas of all partitions"
+
+
+def _spread(rows: Groups, item: Instruction, kind: str, program: Program) -> Groups:
+    """Turn ids of replicas or partitions into ids of devices."""
+    mode, replicas, partitions = _mode(item, kind), program.replicas, program.partitions
+    largest = max((device for row in rows for device in row), default=0)
+    if sum(map(len, rows)) > program.in_slice and kind != "collective-permute":
+        raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
+    if mode == "devices" or largest >= replicas == 1 or partitions == 1:
+        found = rows
+    elif mode == "replicas":
+        found = tuple(tuple(one * partitions + part for one in row) for row in rows for part in range(partitions))
+    elif mode == "partitions":
+        found = tuple(tuple(one * partitions + part for part in row) for one in range(replicas) for row in rows)
+    else:
+        found = tuple(tuple(one * partitions + part for one in row for part in range(partitions)) for row in rows)
+    if largest >= program.in_slice:
+        raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
+    return found

@@ -1,0 +1,1 @@
+"""Serialized programs (`HloProto`): protobuf in, HLO text out."""

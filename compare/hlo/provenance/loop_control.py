@@ -1,0 +1,87 @@
+"""Collectives that decide how often a loop runs: those of the counters and predicates that its condition reads."""
+
+from collections.abc import Callable, Iterable
+
+from compare.hlo.dataflow.call_context import Frame, body_of, condition_of
+from compare.hlo.dataflow.dataflow import Value, is_carry, made_of, origin
+from compare.hlo.dataflow.layout_passthrough import sources
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.shapes import Array
+
+_Loop = tuple[Frame, Instruction]
+"""A `while`, in the activation that it stands in."""
+
+
+class Steering:
+    """Remembers for each loop what its condition reads, and who makes that.
+
+    row_of: the row that an instruction belongs to.
+    """
+
+    def __init__(self, row_of: Callable[[Instruction], Instruction]):
+        self._row_of = row_of
+        self._paths: dict[_Loop, frozenset[tuple[int, ...]]] = {}
+        self._makers: dict[_Loop, frozenset[Instruction]] = {}
+
+    def steers(self, item: Instruction, frames: Iterable[Frame], passed: Iterable[Value]) -> bool:
+        """Whether a collective carries an element that a loop's condition reads, or makes it in a loop around it.
+
+        passed: every value that its operand is, through layout-only instructions.
+        """
+        for frame, at, path in passed:
+            if at.opcode == "parameter" and (loop := _loop_of(frame)) and path in self._read(loop):
+                return True
+        loops = [loop for one in frames for frame in one.chain if frame.in_body and (loop := _loop_of(frame))]
+        return any(item in self._making(loop) for loop in loops)
+
+    def _making(self, loop: _Loop) -> frozenset[Instruction]:
+        """The rows that make the next value of what the condition reads."""
+        if loop not in self._makers:
+            body = _body(loop)
+            starts: list[Value] = [(body, body.computation.root, path) for path in self._read(loop)]
+            made_by = sources(starts, updates=False).made_by
+            self._makers[loop] = frozenset(self._row_of(item) for item in made_by)
+        return self._makers[loop]
+
+    def _read(self, loop: _Loop) -> frozenset[tuple[int, ...]]:
+        """The integers and predicates that the condition reads and the body changes."""
+        if loop not in self._paths:
+            frame, item = loop
+            condition = frame.inside(item, condition_of(item))
+            todo: list[Value] = [(condition, condition.computation.root, ())]
+            seen, found = set(todo), set()
+            while todo:
+                value = todo.pop()
+                inner, at, path = value
+                if inner is condition and at.opcode == "parameter":
+                    found.add(path)
+                    continue
+                fresh = [one for one in made_of(value) if one not in seen]
+                seen.update(fresh)
+                todo += fresh
+            body = _body(loop)
+            self._paths[loop] = frozenset(path for path in found if _is_scalar(body, path) and _changes(body, path))
+        return self._paths[loop]
+
+
+def _loop_of(frame: Frame) -> _Loop | None:
+    call, outer = frame.call, frame.outer
+    return (outer, call) if call is not None and outer is not None and call.opcode == "while" else None
+
+
+def _body(loop: _Loop) -> Frame:
+    frame, item = loop
+    return frame.inside(item, body_of(item))
+
+
+def _is_scalar(body: Frame, path: tuple[int, ...]) -> bool:
+    """Whether an element of the carry is one integer or predicate."""
+    shape = body.computation.root.shape
+    if len(path) != 1 or isinstance(shape, Array) or not body.computation.root.has(path):
+        return False
+    part = shape[path[0]]
+    return isinstance(part, Array) and not part.dims and part.dtype[0] in "sup"
+
+
+def _changes(body: Frame, path: tuple[int, ...]) -> bool:
+    return not is_carry(origin((body, body.computation.root, path)), body, path)

@@ -1,0 +1,285 @@
+"""The data of each collective: whose it is, where it comes from, where it goes."""
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+
+from compare.hlo.collectives import megascale
+from compare.hlo.collectives.emission_form import kind_of
+from compare.hlo.counts.execution_counts import Site, is_collective
+from compare.hlo.dataflow.call_context import Frame
+from compare.hlo.dataflow.dataflow import Value, handed, made_of, used_by
+from compare.hlo.dataflow.layout_passthrough import moves_data, sources, zero_elsewhere
+from compare.hlo.provenance.loop_control import Steering
+from compare.hlo.provenance.scope_recovery import Recovery, tells
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.metadata import Sources
+from compare.hlo.text.module import Module
+
+PRODUCTS = ("dot", "convolution")
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """One operand of a collective."""
+
+    scope: str
+    parameters: frozenset[int]
+    constant: bool
+    steers_loop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The framework's path and the line of source of who asked for a collective."""
+
+    op_name: str
+    source_line: str | None
+    inferred: tuple[str, ...]
+    """Of these two, and of its scope, what is only the nearest instruction's."""
+
+
+class Flow:
+    """Dataflow of one module.
+
+    parts: for an instruction that only carries a collective on, or receives it, the one that is its row.
+    """
+
+    def __init__(self, module: Module, *, parts: Mapping[Instruction, Instruction], caches: frozenset[int]):
+        self._module, self._parts, self._caches = module, parts, caches
+        self._metadata = Sources(module)
+        self._entry = Frame(module.entry)
+        self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
+        self._recovery = Recovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
+        self._steering = Steering(self._row_of)
+        self._from_parameters: dict[Value, bool] = {}
+        self._into_products: dict[str, dict[Value, bool]] = {}
+
+    def frames(self, site: Site) -> tuple[Frame, ...]:
+        """Its activations; what nothing calls is looked at alone."""
+        return site.frames or (Frame(site.item.computation),)
+
+    def names(self, site: Site, *, kind: str, scope: str) -> Names:
+        """Its own `op_name` and line, or those of the fusions and calls that only wrap it, or the nearest ones.
+
+        What sums is asked for by whoever made the parts; what only moves data, by whoever uses it there.
+        """
+        frame = self.frames(site)[0]
+        value: Value = (frame, site.item, ())
+        made_from = [(frame, operand, ()) for operand in site.item.operands]
+        moves = kind not in ("all-reduce", "reduce-scatter")
+        words = self._metadata.path, self._metadata.source_line
+        path, line = (next(filter(None, map(word, self._wrapped(site))), None) for word in words)
+        has = [self._own(site) is not None or scope == "?", path is not None, line is not None]
+        if path is None and self.from_parameters(site):  # the compiler's own needs have no name
+            path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
+        if line is None and (scope != "?" or path):
+            line = self._recovery.line(value, made_from, scope=scope, consumers_first=moves)
+        found = zip(("scope", "op_name", "source_line"), has, (scope, path, line), strict=True)
+        return Names(path or "", line, tuple(name for name, own, there in found if there and not own))
+
+    def scope(self, site: Site, wanted: frozenset[str], *, joined: frozenset[str] = frozenset()) -> str:
+        """Its own, or that of what wraps it, or the nearest one.
+
+        wanted: of those found elsewhere, these before others; joined: of those in one name.
+        """
+        if scope := self._own(site, joined):
+            return scope
+        frame = self.frames(site)[0]
+        made_from = [(frame, operand, ()) for operand in site.item.operands]
+        return self._recovery.nearest((frame, site.item, ()), made_from, wanted=wanted) or "?"
+
+    def _own(self, site: Site, joined: frozenset[str] = frozenset()) -> str | None:
+        """The scope in its `op_name`, or in that of what wraps it."""
+        found = (self._metadata.scope_among(item, joined) for item in self._wrapped(site))
+        return next((scope for scope in found if scope), None)
+
+    def _producers(self, value: Value) -> str | None:
+        """The scope of what makes a value: of the first instruction that does more than hand it on."""
+        seen: set[Value] = set()
+        while value not in seen:
+            seen.add(value)
+            if (item := tells(value)) and (scope := self._metadata.scope(item)):
+                return scope
+            before = handed(value)
+            if before is None or len(before) != 1:
+                return None
+            (value,) = before
+        return None
+
+    def _wrapped(self, site: Site) -> Iterator[Instruction]:
+        """The collective, then the fusions and calls around it, up to a loop or branch."""
+        yield site.item
+        for frame in reversed(self.frames(site)[0].chain):
+            if frame.call is None or frame.call.opcode in ("while", "conditional"):
+                return
+            yield frame.call
+
+    def operand(self, site: Site, number: int, *, scope: str | None, wanted: frozenset[str]) -> Carried:
+        """Operand `number`; `scope` is given for the only one, which shares its row's."""
+        starts: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
+        found = sources(starts, caches=self._caches)
+        parameters = found.parameters
+        if any(map(moves_data, found.made_by)):  # weights that were moved before are weights
+            parameters = sources(starts, caches=self._caches, moves=True).parameters
+        if scope is None:
+            result: Value = (starts[0][0], site.item, _result_path(site.item, number))
+            scope = self._producers(starts[0])
+            if not scope and not found.parameters:  # an argument has no producer: its users tell whose it is
+                scope = self._own(site)
+            scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
+        steers = self._steering.steers(site.item, self.frames(site), found.passed)
+        return Carried(scope, parameters, found.constant, steers)
+
+    def from_parameters(self, site: Site) -> bool:
+        """Whether any dataflow at all leads from an ENTRY parameter to it."""
+        return any(self._reached((frame, operand, ())) for frame in self.frames(site) for operand in site.item.operands)
+
+    def _reached(self, start: Value) -> bool:
+        """Depth first; a way that was found holds for all on it, and a search that found none for all that it saw."""
+        known = self._from_parameters
+        came_from: dict[Value, Value | None] = {start: None}
+        todo = [start]
+        while todo:
+            value = todo.pop()
+            frame, item, _ = value
+            if known.get(value) or (item.opcode == "parameter" and frame.call is None and frame.computation.is_entry):
+                at: Value | None = value
+                while at is not None:
+                    known[at] = True
+                    at = came_from[at]
+                return True
+            if value in known:
+                continue
+            for before in self._made_of(value):
+                if before not in came_from:
+                    came_from[before] = value
+                    todo.append(before)
+        known.update(dict.fromkeys(came_from, False))
+        return False
+
+    def _is_own(self, value: Value) -> bool:
+        """Whether it depends on an argument of the program; in what nothing calls, whatever it depends on."""
+        return not value[0].chain[0].computation.is_entry or self._reached(value)
+
+    def _made_of(self, value: Value) -> list[Value]:
+        """A receive makes of its send's operand what arrives."""
+        frame, item, _ = value
+        if item.opcode == "recv" and item in self._parts:
+            return [(frame, self._parts[item].operand(0), ())]
+        return made_of(value)
+
+    def _used_by(self, value: Value) -> Iterator[Value]:
+        """What is sent goes on where it is received."""
+        frame, item, _ = value
+        if item in self._received_by:
+            yield frame, self._received_by[item], ()
+        else:
+            yield from used_by(value)
+
+    @cached_property
+    def _results(self) -> frozenset[Instruction]:
+        """The collectives whose result is in ENTRY's root, through layout-only instructions."""
+        root: Value = (self._entry, self._module.entry.root, ())
+        return self._rows(sources([root], updates=False).made_by)
+
+    def _rows(self, made_by: frozenset[Instruction]) -> frozenset[Instruction]:
+        return frozenset(self._row_of(item) for item in made_by)
+
+    def _row_of(self, item: Instruction) -> Instruction:
+        """The row that an instruction belongs to: of the end of an async collective its start."""
+        if 'custom_call_target="AsyncCollectiveDone"' in item.text:
+            item = next((operand for operand in item.operands if operand in self._parts), item)
+        return self._parts.get(item, item)
+
+    def reaches_root(self, site: Site) -> bool:
+        return site.item in self._results
+
+    def gathers(self, site: Site) -> str | None:
+        """The reduce-scatter whose result it carries."""
+        starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
+        makers = self._rows(sources(starts, updates=False).made_by)
+        return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
+
+    def feeds_product(self, site: Site, number: int, scope: str, *, kind: str) -> bool:
+        """Whether what operand `number` becomes is an operand of a product of this scope; of a sum, where it gathers.
+
+        Only what has no product and no other collective between counts, inside fusions by their own parameters.
+        """
+        if kind == "all-reduce" and not self.zero_elsewhere(site, number):
+            return False
+        path = _result_path(site.item, number) if site.item.has(_result_path(site.item, number)) else ()
+        return any(self._feeds((frame, site.item, path), scope, site.item) for frame in self.frames(site))
+
+    def zero_elsewhere(self, site: Site, number: int) -> bool:
+        """Whether of what a sum adds up each device has a part that is zero on all others."""
+        return zero_elsewhere((self.frames(site)[0], site.item.operand(number), ()))
+
+    def _feeds(self, start: Value, scope: str, own: Instruction) -> bool:
+        """Depth first, like `_reached`, forwards."""
+        known = self._into_products.setdefault(scope, {})
+        came_from: dict[Value, Value | None] = {start: None}
+        todo = [start]
+        while todo:
+            value = todo.pop()
+            if known.get(value) or value[1].opcode in PRODUCTS:
+                at: Value | None = value
+                while at is not None:
+                    known[at] = True
+                    at = came_from[at]
+                return True
+            if value in known:
+                continue
+            for after in self._used_by(value):
+                if after not in came_from and self._goes_on(after, scope, own):
+                    came_from[after] = value
+                    todo.append(after)
+        known.update(dict.fromkeys(came_from, False))
+        return False
+
+    def _goes_on(self, value: Value, scope: str, own: Instruction) -> bool:
+        """Past no collective but the rest of its own, and to no product but those of the scope."""
+        _, item, _ = value
+        if is_collective(item):
+            return self._row_of(item) is own
+        return item.opcode not in PRODUCTS or self._scope_of_product(value) == scope
+
+    def _scope_of_product(self, value: Value) -> str | None:
+        """Its own, else that of the fusion or call that wraps it."""
+        frame, item, _ = value
+        if scope := self._metadata.scope(item):
+            return scope
+        calls = (one.call for one in reversed(frame.chain) if one.call is not None)
+        wrapping = takewhile(lambda call: call.opcode not in ("while", "conditional"), calls)
+        return next((scope for call in wrapping if (scope := self._metadata.scope(call))), None)
+
+    def scattered_by(self, site: Site, scatters: Set[Instruction]) -> tuple[str, ...]:
+        """Those of `scatters` that its operands are made of, with no product and no other collective between."""
+        todo: list[Value] = [(frame, one, ()) for frame in self.frames(site) for one in site.item.operands]
+        seen = set(todo)
+        found: set[Instruction] = set()
+        while todo:
+            value = todo.pop()
+            item = value[1]
+            if is_collective(item):
+                found |= {self._row_of(item)} & scatters
+                continue
+            if item.opcode in PRODUCTS:
+                continue
+            fresh = [one for one in self._made_of(value) if one not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return tuple(item.name for item in sorted(found, key=lambda one: one.index))
+
+
+def _result_path(item: Instruction, number: int) -> tuple[int, ...]:
+    """Where the result of operand `number` stands: of a start that holds operands, too, in the second part."""
+    beside = (1, number)
+    return beside if item.opcode.endswith("-start") and item.has(beside) else (number,)
+
+
+def _scatters(item: Instruction) -> bool:
+    if megascale.is_megascale(item):
+        return megascale.kind_of(item) == "reduce-scatter"
+    return item.opcode.startswith(("all-reduce", "reduce-scatter")) and kind_of(item) == "reduce-scatter"

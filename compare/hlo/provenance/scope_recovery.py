@@ -1,0 +1,130 @@
+"""A lost scope is that of the nearest instruction that has one: producers first, then consumers, breadth first."""
+
+from collections.abc import Callable, Iterable
+
+from compare.hlo.dataflow.dataflow import Value
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.metadata import Sources
+
+_Step = Callable[[Value], Iterable[Value]]
+_Tell = Callable[[Instruction], str | None]
+
+
+NEAR = 100
+"""How many values are looked at for a line of source: further away it is another call's."""
+
+
+class Recovery:
+    """Finds scopes again, in one module.
+
+    Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
+
+    back: a step to what a value is made of; on: one to what is made of it.
+    is_own: whether a value depends on an argument of the program.  What does not (the device's number, zeros, iotas)
+    is shared by the whole program, and tells nothing of who asked.
+    """
+
+    def __init__(self, sources: Sources, *, back: _Step, on: _Step, is_own: Callable[[Value], bool]):
+        self._sources = sources
+        self._is_own = is_own
+        self._back = _remembered(back)
+        self._on = _remembered(on)
+        self._barren: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
+
+    def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:
+        """The nearest scope before `value`, which is made from `made_from`, or else after it.
+
+        Scopes that are `wanted` go before all others, however far: the contract's, for a permute.
+        """
+        made_from, present = list(made_from), self._sources.present
+        for asked in (wanted & present, present):
+            if not asked:
+                continue
+            found = self._search(made_from, self._back, asked) or self._search(self._on(value), self._on, asked)
+            if found:
+                return found
+        return None
+
+    def line(self, value: Value, made_from: Iterable[Value], *, scope: str, consumers_first: bool) -> str | None:
+        """The line of source of the nearest instruction of the same scope: the compiler merges some away.
+
+        Where the scope is not known, of the nearest one that has a line.  None that is further than `NEAR` values.
+        """
+
+        def tell(item: Instruction) -> str | None:
+            alike = scope == "?" or self._sources.scope(item) == scope
+            return self._sources.source_line(item) if alike else None
+
+        return self._nearby(value, made_from, tell, consumers_first=consumers_first)
+
+    def path(self, value: Value, made_from: Iterable[Value], *, line: str | None, consumers_first: bool) -> str | None:
+        """The `op_name` of the nearest instruction that has one, none that is further than `NEAR` values.
+
+        Where its own line of source is known, only of one of that line: what is carried along beside it is another's.
+        """
+
+        def tell(item: Instruction) -> str | None:
+            return self._sources.path(item) if line is None or self._sources.source_line(item) == line else None
+
+        return self._nearby(value, made_from, tell, consumers_first=consumers_first)
+
+    def _nearby(self, value: Value, made_from: Iterable[Value], tell: _Tell, *, consumers_first: bool) -> str | None:
+        ways = [(made_from, self._back), (self._on(value), self._on)]
+        if consumers_first:
+            ways.reverse()
+        return next((found for begin, step in ways if (found := _first(begin, step, tell))), None)
+
+    def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
+        """Level by level; on one level in text order."""
+        barren = self._barren.setdefault((step, asked), set())
+        level = [value for value in begin if value not in barren]
+        seen = set(level)
+        while level:
+            tell = [value for value in level if (item := tells(value)) and self._sources.scope(item) in asked]
+            for value in sorted(tell, key=lambda value: value[1].index):
+                if step is self._on or self._is_own(value):
+                    return self._sources.scope(value[1])
+            following: list[Value] = []
+            for value in level:
+                for one in step(value):
+                    if one not in seen and one not in barren:
+                        seen.add(one)
+                        following.append(one)
+            level = following
+        barren |= seen
+        return None
+
+
+def _first(begin: Iterable[Value], step: _Step, tell: _Tell) -> str | None:
+    """What the nearest instruction tells; on one level the first in text order."""
+    level = list(begin)
+    seen = set(level)
+    while level and len(seen) < NEAR:
+        for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
+            if found := tell(item):
+                return found
+        level = [one for value in level for one in step(value) if one not in seen]
+        seen.update(level)
+    return None
+
+
+def _remembered(step: _Step) -> _Step:
+    known: dict[Value, tuple[Value, ...]] = {}
+
+    def remembered(value: Value) -> tuple[Value, ...]:
+        if value not in known:
+            known[value] = tuple(step(value))
+        return known[value]
+
+    return remembered
+
+
+def tells(value: Value) -> Instruction | None:
+    """The instruction whose scope counts for a value.
+
+    A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.
+    """
+    _, item, path = value
+    if item.opcode == "fusion" and item.called and (path or item.called[0].root.opcode in ("tuple", "parameter")):
+        return None
+    return item

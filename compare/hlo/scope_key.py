@@ -1,0 +1,31 @@
+"""Where in a program a collective stands, also in programs that know no word of the closed list of scopes."""
+
+import re
+
+from compare.hlo.collective import Collective
+from compare.hlo.text.metadata import scope_in
+
+_NUMBER = re.compile(r"\.\d+(?=/|$)")
+_WRAPPERS = re.compile(r"^(?:jit|pjit)\([^()]*\)/(?:jit\(main\)/)?")
+
+
+def op_name_of(row: Collective) -> str:
+    """The framework's path of the operation, its own or that of the fusion around it; empty where it has none."""
+    return "" if "op_name" in row.inferred else row.op_name
+
+
+def has_lost_its_scope(row: Collective) -> bool:
+    """Whether its scope is only that of its neighbours."""
+    return scope_in(op_name_of(row)) is None
+
+
+def path_of(row: Collective) -> str:
+    """The framework's path, its own or the nearest, without what every path begins with; empty where there is none."""
+    return _NUMBER.sub("", _WRAPPERS.sub("", row.op_name))
+
+
+def where(row: Collective) -> str:
+    """Its scope; where that is unknown the framework's path, without the numbers that torch_xla counts on."""
+    if row.scope != "?":
+        return row.scope
+    return _NUMBER.sub("", _WRAPPERS.sub("", op_name_of(row)))

@@ -1,0 +1,53 @@
+"""Whether a text is whole: what was lost from it, or stands in it askew, could be a collective or the call of one.
+
+A line that is missing shows by its name, which others use, and something asynchronous by its end, which has no start.
+Only the whole text tells: the rows need a part of it.
+"""
+
+import re
+from collections.abc import Set
+
+from compare.hlo.counts.execution_counts import ends_of
+from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.dataflow.partition_index import activation
+from compare.hlo.text.instruction import HEADS, Computation, Instruction
+from compare.hlo.text.module import Module
+
+_USED = re.compile(r"%([A-Za-z0-9_.\-]+)")
+
+
+def check_whole(module: Module) -> None:
+    """Raise `HloError`, naming a line, where a name is used that nothing defines, and where an end has no beginning."""
+    defined = module.computations.keys()
+    for computation in module.computations.values():
+        _check_names(computation, defined)
+    for item in ends_of(module):
+        _check_end(item)
+
+
+def _check_names(computation: Computation, defined: Set[str]) -> None:
+    """Every operand is in the computation: looked up all at once where names have their `%`, else line by line."""
+    text = computation.text
+    used, heads = _USED.findall(text), HEADS.findall(text)
+    if len(used) > len(heads) == computation.last - computation.first:
+        unknown = set(used)
+        unknown.difference_update(heads)
+        if not unknown or unknown <= defined:
+            return
+    for item in computation:
+        _ = item.operands
+
+
+def _check_end(end: Instruction) -> None:
+    """What ends or carries on something asynchronous leads to a start of its kind."""
+    begun = end.opcode.removesuffix("-done").removesuffix("-update")
+    wanted = begun if begun in ("send", "recv") else f"{begun}-start"
+    todo: list[Value] = [(activation(end.computation), end.operand(0), ())]
+    seen = set(todo)
+    for value in todo:
+        if value[1].opcode == wanted:
+            return
+        fresh = [one for one in handed(value) or [] if one not in seen]
+        seen.update(fresh)
+        todo += fresh
+    raise end.error(f"what it ends was begun by no {wanted}")

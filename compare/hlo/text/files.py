@@ -1,0 +1,71 @@
+"""HLO text in files, gzipped or not, what else they turn out to hold, and how large they may be."""
+
+import gzip
+import io
+import sys
+import zlib
+from pathlib import Path
+
+from compare.hlo.errors import HloError
+from compare.hlo.text.module import Module, read
+
+_GZIP = b"\x1f\x8b"
+_MLIR_BYTECODE = b"ML\xefR"
+MOST_BYTES = 1 << 28
+"""Of one program, unpacked: the largest that was seen has a twentieth, and reading it takes five times its size."""
+
+
+def read_file(path: str | Path) -> Module:
+    """Read one file, or `-`: standard input.
+
+    `OSError` where it can't be opened, `HloError` where it holds no HLO text, or is too large; either names it.
+    """
+    try:
+        return read(_decode(unzipped(read_bytes(path))))
+    except HloError as error:
+        raise HloError(f"{'standard input' if str(path) == '-' else path}: {error}") from None
+
+
+def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
+    """All of a file, or of standard input, which is `-`.  `HloError` where it has more than `most` bytes."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(most + 1)
+    else:
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
+    return _checked(data, "the file", most)
+
+
+def unzipped(data: bytes, *, most: int = MOST_BYTES) -> bytes:
+    """What is in a gzip file; of anything else the thing itself.  `HloError` where that has more than `most` bytes."""
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            return _checked(file.read(most + 1), "the gzip file, unpacked,", most)
+    except (EOFError, OSError, zlib.error):
+        raise HloError("the gzip file is cut or damaged") from None
+
+
+def _checked(data: bytes, what: str, most: int) -> bytes:
+    if len(data) > most:
+        raise HloError(f"{what} is larger than {most >> 20} MiB, which is the most that is read")
+    return data
+
+
+def text_of(data: bytes) -> str | None:
+    """The text that these bytes are; None where they are none."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _decode(data: bytes) -> str:
+    if data.startswith(_MLIR_BYTECODE):
+        raise HloError("this is StableHLO bytecode, the program before the compiler; give the compiled HLO text")
+    text = text_of(data)
+    if text is None:
+        raise HloError("a binary file, where HLO text was expected (as compiled.as_text() writes it)")
+    return text

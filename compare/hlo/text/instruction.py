@@ -1,0 +1,281 @@
+"""Instructions and computations of HLO text, each parsed when it is first asked for."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from compare.hlo.errors import HloError
+from compare.hlo.text.attributes import CALL, STRING, close_of, left_over, names, read_attributes, split_top
+from compare.hlo.text.shapes import Array, Shape, read_shape
+
+if TYPE_CHECKING:
+    from compare.hlo.text.module import Module
+
+_HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
+HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
+"""The same, of many lines at once, as compilers spell it."""
+_OPCODE = re.compile(r"(?<=\s)([a-z][a-z0-9_\-]*)\(")
+_SIGIL = re.compile(r"%([\w.\-]+)")
+_WHOLE = re.compile(r"\s*[0-9]{1,18}\s*")
+OP_NAME = re.compile(r'op_name="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
+_WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
+
+
+class Instruction:
+    """One line of a computation."""
+
+    __slots__ = ("_attributes", "_close", "_end", "_op_name", "_open", "_operands", "computation", "index", "name",
+                 "opcode", "shape_text", "text")  # fmt: skip
+
+    def __init__(self, computation: "Computation", index: int):
+        text = computation.module.lines[index]
+        head = _HEAD.match(text)
+        found = _OPCODE.search(text, head.end() - 1) if head else None
+        if head is None or found is None:
+            raise HloError(f"line {computation.module.number(index)}: cannot read the instruction {short(text)!r}")
+        self.computation, self.index, self.text = computation, index, text
+        self.name, self.opcode = head[2], found[1]
+        self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
+        self._close: int | None = None
+        self._attributes: dict[str, str] | None = None
+        self._end = 0
+        self._operands: tuple[Instruction, ...] | None = None
+        self._op_name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} = {self.opcode} in {self.computation.name}>"
+
+    @property
+    def line(self) -> int:
+        """The number of its line in the file, from 1."""
+        return self.computation.module.number(self.index)
+
+    @property
+    def shape(self) -> Shape:
+        try:
+            return read_shape(self.shape_text)
+        except HloError as error:
+            raise self.error(str(error)) from None
+
+    def operands_begin_at(self, column: int) -> bool:
+        """Whether its own opcode, and no other on its line, ends there."""
+        return self._open == column
+
+    @property
+    def arguments(self) -> str:
+        """What stands between the parentheses."""
+        if self._close is None:
+            self._close = close_of(self.text, self._open)
+            if self._close < 0:
+                raise self.error("the operands have no end; is the line cut?")
+        return self.text[self._open : self._close]
+
+    @property
+    def operands(self) -> "tuple[Instruction, ...]":
+        if self._operands is None:
+            self._operands = tuple(self._find(name) for name in self._operand_names())
+        return self._operands
+
+    def operand(self, number: int) -> "Instruction":
+        """An operand that must be there."""
+        if not 0 <= number < len(self.operands):
+            raise self.error(f"{self.opcode} without its operand {number}")
+        return self.operands[number]
+
+    def _operand_names(self) -> list[str]:
+        if self.opcode in _WITHOUT_OPERANDS:
+            return []
+        arguments = self.arguments
+        if "%" in arguments:
+            return _SIGIL.findall(arguments)
+        return [part.split()[-1] for part in split_top(arguments)]
+
+    def _find(self, name: str) -> "Instruction":
+        found = self.computation.get(name)
+        if found is None:
+            raise self.error(f"the operand {name!r} is not in its computation")
+        if found.index >= self.index:
+            raise self.error(f"the operand {name!r} is made only after it")
+        return found
+
+    def has(self, path: tuple[int, ...]) -> bool:
+        """Whether its shape has an element at `path`: a walk that follows no other must come to an end."""
+        shape = self.shape if path else ()
+        for index in path:
+            if isinstance(shape, Array) or index >= len(shape):
+                return False
+            shape = shape[index]
+        return True
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What follows the operands, by name, as it is written."""
+        if self._attributes is None:
+            _ = self.arguments
+            assert self._close is not None
+            self._attributes, self._end = read_attributes(self.text, self._close + 1)
+        return self._attributes
+
+    def check_attributes(self) -> None:
+        """`HloError` where something follows its operands that is no attribute: that may be another's, or a part."""
+        if left := left_over(self.text, self.attributes, self._end):
+            raise self.error(f"cannot read {short(left)[:60]!r} as an attribute, `, name=value`")
+
+    @property
+    def op_name(self) -> str:
+        """The framework's path of the operation, or nothing."""
+        if self._op_name is None:
+            found = OP_NAME.search(self.text, self._open)
+            self._op_name = found[1] if found else ""
+        return self._op_name
+
+    @property
+    def called(self) -> "list[Computation]":
+        """The computations it names, in the order written: of a conditional its branches."""
+        module = self.computation.module
+        found = CALL.findall(self.text, self._open)
+        return [module.computation(name, self) for value in found for name in names(value)]
+
+    def attribute(self, key: str) -> str:
+        """An attribute that must be there."""
+        if key not in self.attributes:
+            raise self.error(f"{self.opcode} without {key}")
+        return self.attributes[key]
+
+    def integer(self, key: str) -> int:
+        """A whole number; `parameter` has it between the parentheses."""
+        text = self.arguments if key == "" else self.attribute(key)
+        if not _WHOLE.fullmatch(text):
+            raise self.error(f"cannot read {short(text)!r} as a whole number")
+        return int(text)
+
+    def error(self, message: str) -> HloError:
+        return HloError(f"line {self.line}: {message}: {short(self.text)}")
+
+
+class Computation:
+    """A named list of instructions; only their names are indexed until one is asked for."""
+
+    def __init__(self, module: "Module", *, name: str, first: int, last: int, is_entry: bool):
+        self.module, self.name, self.is_entry = module, name, is_entry
+        self.first, self.last = first, last
+        self._parsed: dict[int, Instruction] = {}
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+    @property
+    def lines(self) -> list[str]:
+        """Its instructions."""
+        return self.module.lines[self.first : self.last]
+
+    @property
+    def text(self) -> str:
+        """The same, each behind its line break."""
+        return self.module.lines_text(self.first, self.last)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """Names to lines.  The root is also under the empty name."""
+        text, last = self.text, self.last - 1
+        heads = HEADS.findall(text)
+        index = dict(zip(heads, range(self.first, self.last), strict=False))
+        roots = text.count("ROOT ")
+        if len(index) != self.last - self.first or len(heads) != len(index) or roots > 1:
+            return self._index_slowly()
+        if roots and not self.module.lines[last].lstrip().startswith("ROOT "):
+            return self._index_slowly()
+        index[""] = last
+        return index
+
+    def _index_slowly(self) -> dict[str, int]:
+        """Line by line: comments and blank lines are passed over, and what cannot be read is named."""
+        index, root = {}, None
+        lines = self.module.lines
+        for at in range(self.first, self.last):
+            if found := _HEAD.match(lines[at]):
+                if found[2] in index:
+                    raise HloError(f"line {self.module.number(at)}: a second instruction named {found[2]!r}")
+                index[found[2]] = at
+                if found[1]:
+                    if root is not None:
+                        raise HloError(f"line {self.module.number(at)}: a second ROOT of computation {self.name!r}")
+                    root = at
+            elif lines[at].strip() and not lines[at].lstrip().startswith("//"):
+                raise HloError(f"line {self.module.number(at)}: cannot read {short(lines[at])!r}")
+        if not index:
+            raise HloError(f"line {self.module.number(self.first)}: computation {self.name!r} has no instructions")
+        index[""] = max(index.values()) if root is None else root
+        return index
+
+    @property
+    def root(self) -> Instruction:
+        return self.at(self._index[""])
+
+    def at(self, index: int) -> Instruction:
+        found = self._parsed.get(index)
+        if found is None:
+            found = self._parsed[index] = Instruction(self, index)
+        return found
+
+    def get(self, name: str) -> Instruction | None:
+        index = self._index.get(name)
+        return None if index is None or not name else self.at(index)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return (self.at(index) for name, index in self._index.items() if name)
+
+    @cached_property
+    def parameters(self) -> dict[int, Instruction]:
+        """Parameters by number."""
+        lines = self.module.lines
+        items = (self.at(index) for name, index in self._index.items() if name and " parameter(" in lines[index])
+        found: dict[int, Instruction] = {}
+        for item in items:
+            if item.opcode == "parameter" and found.setdefault(item.integer(""), item) is not item:
+                raise item.error(f"a second parameter {item.arguments} of its computation")
+        return found
+
+    def parameter(self, number: int) -> Instruction:
+        """A parameter that must be there."""
+        if number not in self.parameters:
+            raise self.root.error(f"the computation {self.name!r} has no parameter {number}, which its caller hands in")
+        return self.parameters[number]
+
+    @cached_property
+    def users(self) -> dict[Instruction, list[Instruction]]:
+        """Who uses each instruction, in text order."""
+        users: dict[Instruction, list[Instruction]] = {item: [] for item in self}
+        for item in self:
+            for operand in dict.fromkeys(item.operands):
+                users[operand].append(item)
+        return users
+
+    @cached_property
+    def callers(self) -> list[Instruction]:
+        """The instructions that name this computation, in text order."""
+        return [self.module.at(index) for index in self.module.calls.get(self.name, ())]
+
+
+class Said:
+    """What of a line is only said: in quotes that have their end, or in a comment."""
+
+    __slots__ = ("_all", "_begins", "_ends")
+
+    def __init__(self, line: str):
+        found = [one.span() for one in STRING.finditer(line) if one[1]]
+        self._begins, self._ends = [begin for begin, _ in found], [end for _, end in found]
+        self._all = line.lstrip().startswith("//")
+
+    def holds(self, column: int) -> bool:
+        """Whether the letter in this column, from 0, is."""
+        at = bisect_right(self._begins, column) - 1
+        return self._all or (at >= 0 and column < self._ends[at])
+
+
+def short(text: str) -> str:
+    """The beginning of a text, on one line."""
+    text = " ".join(text[:1000].split())
+    return text if len(text) <= 160 else text[:157] + "..."

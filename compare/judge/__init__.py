@@ -1,1 +1,0 @@
-"""The contract, the verdicts, the difference."""

@@ -1,0 +1,175 @@
+"""The texts of a program on its way through the compiler, as libtpu's own pass dumps have them, in one archive.
+
+An archive (`passes.tar.xz`, a plain tar) holds the program as the framework wrote it, and the text before and after
+each of the passes that were asked for.  Near-identical texts in one stream are small.
+"""
+
+import io
+import lzma
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from compare.hlo.errors import HloError
+
+FILE = "passes.tar.xz"
+"""Its name in a cell's folder."""
+
+START, END = "pipeline-start", "pipeline-end"
+FIRST = "before_optimizations"
+
+_DUMP = re.compile(r"(?:^|\.)(?P<number>\d{4,})\.(?P<pipeline>[^.]+)\.after_(?P<after>.+)\.before_(?P<before>.+)\.txt$")
+_FIRST = re.compile(rf"(?:^|\.){FIRST}\.txt$")
+_MODULE = re.compile(r"module_(\d+)\.(.*)")
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 25, "nice_len": 273, "mf": lzma.MF_HC4}]
+"""The dictionary must reach back over a whole text to the same lines of the one before."""
+MOST_BYTES = 1 << 29
+"""An archive that unpacks to more is not read: the largest that was seen has a fourth."""
+
+_MOST_MEMORY = 1 << 27
+"""What unpacking may hold of what came before; ours need a fourth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The program's text at one moment of its compile."""
+
+    pipeline: str
+    after: str
+    """The pass that has just run; `pipeline-start` at the beginning of a pipeline, empty before all."""
+    before: str
+    """The pass that runs next."""
+    text: str
+
+    def runs_into(self, following: "Snapshot") -> bool:
+        """Whether what lies between the two is one run of a pass."""
+        return self.before == following.after and self.pipeline == following.pipeline
+
+
+def pack(folder: Path, *, strip: Callable[[str], str]) -> bytes:
+    """What XLA has dumped into a folder, as an archive; nothing where it dumped no pass.
+
+    Of several modules that with the most text: a framework's constants are others, and so is the same program before
+    libtpu has rewritten 64-bit numbers, which may be the one that has the program as it was written.  `strip` takes
+    paths of this machine off a text.
+    """
+    files = [path for path in sorted(folder.glob("*.txt")) if _DUMP.search(path.name) or _FIRST.search(path.name)]
+    if not files:
+        return b""
+    sizes = Counter[tuple[str, str]]()
+    for path in files:
+        sizes[_module(path)] += path.stat().st_size
+    number, name = sizes.most_common(1)[0][0]
+    own = [path for path in files if _module(path) == (number, name) and _DUMP.search(path.name)]
+    own += [path for path in files if _module(path)[1] == name and _FIRST.search(path.name)][:1]
+    packed = io.BytesIO()
+    with lzma.open(packed, "wb", filters=_FILTERS) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+        for path in sorted(own, key=lambda path: _order(path.name)):
+            text = strip(path.read_text(encoding="utf-8")).encode()
+            entry = tarfile.TarInfo(_short(path.name))  # no time, no owner: the same program gives the same bytes
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+    return packed.getvalue()
+
+
+def unpack(data: bytes) -> list[Snapshot]:
+    """The texts of an archive, in order.  `HloError` where it is cut, damaged or something else."""
+    found: list[Snapshot] = []
+    try:
+        with tarfile.open(fileobj=cast(IO[bytes], _Unpacked(data)), mode="r|") as tar:
+            for entry in tar:
+                if not entry.isreg() or entry.issparse():
+                    raise HloError(f"the recorded passes hold {entry.name!r}, which is no text of a pass")
+                content = tar.extractfile(entry)
+                assert content is not None
+                found.append(_snapshot(entry.name, content.read().decode()))
+    except (lzma.LZMAError, tarfile.TarError, EOFError, UnicodeDecodeError, OSError) as error:
+        raise HloError(f"the recorded passes are cut or damaged: {error}") from None
+    return found
+
+
+class _Unpacked:
+    """What an xz file holds, read piece by piece, and no more of it than `MOST_BYTES`."""
+
+    def __init__(self, data: bytes):
+        self._unpack = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+        self._data = data
+        self._read = 0
+
+    def read(self, size: int) -> bytes:
+        pieces: list[bytes] = []
+        while size > 0 and not self._unpack.eof:
+            piece = self._unpack.decompress(self._data, max_length=size)
+            self._data = b""
+            if not piece and self._unpack.needs_input:
+                raise EOFError("the end is missing")
+            pieces.append(piece)
+            size -= len(piece)
+        found = b"".join(pieces)
+        self._read += len(found)
+        if self._read > MOST_BYTES:
+            raise HloError(f"the recorded passes are more than {MOST_BYTES >> 20} MiB, which is the most that is read")
+        return found
+
+
+def spans(snapshots: Sequence[Snapshot]) -> list[str]:
+    """What lies between each snapshot and the next: one pass by its name, or several: `from A to B`.
+
+    A pass can be a pipeline of others: what lies between two texts from inside of it is its own doing.  After the last
+    it is the end of the compile.
+    """
+    names, runs = [], _runs(snapshots)
+    for at, one in enumerate(snapshots):
+        inside = [name for begin, end, name in runs if begin <= at < end]
+        if inside:
+            names.append(inside[0])
+        else:
+            following = snapshots[at + 1] if at + 1 < len(snapshots) else None
+            begin = _word(one.after, one.pipeline) if one.after else "the program"
+            names.append(f"from {begin} to {_word(following.before, following.pipeline) if following else 'the end'}")
+    return names
+
+
+def _runs(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, str]]:
+    """Where the text before a pass and the text after that run of it stand, and its name; the shortest way first."""
+    found = []
+    for begin, one in enumerate(snapshots):
+        ends = (at for at in range(begin + 1, len(snapshots)) if one.runs_into(snapshots[at]))
+        if one.before and (end := next(ends, None)) is not None:
+            found.append((begin, end, one.before))
+    return sorted(found, key=lambda run: run[1] - run[0])
+
+
+def _word(name: str, pipeline: str) -> str:
+    return pipeline if name in (START, END) else name
+
+
+def _snapshot(name: str, text: str) -> Snapshot:
+    if _FIRST.search(name):
+        return Snapshot(pipeline="", after="", before="", text=text)
+    found = _DUMP.search(name)
+    if not found:
+        raise HloError(f"the recorded passes hold {name!r}, which is no text of a pass")
+    return Snapshot(pipeline=found["pipeline"], after=found["after"], before=found["before"], text=text)
+
+
+def _short(name: str) -> str:
+    """The name of a dump without that of its module."""
+    found = _DUMP.search(name)
+    return name[found.start() :].lstrip(".") if found else f"{FIRST}.txt"
+
+
+def _order(name: str) -> int:
+    found = _DUMP.search(name)
+    return int(found["number"]) if found else -1
+
+
+def _module(path: Path) -> tuple[str, str]:
+    """The number and the name of the module that a dump is of."""
+    tail = _DUMP.search(path.name) or _FIRST.search(path.name)
+    found = _MODULE.match(path.name[: tail.start()] if tail else path.name)
+    return (found[1], found[2]) if found else ("", "")

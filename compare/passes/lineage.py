@@ -1,0 +1,163 @@
+"""Who put each collective of an optimized program there, and what later passes did to it (docs/definitions.md)."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compare.hlo.collective import Change
+from compare.hlo.errors import HloError
+from compare.passes.archive import FIRST, Snapshot, spans
+from compare.passes.matching import COPIED, MOVED, REPLACED, Link, match
+from compare.passes.snapshot import Seen, seen
+
+PROGRAM, PARTITIONER, UNKNOWN = "program", "partitioner", "unknown"
+PARTITIONERS = frozenset({"shardy-xla", "tpu-spmd-partitioning", "xla-partitioner"})
+"""libtpu's passes that turn a program of shardings into one of collectives."""
+CREATED, RENAMED = "created", "renamed"
+NOT_TOLD_APART = "not told apart"
+"""Of one that could as well be another that is like it in all that is known, and to which other things happened."""
+MOST_LINES = 3
+"""Of those that bear a name."""
+_OP_NAME_LINE = re.compile(r'^(.*op_name="((?:[^"\\]|\\.)*)".*)$', re.M)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One moment in a collective's life."""
+
+    at: int
+    """The snapshot after which it happened; -1: it was there from the beginning."""
+    span: str
+    """The pass, or `from A to B` where several ran between two recorded texts."""
+    what: str
+    """`created`, `renamed`, or what `changes` says."""
+    detail: str = ""
+    """Of one that was replaced or moved, what of it is other: `all-reduce → reduce-scatter`, `in 2 → 1 loops`."""
+    before: tuple[str, ...]
+    after: str
+    """The lines of HLO.  Of one that was created, those before are what bore its `op_name`: what it was made for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """The life of one collective."""
+
+    origin: str
+    events: tuple[Event, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What later passes did to it, in order."""
+        told = [one for one in self.events if one.what not in (CREATED, RENAMED)]
+        return tuple(Change(by=one.span, what=one.what) for one in told)
+
+
+def lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
+    """The life of every collective of the optimized program, by its name there.
+
+    A text that can't be read is passed over, as if it had not been recorded.  `HloError` for that of the optimized
+    program.
+    """
+    texts: list[tuple[Snapshot, list[Seen]]] = []
+    for one in snapshots:
+        try:
+            texts.append((one, seen(one.text)))
+        except HloError:
+            continue
+    last = Snapshot(pipeline="", after="", before="", text="")
+    texts.append((last, seen(optimized)))
+    if len(texts) < 2:
+        return {}
+    names = spans([one for one, _ in texts[:-1]])
+    first, begun = texts[0]
+    tracks = {one.name: _at_first(one, first) for one in begun}
+    for at, (span, (one, before), (_, after)) in enumerate(zip(names, texts, texts[1:], strict=False)):
+        tracks = _step(_Moment(at, span, one.text), before, after, tracks)
+    return tracks
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What lies between two texts."""
+
+    at: int
+    span: str
+    text: str
+    """The first of them."""
+
+    def bearing(self, op_names: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """For each of these names the first lines of the text that bear it."""
+        found: dict[str, list[str]] = {}
+        for line in _OP_NAME_LINE.finditer(self.text) if op_names else ():
+            if line[2] in op_names and len(lines := found.setdefault(line[2], [])) < MOST_LINES:
+                lines.append(line[1].strip())
+        return {name: tuple(lines) for name, lines in found.items()}
+
+
+def _at_first(one: Seen, first: Snapshot) -> Track:
+    """What the framework's own program has is the program's; what a later first text has could be anybody's."""
+    origin, span = (PROGRAM, PROGRAM) if not first.after else (UNKNOWN, f"from {FIRST} to {first.after}")
+    event = Event(at=-1, span=span, what=CREATED, before=(), after=one.line)
+    return Track(origin=origin if origin == PROGRAM else f"{UNKNOWN}: {span}", events=(event,))
+
+
+def _step(
+    moment: _Moment, before: Sequence[Seen], after: Sequence[Seen], tracks: Mapping[str, Track]
+) -> dict[str, Track]:
+    found = match(before, after)
+    fresh = [one for one in after if one.name not in found.links]
+    asked = moment.bearing({one.op_name for one in fresh if one.op_name})
+    made: dict[str, Track] = {}
+    for one in after:
+        link = found.links.get(one.name)
+        if link is not None:
+            made[one.name] = _continued(moment, one, link, tracks)
+            continue
+        event = Event(
+            at=moment.at, span=moment.span, what=CREATED, before=asked.get(one.op_name, ()), after=one.line
+        )  # fmt: skip
+        made[one.name] = Track(origin=_origin(moment.span, disturbed=found.disturbed), events=(event,))
+    return made
+
+
+def _origin(span: str, *, disturbed: bool) -> str:
+    """Of one that nothing before explains.  Where others went or changed, it might be what became of one of them."""
+    if disturbed or span.startswith("from "):
+        return f"{UNKNOWN}: {span}"
+    return PARTITIONER if span in PARTITIONERS else span
+
+
+def _continued(moment: _Moment, one: Seen, link: Link, tracks: Mapping[str, Track]) -> Track:
+    own = [tracks[source.name] for source in link.sources]
+    could = {tracks[source.name].origin for source in link.among}
+    origins = list(dict.fromkeys(track.origin for track in own))
+    copied = link.what == COPIED and moment.span in PARTITIONERS  # which may as well have made one more of the kind
+    if copied or (len(link.sources) == 1 and len(could) > 1):
+        origins = [f"{UNKNOWN}: {moment.span}"]
+    events = list(dict.fromkeys(event for track in own for event in track.events))
+    events.sort(key=lambda event: event.at)
+    if len({tracks[source.name].changes for source in link.among}) > 1 and len(link.sources) == 1:
+        events.append(_event(moment, one, link, NOT_TOLD_APART))
+    if what := link.what or (RENAMED if one.name != link.sources[0].name else ""):
+        events.append(_event(moment, one, link, what))
+    return replace(own[0], origin="+".join(origins), events=tuple(events))
+
+
+def _event(moment: _Moment, one: Seen, link: Link, what: str) -> Event:
+    detail = _detail(link.sources[0], one) if what in (REPLACED, MOVED) else ""
+    lines = tuple(source.line for source in link.sources)
+    return Event(at=moment.at, span=moment.span, what=what, detail=detail, before=lines, after=one.line)
+
+
+def _detail(old: Seen, new: Seen) -> str:
+    """What of one that was replaced or moved is other now."""
+    told = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
+    if old.payload_bytes != new.payload_bytes:
+        told.append(f"{old.payload_bytes:,} → {new.payload_bytes:,} bytes")
+    if old.loops != new.loops:
+        told.append(f"in {old.loops} → {new.loops} loops")
+    if old.opcode != new.opcode == "send":
+        told.append("sent between slices")
+    if old.op_name and not new.op_name:
+        told.append("written anew, without its name")
+    return ", ".join(told)

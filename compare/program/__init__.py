@@ -1,1 +1,0 @@
-"""The compiled program: made by libtpu, read from its text."""

@@ -1,0 +1,46 @@
+"""`python -m compare.remedy --mesh tp4pp2`: which changes remove the bytes that nobody needed, each compiled."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from compare.remedy.request import read_request, remedy_parser
+from compare.run import cache
+from compare.run.cli.case_options import listing, print_json
+from compare.run.folder.run_folder import REMEDIES
+from meshes.process import atomic_files
+from meshes.process.command_line import guarded
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: every program was measured; 1: some arm or phase could not be, the rest is told."""
+    asked = remedy_parser().parse_args(argv)
+    if "list" in asked:
+        print(listing(asked.list))
+        return 0
+    request = read_request(asked)
+    from compare.remedy.report import found_by
+
+    with cache.opened(bypass=asked.no_cache) as kept:
+        found = found_by(request, cache=kept)
+    pages = [asked.html] if asked.html else []
+    if asked.into:
+        data, shown = (asked.into / name for name in REMEDIES)
+        atomic_files.write_text(data, json.dumps(found, indent=1) + "\n")
+        pages.append(shown)
+    for place in pages:
+        from compare.remedy.page import page
+
+        atomic_files.write_text(place, page(found))
+        print(place, file=sys.stderr)
+    if asked.json:
+        print_json(found)
+    else:
+        from compare.remedy.text import print_remedies
+
+        print_remedies(found)
+    return 1 if any(one["error"] for arm in found["arms"].values() for one in arm["phases"].values()) else 0
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,256 @@
+"""The search for remedies: what it asks for is made and judged, several programs at a time, or comes from the cache."""
+
+import gzip
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compare.hlo.errors import HloError
+from compare.passes import archive
+from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, applied, changes, offered
+from compare.remedy.search import Asking, Measured, Names, Search, better
+from compare.report.differences import groups
+from compare.report.programs import CellResult, Judged
+from compare.report.rows import row, totals
+from compare.run import scheduler
+from compare.run.arms import ARMS, DEFAULT, Arm, Cell
+from compare.run.cache import Cache
+from compare.run.folder import run_folder
+from compare.run.results import Event, Outcome
+from compare.timing.errors import TimingError
+from compare.timing.model.schedule import modelled
+from meshes.case import Case
+
+MOST_NAMED = 3
+"""Changes that a cell's name lists."""
+WORTH = 1e-4
+"""Of the bytes that the plan needs: for less nobody changes the plan."""
+WITNESS = "jax"
+"""The arm that can write every collective by hand, and so shows what the SPMD form costs another that cannot."""
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """One arm's program of one phase, and what was found to remove its unneeded bytes."""
+
+    arm: Arm
+    case: Case
+    remedies: dict[str, Remedy] = field(default_factory=dict)
+    known: dict[Names, Measured] = field(default_factory=dict)
+    origins: dict[Any, dict[str, int]] = field(default_factory=dict)
+    """Of the default's groups: origin -> bytes."""
+    best: Names = frozenset()
+    refused: set[Names] = field(default_factory=set)
+    """Not compiled, because there were enough compiles."""
+
+    @property
+    def base(self) -> Measured:
+        return self.known[frozenset()]
+
+    def cell(self, names: Names) -> Cell:
+        """How its program with these remedies is made."""
+        chosen = [remedy for name, remedy in self.remedies.items() if name in names]
+        words = changes(self.case, chosen)
+        return Cell(f"{DEFAULT.name}+{self._short(names)}", words) if words else DEFAULT
+
+    def _short(self, names: Names) -> str:
+        """A set in few words: of many, those that are not in it."""
+        inside, outside = ([one.removeprefix("attention-") for one, remedy in self.remedies.items()
+                            if remedy.kind == CODE and (one in names) == there] for there in (True, False))  # fmt: skip
+        beside = [one for one in names if self.remedies[one].kind != CODE]
+        if len(inside) > MOST_NAMED:
+            inside = [f"all but {', '.join(outside)}" if outside else "all"]
+        return "+".join([*inside, *beside])
+
+    def with_remedies(self, names: Names) -> Case:
+        return applied(self.case, [remedy for name, remedy in self.remedies.items() if name in names])
+
+
+class Making:
+    """Makes programs and judges them, as many as were allowed."""
+
+    def __init__(
+        self,
+        case: Case,
+        *,
+        cache: Cache,
+        tell: Callable[[Event], None],
+        most: int,
+        timeout_s: float = scheduler.TIMEOUT_S,
+    ):
+        self.case, self.cache, self.tell, self.most, self.timeout_s = case, cache, tell, most, timeout_s
+        self.compiles = 0
+
+    def make(self, wanted: Sequence[tuple[Program, Names]]) -> None:
+        """Measure each of these sets for its program; what is beyond the allowed compiles is refused."""
+        taken = [one for one in wanted if one[1] not in one[0].known]
+        left = max(0, self.most - self.compiles)
+        for program, names in taken[left:]:
+            program.refused.add(names)
+        taken = taken[:left]
+        self.compiles += len(taken)
+        asked = [(program.arm, program.case.phase, program.cell(names)) for program, names in taken]
+        outcomes = scheduler.make(self.case, asked, cache=self.cache, tell=self.tell, timeout_s=self.timeout_s)
+        for (program, names), outcome in zip(taken, outcomes, strict=True):
+            found, origins = _measured(program.with_remedies(names), outcome, whole=self.case)
+            program.known[names] = found
+            if not names:
+                program.origins = origins
+
+
+def search(programs: Sequence[Program], making: Making) -> None:
+    """Find each program's smallest set of remedies: all searches together, round by round."""
+    making.make([(program, frozenset()) for program in programs])
+    running: dict[Program, tuple[Search, Asking]] = {}
+    for program in programs:
+        if program.base.error:
+            continue
+        program.remedies = {one.name: one for one in offered(program.case, program.base.groups, arm=program.arm.name)}
+        own = Search(program.base, list(program.remedies.values()))
+        running[program] = (own, own.steps())
+    wanted = dict(_next(running, {}))
+    while wanted:
+        making.make(_in_turn(wanted))
+        wanted = dict(_next({program: running[program] for program in wanted}, wanted))
+    _agree(programs)
+    making.make(_in_turn({program: list(_beyond(program)) for program in programs if not program.base.error}))
+
+
+def witnesses(programs: Sequence[Program], making: Making) -> list[Program]:
+    """Where an arm cannot write its collectives by hand, and nobody asked for the one that can: that one's programs.
+
+    As they are, and by hand, of each phase that leaves bytes to be explained.
+    """
+    arm = ARMS[WITNESS]
+    silent = [one for one in programs if not one.base.error and one.known[one.best].of("inflated") and not _tells(one)]
+    if arm.missing() or any(one.arm is arm for one in programs):
+        return []
+    found = []
+    for one in {one.case.phase: one for one in silent}.values():
+        hand = [remedy for remedy in offered(one.case, one.base.groups, arm=arm.name) if remedy.kind == HAND]
+        found += [Program(arm, one.case, remedies={remedy.name: remedy}) for remedy in hand]
+    making.make([(one, names) for one in found for names in (frozenset(), frozenset(one.remedies))])
+    return [one for one in found if frozenset() in one.known]
+
+
+def _tells(program: Program) -> bool:
+    """Whether its own collectives by hand were measured."""
+    return any(remedy.kind == HAND and not found.error for remedy, _, found in beyond(program))
+
+
+def _agree(programs: Sequence[Program]) -> None:
+    """One set for all phases of an arm, where one is as good as each phase's own: it is one change of the code."""
+    for arm in {program.arm.name for program in programs}:
+        own = [one for one in programs if one.arm.name == arm and not one.base.error and one.base.unneeded]
+        shared = [
+            names for names in (own[0].known if own else ()) if names and all(_as_good(one, names) for one in own)
+        ]
+        if shared:
+            best = min(shared, key=lambda names: sum(one.known[names].step_ns or 0.0 for one in own))
+            for one in own:
+                one.best = best
+
+
+def _as_good(program: Program, names: Names) -> bool:
+    """Whether this set leaves no more than the best does, with no more changes."""
+    if names not in program.known or not better(program.known[names], program.base):
+        return False
+    least = program.known[program.best].unneeded
+    return program.known[names].unneeded <= least and len(names) <= len(program.best)
+
+
+def _next(
+    running: Mapping[Program, tuple[Search, Asking]], asked: Mapping[Program, list[Names]]
+) -> Iterator[tuple[Program, list[Names]]]:
+    """What each search wants next, told what it asked for; those that end leave their best."""
+    for program, (_, steps) in running.items():
+        answers = {names: program.known[names] for names in asked.get(program, ()) if names in program.known}
+        try:
+            yield program, steps.send(answers) if program in asked else next(steps)
+        except StopIteration as end:
+            program.best = end.value
+
+
+def _in_turn(wanted: Mapping[Program, list[Names]]) -> list[tuple[Program, Names]]:
+    """The first of each program, then the second of each …, so that none takes all the compiles."""
+    longest = max((len(sets) for sets in wanted.values()), default=0)
+    return [(program, sets[at]) for at in range(longest) for program, sets in wanted.items() if at < len(sets)]
+
+
+def _beyond(program: Program) -> Iterator[Names]:
+    """What else might help, on top of the best: collectives by hand; changes of the plan, where there is much left."""
+    left = program.known[program.best]
+    kinds = (HAND, PLAN) if left.unneeded >= WORTH * left.needed else (HAND,)
+    for remedy in program.remedies.values() if left.unneeded else ():
+        if remedy.kind in kinds:
+            yield _on_top(program, remedy)
+
+
+def _on_top(program: Program, remedy: Remedy) -> Names:
+    """With the best where they go together, else alone."""
+    both = program.best | {remedy.name}
+    try:
+        program.with_remedies(both)
+    except ValueError:
+        return frozenset((remedy.name,))
+    return both
+
+
+def beyond(program: Program) -> Iterator[tuple[Remedy, Names, Measured]]:
+    """Those of them that were measured."""
+    for remedy in program.remedies.values():
+        names = _on_top(program, remedy)
+        if remedy.kind != CODE and names in program.known:
+            yield remedy, names, program.known[names]
+
+
+def helps(program: Program, names: Names) -> bool:
+    """Whether these remedies leave less than the best does."""
+    return names in program.known and better(program.known[names], program.known[program.best])
+
+
+def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measured, dict[Any, dict[str, int]]]:
+    """What came of one program, judged by the contract of its own case."""
+    if outcome.status != "ok" or outcome.compiled is None:
+        return Measured(error=f"{outcome.status}: {outcome.error}"), {}
+    packed = outcome.compiled / archive.FILE
+    result = CellResult(
+        arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status="ok",
+        about=run_folder.about(outcome, case=whole),
+        hlo=gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode(),
+        passes=packed.read_bytes() if packed.is_file() else None,
+    )  # fmt: skip
+    one = Judged.of(case, result)
+    try:
+        if one.judgement is None:
+            return Measured(error="there is no program"), {}
+        sums, rows = totals(one.judgement, one.contract), [row(verdict) for verdict in one.judgement.verdicts]
+    except HloError as error:
+        return Measured(error=f"cannot be understood: {error}"), {}
+    found = groups(rows)
+    measured = Measured(
+        groups={key: group["bytes"] for key, group in found.items() if group["bytes"]},
+        missing=sums.missing,
+        needed=sums.inherent + sums.missing,
+        unknown_rows=sums.unknown_rows,
+        step_ns=_step_ns(one),
+    )
+    return measured, {key: _origins(group["rows"], key[4]) for key, group in found.items()}
+
+
+def _origins(rows: Sequence[Mapping[str, Any]], cause: str) -> dict[str, int]:
+    """Origin -> bytes of this cause."""
+    found: dict[str, int] = {}
+    for entry in rows:
+        found[entry["origin"]] = found.get(entry["origin"], 0) + entry["causes"].get(cause, 0)
+    return found
+
+
+def _step_ns(one: Judged) -> float | None:
+    """The modelled step; unknown where it cannot be modelled."""
+    assert one.module is not None
+    try:
+        steps = modelled(one.module, one.rows, one.case.plan).steps
+    except (TimingError, HloError):
+        return None
+    return float((steps["start_ns"] + steps["duration_ns"]).max())

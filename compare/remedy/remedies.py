@@ -1,0 +1,174 @@
+"""What might remove bytes that nobody needed: a table from where and why they are there to changes worth compiling."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from meshes.case import Case
+from meshes.devices.mesh_argument import Plan
+from meshes.dims import rules
+from meshes.errors import MeshError
+from meshes.variants import PIN, VARIANTS, Variant
+
+Group = tuple[str, str, str, str, str]
+"""Scope, axes, kind, verdict, cause."""
+
+CODE, PLAN, HAND = "code", "plan", "hand"
+"""What a remedy changes: how a part is written; the plan itself; every collective, written by hand."""
+
+CORE = "layer.attention.core"
+_MERGED = ("activation-gather", "cache-gather", "full-replication", "layout-change")
+"""What an attention call causes that merges split dims."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """One change to a case, and the line that makes it in the framework concerned."""
+
+    name: str
+    scope: str
+    site: str
+    """What it replaces: of the remedies of one site a program has at most one."""
+    sentence: str
+    """What to do, as an imperative."""
+    code: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Words of the case, but for its variants."""
+    variants: tuple[str, ...] = ()
+    kind: str = CODE
+
+
+def offered(case: Case, groups: Mapping[Group, int], *, arm: str) -> list[Remedy]:
+    """The remedies worth compiling for these groups of bytes, one program's; in the order of the bytes they are for.
+
+    case: of one phase.
+    """
+    scopes = _by_bytes(groups)
+    found: dict[str, Remedy] = {}
+    for key in sorted(groups, key=lambda key: -groups[key]):
+        for remedy in _for_group(case, key, arm=arm, scopes=scopes):
+            found.setdefault(remedy.name, remedy)
+    return [remedy for remedy in found.values() if _can_be(case, [remedy])]
+
+
+def applied(case: Case, remedies: Iterable[Remedy]) -> Case:
+    """The case with these remedies.  Raises `MeshError` where it cannot be."""
+    return case.at(**changes(case, remedies))
+
+
+def changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, Any]:
+    """The words of the case that these remedies change."""
+    own = list(remedies)
+    words = {word: value for remedy in own for word, value in remedy.changes.items()}
+    chosen = {*case.variants, *(name for remedy in own for name in remedy.variants)}
+    # In the order of the list, so that equal sets are one program.
+    variants = tuple(name for name in VARIANTS if name in chosen)
+    return words | ({"variants": variants} if variants != case.variants else {})
+
+
+def _can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
+    try:
+        applied(case, remedies)
+    except MeshError:
+        return False
+    return True
+
+
+def _by_bytes(groups: Mapping[Group, int]) -> list[str]:
+    """The scopes with unneeded bytes, the most first."""
+    found: dict[str, int] = {}
+    for (scope, *_), amount in groups.items():
+        found[scope] = found.get(scope, 0) + amount
+    return sorted(found, key=lambda scope: -found[scope])
+
+
+def _for_group(case: Case, key: Group, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
+    """The table: of one group's scope, verdict and cause."""
+    scope, _, _, verdict, cause = key
+    if scope == CORE and verdict == "induced" and cause in _MERGED:
+        yield from _attention(case, arm=arm)
+    if verdict == "induced" and case.style == "weights":
+        yield from _pins(case, arm=arm, scopes=scopes)
+    if cause == "bubble" or (cause == "replicated" and scope == "pipeline.shift"):
+        yield from _microbatches(case)
+    if scope in ("embed", "head", "sample") and cause in ("replicated", "logits-gather", "bubble"):
+        yield from _whole_vocabulary(case)
+    if verdict == "inflated" and case.style != "explicit":
+        yield _by_hand(arm)
+
+
+def _attention(case: Case, *, arm: str) -> Iterator[Remedy]:
+    own = [row for row in VARIANTS.values() if row.site == "attention"]
+    if case.attention == "idiomatic" and not any(VARIANTS[name].site == "attention" for name in case.variants):
+        yield Remedy(
+            name="attention-einsum", scope=CORE, site="attention", changes={"attention": "einsum"},
+            sentence="write attention as einsum over KV heads and the query heads of each",
+            code=_EINSUM.get(arm, "--attention einsum"),
+        )  # fmt: skip
+        yield from (_of(row, arm) for row in own if arm in row.code and case.phase in row.phases)
+
+
+_EINSUM = {
+    "jax": "q = q.reshape(*q.shape[:2], kv_heads, -1, q.shape[3])  # from [batch, seq, heads, head_dim]\n"
+    "scores = jnp.einsum('bskgh,btkh->bkgst', q, k); … jnp.einsum('bkgst,btkh->bskgh', shares, v)",
+    "torchxla": "q = q.unflatten(2, (kv_heads, -1))  # from [batch, seq, heads, head_dim]\n"
+    "scores = torch.einsum('bskgh,btkh->bkgst', q, k); … torch.einsum('bkgst,btkh->bskgh', shares, v)",
+}
+
+
+def _pins(case: Case, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
+    """Those that the case's model and mesh have, the scopes with the most unneeded bytes first."""
+    model, absent = case.model, set[str]()
+    absent |= set() if case.mesh.pp > 1 else {"pipeline.shift"}
+    absent |= set() if case.mesh.pp * case.mesh.cp > 1 else {"pipeline.collect"}
+    rows = [row for row in VARIANTS.values() if row.name.startswith(PIN) and row.scope not in absent]
+    rows = [row for row in rows if model.experts or not row.scope.startswith("layer.moe")]
+    rows = [row for row in rows if not model.experts or model.shared_ffn or not row.scope.startswith("layer.mlp")]
+    rank = {scope: number for number, scope in enumerate(scopes)}
+    for row in sorted(rows, key=lambda row: rank.get(row.scope, len(rank))):
+        if arm in row.code and row.name not in case.variants:
+            yield _of(row, arm)
+
+
+def _of(row: Variant, arm: str) -> Remedy:
+    return Remedy(
+        name=row.name, scope=row.scope, site=row.site, sentence=row.sentence, code=row.code[arm], variants=(row.name,)
+    )
+
+
+def _microbatches(case: Case) -> Iterator[Remedy]:
+    """Twice as many: a bubble is (pp − 1) of m + pp − 1 ticks."""
+    if case.mesh.pp > 1:
+        more, before = 2 * case.microbatches, case.mesh.pp - 1
+        shares = [f"{before}/{m + before}" for m in (case.microbatches, more)]
+        yield Remedy(
+            name=f"microbatches-{more}", scope="pipeline.shift", site="microbatches", changes={"microbatches": more},
+            sentence=f"run {more} microbatches: the bubble is {shares[1]} of the ticks, not {shares[0]}",
+            code=f"--microbatches {more}", kind=PLAN,
+        )  # fmt: skip
+
+
+def _whole_vocabulary(case: Case) -> Iterator[Remedy]:
+    """Every device has the embedding and the head whole."""
+    if case.plan.rules["vocab"] and case.mesh.tp > 1:
+        tables = (1 if case.model.tied else 2) * case.model.vocab * case.model.embed * case.dtype_bytes
+        more = tables - tables // case.mesh.tp
+        yield Remedy(
+            name="vocab-whole", scope="embed", site="vocab",
+            changes={"plan": _without(case, "vocab")},
+            sentence=f"keep the vocabulary whole on every device, which takes {more / 1e6:,.1f} MB more of its memory",
+            code='rules = { vocab = "none" }  # in a TOML spec file', kind=PLAN,
+        )  # fmt: skip
+
+
+def _without(case: Case, dim: str) -> Plan:
+    return replace(case.plan, rules=rules({**case.plan.rules, dim: None}))
+
+
+def _by_hand(arm: str) -> Remedy:
+    code = {"jax": "jax.shard_map(step, …) with jax.lax.psum, ppermute, all_to_all, and stages under jax.lax.cond"}
+    return Remedy(
+        name="style-explicit", scope="", site="style", changes={"style": "explicit"}, kind=HAND,
+        sentence="write every collective by hand, the stages under a condition, so that idle ones send nothing",
+        code=code.get(arm, "xs.enable_manual_sharding(…), where its collectives suffice"),
+    )  # fmt: skip

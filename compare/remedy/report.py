@@ -1,0 +1,152 @@
+"""What a search for remedies found, as one plain value: what to change, what that removes, what remains and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from compare.remedy.measure import Making, Program, beyond, helps, search, witnesses
+from compare.remedy.remedies import CODE, HAND, Group, Remedy
+from compare.remedy.request import Request
+from compare.remedy.search import Measured, Names
+from compare.run import progress
+from compare.run.cache import Cache
+from compare.verdict.causes import words
+from meshes.case import Case
+
+GONE = 0.05
+"""A group of which at most this part is left elsewhere is gone there."""
+
+
+def found_by(request: Request, *, cache: Cache) -> dict[str, Any]:
+    """Search as asked, with progress on stderr, and tell what was found.  Raises `MeshError` before anything starts."""
+    case = request.case
+    programs = [Program(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
+    with progress.shown(Console(stderr=True)) as tell:
+        making = Making(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
+        search(programs, making)
+        beside = witnesses(programs, making)
+    return told(case, programs, making, beside=beside)
+
+
+def told(case: Case, programs: Sequence[Program], making: Making, *, beside: Sequence[Program] = ()) -> dict[str, Any]:
+    """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
+
+    beside: programs that nobody asked for, which show what remains to be whose.
+    """
+    arms: dict[str, Any] = {}
+    for program in programs:
+        entry = arms.setdefault(program.arm.name, {"title": program.arm.title, "phases": {}})
+        entry["phases"][program.case.phase] = _program(program, [*programs, *beside])
+    return {"case": case.to_dict(), "compiles": making.compiles, "most_compiles": making.most, "arms": arms}
+
+
+def _program(program: Program, programs: Sequence[Program]) -> dict[str, Any]:
+    if program.base.error:
+        return {"error": program.base.error}
+    best = program.known[program.best]
+    chosen = [program.remedies[name] for name in program.best]
+    entries = [_chosen(program, remedy) for remedy in chosen]
+    return {
+        "error": "",
+        "before": numbers(program.base),
+        "after": numbers(best),
+        "remedies": sorted(entries, key=lambda entry: -entry["removes_bytes"]),
+        "beyond": [_beyond(program, *one) for one in beyond(program)],
+        "remains": [
+            _remaining(program, key, amount, programs)
+            for key, amount in sorted(best.groups.items(), key=lambda one: -one[1])
+        ],
+        "missing_remains": best.missing,
+        "tried": [_tried(program, names) for names in program.known if names],
+        "not_tried": [sorted(names) for names in sorted(program.refused, key=sorted)],
+    }
+
+
+def numbers(found: Measured) -> dict[str, Any]:
+    """Of one program."""
+    return {
+        "unneeded_bytes": found.unneeded, "induced_bytes": found.of("induced"), "inflated_bytes": found.of("inflated"),
+        "missing_bytes": found.missing, "unknown_rows": found.unknown_rows, "step_ns": found.step_ns,
+    }  # fmt: skip
+
+
+def _words(remedy: Remedy) -> dict[str, Any]:
+    return {name: getattr(remedy, name) for name in ("name", "scope", "kind", "sentence", "code")}
+
+
+def _chosen(program: Program, remedy: Remedy) -> dict[str, Any]:
+    """One of the smallest set, and what comes back without it; where that was not compiled, what it does alone."""
+    best = program.known[program.best]
+    without, alone = program.best - {remedy.name}, frozenset((remedy.name,))
+    if without in program.known and not program.known[without].error:
+        removes, against = program.known[without].unneeded - best.unneeded, sorted(without)
+    else:
+        removes, against = program.base.unneeded - program.known[alone].unneeded, []
+    return {**_words(remedy), "removes_bytes": removes, "measured_against": against,
+            "as_good": _as_good(program, remedy)}  # fmt: skip
+
+
+def _as_good(program: Program, remedy: Remedy) -> list[dict[str, Any]]:
+    """What could stand in its place, and leaves no more bytes."""
+    best, found = program.known[program.best], []
+    for other in program.remedies.values():
+        names = program.best - {remedy.name} | {other.name}
+        there = program.known.get(names)
+        stands_in = other is not remedy and other.site == remedy.site and there and not there.error
+        if there and stands_in and there.unneeded <= best.unneeded:
+            found.append({"name": other.name, "code": other.code, "step_ns": there.step_ns})
+    return found
+
+
+def _beyond(program: Program, remedy: Remedy, names: Names, found: Measured) -> dict[str, Any]:
+    """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
+    together = {"with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names)}
+    told = {**_words(remedy), **together, "error": found.error, "helps": False}
+    if found.error:
+        return told
+    return {**told, "after": numbers(found), "helps": helps(program, names),
+            "removes_bytes": program.known[program.best].unneeded - found.unneeded}  # fmt: skip
+
+
+def _tried(program: Program, names: Names) -> dict[str, Any]:
+    found = program.known[names]
+    if found.error:
+        return {"names": sorted(names), "error": found.error}
+    return {"names": sorted(names), "error": "", **numbers(found), "added_bytes": found.added_to(program.base)}
+
+
+def _remaining(program: Program, key: Group, amount: int, programs: Sequence[Program]) -> dict[str, Any]:
+    """One group of bytes that the smallest set leaves, and what is known about it."""
+    scope, axes, kind, verdict, cause = key
+    left = {remedy.name: _left(key, found.groups) for remedy, _, found in beyond(program) if not found.error}
+    gone = [{"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount]
+    return {
+        "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
+        "sentence": words(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,
+        "gone_with": gone,
+        "less_with": [name for name in left if GONE * amount < left[name] <= (1 - GONE) * amount],
+        "gone_by_hand_in": [] if any(one["kind"] == HAND for one in gone) else _elsewhere(program, key, programs),
+        "tried": [name for name, remedy in program.remedies.items()
+                  if remedy.kind == CODE and remedy.scope == scope and frozenset((name,)) in program.known],
+        "origins": program.origins.get(key, {}),
+    }  # fmt: skip
+
+
+def _elsewhere(program: Program, key: Group, programs: Sequence[Program]) -> list[str]:
+    """Other arms whose program of the phase has these bytes too, and with collectives by hand has not."""
+    found = []
+    for other in programs:
+        if other is program or other.case.phase != program.case.phase or other.base.error:
+            continue
+        there = _left(key, other.base.groups)
+        by_hand = [one for remedy, _, one in beyond(other) if remedy.kind == HAND and not one.error]
+        if there and any(_left(key, one.groups) <= GONE * there for one in by_hand):
+            found.append(other.arm.title)
+    return found
+
+
+def _left(key: Group, groups: Mapping[Group, int]) -> int:
+    """Bytes of the same scope, axes and verdict, whatever their kind and cause."""
+    scope, axes, _, verdict, _ = key
+    return sum(amount for one, amount in groups.items() if (one[0], one[1], one[3]) == (scope, axes, verdict))

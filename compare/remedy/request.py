@@ -1,0 +1,62 @@
+"""What `compare.remedy` can be asked for."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.run import scheduler
+from compare.run.arms import ARMS, Arm, arms_of
+from compare.run.cli.case_options import case_parser, read_case, seconds
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import read_run
+from meshes.case import CHOICES, Case
+from meshes.memory import check_fits
+from meshes.process.command_line import Parser, whole
+
+MOST_COMPILES = 40
+BY_HAND = "explicit"
+STYLES = tuple(word for word in CHOICES["style"] if word != BY_HAND)
+"""What there are remedies for: of collectives written by hand none is anybody else's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One search: for these arms, of a case, with at most so many programs."""
+
+    case: Case
+    arms: tuple[Arm, ...]
+    most: int
+    timeout_s: float
+
+
+def remedy_parser() -> Parser:
+    """The options of `compare.remedy`."""
+    parser = case_parser(
+        "compare.remedy",
+        "Which changes of the code remove the bytes that nobody needed: each is compiled and measured, then the "
+        "smallest set is searched.",
+        example="--mesh tp4pp2 --arm torchxla",
+    )
+    add = parser.add_argument
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    add(
+        "--max-compiles", metavar="N", type=whole, default=MOST_COMPILES,
+        help="programs to compile, or to take from the cache, at most; a longer search goes on from there",
+    )  # fmt: skip
+    add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
+    add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
+    add("--html", metavar="FILE", type=Path, help="also write it as a page")
+    add("--into", metavar="RUN", type=Path, help="also keep it in this run folder, for its report (compare.report RUN)")
+    add("--json", action="store_true", help="print it as JSON")
+    return parser
+
+
+def read_request(asked: argparse.Namespace) -> Request:
+    """What the options ask for.  Raises `ValueError` on what cannot be."""
+    arms, case = tuple(arms_of(asked.arm)), read_case(asked)
+    if case.style == BY_HAND:
+        raise WorkError(f"of collectives written by hand none is anybody else's; --style is one of {', '.join(STYLES)}")
+    check_fits(case)
+    if asked.into and (there := read_run(asked.into).case).at(phases=case.phases, style=case.style) != case:
+        raise WorkError(f"{asked.into} is a run of {there.name}, and the search is of {case.name}")
+    return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)

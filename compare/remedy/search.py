@@ -1,0 +1,134 @@
+"""The smallest set of remedies that leaves the fewest unneeded bytes: which programs to measure next, and when to stop.
+
+It compiles nothing: it yields sets of remedies, and is sent what was measured of each.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from compare.remedy.remedies import CODE, Group, Remedy
+from meshes.variants import PIN
+
+MOVED = 0.01
+"""What a remedy may add at other places, of what it removes."""
+
+Names = frozenset[str]
+"""Of remedies that are taken together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One program: the bytes beyond the plan, those of the plan that nothing serves, and the modelled step."""
+
+    groups: Mapping[Group, int] = field(default_factory=dict)
+    missing: int = 0
+    needed: int = 0
+    """What the plan needs, served or not."""
+    unknown_rows: int = 0
+    step_ns: float | None = None
+    error: str = ""
+    """Why there are no numbers; empty where there are."""
+
+    @property
+    def unneeded(self) -> int:
+        """Inflated, induced and missing bytes of a step."""
+        return sum(self.groups.values()) + self.missing
+
+    def of(self, verdict: str) -> int:
+        """Bytes of one verdict."""
+        return sum(amount for key, amount in self.groups.items() if key[3] == verdict)
+
+    def added_to(self, base: "Measured") -> int:
+        """Bytes that are more than in another program, scope by scope and axes by axes."""
+        places = {key[:2] for key in (*self.groups, *base.groups)}
+        return sum(max(0, self.at(place) - base.at(place)) for place in places) + max(0, self.missing - base.missing)
+
+    def at(self, place: tuple[str, ...]) -> int:
+        """Bytes of one scope and axes."""
+        return sum(amount for key, amount in self.groups.items() if key[:2] == place)
+
+
+Answers = Mapping[Names, Measured]
+Asking = Generator[list[Names], Answers, Names]
+
+
+def better(one: Measured | None, base: Measured) -> bool:
+    """Whether a program has fewer unneeded bytes, counts no less of its own, and moved next to none elsewhere."""
+    if one is None or one.error or one.unknown_rows > base.unknown_rows:
+        return False
+    added = one.added_to(base)
+    removed = base.unneeded - one.unneeded + added
+    return one.unneeded < base.unneeded and added <= removed * MOVED
+
+
+class Search:
+    """One program's search; `known` has all that was measured, by set, the default's with none."""
+
+    def __init__(self, base: Measured, remedies: Sequence[Remedy]):
+        self.remedies = {remedy.name: remedy for remedy in remedies if remedy.kind == CODE}
+        self.known: dict[Names, Measured] = {frozenset(): base}
+        self.base = base
+
+    def steps(self) -> Asking:
+        """Each alone, pins last; the good ones together; without each member, as long as that costs nothing.
+
+        One change that leaves nothing is the end: no set is smaller.
+        """
+        singles = [frozenset((name,)) for name in self.remedies]
+        pins = frozenset(name for name in self.remedies if name.startswith(PIN))
+        yield from self._ask([one for one in singles if not one & pins])
+        if ends := [one for one in singles if self._is_good(one) and not self.known[one].unneeded]:
+            return min(ends, key=self._rank)
+        yield from self._ask([*(one for one in singles if one & pins), *([pins] if len(pins) > 1 else [])])
+        good = self._one_a_site([one for one in singles if self._is_good(one)])
+        together, merged = (
+            frozenset[str]().union(*good),
+            frozenset[str]().union(*(one for one in good if not one & pins)),
+        )
+        tried = [one for one in (together, pins, pins | merged) if one]
+        yield from self._ask(tried)
+        best = min([*good, *filter(self._is_good, tried)], key=self._rank, default=frozenset[str]())
+        for one in sorted(good, key=self._rank):
+            # What does not go together with all the others may go with the best.
+            if self.known[best].unneeded and not one <= best:
+                yield from self._ask([best | one])
+                best = min([best, *filter(self._is_good, [best | one])], key=self._rank)
+        return (yield from self._dropped(best))
+
+    def _ask(self, sets: Sequence[Names]) -> Generator[list[Names], Answers, None]:
+        wanted = [one for one in dict.fromkeys(sets) if one not in self.known]
+        if wanted:
+            self.known |= yield wanted
+
+    def _is_good(self, one: Names) -> bool:
+        return better(self.known.get(one), self.base)
+
+    def _rank(self, one: Names) -> tuple[int, int, float, list[int]]:
+        """Smallest first: what it leaves, then how many changes, then the modelled step, then the table's order."""
+        found = self.known[one]
+        order = list(self.remedies)
+        return (found.unneeded, len(one), found.step_ns or 0.0, sorted(order.index(name) for name in one))
+
+    def _one_a_site(self, sets: Sequence[Names]) -> list[Names]:
+        """Of single remedies that replace the same, the best."""
+        found: dict[str, Names] = {}
+        for one in sorted(sets, key=self._rank):
+            found.setdefault(self.remedies[next(iter(one))].site, one)
+        return list(found.values())
+
+    def _dropped(self, best: Names) -> Asking:
+        """Without every member that changes nothing."""
+        while len(best) > 1:
+            without = {name: best - {name} for name in sorted(best)}
+            yield from self._ask(list(without.values()))
+            idle = [name for name, one in without.items() if self._costs_nothing(one, best)]
+            if not idle:
+                break
+            fewer = best - set(idle)
+            yield from self._ask([fewer] if fewer else [])
+            # Several that are idle alone may not be so together.
+            best = fewer if fewer and self._costs_nothing(fewer, best) else without[idle[0]]
+        return best
+
+    def _costs_nothing(self, one: Names, best: Names) -> bool:
+        return one in self.known and self._is_good(one) and self.known[one].unneeded <= self.known[best].unneeded

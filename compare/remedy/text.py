@@ -1,0 +1,163 @@
+"""Remedies in words: what to change, in order, what was measured, and what remains."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from compare.remedy.remedies import HAND
+from compare.render.terminal import console, text_width, wrapped
+from compare.render.units import axes_text, bytes_text, counted, listing, time_text
+from meshes.process.one_line import plain
+
+Found = Mapping[str, Any]
+Entry = Mapping[str, Any]
+
+_INDENT = "   "
+_NOT_RECORDED = "not recorded"
+SMALL = 1000
+"""What is a smaller part of the remainder than one of so many is not explained."""
+LONGER = 1.02
+"""A modelled step that has grown by more than this has grown."""
+
+
+def print_remedies(found: Found, *, out: Console | None = None) -> None:
+    """For each arm the ordered list, what it was checked against, what else would help, and what remains."""
+    out = out or console()
+    width = text_width(out)
+    for arm in found["arms"].values():
+        out.print(wrapped(headline(found, arm), width=width, style="bold"))
+        for number, entry in enumerate(steps(arm), 1):
+            out.print(wrapped(f"{number}. {step_line(entry)}", width=width, indent=" ", hang=_INDENT + " "))
+            for line in entry["code"].splitlines():
+                out.print(Text(f"      {plain(line)}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True)
+            if others := others_line(entry):
+                out.print(wrapped(others, width=width, indent=_INDENT * 2))
+        for phase, one in arm["phases"].items():
+            for line in phase_lines(phase, one):
+                out.print(wrapped(line, width=width, indent=_INDENT, hang=_INDENT * 2))
+        out.print()
+    out.print(wrapped(spent(found), width=width, style="dim"))
+
+
+def headline(found: Found, arm: Entry) -> str:
+    """`TorchXLA, llama-3.1-8b on pp2tp4: 3 changes take …`."""
+    case, own = found["case"], steps(arm)
+    name = f"{arm['title']}, {case['model']['name']} on {case['mesh']['name']}"
+    if all(one["error"] for one in arm["phases"].values()):
+        return f"{name}: nothing could be measured"
+    if all(not one["error"] and not one["before"]["unneeded_bytes"] for one in arm["phases"].values()):
+        return f"{name}: no byte beyond the plan; nothing to do"
+    if not own:
+        return f"{name}: no change of the code was found that removes bytes beyond the plan"
+    return f"{name}: {counted(len(own), 'change')}, in order, each compiled and measured"
+
+
+def steps(arm: Entry) -> list[dict[str, Any]]:
+    """The remedies of all phases, each once, the most bytes first; `removes`: phase -> bytes."""
+    merged: dict[str, dict[str, Any]] = {}
+    for phase, one in arm["phases"].items():
+        for entry in one.get("remedies", ()):
+            row = merged.setdefault(entry["name"], {**entry, "removes": {}, "others": {}})
+            row["removes"][phase] = entry["removes_bytes"]
+            for other in entry["as_good"]:
+                row["others"].setdefault(other["name"], {})[phase] = other["step_ns"]
+    return sorted(merged.values(), key=lambda row: -sum(row["removes"].values()))
+
+
+def step_line(entry: Entry) -> str:
+    """`write attention as einsum …: −2.26 GB a step in prefill, −75.5 MB in decode, verified`."""
+    (first, amount), *more = entry["removes"].items()
+    parts = [f"{bytes_text(-amount)} a step in {first}", *(f"{bytes_text(-less)} in {phase}" for phase, less in more)]
+    return f"{entry['sentence']}: {', '.join(parts)}, verified ({entry['name']})"
+
+
+def others_line(entry: Entry) -> str:
+    """What removes as much in its place, with its modelled steps; nothing where there is none."""
+    told = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
+            for name, steps in entry["others"].items()]  # fmt: skip
+    return f"in its place, with as few bytes left: {'; '.join(told)}" if told else ""
+
+
+def phase_lines(phase: str, one: Entry) -> Iterator[str]:
+    """What the changes were checked against, what else was tried, and what remains."""
+    if one["error"]:
+        yield f"{phase}: {one['error']}"
+        return
+    before, after = one["before"], one["after"]
+    if not before["unneeded_bytes"]:
+        yield f"{phase}: no byte beyond the plan"
+        return
+    yield f"{phase}: {_change(before, after)}"
+    for entry in one["beyond"]:
+        yield f"{phase}, beyond that: {_beyond(entry)}"
+    for words, entries in _alike(one["remains"]).items():
+        yield f"{phase}, remains: {listing([_amount(entry) for entry in entries])} {words}"
+    if one["missing_remains"]:
+        yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan that nothing serves"
+    if one["not_tried"]:
+        yield f"{phase}: {counted(len(one['not_tried']), 'set')} not compiled; --max-compiles allows more"
+
+
+def _alike(remains: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """What remains, by what is to be said of it; a thousandth of all that remains together, unexplained."""
+    total, found = sum(entry["bytes"] for entry in remains), dict[str, list[Entry]]()
+    for entry in remains:
+        words = f"({entry['verdict']}, {entry['cause']}): {why(entry)}"
+        found.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
+    return found
+
+
+def _amount(entry: Entry) -> str:
+    return f"{bytes_text(entry['bytes'])} in {entry['scope']} {axes_text(entry['axes'])}"
+
+
+def _change(before: Entry, after: Entry) -> str:
+    parts = [
+        f"{word} {bytes_text(before[name])} → {bytes_text(after[name])}"
+        for word, name in (("induced", "induced_bytes"), ("inflated", "inflated_bytes"), ("missing", "missing_bytes"))
+        if before[name] or after[name]
+    ]
+    if before["step_ns"] and after["step_ns"]:
+        longer = ", longer all the same" if after["step_ns"] > LONGER * before["step_ns"] else ""
+        parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}{longer}")
+    return ", ".join(parts)
+
+
+def _beyond(entry: Entry) -> str:
+    begin = f"{entry['sentence']} ({entry['code']})" if entry["kind"] != HAND else entry["sentence"]
+    if entry["error"]:
+        return f"{begin}: {entry['error']}"
+    if not entry["helps"]:
+        return f"{begin}: removes nothing more"
+    left, step = bytes_text(entry["after"]["unneeded_bytes"]), time_text(entry["after"]["step_ns"])
+    instead = " in place of the above" if entry["in_place_of"] else ""
+    return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
+
+
+def why(entry: Entry) -> str:
+    """What is known of bytes that remain: the cause's sentence, and what shows whose they are."""
+    return f"{entry['sentence']}; {_shown(entry)}"
+
+
+def _shown(entry: Entry) -> str:
+    names = [one["name"] for one in entry["gone_with"]]
+    if names and all(one["kind"] == HAND for one in entry["gone_with"]):
+        told = "gone with collectives by hand only, so it is the SPMD form's"
+    elif names:
+        told = f"gone with {' or '.join(names)}"
+    elif entry["gone_by_hand_in"]:
+        told = f"{listing(entry['gone_by_hand_in'])} has it too, but with collectives by hand: it is the SPMD form's"
+    else:
+        told = f"{listing(entry['tried'])} do not remove it" if entry["tried"] else "nothing that was tried removes it"
+        # Of what serves the plan, and is too much, a pass put the needed part there, too.
+        put = [one for one in entry["origins"] if one != _NOT_RECORDED and entry["verdict"] == "induced"]
+        told += f"; put there by {listing(put)}" if put else ""
+    return f"{told}; less with {listing(entry['less_with'])}" if entry["less_with"] else told
+
+
+def spent(found: Found) -> str:
+    """`10 programs compiled or taken from the cache, of at most 40`."""
+    most = found["most_compiles"]
+    return f"{counted(found['compiles'], 'program')} compiled, or taken from the cache, of at most {most}"

@@ -1,0 +1,1 @@
+"""Reports drawn: terminal, page, figures, tables."""

@@ -1,0 +1,212 @@
+"""The figures of a report, as PNG and SVG: the same bytes from the same report."""
+
+import re
+import textwrap
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from compare.render.programs import Program, num_devices, programs
+from compare.render.traffic import Matrix, Traffic, traffic
+from compare.render.units import axes_text, bytes_text
+from meshes.process import atomic_files
+
+Report = Mapping[str, Any]
+
+VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
+"""Told apart by people who see no red or green, and in grey."""
+
+COMPUTE, UNCLEAR, IDLE = "#98a2af", "#5d6673", "#eceef1"
+"""Of time: computing; communication of unknown verdict; neither."""
+
+COLOURS = "viridis_r"
+"""Of a traffic matrix: the darker, the more."""
+
+DPI = 150
+
+STYLE = {
+    "svg.hashsalt": "wirediff", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 9,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titleweight": "bold",
+}  # fmt: skip
+
+_WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
+"""Inches: of a figure of bars, above and below a panel of bars, of a matrix."""
+
+_COUNTED = "counted in compiled programs, not measured"
+"""What a figure of bytes says, as those of times say where those are from."""
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML may hold, like the escape character: a browser draws nothing of a figure with one."""
+
+INK = "#20242b"
+"""Of lines and words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One figure: its file name without suffix, what it shows in words, and its two forms."""
+
+    name: str
+    caption: str
+    png: bytes
+    svg: bytes
+
+
+def pictures(report: Report) -> list[Picture]:
+    """Bytes by verdict, then the traffic of each arm's default program in each phase."""
+    found = [verdicts(report)]
+    for phase in report["phases"]:
+        judged = [one for one in programs(report) if one.phase == phase and one.default and one.judged]
+        slices = report["mesh"]["slices"]
+        tables = [traffic(one.rows, num_devices=num_devices(report), slices=slices) for one in judged]
+        top = max((float(table.total.max()) for table in tables), default=0.0)
+        found += [
+            matrices(one, table, top=top, num_devices=num_devices(report))
+            for one, table in zip(judged, tables, strict=True)
+            if table.by_axes
+        ]
+    return found
+
+
+def save(found: Sequence[Picture], folder: Path) -> None:
+    """Write each as PNG and SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in found:
+        atomic_files.write_bytes(folder / f"{picture.name}.png", picture.png)
+        atomic_files.write_bytes(folder / f"{picture.name}.svg", picture.svg)
+
+
+def verdicts(report: Report) -> Picture:
+    """Bytes a step by verdict, one bar for each program, against what the plan needs."""
+    phases = report["phases"]
+    heights = [0.36 * max(len(found["headline"]), 1) for found in phases.values()]
+    told = f"{report['case']['model']['name']} on {report['mesh']['name']} ({report['mesh']['topology']}), {_COUNTED}"
+    head = heading_inches([told])
+    tall = head + sum(heights) + _GAP * len(heights) + 0.35
+    names = [_name(line) for found in phases.values() for line in found["headline"]]
+    left = 0.4 + 0.075 * max(map(len, names), default=0)
+    with mpl.rc_context(STYLE):
+        # Places are given in inches: measuring every text to find them costs seconds.
+        figure = Figure(figsize=(_WIDE, tall))
+        heading(figure, "Bytes on the wire in one step, by verdict", [told])
+        top = tall - head
+        for (phase, found), height in zip(phases.items(), heights, strict=True):
+            top -= _GAP + height
+            panel = figure.add_axes((left / _WIDE, (top + 0.35) / tall, (_WIDE - left - 0.2) / _WIDE, height / tall))
+            _bars(panel, phase, found)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
+        caption = "Compiled, not measured: bytes on the wire in one step, mean over devices, by verdict"
+        return picture("verdicts", caption, figure)
+
+
+def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
+    lines = found["headline"]
+    rows = np.arange(len(lines))
+    left = np.zeros(len(lines))
+    for verdict, colour in VERDICTS.items():
+        widths = np.array([line[verdict] or 0 for line in lines], dtype=float)
+        panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
+        left += widths
+    panel.axvline(found["inherent_total"], color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
+    most = max(float(left.max(initial=0)), found["inherent_total"], 1)
+    for row, (line, end) in enumerate(zip(lines, left, strict=True)):
+        told = bytes_text(line["wire_bytes"]) if line["wire_bytes"] is not None else str(line["status"])
+        # Words that the plan's line would run through stand behind it.
+        at = found["inherent_total"] if end < found["inherent_total"] < end + 0.13 * most else end
+        panel.annotate(told, (at, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False)
+    panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
+    panel.invert_yaxis()
+    panel.set_xlim(0, most * 1.14)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+    panel.set_title(f"{phase}, mean over devices", loc="left")
+
+
+def _name(line: Mapping[str, Any]) -> str:
+    return f"{line['title']}  {line['cell']}"
+
+
+def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
+    """Device × device, one panel for each axes string and one for the total, all on one scale."""
+    panels = table.panels
+    wide, tall = max(_PANEL * len(panels) + 1.6, _WIDE), _PANEL + 0.4 + heading_inches([_COUNTED])
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(wide, tall))
+        title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
+        heading(figure, title, [_COUNTED])
+        square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
+        cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
+        norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
+        for cell, (axes, matrix) in zip(cells, panels.items(), strict=True):
+            _matrix(cell, matrix, norm=norm)
+            what = "total" if axes not in table.by_axes else axes_text(axes)
+            cell.set_title(f"{what}: {bytes_text(matrix.sum() / num_devices)}", loc="left", parse_math=False)
+        cells[0].set_ylabel("from device")
+        place = figure.add_axes(((_PANEL * len(panels) + 0.65) / wide, 0.5 / tall, 0.12 / wide, square[1]))
+        bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=place)
+        bar.set_label("bytes a step, log scale", fontsize=8)
+        bar.ax.minorticks_off()
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+        caption = (
+            f"{program.title}, {program.phase}: logical bytes from device to device in one compiled step "
+            f"(a collective's bytes spread evenly over the other members of its group; panels say the mean a device)"
+        )
+        return picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
+
+
+def _matrix(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
+    """White where nothing moves; few ticks, so that 256 devices fit."""
+    size = len(matrix)
+    cell.imshow(np.ma.masked_equal(matrix, 0), cmap=COLOURS, norm=norm, interpolation="nearest")
+    ticks = np.arange(0, size, max(1, size // 8))
+    cell.set_xticks(ticks, ticks)
+    cell.set_yticks(ticks, ticks)
+    cell.set_xlabel("to device")
+    for side in ("top", "right"):
+        cell.spines[side].set_visible(True)
+
+
+def heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
+    """Put a title on top, and below it where its numbers are from: `heading_inches` high.
+
+    For figures of times, whose labels are as long as they must be: what was measured, or for what modelled.
+    """
+    wide, tall = figure.get_size_inches()
+    figure.text(0.12 / wide, 1 - 0.24 / tall, title, weight="bold", fontsize=10.5, parse_math=False)
+    for number, line in enumerate(_lines(labels)):
+        place = 1 - (0.42 + 0.16 * number) / tall
+        figure.text(0.12 / wide, place, line, fontsize=8, color=UNCLEAR, parse_math=False)
+
+
+def heading_inches(labels: Sequence[str]) -> float:
+    """What `heading` will take, which the height of a figure must leave."""
+    return 0.36 + 0.16 * len(_lines(labels))
+
+
+def _lines(labels: Sequence[str]) -> list[str]:
+    return [line for label in dict.fromkeys(labels) for line in textwrap.wrap(label, width=118)]
+
+
+def picture(name: str, caption: str, figure: Figure) -> Picture:
+    """Both forms of a figure, the same bytes from the same figure."""
+    png, svg = BytesIO(), BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # words of a run's, which no font has: drawn as boxes
+        figure.set_dpi(DPI)
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        figure.set_dpi(72)
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+    legal = _NO_XML.sub("\N{REPLACEMENT CHARACTER}", svg.getvalue().decode())
+    return Picture(name=name, caption=caption, png=png.getvalue(), svg=legal.encode())

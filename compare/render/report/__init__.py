@@ -1,0 +1,1 @@
+"""The report of one run in the terminal and as a page."""

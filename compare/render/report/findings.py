@@ -1,0 +1,169 @@
+"""What a phase's programs differ in, as readers take it in: arms beside each other, the small ones counted apart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compare.render.programs import Program, compared, programs
+from compare.render.units import UNKNOWN, bytes_text, listing
+from compare.report.attribution import SOME
+from compare.report.controls import what
+
+Phase = Mapping[str, Any]
+Entry = Mapping[str, Any]
+
+SMALL = 0.005
+"""Of what the phase's programs move beyond the plan: a finding below this part is counted, not told."""
+
+MOST = 8
+"""Findings that are told one by one; the rest is one line."""
+
+NOT_COMPARED = (
+    f"{UNKNOWN}: not compared. Frameworks are compared by their default programs, and by those under one partitioner."
+)
+"""What a dash in a headline says."""
+
+PARTITIONERS: Mapping[str, str] = {"shardy": "Shardy", "gspmd": "GSPMD"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One scope, axes, kind, verdict and cause: what each arm moves there that the plan does not ask for."""
+
+    entries: tuple[Entry, ...]
+    """One of each arm that has it, the largest first."""
+
+    @property
+    def first(self) -> Entry:
+        return self.entries[0]
+
+    @property
+    def excess_bytes(self) -> int:
+        """Bytes a step of the largest arm beyond the next one's: nothing where all arms have the same."""
+        return max(0, int(self.first["excess_bytes"]))
+
+    @property
+    def by_arm(self) -> dict[str, int]:
+        return {entry["arm"]: entry["bytes"] for entry in self.entries}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """A phase's findings: `told` one by one, `alike` in every arm, and the `small` rest."""
+
+    told: tuple[Finding, ...]
+    alike: tuple[Finding, ...]
+    """The same bytes in every arm: common, whoever asked for them."""
+    small: tuple[Finding, ...]
+
+
+def findings(phase: Phase) -> Findings:
+    """Every difference of a phase is in exactly one of the three parts, the largest first."""
+    merged: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in phase["differences"]:
+        key = tuple(entry[name] for name in ("scope", "axes", "kind", "verdict", "cause"))
+        merged.setdefault(key, []).append(entry)
+    found = [Finding(entries=tuple(sorted(rows, key=lambda row: -row["bytes"]))) for rows in merged.values()]
+    apart = [one for one in found if one.excess_bytes]
+    apart.sort(key=lambda one: (-one.excess_bytes, -one.first["bytes"]))
+    alike = sorted((one for one in found if not one.excess_bytes), key=lambda one: -one.first["bytes"])
+    least = SMALL * max((sum_of(entry["arm"], found) for one in found for entry in one.entries), default=0)
+    told = tuple(one for one in apart if one.excess_bytes >= least)[:MOST]
+    small = tuple(one for one in apart if one not in told)
+    return Findings(told=told, alike=tuple(alike), small=small)
+
+
+def heading(report: Mapping[str, Any], phase: str) -> str:
+    """What a phase's findings are: differences, where there is something to differ from."""
+    arms = report["phases"][phase]["compared_cells"]
+    return "Differences, the largest first" if len(arms) > 1 else "Beyond the plan, the largest first"
+
+
+def left_out(phase: Phase) -> bool:
+    """Whether a program is judged and not compared."""
+    return any(line["status"] == "ok" and line["common"] is None for line in phase["headline"])
+
+
+def sum_of(arm: str, found: Sequence[Finding]) -> int:
+    """Bytes a step of one arm in these findings."""
+    return sum(one.by_arm.get(arm, 0) for one in found)
+
+
+def each_arm(finding: Finding, *, titles: Mapping[str, str]) -> str:
+    """`TorchXLA 805 MB, JAX 0 B`."""
+    amounts = {arm: finding.by_arm.get(arm, 0) for arm in (*finding.by_arm, *finding.first["others"])}
+    return ", ".join(f"{titles.get(arm, arm)} {bytes_text(amount)}" for arm, amount in amounts.items())
+
+
+def same_place(entry: Entry, phase: Phase) -> int:
+    """Bytes of all causes of this arm, scope, axes and verdict: what an entry's `controls` are compared with."""
+    like = ("arm", "scope", "axes", "verdict")
+    return sum(other["bytes"] for other in phase["differences"] if all(other[name] == entry[name] for name in like))
+
+
+def gone_in(entry: Entry) -> list[str]:
+    """The control cells in which nothing of it is left."""
+    return [cell for cell, left in entry["controls"].items() if not left]
+
+
+def asides(report: Mapping[str, Any], phase: str) -> list[str]:
+    """A sentence for each default program that is not the compared one of its arm, and moves something else."""
+    shown = {one.arm: one for one in compared(report, phase)}
+    told = []
+    for one in programs(report):
+        instead = shown.get(one.arm)
+        if one.phase != phase or not one.default or not one.judged or instead is None:
+            continue
+        if _causes(one) != _causes(instead):
+            told.append(
+                f"{one.title} {one.cell}, under {one.entry['partitioner']}, moves {_beyond(_causes(one))}; "
+                f"compared is {instead.cell}, under the partitioner of the others"
+            )
+    return told
+
+
+def _causes(program: Program) -> dict[str, int]:
+    """Cause -> bytes a step of a whole program, the largest first."""
+    causes: dict[str, int] = {}
+    for row in program.rows:
+        for cause, amount in row["causes"].items():
+            causes[cause] = causes.get(cause, 0) + amount
+    return dict(sorted(causes.items(), key=lambda found: -found[1]))
+
+
+def _beyond(causes: Mapping[str, int]) -> str:
+    told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in causes.items())
+    return f"{bytes_text(sum(causes.values()))} beyond the plan" + (f" ({told})" if told else "")
+
+
+def control_text(entry: Entry, phase: Phase) -> str:
+    """Which control cell removes it: `gone in tpu+einsum (the same model with attention written as einsum)`."""
+    there = same_place(entry, phase)
+    told, stays = [], []
+    for cell, left in sorted(entry["controls"].items(), key=lambda found: found[1]):
+        name = _cell_name(cell, phase["arms"][entry["arm"]])
+        if there - left >= SOME * there > 0:
+            what = "gone" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
+            told.append(f"{what} in {name}")
+        else:
+            stays.append(name)
+    return "; ".join(told) or (f"also in {listing(stays)}" if stays else "")
+
+
+def _cell_name(cell: str, default: Mapping[str, Any]) -> str:
+    """A default program is no control: it is an arm's own, under its partitioner."""
+    if cell == default["cell"]:
+        partitioner = str(default["partitioner"])
+        return f"its {PARTITIONERS.get(partitioner, partitioner)} program ({cell})"
+    return f"{cell} ({what(cell)})"
+
+
+def sources(entry: Entry, shown: Sequence[Program]) -> list[tuple[str, int]]:
+    """The distinct lines of source behind one arm's part of a difference and their bytes, the most first."""
+    names, found = set(entry["names"]), dict[str, int]()
+    for program in shown:
+        for row in program.rows if program.arm == entry["arm"] else ():
+            if row["name"] in names and row["source_line"]:
+                amount = row["causes"].get(entry["cause"], 0)
+                found[row["source_line"]] = found.get(row["source_line"], 0) + amount
+    return sorted(found.items(), key=lambda line: -line[1])

@@ -1,0 +1,42 @@
+"""Programs that move less than the plan asks: their ratios look better than they are, and bear a mark."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compare.render.programs import programs
+from compare.render.units import KEPT, axes_text, bytes_text, listing
+
+Report = Mapping[str, Any]
+
+MARK = "¹"
+LESS = "does not move all that the plan asks"
+
+
+def marked(ratio: str, *, short: bool) -> str:
+    """`0.56 × ¹` where a part of the plan is unserved."""
+    return f"{ratio}{KEPT}{MARK}" if short else ratio
+
+
+def is_short(phase: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
+    """Whether the program of this line of a phase's headline leaves a part of the plan unserved."""
+    default = phase["arms"].get(line["arm"])
+    entries = [default, *default.get("controls", {}).values()] if default else []
+    return any(row["unserved_bytes"] for one in entries if one["cell"] == line["cell"] for row in one["served"])
+
+
+def shortfalls(report: Report, phase: str) -> Iterator[str]:
+    """A footnote for programs that move less: the contract rows that nothing serves, or not wholly."""
+    found: dict[str, list[str]] = {}
+    for program in programs(report):
+        if program.phase != phase or not program.judged:
+            continue
+        told = "; ".join(
+            f"{row['kind']} {axes_text(row['axes'])} in {row['scope']}, "
+            f"{bytes_text(row['unserved_bytes'])} of {bytes_text(row['step_wire_bytes'])}"
+            for row in program.entry["served"]
+            if row["unserved_bytes"]
+        )
+        if told:
+            found.setdefault(told, []).append(f"{program.title} {program.cell}")
+    for told, who in found.items():
+        yield f"{MARK} {listing(who)} {'do' if len(who) > 1 else 'does'} not move, of what the plan needs: {told}"

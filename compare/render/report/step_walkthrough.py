@@ -1,0 +1,191 @@
+"""The story of one step: place by place in program order, what the plan asks there and what each arm moves."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compare.render.programs import Program, compared
+from compare.render.units import listing
+
+Report = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+STEP = (
+    "embed", "pipeline.shift", "norm", "layer.attention.qkv", "layer.attention.core", "layer.attention.out",
+    "layer.moe.route", "layer.moe.dispatch", "layer.moe.experts", "layer.moe.combine",
+    "layer.mlp.up", "layer.mlp.down", "head", "sample", "pipeline.collect",
+)  # fmt: skip
+"""Where a part of the model stands in a step, for those that no program shows."""
+
+PARTS: Mapping[str, str] = {
+    "embed": "looking up the tokens",
+    "layer.attention.qkv": "projecting to q, k and v",
+    "layer.attention.core": "attention itself",
+    "layer.attention.out": "projecting back after attention",
+    "layer.mlp.up": "the MLP's way up",
+    "layer.mlp.down": "the MLP's way down",
+    "layer.moe.route": "choosing experts",
+    "layer.moe.dispatch": "sending tokens to experts",
+    "layer.moe.experts": "the experts",
+    "layer.moe.combine": "taking tokens back",
+    "pipeline.shift": "handing on to the next stage",
+    "pipeline.collect": "returning the chosen ids",
+    "norm": "normalising",
+    "head": "scoring the vocabulary",
+    "sample": "choosing the next token",
+}
+"""A scope in a reader's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Collectives of one place that are alike: as one line of the story."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def first(self) -> Row:
+        return self.rows[0]
+
+    @property
+    def executions(self) -> int | None:
+        known = [row["executions"] for row in self.rows]
+        return None if None in known else sum(known)
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Cause -> bytes, the largest first."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            for cause, amount in row["causes"].items():
+                found[cause] = found.get(cause, 0) + amount
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def sum_of(self, column: str) -> int:
+        """Of `step_wire_bytes`, `inherent_bytes` …, over the rows where it is known."""
+        return sum(row[column] or 0 for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """One part of the model, in one step: the plan's rows, and each program's moves in its order."""
+
+    scope: str
+    words: str
+    asked: tuple[Row, ...]
+    moves: Mapping[str, tuple[Move, ...]]
+    """Arm -> its moves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    """Stations that follow each other and are passed equally often."""
+
+    label: str
+    stations: tuple[Station, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A phase's step; `programs` are the columns."""
+
+    programs: tuple[Program, ...]
+    chapters: tuple[Chapter, ...]
+    most_bytes: int
+    """Of any move: the longest bar."""
+
+
+def story(report: Report, phase: str) -> Story:
+    """One step of a phase, arms side by side."""
+    found, shown = report["phases"][phase], compared(report, phase)
+    asked = found["inherent"]
+    planned = sorted({row["scope"] for row in asked}, key=lambda scope: _place(scope))
+    orders = [list(dict.fromkeys(row["scope"] for row in program.rows)) for program in shown]
+    stations = [
+        Station(
+            scope=scope,
+            words=PARTS.get(scope, "no part of the model is recorded"),
+            asked=tuple(row for row in asked if row["scope"] == scope),
+            moves={one.arm: moves(row for row in one.rows if row["scope"] == scope) for one in shown},
+        )
+        for scope in _merged([*orders, planned])
+    ]
+    every = [move for station in stations for rows in station.moves.values() for move in rows]
+    return Story(
+        programs=tuple(shown),
+        chapters=tuple(_chapters(stations, report["case"])),
+        most_bytes=max(
+            [move.sum_of("step_wire_bytes") for move in every] + [row["step_wire_bytes"] for row in asked], default=0
+        ),
+    )
+
+
+def moves(rows: Iterable[Row]) -> tuple[Move, ...]:
+    """Rows that differ in nothing but their names, as one each, in the order of the first."""
+    alike: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = ("kind", "axes", "network", "form", "dtype", "payload_bytes", "executions_are")
+        unknown = row["executions"] is None
+        alike.setdefault((*(row[name] for name in key), tuple(row.get("loops", ())), unknown), []).append(row)
+    return tuple(Move(rows=tuple(found)) for found in alike.values())
+
+
+def _place(scope: str) -> int:
+    return STEP.index(scope) if scope in STEP else len(STEP)
+
+
+def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
+    """One order of all words: the first as it is, each word of the others behind the one before it."""
+    found: list[str] = []
+    for order in orders:
+        at = 0
+        for word in order:
+            if word in found:
+                at = found.index(word) + 1
+            else:
+                found.insert(at, word)
+                at += 1
+    return found
+
+
+def _chapters(stations: Sequence[Station], case: Mapping[str, Any]) -> list[Chapter]:
+    found: list[tuple[str, list[Station]]] = []
+    for station in stations:
+        label = _label(station, case)
+        if not found or found[-1][0] != label:
+            found.append((label, []))
+        found[-1][1].append(station)
+    return [Chapter(label=label, stations=tuple(rows)) for label, rows in found]
+
+
+def _label(station: Station, case: Mapping[str, Any]) -> str:
+    """How often a step passes here, by the loops around what moves most."""
+    every = [move for rows in station.moves.values() for move in rows]
+    largest = max(every, key=lambda move: move.sum_of("step_wire_bytes"), default=None)
+    loops = list(largest.first.get("loops", ())) if largest else []
+    if largest and not loops and len(largest.rows) > 1:
+        written_out = {"layer": "In every layer, written out", "pipeline": "In every tick, written out"}
+        return written_out.get(station.scope.partition(".")[0], "Several times, written out")
+    if not largest and station.scope.startswith("layer."):
+        return "In every layer"
+    names = _loop_names(loops, case)
+    return f"In each of {listing(names[::-1])}".replace(" and ", ", in each of ") if names else "Once a step"
+
+
+def _loop_names(loops: Sequence[int | None], case: Mapping[str, Any]) -> list[str]:
+    """`5 ticks`, `16 layers`: told by their trip counts, the outermost first; one trip is no loop."""
+    pp = case["mesh"]["axes"].get("pp", 1)
+    ticks, layers = case["microbatches"] + pp - 1, case["model"]["layers"] // pp
+    names: list[str] = []
+    for count in loops:
+        if count == 1:
+            continue
+        if count is None:
+            names.append("an unknown number of rounds")
+        elif pp > 1 and count == ticks and not names:
+            names.append(f"{count} ticks of the pipeline")
+        elif count == layers:
+            names.append(f"{count} layers")
+        else:
+            names.append(f"{count} rounds")
+    return names

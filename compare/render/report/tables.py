@@ -1,0 +1,144 @@
+"""A report as tables, for those who ask their own questions: one row an instruction, a contract row, a difference.
+
+Lists and maps are JSON text in columns that end in `_json`; bytes are whole, and null where unknown.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from compare.render.programs import Program, programs, titles
+
+Report = Mapping[str, Any]
+Row = dict[str, Any]
+
+TEXT, WHOLE, NUMBER, TRUTH = "string", "Int64", "Float64", "boolean"
+"""Pandas types that know of missing values."""
+
+_PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH}
+
+COLLECTIVES = {
+    **_PROGRAM, "place_in_program": WHOLE, "name": TEXT, "kind": TEXT, "axes": TEXT, "network": TEXT, "form": TEXT,
+    "scope": TEXT, "origin": TEXT, "changes_json": TEXT, "dtype": TEXT, "groups_json": TEXT, "loops_json": TEXT,
+    "executions": WHOLE, "executions_are": TEXT, "payload_bytes": WHOLE, "wire_bytes": WHOLE, "step_wire_bytes": WHOLE,
+    "inherent_bytes": WHOLE, "inflated_bytes": WHOLE, "induced_bytes": WHOLE, "causes_json": TEXT,
+    "serves_json": TEXT, "source_line": TEXT, "hlo": TEXT,
+}  # fmt: skip
+
+INHERENT = {
+    "phase": TEXT, "contract_row": WHOLE, "scope": TEXT, "kind": TEXT, "axes": TEXT, "executions": WHOLE,
+    "payload_bytes": WHOLE, "wire_bytes": WHOLE, "step_wire_bytes": WHOLE, "served_bytes": WHOLE,
+    "unserved_bytes": WHOLE, "formula": TEXT, "source": TEXT, "network": TEXT,
+}  # fmt: skip
+
+DIFFERENCES = {
+    "phase": TEXT, "arm": TEXT, "scope": TEXT, "axes": TEXT, "kind": TEXT, "verdict": TEXT, "cause": TEXT,
+    "step_wire_bytes": WHOLE, "excess_bytes": WHOLE, "others_json": TEXT, "executions": WHOLE, "sentence": TEXT,
+    "remedy": TEXT, "source_line": TEXT, "names_json": TEXT, "serves_json": TEXT, "controls_json": TEXT,
+}  # fmt: skip
+
+TOTALS = {
+    **_PROGRAM, "title": TEXT, "status": TEXT, "error": TEXT, "partitioner": TEXT, "loop": TEXT, "attention": TEXT,
+    "style": TEXT, "wire_bytes": WHOLE, "inherent_bytes": WHOLE, "inflated_bytes": WHOLE, "induced_bytes": WHOLE,
+    "common_bytes": WHOLE, "framework_induced_bytes": WHOLE, "partitioner_induced_bytes": WHOLE,
+    "missing_bytes": WHOLE, "unserved_bytes": WHOLE, "asked_bytes": WHOLE, "emitted_over_inherent": NUMBER,
+    "unknown_rows": WHOLE, "upper_bound_rows": WHOLE, "ici_wire_bytes": WHOLE, "dcn_wire_bytes": WHOLE,
+}  # fmt: skip
+
+_SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing",
+         "unserved")  # fmt: skip
+
+
+def collectives(report: Report) -> pd.DataFrame:
+    """Every collective of every phase, arm and cell, in program order."""
+    return frame(
+        ({**_of(one), "place_in_program": at, **row} for one in programs(report) for at, row in enumerate(one.rows)),
+        COLLECTIVES,
+    )
+
+
+def inherent(report: Report) -> pd.DataFrame:
+    """The contract of every phase."""
+    return frame(
+        (
+            {"phase": phase, "contract_row": at, **row}
+            for phase, found in report["phases"].items()
+            for at, row in enumerate(found["inherent"])
+        ),
+        INHERENT,
+    )
+
+
+def differences(report: Report) -> pd.DataFrame:
+    """Every group of inflated or induced bytes, the largest excess of each phase first."""
+    return frame(
+        (
+            {"phase": phase, **entry, "step_wire_bytes": entry["bytes"]}
+            for phase, found in report["phases"].items()
+            for entry in found["differences"]
+        ),
+        DIFFERENCES,
+    )
+
+
+def totals(report: Report) -> pd.DataFrame:
+    """One row for each program, also for those that failed."""
+    names = titles(report)
+    return frame(
+        (
+            {
+                **{name: value for name, value in one.entry.items() if name in TOTALS},
+                **_of(one),
+                "title": names[one.arm],
+                "asked_bytes": report["phases"][one.phase]["inherent_total"],
+                **_sums(one, asked=report["phases"][one.phase]["inherent_total"]),
+            }
+            for one in programs(report)
+        ),
+        TOTALS,
+    )
+
+
+TABLES: Mapping[str, Callable[[Report], pd.DataFrame]] = {
+    "collectives": collectives,
+    "inherent": inherent,
+    "differences": differences,
+    "totals": totals,
+}
+
+
+def save(report: Report, folder: Path) -> None:
+    """Write each table as `<name>.parquet`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in TABLES.items():
+        table(report).to_parquet(folder / f"{name}.parquet", engine="pyarrow", compression="zstd", index=False)
+
+
+def _of(program: Program) -> Row:
+    return {"phase": program.phase, "arm": program.arm, "cell": program.cell, "is_default": program.default}
+
+
+def _sums(program: Program, *, asked: int) -> Row:
+    found = program.entry["totals"] or {}
+    emitted = found.get("wire_bytes")
+    return {
+        **{f"{name}_bytes": found.get(name) for name in _SUMS},
+        **{name: found.get(name) for name in TOTALS if name.endswith(("wire_bytes", "_rows"))},
+        "emitted_over_inherent": emitted / asked if emitted is not None and asked else None,
+    }
+
+
+def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:
+    """Rows as a table whose columns have the same types whatever is in them, or if nothing is."""
+    found: Sequence[Row] = list(rows)
+    made = {name: pd.Series([_value(row, name) for row in found], dtype=kind) for name, kind in columns.items()}
+    return pd.DataFrame(made)
+
+
+def _value(row: Row, column: str) -> Any:
+    if column.endswith("_json"):
+        return json.dumps(row.get(column.removesuffix("_json")), separators=(",", ":"))
+    return row.get(column)

@@ -1,0 +1,1 @@
+"""Timelines drawn: strips, figures, tables, Perfetto traces."""

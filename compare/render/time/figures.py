@@ -1,0 +1,240 @@
+"""The figures of time: exposed time by verdict, one step, the pipeline's ticks.  Each says where its times are from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from compare.render.figures import (
+    COMPUTE,
+    IDLE,
+    INK,
+    STYLE,
+    UNCLEAR,
+    VERDICTS,
+    Picture,
+    heading,
+    heading_inches,
+    picture,
+)
+from compare.render.time import network_figures
+from compare.render.time.pixel_coverage import Whole, common, covered
+from compare.render.time.timeline_strip import Strip
+from compare.render.time.timing_section import Timing, by_group, timings
+from compare.render.units import time_text
+
+Report = Mapping[str, Any]
+
+WIDE = 8.0
+"""Inches."""
+
+_COLUMNS = 400
+"""Of the picture of a step: each shows how much of its time is what."""
+
+_TALK, _WORK, _GAP = 36, 18, 15
+"""Rows of that picture: of communication, of compute, between devices."""
+
+_COLOURS = {**VERDICTS, "unknown": UNCLEAR}
+_PALE = 0.65
+"""How much of the paper's white is in the colour of what is hidden."""
+
+TIMES = FuncFormatter(lambda value, _: time_text(value))
+
+
+def pictures(report: Report, *, strips: Sequence[Strip]) -> list[Picture]:
+    """Of every phase that has times; of the default programs where a figure is not of all of them."""
+    found: list[Picture] = []
+    for phase in report["phases"]:
+        every = timings(report, phase)
+        if not every:
+            continue
+        found.append(exposed(phase, every))
+        own = [one for one in strips if one["phase"] == phase and one["default"] and one["lanes"]]
+        found += [step(phase, own)] if own else []
+        default = [one for one in every if one.default]
+        piped = [one for one in default if one.section["pipeline"] and one.section["pipeline"]["ticks"]]
+        found += [pipeline(phase, piped)] if piped else []
+        found += network_figures.pictures(phase, default, num_devices=len(report["mesh"]["devices"]))
+    return found
+
+
+def exposed(phase: str, every: Sequence[Timing]) -> Picture:
+    """A bar for each program: what of a step computes, waits by verdict, or does neither."""
+    groups = by_group(every)
+    heights, told = [0.34 * len(own) for own in groups.values()], [one.label for one in every]
+    head = heading_inches(told)
+    tall = head + sum(heights) + 0.66 * len(heights) + 0.3
+    left = 0.4 + 0.075 * max(len(_name(one)) for one in every)
+    with mpl.rc_context(STYLE):
+        figure, top = Figure(figsize=(WIDE, tall)), tall - head
+        heading(figure, f"{phase}: what a step computes, and what it waits for", told)
+        for (source, own), height in zip(groups.items(), heights, strict=True):
+            top -= 0.66 + height
+            panel = figure.add_axes((left / WIDE, (top + 0.36) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
+            _bars(panel, own)
+            panel.set_title(source, loc="left")
+        handles, words = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, words, loc="lower center", ncols=6, frameon=False)
+        caption = (
+            f"{_sources(every)}, {phase}: what a step computes, and what it waits for; mean over devices and steps"
+        )
+        return picture(f"time-{phase}-exposed", caption, figure)
+
+
+def _bars(panel: Any, own: Sequence[Timing]) -> None:
+    rows, left = np.arange(len(own)), np.zeros(len(own))
+    parts: list[tuple[str, str, list[float]]] = [("computes", COMPUTE, [one.time("compute_ns") or 0 for one in own])]
+    for verdict, colour in _COLOURS.items():
+        parts.append((f"waits: {verdict}", colour, [one.exposed(verdict) or 0 for one in own]))
+    parts.append(("neither", IDLE, [one.idle_ns for one in own]))
+    for words, colour, amounts in parts:
+        if any(amounts) or words == "computes":
+            panel.barh(rows, amounts, left=left, color=colour, label=words, height=0.66)
+            left += np.array(amounts)
+    for row, (one, end) in enumerate(zip(own, left, strict=True)):
+        words = f"  {time_text(one.time('exposed_ns'))} of {time_text(one.time('step_ns'))} wait"
+        panel.annotate(words, (end, row), va="center", fontsize=8, parse_math=False)
+    panel.set_yticks(rows, [_name(one) for one in own], parse_math=False)
+    panel.invert_yaxis()
+    panel.set_xlim(0, max(float(left.max(initial=0)), 1.0) * 1.28)
+    panel.xaxis.set_major_locator(MaxNLocator(5))
+    panel.xaxis.set_major_formatter(TIMES)
+
+
+def step(phase: str, strips: Sequence[Strip]) -> Picture:
+    """One step of each default program, on one scale: for each device what it computes, above what it communicates."""
+    whole, told = max(one["step_ns"] for one in strips), [one["label"] for one in strips]
+    heights, head = [_height(one) * 0.0094 for one in strips], heading_inches([one["label"] for one in strips])
+    tall = head + sum(heights) + 0.4 * len(strips) + 0.62
+    with mpl.rc_context(STYLE):
+        figure, top = Figure(figsize=(WIDE, tall)), tall - head
+        heading(figure, f"{phase}: one step, what each device computes and, below it, communicates", told)
+        for one, height in zip(strips, heights, strict=True):
+            top -= 0.4 + height
+            panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
+            drawn = (0, whole, _height(one), 0)
+            panel.imshow(_painted(one, whole), aspect="auto", interpolation="nearest", extent=drawn)
+            middles = [(_WORK + _TALK) / 2 + at * (_WORK + _TALK + _GAP) for at in range(len(one["lanes"]))]
+            panel.set_yticks(middles, [lane["name"] for lane in one["lanes"]], fontsize=8, parse_math=False)
+            panel.xaxis.set_major_locator(MaxNLocator(6))
+            panel.xaxis.set_major_formatter(TIMES)
+            panel.tick_params(labelbottom=one is strips[-1])
+            panel.spines[["left", "bottom"]].set_visible(False)
+            panel.axvline(one["step_ns"], color=INK, linewidth=1)
+            name = f"{one['title']}  {one['cell']}: {time_text(one['step_ns'])} a step"
+            panel.set_title(name, loc="left", parse_math=False)
+        patches = {"computes": COMPUTE, **_COLOURS}
+        handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
+        handles.append(Patch(color=_pale(VERDICTS["induced"], _PALE), label="pale: hidden"))
+        figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
+        sources = " and ".join(dict.fromkeys(str(one["source"]) for one in strips)).capitalize()
+        caption = (
+            f"{sources}, {phase}: one step; everything is as high as the part of its time that it takes; communication "
+            "is pale while the device computes too"
+        )
+        return picture(f"time-{phase}-strip", caption, figure)
+
+
+def _height(one: Strip) -> int:
+    return len(one["lanes"]) * (_WORK + _TALK + _GAP) - _GAP
+
+
+def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
+    """Rows × columns × RGB: in each column everything is as high as the part of its time that it takes."""
+    paper = np.ones((_height(one), _COLUMNS, 3))
+    width = whole / one["unit_ns"] / _COLUMNS
+    for number, lane in enumerate(one["lanes"]):
+        line = number * (_WORK + _TALK + _GAP) + _WORK
+        blocks = np.array(lane["compute"], dtype=np.int64).reshape(-1, 2)
+        begins = np.cumsum(blocks[:, 0])
+        up = np.rint(covered(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
+        paper[line - _WORK : line][np.arange(_WORK)[::-1, None] < up] = to_rgb(COMPUTE)
+        edge = np.zeros(_COLUMNS)
+        for colour, share in _talked(one, lane["talk"], begins, begins + blocks[:, 1], width):
+            low, edge = edge, edge + share
+            rows = np.arange(_TALK)[:, None] + 0.5
+            paper[line : line + _TALK][(rows >= low * _TALK) & (rows < edge * _TALK)] = colour
+    return paper
+
+
+def _talked(
+    one: Strip, talk: Mapping[str, Any], begins: Whole, ends: Whole, width: float
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Each colour of a lane's communication and how much of each column it takes, the hidden part pale and last."""
+    starts, of = np.cumsum(np.array(talk["start"], dtype=np.int64)), np.array(talk["of"], dtype=np.int64)
+    stops = starts + np.array(talk["length"], dtype=np.int64)
+    shares = np.array([[*row[6], 0.0 if sum(row[6]) else 1.0] for row in one["collectives"]]).reshape(-1, 4)
+    everything, hidden = np.zeros((4, _COLUMNS)), np.zeros((4, _COLUMNS))
+    for at, parts in enumerate(shares[:, :, None]):
+        own = of == at
+        everything += parts * covered(starts[own], stops[own], width=width, columns=_COLUMNS)
+        hidden += parts * covered(*common(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS)
+    most = np.maximum(everything.sum(axis=0), 1)
+    for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
+        for colour, share in zip(_COLOURS.values(), amounts / most, strict=True):
+            yield _pale(colour, paleness), share
+
+
+def _pale(colour: str, paleness: float) -> NDArray[np.float64]:
+    return paleness + (1 - paleness) * np.array(to_rgb(colour))
+
+
+def pipeline(phase: str, piped: Sequence[Timing]) -> Picture:
+    """Which stage holds which microbatch in which tick; where it holds none, the tick is a bubble."""
+    longest, told = max(one.time("step_ns") or 1 for one in piped), [one.label for one in piped]
+    rows, head = [_stages(one.section["pipeline"]) for one in piped], heading_inches([one.label for one in piped])
+    tall = head + sum(0.3 * count + 0.62 for count in rows) + 0.05
+    with mpl.rc_context(STYLE):
+        figure, top = Figure(figsize=(WIDE, tall)), tall - head
+        heading(figure, f"{phase}: the microbatch that each stage holds in each tick", told)
+        for one, count in zip(piped, rows, strict=True):
+            top -= 0.62 + 0.3 * count
+            panel = figure.add_axes((0.9 / WIDE, (top + 0.36) / tall, (WIDE - 1.1) / WIDE, 0.3 * count / tall))
+            found = one.section["pipeline"]
+            _ticks(panel, found)
+            panel.set_xlim(0, longest)
+            panel.xaxis.set_major_locator(MaxNLocator(6))
+            panel.xaxis.set_major_formatter(TIMES)
+            bubble, ideal = 100 * found["bubble_share"], 100 * found["gpipe_bubble_share"]
+            words = f"{_name(one)}: {bubble:.0f} % bubble; (p−1)/(m+p−1) is {ideal:.0f} %"
+            panel.set_title(words, loc="left", parse_math=False)
+        caption = (
+            f"{_sources(piped)}, {phase}: the microbatch that each stage holds in each tick; hatched: none, a bubble"
+        )
+        return picture(f"time-{phase}-pipeline", caption, figure)
+
+
+def _stages(found: Mapping[str, Any]) -> int:
+    """All of them: of stages that are alike, `stages` may have one for several."""
+    return len(found["ticks"][0]["microbatches"])
+
+
+def _ticks(panel: Any, found: Mapping[str, Any]) -> None:
+    stages = _stages(found)
+    most = max((held for tick in found["ticks"] for held in tick["microbatches"] if held is not None), default=0)
+    shades = mpl.colormaps["viridis"](np.linspace(0.25, 0.95, most + 1))
+    for tick in found["ticks"]:
+        for stage, held in enumerate(tick["microbatches"]):
+            look = {"color": shades[held]} if held is not None else {"facecolor": "none", "hatch": "////"}
+            edge = {"edgecolor": "white" if held is not None else COMPUTE, "linewidth": 0.8}
+            panel.barh(stage, tick["duration_ns"], left=tick["start_ns"], height=0.8, **look, **edge)
+            if held is not None and len(found["ticks"]) <= 40:
+                middle = (tick["start_ns"] + tick["duration_ns"] / 2, stage)
+                panel.annotate(str(held), middle, ha="center", va="center", fontsize=8)
+    panel.set_yticks(range(stages), [f"stage {stage}" for stage in range(stages)])
+    panel.invert_yaxis()
+
+
+def _sources(own: Sequence[Timing]) -> str:
+    words = " and ".join(by_group(own))
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _name(one: Timing) -> str:
+    return f"{one.title}  {one.cell}"

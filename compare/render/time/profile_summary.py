@@ -1,0 +1,97 @@
+"""Where the time of a profile's steps goes, in a terminal."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from compare.render.terminal import console, text_width, wrapped
+from compare.render.units import UNKNOWN, bytes_text, counted, time_text
+from meshes.process.one_line import plain
+
+Summary = Mapping[str, Any]
+
+_COLUMNS = ("runs", "payload", "time", "exposed", "hidden", "waiting")
+_BAR = 30
+
+
+def print_trace(summary: Summary, rows: pd.DataFrame, *, out: Console | None = None) -> None:
+    """What a step's time is spent on; then each collective's share, the most exposed first.
+
+    rows: columns axes, kind, executions, payload_bytes, communication_ns, exposed_ns, hidden_ns, wait_ns, one device
+    and step.
+    """
+    out = out or console()
+    width = text_width(out)
+    told = summary["per_step"]
+    out.print(wrapped(summary["label"], width=width, style="bold"))
+    out.print(wrapped(_sentence(summary), width=width))
+    if told["compute_ns"] is not None:
+        out.print()
+        out.print(*_spent(told), sep="\n")
+    if len(rows):
+        out.print()
+        out.print(_table(rows))
+    unjoined = summary["unjoined_events"]
+    if unjoined:
+        words = f"{counted(unjoined, 'communication')} could not be traced to an instruction: told by name alone"
+        out.print(wrapped(words, width=width, style="yellow"))
+    for note in summary["notes"]:
+        out.print(wrapped(f"note: {note}", width=width, style="dim"))
+
+
+def _sentence(summary: Summary) -> str:
+    told = summary["per_step"]
+    seen = f"{counted(summary['steps'], 'step')} on {counted(summary['devices'], 'device')}"
+    step = f"a step takes {time_text(told['step_ns'])}, mean over {seen}"
+    if told["communication_ns"] is None:
+        return f"{step}; how long it communicates is not known."
+    if not told["communication_ns"]:
+        return f"{step}; it does not communicate."
+    exposed, hidden = told["exposed_ns"], told["overlap"]
+    return (
+        f"{step}; communication {time_text(told['communication_ns'])} ({_percent(told['communication_fraction'])}), "
+        f"{_percent(hidden)} of it hidden behind compute, {time_text(exposed)} exposed."
+    )
+
+
+def _spent(told: Mapping[str, Any]) -> Iterator[Text]:
+    """The step as three parts that add up to it."""
+    step, compute, exposed = told["step_ns"], told["compute_ns"], told["exposed_ns"] or 0
+    parts = (
+        ("computing", compute, "green"),
+        ("only communicating", exposed, "red"),
+        ("neither", max(step - compute - exposed, 0), "dim"),
+    )
+    for words, amount, style in parts:
+        share = amount / step if step else 0
+        bar = "█" * round(share * _BAR)
+        yield Text.assemble(f"  {words:<19}{time_text(amount):>9}{_percent(share):>9}  ", (bar, style))
+
+
+def _table(rows: pd.DataFrame) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
+    table.add_column("over")
+    table.add_column("collective", overflow="fold")
+    for heading in _COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows.sort_values(["exposed_ns", "communication_ns"], ascending=False).to_dict("records"):
+        amounts = [time_text(_known(row[name])) for name in ("communication_ns", "exposed_ns", "hidden_ns", "wait_ns")]
+        payload = bytes_text(_known(row["payload_bytes"]))
+        axes = plain(row["axes"]).replace(",", " and ")
+        table.add_row(axes, plain(row["kind"]), f"{row['executions']:,.4g} ×", payload, *amounts)
+    return table
+
+
+def _known(amount: float) -> float | None:
+    return None if pd.isna(amount) else amount
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return UNKNOWN
+    return f"{100 * share:.3g} %" if share < 0.9995 else f"{100 * share:.0f} %"

@@ -1,0 +1,1 @@
+"""The report of one run, as one value: rows, totals, differences, attribution."""

@@ -1,0 +1,42 @@
+"""`python -m compare.report RUN`: read, judge and draw a run folder again, with no framework installed."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.run.cli.case_options import print_json
+from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.load_run import judged, read_run, whole
+from meshes.process.command_line import Parser, guarded
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: every program of the run was judged; 1: some failed, when it was made or now."""
+    parser = Parser(
+        prog="python -m compare.report",
+        description="Read, judge and draw a run folder again, with no framework installed.",
+        epilog="example: python -m compare.report runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write there, and leave the run folder as it is")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
+    asked = parser.parse_args(argv)
+    place = asked.out or asked.run
+    run = read_run(asked.run)
+    with replace_folder.writing(place) as beside:
+        run_folder.copy(asked.run, beside)
+        from compare.render.report.draw import draw, show
+
+        times = run.timelines()
+        report = draw(run.report(times), beside, timelines=times.found)
+        place, note = run_folder.settled(beside, place, judged=judged(report))
+    if asked.json:
+        print_json(report)
+        print(*note, place / "report.html", sep="\n", file=sys.stderr)
+    else:
+        show(report, place, note=note)
+    return 0 if whole(report) else 1
+
+
+if __name__ == "__main__":
+    guarded(main)

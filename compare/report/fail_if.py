@@ -1,0 +1,134 @@
+"""A gate for continuous integration: `--fail-if 'torchxla.decode.induced > 1 MB'`."""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from compare.contract.row import JudgeError
+
+Report = Mapping[str, Any]
+
+TOTALS = (
+    "framework_induced", "partitioner_induced", "induced", "inflated", "inherent", "common", "missing", "unserved",
+    "wire_bytes", "ici_wire_bytes", "dcn_wire_bytes", "unknown_rows", "upper_bound_rows",
+)  # fmt: skip
+"""The totals of a report's programs that can be asked about."""
+_EXACT = frozenset({"unknown_rows", "upper_bound_rows"})
+"""Counts that are known whatever the rows are."""
+_COMPARED = frozenset({"framework_induced", "partitioner_induced", "common"})
+"""Those that are between frameworks."""
+
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
+    {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt}
+)
+_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_WORDS = re.compile(
+    r"\s*(?P<name>[^\s<>=!]+)\s*(?P<test>>=|<=|==|!=|>|<)\s*(?P<limit>[^\s<>=!]+?)\s*(?P<unit>[kMGT]?B)?\s*"
+)
+DEFAULT_CELL = "tpu"
+HELP = (
+    "exit 1 where this holds of any program's total, like framework_induced>0 or 'torchxla.decode.induced > 1 MB'; may"
+    " be given several times"
+)
+SHAPE = "write [arm.][phase.][cell.]total > number, like framework_induced>0 or torchxla.decode.induced > 1 MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What must not be so, of each program that it is about; empty words: of any."""
+
+    text: str
+    arm: str
+    phase: str
+    cell: str
+    total: str
+    test: str
+    limit: float
+
+    def holds(self, low: float, high: float) -> bool | None:
+        """Of a total that is somewhere from `low` to `high`; None where that does not decide it."""
+        compare = _COMPARE[self.test]
+        answers = {compare(value, self.limit) for value in (low, high)}
+        if self.test in ("==", "!=") and low < self.limit < high:
+            return None
+        return answers.pop() if len(answers) == 1 else None
+
+
+def read_condition(text: str, *, arms: Collection[str], phases: Collection[str]) -> Condition:
+    """Read one expression.  Raises `JudgeError`, one line, that says what was read and what would be right."""
+    found = _WORDS.fullmatch(text)
+    if not found:
+        raise JudgeError(f"cannot read --fail-if {text!r}; {SHAPE}")
+    *words, total = found["name"].split(".")
+    if total not in TOTALS:
+        raise JudgeError(f"--fail-if {text!r}: there is no total {total!r}; choose from {', '.join(TOTALS)}")
+    if total in _COMPARED and len(arms) < 2:
+        raise JudgeError(f"--fail-if {text!r}: {total} is a comparison of frameworks, and this run is of one")
+    arm = words.pop(0) if words and words[0] in arms else ""
+    phase = words.pop(0) if words and words[0] in phases else ""
+    cell = ".".join(words)
+    if cell and not re.fullmatch(r"(?:tpu|cpu)(?:\+.+)?", cell):
+        raise JudgeError(
+            f"--fail-if {text!r}: {cell!r} is no arm of this run ({', '.join(arms)}), no phase of it "
+            f"({', '.join(phases)}) and no cell (tpu, tpu+gspmd …); {SHAPE}"
+        )
+    try:
+        limit = float(found["limit"].replace("_", "")) * _UNITS[found["unit"] or ""]
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise JudgeError(f"--fail-if {text!r}: {found['limit']!r} is no number; {SHAPE}")
+    return Condition(text=text, arm=arm, phase=phase, cell=cell, total=total, test=found["test"], limit=limit)
+
+
+def tripped(report: Report, conditions: Sequence[Condition]) -> list[str]:
+    """One line for each program that a condition holds for, or of which it can't be told."""
+    return [line for condition in conditions for line in _lines(report, condition)]
+
+
+def _lines(report: Report, condition: Condition) -> Iterator[str]:
+    about = [one for one in _programs(report) if _is_about(condition, one)]
+    if not about:
+        yield f"--fail-if {condition.text!r}: the run has no such program"
+    for phase, arm, entry in about:
+        name = f"{report['arms'][arm]['title']} {phase} {entry['cell']}"
+        line = _line(condition, entry)
+        if line:
+            yield f"--fail-if {condition.text!r}: {condition.total} of {name} {line}"
+
+
+def _line(condition: Condition, entry: Mapping[str, Any]) -> str:
+    """What trips, or why it can't be told; nothing where the condition does not hold."""
+    totals = entry["totals"]
+    if totals is None:
+        return f"is not known: the program is {entry['status']}"
+    value = totals.get(condition.total)
+    if value is None:
+        return "is not known: frameworks are compared only where two were judged and every row was counted"
+    known = condition.total in _EXACT
+    low = 0 if totals["upper_bound_rows"] and not known else value
+    high = math.inf if totals["unknown_rows"] and not known else value
+    holds = condition.holds(low, high)
+    amount = f"{value:,}" if known else f"{value:,} B a step"
+    if holds is None:
+        words = "at least" if high == math.inf else "at most"
+        return f"is {words} {amount}, as far as its collectives could be counted: the condition cannot be decided"
+    return f"is {amount}" if holds else ""
+
+
+def _programs(report: Report) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Phase, arm, entry of every compiled program."""
+    for phase, found in report["phases"].items():
+        for arm, default in found["arms"].items():
+            for entry in (default, *default["controls"].values()):
+                yield phase, arm, entry
+
+
+def _is_about(condition: Condition, program: tuple[str, str, Mapping[str, Any]]) -> bool:
+    phase, arm, entry = program
+    cell = condition.cell or DEFAULT_CELL
+    return condition.arm in ("", arm) and condition.phase in ("", phase) and entry["cell"] == cell

@@ -1,0 +1,1 @@
+"""One run: lower and compile both arms, cache, run folder, progress."""

@@ -1,0 +1,57 @@
+"""`python -m compare.run --mesh tp4pp2`: compile both arms for one mesh, and say which bytes nobody needed."""
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from compare.report import fail_if
+from compare.run import cache, progress, scheduler
+from compare.run.cli.case_options import listing, print_json, read_case
+from compare.run.cli.run_options import read_programs, run_parser
+from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.load_run import judged, read_run, whole
+from meshes.memory import check_fits
+from meshes.process.command_line import guarded
+from meshes.process.one_line import complain
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Lower, compile, read, judge, draw.  0: all of it; 1: something failed, the rest is reported."""
+    asked = run_parser().parse_args(argv)
+    if "list" in asked:
+        print(listing(asked.list))
+        return 0
+    programs = read_programs(asked)
+    case = read_case(asked)
+    check_fits(case)
+    conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in asked.fail_if]
+    place = run_folder.place_of(case, parent=asked.out, arms=programs.arms)
+    with replace_folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
+        with progress.shown(Console(stderr=True)) as tell:
+            outcomes = scheduler.run(
+                case, arms=list(programs.arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout,
+                controls=programs.controls, libtpu=programs.libtpu, passes=not asked.no_passes,
+                execute=asked.execute or "", same_runtime=asked.same_runtime,
+            )  # fmt: skip
+        run_folder.fill(beside, case=case, outcomes=outcomes)
+        run_folder.keep_measured(place, beside)
+        from compare.render.report.draw import draw, show
+
+        run = read_run(beside)
+        times = run.timelines()
+        report = draw(run.report(times), beside, timelines=times.found)
+        place, note = run_folder.settled(beside, place, judged=judged(report))
+    if asked.json:
+        print_json(report)
+        print(*note, place / "report.html", sep="\n", file=sys.stderr)
+    else:
+        show(report, place, note=note)
+    failed = fail_if.tripped(report, conditions)
+    for line in failed:
+        complain(line)
+    return 0 if whole(report) and not failed else 1
+
+
+if __name__ == "__main__":
+    guarded(main)

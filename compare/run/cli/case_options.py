@@ -1,0 +1,204 @@
+"""The options that doors share: which case, on which mesh; and how a wrong request is refused."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from compare.hlo.devices.axes import read_axes
+from meshes.case import CHOICES, Case
+from meshes.checks import CAPACITY
+from meshes.devices.generations import GENERATIONS
+from meshes.devices.mesh_argument import SPECS, read_mesh
+from meshes.errors import MeshError
+from meshes.models import MODELS, Model
+from meshes.process.command_line import Parser, whole
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Tells defaults, where they are something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return super()._get_help_string(action) if action.default else action.help
+
+
+def door_parser(prog: str, description: str, *, example: str) -> Parser:
+    """A parser with no options yet, whose help tells defaults."""
+    return Parser(
+        prog=f"python -m {prog}",
+        description=description,
+        epilog=f"example: python -m {prog} {example}",
+        formatter_class=_Help,
+    )
+
+
+def case_parser(prog: str, description: str, *, example: str) -> Parser:
+    """A parser with the options of a case."""
+    parser = door_parser(prog, description, example=example)
+    group = parser.add_argument_group("the case")
+    add = group.add_argument
+    add(
+        "--mesh",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="axis+size pairs in any order, with +sp and @topology if you like (tp4pp2, tp8+sp, tp8@v6e:2x4), or a"
+        " TOML spec file",
+    )
+    model = group.add_mutually_exclusive_group().add_argument
+    model("--model", metavar="NAME", default="llama-3.1-8b", help="a preset")
+    model("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder: the shapes of its config.json")
+    add("--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both with a comma")
+    add_step(group)
+    add_list(parser)
+    return parser
+
+
+def add_step(group: argparse._ArgumentGroup) -> None:
+    """The options that say how a step is written, whatever its model and mesh."""
+    add = group.add_argument
+    add("--batch", metavar="B", type=whole, default=8, help="sequences, over the whole mesh")
+    add("--seq", metavar="S", type=whole, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
+    add("--microbatches", metavar="M", type=whole, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
+    add(
+        "--capacity",
+        metavar="C",
+        type=_capacity,
+        default=CAPACITY,
+        help="of an expert: so many times its even share of the tokens, or full: then none is ever dropped",
+    )
+    add(
+        "--style",
+        choices=CHOICES["style"],
+        default=CHOICES["style"][0],
+        help="what is pinned: activations, too, or weights, cache and inputs alone; or every collective is written by"
+        " hand",
+    )
+    add("--loop", choices=CHOICES["loop"], default=CHOICES["loop"][0], help="how layers and ticks are written")
+    add(
+        "--attention",
+        choices=CHOICES["attention"],
+        default=CHOICES["attention"][0],
+        help="each framework's own attention call, or the same written as einsum",
+    )
+
+
+def add_list(parser: Parser) -> None:
+    """The option that lists what there is."""
+    parser.add_argument(
+        "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what there is, and stop"
+    )
+
+
+def read_case(asked: argparse.Namespace) -> Case:
+    """The case that the options ask for.  Raises `MeshError` on what cannot be."""
+    if "mesh" not in asked:
+        raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
+    return Case.read(
+        asked.mesh,
+        model_name=asked.model,
+        shapes=_shapes(asked.checkpoint),
+        microbatches=getattr(asked, "microbatches", None),
+        phases=tuple(asked.phase.split(",")),
+        batch=asked.batch,
+        seq=asked.seq,
+        capacity=asked.capacity,
+        style=asked.style,
+        loop=asked.loop,
+        attention=asked.attention,
+    )
+
+
+def _shapes(checkpoint: Path | None) -> Model | None:
+    if checkpoint is None:
+        return None
+    from meshes.checkpoint import read_model  # most cases are of presets
+
+    return read_model(checkpoint)
+
+
+def add_axes(parser: argparse.ArgumentParser) -> None:
+    """The options that name the axes of somebody else's program."""
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
+    add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
+
+
+def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
+    """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
+    if not asked.mesh:
+        return read_axes(asked.axes)
+    mesh = read_mesh(asked.mesh).mesh
+    return mesh.split_axes or mesh.axes
+
+
+def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
+    """What to say of axes as they were found: where none were named, or these are not the program's."""
+    strange = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
+    if not (asked.mesh or asked.axes) and strange:
+        hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
+    elif strange:
+        told = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
+        words = " and ".join(told[word] for word in strange)
+        hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
+    else:
+        return
+    print(hint, file=sys.stderr if asked.json else sys.stdout)
+
+
+def seconds(words: str) -> float:
+    """A time that can pass, for argparse."""
+    try:
+        found = float(words)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"{words!r} is no number of seconds greater than 0")
+    return found
+
+
+def _capacity(words: str) -> float | None:
+    """A factor, or none where an expert has room for every token; for argparse."""
+    if words == "full":
+        return None
+    try:
+        return float(words)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{words!r} is no factor; write one like 1.25, or full") from None
+
+
+def listing(what: str) -> str:
+    """The lines of `--list`."""
+    return "\n".join(_LISTS[what]())
+
+
+def _models() -> Iterator[str]:
+    for row in MODELS.values():
+        ffn = f"experts={row.experts_per_token}/{row.experts} ffn={row.expert_ffn}" if row.experts else f"ffn={row.ffn}"
+        shape = f"L={row.layers} D={row.embed} heads={row.heads}/{row.kv_heads} {ffn} V={row.vocab}"
+        yield f"{row.name:18} {row.num_parameters / 1e9:7.3f} B parameters  {shape}"
+
+
+def _meshes() -> Iterator[str]:
+    yield "axis+size pairs of dp, pp, cp, ep, tp in any order: tp8, dp2tp4, tp4pp2, cp4tp2, dp2ep4 (experts) …;"
+    yield "+sp behind them is sequence parallelism over tp: tp8+sp; spec files that ship:"
+    for path in sorted(SPECS.glob("*.toml")):
+        plan = read_mesh(str(path))
+        yield f"{path.name:26} {plan.mesh.name} on {plan.topology.name}"
+
+
+def _topologies() -> Iterator[str]:
+    for row in GENERATIONS.values():
+        more = " and multiples of 4x4x4" if row.torus_dims == 3 else ""
+        chip = f"{row.hbm_bytes / 2**30:.0f} GiB, {row.devices} device{'s' * (row.devices > 1)} a chip"
+        yield f"{row.name:6} {chip:28} {' '.join(row.slices)}{more}"
+
+
+_LISTS: dict[str, Callable[[], Iterator[str]]] = {"models": _models, "meshes": _meshes, "topologies": _topologies}
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    print(json.dumps(value, indent=1, ensure_ascii=False))

@@ -1,0 +1,76 @@
+"""What `compare.run` can be asked for, beside the case."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.report import fail_if
+from compare.run import scheduler
+from compare.run.arms import ARMS, CONTROLS, DEFAULT_CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, arms_of, controls_of
+from compare.run.cli.case_options import case_parser, seconds
+from compare.run.errors import WorkError
+from compare.run.install_libtpu import read_version
+from meshes.process.command_line import Parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """Which programs of a case are made: of these arms, with these controls."""
+
+    arms: Mapping[str, Arm]
+    controls: tuple[str, ...]
+    libtpu: str
+
+
+def run_parser() -> Parser:
+    """The options of `compare.run`."""
+    parser = case_parser(
+        "compare.run", "Which bytes does the plan need, and which did each framework add?", example="--mesh tp4pp2"
+    )
+    _add_programs(parser.add_argument_group("the programs"))
+    add = parser.add_argument
+    add("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
+    add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
+    add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
+    add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
+    add("--fail-if", metavar="EXPR", action="append", default=[], help=fail_if.HELP)
+    return parser
+
+
+def _add_programs(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    add(
+        "--controls",
+        metavar="LIST",
+        default=",".join(DEFAULT_CONTROLS),
+        help=f"what else is compiled, to tell whose doing a difference is: {', '.join(CONTROLS)}, with commas; all, or"
+        " none",
+    )
+    add(
+        "--libtpu",
+        metavar="VERSION",
+        default=argparse.SUPPRESS,
+        help=f"the control libtpu, with this version (else {EARLIER_LIBTPU}); pip gets it",
+    )
+    add(
+        "--execute",
+        choices=PLATFORMS,
+        help="also run both arms and read their profiles: on CPU devices, small, or on TPUs, whole",
+    )
+    add("--same-runtime", action="store_true", help="with --execute cpu: the PyTorch program on JAX's runtime, too")
+    add("--no-passes", action="store_true", help="do not record which of libtpu's passes made each collective")
+
+
+def read_programs(asked: argparse.Namespace) -> Programs:
+    """The programs that the options ask for.  Raises `WorkError` on what cannot be."""
+    if asked.same_runtime and asked.execute != "cpu":
+        raise WorkError("--same-runtime goes with --execute cpu")
+    libtpu = read_version(asked.libtpu) if "libtpu" in asked else ""
+    controls = controls_of(asked.controls)
+    return Programs(
+        arms={one.name: one for one in arms_of(asked.arm)},
+        controls=(*controls, "libtpu") if libtpu and "libtpu" not in controls else controls,
+        libtpu=libtpu,
+    )

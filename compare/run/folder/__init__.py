@@ -1,0 +1,1 @@
+"""The run folder: written whole, read again with no framework installed."""

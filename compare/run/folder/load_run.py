@@ -1,0 +1,196 @@
+"""A run folder read again: the case, and what came of each program.  No framework is needed."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from compare.hlo.errors import HloError
+from compare.hlo.text.files import read_bytes, unzipped
+from compare.passes import archive
+from compare.report.build import summarize
+from compare.report.programs import GOOD, MISSING, CellResult, Judged, Key
+from compare.run.arms import ARMS, MEASURED
+from compare.run.errors import WorkError
+from compare.run.folder.replace_folder import CASE
+from compare.run.folder.run_folder import PROGRAMS
+from compare.run.folder.timelines import Timelines, add_times, timelines
+from compare.run.folder.untrusted_paths import cells, is_inside, is_name
+from meshes.case import Case
+from meshes.errors import MeshError
+from meshes.process.documents import read_json
+from meshes.process.one_line import one_line
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("versions", "compile_options", "seconds", "memory", "cost"), dict),
+    **dict.fromkeys(
+        ("error", "partitioner", "loop", "attention", "style", "program_digest", "hlo_digest", "passes_digest"), str
+    ),
+    **dict.fromkeys(("parameters", "device_ids"), list),
+}
+_VALUES: dict[str, type | tuple[type, ...]] = {"versions": str, "memory": (int, float)}
+"""Of `about.json`: what its fields are where they are there, and what is in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run folder holds."""
+
+    folder: Path
+    case: Case
+    cells: tuple[Judged, ...]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The arms that were asked for, in the order of the table of arms, and their names."""
+        there = {cell.result.arm for cell in self.cells}
+        known = {name: arm.title for name, arm in ARMS.items() if name in there}
+        return known | {name: name for name in sorted(there - set(known))}
+
+    def report(self, times: Timelines) -> dict[str, Any]:
+        """Every program read, judged and timed."""
+        report = summarize(self.case, self.cells, titles=self.titles)
+        add_times(report, self.cells, times)
+        return report
+
+    def timelines(self) -> Timelines:
+        """Of every program that was compiled, the modelled one; of every one that was run, the measured one."""
+        return timelines(self.cells, folder=self.folder)
+
+
+def judged(report: Mapping[str, Any]) -> bool:
+    """Whether any program was."""
+    return any(line["wire_bytes"] is not None for found in report["phases"].values() for line in found["headline"])
+
+
+def whole(report: Mapping[str, Any]) -> bool:
+    """Whether every program that can be was compiled and judged, and each that was to be run was run and timed."""
+    lines = [line for found in report["phases"].values() for line in found["headline"]]
+    arms = [arm for found in report["phases"].values() for arm in found["arms"].values()]
+    ran = [one for arm in arms for one in arm["profiles"].values()]
+    return all(line["status"] in GOOD for line in lines) and all(one.get("timing") for one in ran)
+
+
+def read_run(folder: Path) -> Run:
+    """Read a run folder.  A damaged cell is a failed one; raises `WorkError` where there is no run at all."""
+    if not is_inside(folder, folder / CASE):
+        raise WorkError(f"{folder} is not a run folder: {CASE}: {_why_not(folder / CASE)}")
+    try:
+        read = read_json(folder / CASE)
+        case = Case.from_dict(read)
+    except (OSError, MeshError) as error:
+        raise WorkError(f"{folder / CASE} cannot be read: it is {error}") from None
+    there = [path for path in cells(folder) if path.parts[-2] in case.phases]
+    if not there:
+        raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
+    results = [_cell(path, case=case, run=folder) for path in there]
+    keys = {one.key for one in results}
+    results += [_missing(key, case=case) for key in _asked(read, keys, case) - keys]
+    results.sort(key=lambda one: one.key)
+    return Run(folder, case, tuple(_sound(Judged.of(case, one)) for one in results))
+
+
+def _why_not(path: Path) -> str:
+    if not path.exists():
+        return "No such file or directory"
+    return "it leads out of the folder" if path.is_file() else "it is no file"
+
+
+def _asked(read: Mapping[str, Any], there: Collection[Key], case: Case) -> set[Key]:
+    """The programs that a run was made of: as its case.json lists them; in one of earlier versions, the compiled
+    programs of one phase are those of each."""
+    listed = read.get(PROGRAMS)
+    if not isinstance(listed, list):
+        return {(arm, phase, cell) for arm, _, cell in there if cell not in MEASURED for phase in case.phases}
+    keys = [tuple(word.split("/")) for word in listed if isinstance(word, str)]
+    return {
+        (key[0], key[1], key[2]) for key in keys if len(key) == 3 and all(map(is_name, key)) and key[1] in case.phases
+    }
+
+
+def _missing(key: Key, *, case: Case) -> CellResult:
+    arm, phase, cell = key
+    return CellResult(
+        arm=arm, phase=phase, cell=cell, status=MISSING, error="it was made, and is not in the run folder",
+        executed=_executed(cell, case),
+    )  # fmt: skip
+
+
+def _executed(cell: str, case: Case) -> Case | None:
+    """What a program of this name is run for, where it is one that is run."""
+    return MEASURED[cell].case_of(case) if cell in MEASURED else None
+
+
+def _cell(folder: Path, *, case: Case, run: Path) -> CellResult:
+    arm, phase, cell = folder.parts[-3:]
+    hlo = recorded = None
+    executed = _executed(cell, case)
+    at = folder / "about.json"
+    try:
+        about = _checked(read_json(at))
+        executed = Case.from_dict(about["case"]) if about.get("case") else executed
+        status, error = about["status"], one_line(about.get("error") or "") or None
+        if status == "ok":
+            at = folder / "optimized.hlo.gz"
+            hlo = _text(at, about.get("hlo_digest"), run=run)
+            recorded = _passes(folder / archive.FILE, about.get("passes_digest"), run=run)
+    except (OSError, EOFError, ValueError, zlib.error) as problem:
+        why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
+        error = one_line(f"{'/'.join(at.parts[-4:])} cannot be read again: {why}")
+        return CellResult(arm=arm, phase=phase, cell=cell, status="damaged", error=error, executed=executed)
+    return CellResult(
+        arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed,
+        passes=recorded,
+    )  # fmt: skip
+
+
+def _checked(about: Any) -> dict[str, Any]:
+    """The fields that a report repeats or judges by are of their types.  Raises `ValueError` naming the first."""
+    if not isinstance(about, dict) or not isinstance(about.get("status"), str):
+        raise ValueError("it says no status")
+    for name, kind in _TYPES.items():
+        if about.get(name) is not None and not isinstance(about[name], kind):
+            raise ValueError(f"its {name} is {json.dumps(about[name])[:40]}")
+    for name, kind in _VALUES.items():
+        for value in (about.get(name) or {}).values():
+            if value is not None and not isinstance(value, kind):
+                raise ValueError(f"its {name} holds {json.dumps(value)[:40]}")
+    for entry in about.get("parameters") or []:
+        if (
+            not isinstance(entry, dict)
+            or not isinstance(entry.get("index"), int)
+            or not isinstance(entry.get("role"), str)
+        ):
+            raise ValueError("its parameters are not entries of index and role")
+    return about
+
+
+def _sound(cell: Judged) -> Judged:
+    """The same, judged; or damaged where its HLO can't be understood: the others stand."""
+    try:
+        _ = cell.judgement
+    except HloError as problem:
+        at = f"{'/'.join(cell.result.key)}/optimized.hlo.gz"
+        error = one_line(f"{at} cannot be understood: {problem}")
+        return replace(cell, result=replace(cell.result, status="damaged", error=error, hlo=None))
+    return cell
+
+
+def _passes(path: Path, digest: str | None, *, run: Path) -> bytes | None:
+    """The archive of recorded passes, empty where it is not the one that was made; None where there is none."""
+    if not is_inside(run, path):
+        return b"" if digest else None
+    packed = read_bytes(path)
+    return packed if not digest or hashlib.sha256(packed).hexdigest() == digest else b""
+
+
+def _text(path: Path, digest: str | None, *, run: Path) -> str:
+    if path.exists() and not is_inside(run, path):
+        raise ValueError(_why_not(path))
+    packed = read_bytes(path)
+    if digest and hashlib.sha256(packed).hexdigest() != digest:
+        raise ValueError("it is not the file whose digest about.json has")
+    return unzipped(packed).decode()

@@ -1,0 +1,202 @@
+"""Workers: each a process in a session of its own, whose death costs only itself.
+
+The pool kills what it started when it is left, by whatever way; a child of a parent that was killed is killed by the
+kernel (Linux).
+"""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from compare.run.stderr import last_word, tail
+from meshes.process.documents import parse_json
+
+K = TypeVar("K")
+
+TICK_S = 0.1
+LONGEST_LINE = 64 * 1024
+STATUSES = {0: "ok", 2: "refused"}
+_GUARD = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it outlives exec
+if os.getppid() == int(sys.argv[1]):  # else the parent died before the call
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""What the kernel needs to be told by the child itself, before its program takes its place.
+
+A process of its own, not code after a fork: the parent may have threads, whose locks a forked copy holds for ever.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to run, and where its stderr goes."""
+
+    argv: Sequence[str]
+    stderr: Path
+    environment: Mapping[str, str]
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a worker ended: `ok`, `failed` (exit 1), `refused` (exit 2), `crashed` (a signal) or `timeout`."""
+
+    status: str
+    error: str
+    """One line; empty when it went well."""
+    seconds: float
+    peak_bytes: int
+    """The most memory it held, resident; Linux counts in what its parent held when it was started."""
+
+
+class _Worker:
+    """One running process: its progress is read as it comes, its end is awaited with a deadline."""
+
+    def __init__(self, command: Command):
+        self.command, self.begun, self.stage = command, monotonic(), ""
+        self._unread = b""
+        self.stdout, writing = os.pipe()
+        os.set_blocking(self.stdout, False)
+        with command.stderr.open("wb") as stderr, os.fdopen(writing, "wb") as stdout:
+            self.process = subprocess.Popen(
+                _guarded(command.argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                env=command.environment, start_new_session=True,
+            )  # fmt: skip
+        self.end = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
+        """Readable once it has ended, where the system offers that; elsewhere its end is seen at the next tick."""
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.begun
+
+    def read(self) -> int:
+        """Take in a piece of what it printed: its bytes, 0 at the end, -1 when there is none now.
+
+        Lines that are not of the protocol are dropped.
+        """
+        try:
+            chunk = os.read(self.stdout, LONGEST_LINE)
+        except BlockingIOError:
+            return -1
+        *lines, self._unread = (self._unread + chunk).split(b"\n")
+        self._unread = self._unread[-LONGEST_LINE:]
+        for line in lines:
+            self.stage = _stage(line) or self.stage
+        return len(chunk)
+
+    def ended(self) -> Ended | None:
+        """Its end, if it came or its time is up.  Its whole group goes with it."""
+        over = self.seconds > self.command.timeout_s
+        if not over and not os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return None
+        seconds, (status, peak_bytes) = self.seconds, self.kill()
+        while self.read() > 0:
+            pass
+        return Ended(seconds=seconds, peak_bytes=peak_bytes, **self._verdict(status, over=over))
+
+    def kill(self) -> tuple[int, int]:
+        """Kill its group, then reap it, so that its number is still its own: exit status and peak bytes."""
+        with suppress(ProcessLookupError, PermissionError):  # what macOS says of a group that has ended
+            os.killpg(self.process.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return self.process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+    def close(self) -> None:
+        for descriptor in (self.stdout, self.end):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _verdict(self, status: int, *, over: bool) -> dict[str, str]:
+        if status == 0:
+            return {"status": "ok", "error": ""}
+        said = last_word(tail(self.command.stderr))
+        if over and status == -signal.SIGKILL:
+            at = f" in {self.stage}" if self.stage else ""
+            return {"status": "timeout", "error": f"killed after {self.command.timeout_s:g} s{at}"}
+        if status < 0:
+            memory = " (out of memory?)" if status == -signal.SIGKILL else ""
+            died = f"died of {_signal(-status)}{memory}"
+            return {"status": "crashed", "error": f"{died}: {said}" if said else died}
+        return {"status": STATUSES.get(status, "failed"), "error": said or f"exit status {status}, nothing on stderr"}
+
+
+class Pool(Generic[K]):
+    """The running workers, each under a key of the caller's."""
+
+    def __init__(self, tell: Callable[[K, str, float], None]):
+        """`tell` hears key, stage and seconds since its start: of every worker, at each wait."""
+        self._tell = tell
+        self._workers: dict[K, _Worker] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._selector.close()
+        for worker in self._workers.values():
+            worker.kill()
+            worker.close()
+
+    def start(self, key: K, command: Command) -> None:
+        worker = self._workers[key] = _Worker(command)
+        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        if worker.end >= 0:
+            self._selector.register(worker.end, selectors.EVENT_READ)
+
+    def wait(self) -> dict[K, Ended]:
+        """Wait a moment, or until something happens; those that ended are no longer in the pool."""
+        for ready, _ in self._selector.select(TICK_S):
+            if ready.data and ready.data.read() == 0:
+                self._selector.unregister(ready.fd)
+        done: dict[K, Ended] = {}
+        for key, worker in list(self._workers.items()):
+            self._tell(key, worker.stage, worker.seconds)
+            if ended := worker.ended():
+                done[key] = ended
+                self._forget(key)
+        return done
+
+    def _forget(self, key: K) -> None:
+        worker = self._workers.pop(key)
+        for descriptor in (worker.stdout, worker.end):
+            if descriptor in self._selector.get_map():
+                self._selector.unregister(descriptor)
+        worker.close()
+
+
+def _guarded(argv: Sequence[str]) -> Sequence[str]:
+    """The command, dying with this process where the system offers that."""
+    if sys.platform != "linux":
+        return argv
+    return [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *argv]
+
+
+def _stage(line: bytes) -> str:
+    try:
+        read = parse_json(line)
+    except ValueError:
+        return ""
+    stage = read.get("stage") if isinstance(read, dict) else None
+    return stage[:40] if isinstance(stage, str) else ""
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,120 @@
+"""What the work is at, while it runs: a table that stays in place on a terminal, else a line for each change."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from compare.report.programs import NOT_OFFERED
+from compare.run.results import NOT_INSTALLED, Event
+from meshes.process.one_line import one_line
+
+Cell = tuple[str, str, str]
+"""Arm, phase, cell."""
+
+REFRESH_S = 0.2
+STYLES = {
+    "done": "green",
+    "cached": "green",
+    "failed": "red",
+    "refused": "red",
+    "crashed": "red",
+    "timeout": "red",
+    NOT_OFFERED: "dim",
+}
+
+
+@contextmanager
+def shown(console: Console) -> Iterator[Callable[[Event], None]]:
+    """Give the function that hears of events.
+
+    It refreshes by itself and starts no thread: workers are forked off this process.
+    """
+    if not console.is_terminal:
+        yield _Lines(console).hear
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield _Board(live).hear
+
+
+@contextmanager
+def compiling(console: Console) -> Iterator[Callable[[str, str, float], None]]:
+    """Give the function that hears name, stage and seconds of programs that are compiled, from the first of them on."""
+    rows: dict[str, tuple[str, float]] = {}
+    with ExitStack() as shown:
+        live: list[Live] = []
+
+        def hear(name: str, stage: str, seconds: float) -> None:
+            name = one_line(name)  # a file may be named anything
+            begins = name not in rows
+            rows[name] = stage, seconds
+            if not console.is_terminal:
+                if begins:
+                    console.print(Text(f"compiling {name} …"), soft_wrap=True)
+                return
+            if not live:
+                live.append(shown.enter_context(Live(console=console, auto_refresh=False, transient=True)))
+            told = (f"compiling {one}: {at or 'start'}, {passed:.1f} s" for one, (at, passed) in rows.items())
+            live[0].update(Text("\n".join(told)), refresh=True)
+
+        yield hear
+
+
+class _Lines:
+    """One line for each change."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._last: dict[Cell, tuple[str, str]] = {}
+        self._missing: set[str] = set()
+
+    def hear(self, event: Event) -> None:
+        if event.stage == NOT_INSTALLED:
+            # Of the whole arm: once is enough.
+            if event.arm not in self._missing:
+                self._missing.add(event.arm)
+                self._console.print(Text(f"{event.arm:<9} {one_line(event.error)}"), soft_wrap=True)
+            return
+        cell, at = (event.arm, event.phase, event.cell), (event.step, event.stage)
+        if self._last.get(cell) == at:
+            return
+        self._last[cell] = at
+        line = f"{event.arm:<9} {event.phase:<8} {event.cell:<11} {_at(event)}"
+        self._console.print(Text(line), soft_wrap=True)
+
+
+class _Board:
+    """A row for each cell, in the order in which they were first heard of."""
+
+    def __init__(self, live: Live):
+        self._live = live
+        self._rows: dict[Cell, Event] = {}
+        self._begun, self._drawn = monotonic(), 0.0
+
+    def hear(self, event: Event) -> None:
+        cell = (event.arm, event.phase, event.cell)
+        before = self._rows.get(cell)
+        self._rows[cell] = event
+        changed = not before or (before.step, before.stage) != (event.step, event.stage)
+        if changed or monotonic() - self._drawn > REFRESH_S:
+            self._drawn = monotonic()
+            self._live.update(self._table(), refresh=True)
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False, title=f"{monotonic() - self._begun:.0f} s", title_justify="left")
+        for heading in ("arm", "phase", "cell", "step", "stage"):
+            table.add_column(heading, no_wrap=True)
+        table.add_column("seconds", justify="right", no_wrap=True)
+        for (arm, phase, cell), event in self._rows.items():
+            stage = Text(event.stage, style=STYLES.get(event.stage, ""))
+            table.add_row(arm, phase, cell, event.step, stage, f"{event.seconds:.1f}")
+        return table
+
+
+def _at(event: Event) -> str:
+    said = f"{event.step:<7} {event.stage:<8} {event.seconds:6.1f} s".strip()
+    return f"{said}  {one_line(event.error)}" if event.error else said

@@ -1,0 +1,265 @@
+"""All programs of a case: lowered and compiled, some at a time, each failure costing only its own cell."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compare.report.programs import NOT_OFFERED
+from compare.run import tasks
+from compare.run.arms import DEFAULT_CONTROLS, Arm, Cell
+from compare.run.cache import VARIABLE, Cache
+from compare.run.errors import WorkError
+from compare.run.processes import Command, Ended, Pool
+from compare.run.results import NOT_INSTALLED, Event, Outcome
+from compare.run.stderr import tail
+from compare.run.tasks import Step
+from meshes.case import Case
+from meshes.devices.assignment import chips
+
+TIMEOUT_S = 1800.0
+FULL_BYTES = 1_000_000
+"""Less room than this is too little for a program."""
+REQUEST, STDERR, PROCESS = "request.json", "stderr", "process.json"
+"""In a step's folder; the last, with seconds and peak memory of the process, is kept."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One cell on its way: the folders of its steps that are done."""
+
+    arm: Arm
+    cell: Cell
+    case: Case
+    passes: bool
+    folders: dict[str, Path] = field(default_factory=dict)
+    cached: list[str] = field(default_factory=list)
+
+    def step(self) -> Step | None:
+        """The next step, if one is left."""
+        return tasks.following(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """A step of a job that must be run."""
+
+    job: _Job
+    step: Step
+
+    def urgency(self) -> tuple[bool, bool, int, bool]:
+        """Smallest first: what begins a chain before what ends one, what measures last; slow starts first."""
+        begins = self.step.name != "compile"
+        return (bool(self.step.platform), not begins, -self.job.arm.start_s, self.job.case.phase != "prefill")
+
+
+def run(
+    case: Case,
+    *,
+    arms: Sequence[Arm],
+    cache: Cache,
+    tell: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None,
+    controls: Sequence[str] = DEFAULT_CONTROLS,
+    libtpu: str = "",
+    passes: bool = True,
+    execute: str = "",
+    same_runtime: bool = False,
+) -> list[Outcome]:
+    """Make every cell of these arms, `at_once` processes at a time (the cores, two at least).
+
+    Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
+    the mesh can't be laid on the chips; an interrupt ends every worker and leaves nothing behind.
+    `controls`: words of `arms.CONTROLS`; `libtpu`: the version of the control of this name; `passes`: whether the
+    compiles record the program between libtpu's passes.
+    `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
+    """
+    asked = [
+        (arm, phase, cell)
+        for arm in arms
+        for phase in case.phases
+        for cell in arm.cells(case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime)
+    ]
+    return make(case, asked, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once, passes=passes)
+
+
+def make(
+    case: Case,
+    asked: Sequence[tuple[Arm, str, Cell]],
+    *,
+    cache: Cache,
+    tell: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None,
+    passes: bool = True,
+) -> list[Outcome]:
+    """The same of cells that are named one by one: arm, phase and cell; one outcome for each, in this order."""
+    chips(case.plan)
+    cells = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in asked]
+    return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
+
+
+class _Run:
+    """The jobs of one run, and where each is."""
+
+    def __init__(
+        self, jobs: list[_Job], *, cache: Cache, tell: Callable[[Event], None], timeout_s: float, at_once: int
+    ):
+        self.jobs, self.cache, self.tell = jobs, cache, tell
+        self.timeout_s, self.at_once = timeout_s, at_once
+        self.waiting: list[_Task] = []
+        self.begun: dict[_Task, Path] = {}
+        self.after: dict[tuple[str, str], list[_Job]] = {}
+        """By a step that another job runs: who needs the same results."""
+        self.ended: dict[_Job, Outcome] = {}
+
+    def outcomes(self) -> list[Outcome]:
+        missing = {job.arm.name: job.arm.missing() for job in self.jobs}
+        for job in self.jobs:
+            if line := missing[job.arm.name]:
+                self._end(job, NOT_INSTALLED, line)
+            else:
+                self._next(job)
+        try:
+            with Pool[_Task](lambda task, stage, seconds: self._tell(task, stage or "start", seconds)) as pool:
+                while self.waiting or len(pool):
+                    self._fill(pool)
+                    for task, ended in pool.wait().items():
+                        self._finish(task, ended)
+        except BaseException:
+            for job in self.jobs:
+                _drop_measured(job)
+            raise
+        finally:
+            for folder in self.begun.values():
+                shutil.rmtree(folder, ignore_errors=True)
+        return [self.ended[job] for job in self.jobs]
+
+    def _next(self, job: _Job) -> None:
+        """Take the steps of a job whose results are in the cache; the first that must be run waits its turn."""
+        try:
+            while step := job.step():
+                found = self.cache.find(step.kind, step.key) if step.key else None
+                if not found:
+                    self._wait(_Task(job, step))
+                    return
+                job.folders[step.name] = found
+                job.cached.append(step.name)
+                self._tell(_Task(job, step), "cached", 0)
+        except WorkError as error:
+            self._end(job, "failed", str(error))
+        else:
+            self._end(job, "ok", "")
+
+    def _wait(self, task: _Task) -> None:
+        """Its turn, or the end of another job's step that makes the same."""
+        same = (task.step.kind, task.step.key)
+        if task.step.key and any(same == (one.step.kind, one.step.key) for one in (*self.waiting, *self.begun)):
+            self.after.setdefault(same, []).append(task.job)
+        else:
+            self.waiting.append(task)
+
+    def _fill(self, pool: Pool[_Task]) -> None:
+        self.waiting.sort(key=_Task.urgency)
+        while self.waiting and len(pool) < self.at_once:
+            measures = self.waiting[0].step.platform or any(task.step.platform for task in self.begun)
+            if measures and len(pool):
+                return
+            task = self.waiting.pop(0)
+            try:
+                out = self.begun[task] = self.cache.begin()
+                (out / REQUEST).write_text(task.step.request)
+                command = Command(
+                    argv=task.step.argv(out / REQUEST, out), stderr=out / STDERR,
+                    environment=task.step.environment(), timeout_s=self.timeout_s,
+                )  # fmt: skip
+                pool.start(task, command)
+            except OSError as error:
+                self._fail(task, "failed", f"cannot start it in {self.cache.root}: {error.strerror}")
+            else:
+                self._tell(task, "start", 0)
+
+    def _finish(self, task: _Task, ended: Ended) -> None:
+        out, step = self.begun[task], task.step
+        if ended.status != "ok":
+            error = tasks.explained(ended.error, case=task.job.case)
+            self._fail(task, ended.status, error, seconds=ended.seconds)
+        elif absent := [name for name in step.results if not any(out.glob(name))]:
+            error = f"{step.module} ended well, but wrote no {' and no '.join(absent)}"
+            self._fail(task, "failed", error, seconds=ended.seconds)
+        else:
+            self._keep(task, out, ended)
+
+    def _keep(self, task: _Task, out: Path, ended: Ended) -> None:
+        step = task.step
+        try:
+            for name in (REQUEST, STDERR):
+                (out / name).unlink()
+            process = {"process_s": round(ended.seconds, 3), "peak_bytes": ended.peak_bytes}
+            (out / PROCESS).write_text(json.dumps(process))
+            kept = self.cache.keep(out, kind=step.kind, key=step.key) if step.key else out
+        except OSError as error:
+            self._fail(task, "failed", f"cannot keep its results: {error.strerror}", seconds=ended.seconds)
+            return
+        task.job.folders[step.name] = kept
+        del self.begun[task]
+        self._tell(task, "done", ended.seconds)
+        for job in (task.job, *self._others(task)):
+            self._next(job)
+
+    def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0) -> None:
+        out = self.begun.pop(task, None)
+        lines = [tasks.portable(line, task.job.arm) for line in (tail(out / STDERR) if out else [])]
+        line = tasks.portable(error, task.job.arm) + self._full_disk()
+        for job in (task.job, *self._others(task)):
+            impossible = status == "refused" and job.cell.control and NOT_OFFERED in line
+            ended = NOT_OFFERED if impossible else status
+            self._end(job, ended, line, step=task.step.name, stderr=[] if impossible else lines, seconds=seconds)
+        if out:
+            shutil.rmtree(out, ignore_errors=True)
+
+    def _others(self, task: _Task) -> list[_Job]:
+        """The jobs that wait for the results of this one."""
+        return self.after.pop((task.step.kind, task.step.key), [])
+
+    def _full_disk(self) -> str:
+        """A worker on a full disk often can't even say so: its stderr is a file there too."""
+        try:
+            full = shutil.disk_usage(self.cache.root).free < FULL_BYTES
+        except OSError:
+            return ""
+        return f" (the disk of {self.cache.root} is full; {VARIABLE} names another)" if full else ""
+
+    def _end(
+        self, job: _Job, status: str, error: str, *, step: str = "", stderr: Sequence[str] = (), seconds: float = 0
+    ) -> None:
+        outcome = self.ended[job] = Outcome(
+            **_where(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
+            program=job.folders.get("lower"), rewritten=job.folders.get("rewrite"), compiled=job.folders.get("compile"),
+            profile=job.folders.get("profile", job.folders.get("execute")),
+            executed=job.case if job.cell.platform else None,
+        )  # fmt: skip
+        if status != "ok":
+            self.tell(Event(**_where(job), step=outcome.step, stage=status, seconds=seconds, error=error))
+
+    def _tell(self, task: _Task, stage: str, seconds: float) -> None:
+        self.tell(Event(**_where(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
+
+
+def _drop_measured(job: _Job) -> None:
+    """Measurements are in no cache: nobody else has them."""
+    for name in ("profile", "execute"):
+        if name in job.folders:
+            shutil.rmtree(job.folders[name], ignore_errors=True)
+
+
+def _where(job: _Job) -> dict[str, str]:
+    return {"arm": job.arm.name, "phase": job.case.phase, "cell": job.cell.name}
+
+
+def cores() -> int:
+    """As many processors as this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,267 @@
+"""The steps of a cell: what each runs, in which environment, and all that it depends on."""
+
+import json
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache as once
+from importlib.util import find_spec
+from pathlib import Path
+
+from compare.run.arms import COMPILER, Arm, Cell, versions_of
+from compare.run.cache import file_digest, key, sources_digest
+from compare.run.errors import WorkError
+from meshes.case import Case
+from meshes.devices.assignment import chips
+from meshes.memory import does_not_fit
+from meshes.process.documents import read_json
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTOCOL = 1
+"""Counts changes in how steps are run that no source or version shows."""
+
+# Sets iterate in one order, so that the same case gives the same program.
+REPEATABLE = {"PYTHONHASHSEED": "0"}
+QUIET = {
+    **REPEATABLE,
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    # Without it the second process that loads libtpu aborts on a lock file.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+}
+"""What workers need to load libtpu where there is no TPU."""
+
+PROFILES = "trace/plugins/profile/*/*.xplane.pb"
+"""Where a profile stands in a cell: the layout that TensorBoard opens."""
+
+PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
+"""Variables of a user's environment that can change a program."""
+
+NOT_LOWERED = ("name", "topology", "order")
+"""Words of a case that lowering does not see: programs use logical device ids."""
+
+_TOO_LARGE = re.compile(r"one device needs ([\d,]+) bytes .*has ([\d,]+) bytes")
+"""How `compare.compile.compile_request` tells that a program is larger than a chip's memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One process to run, unless the cache has its results."""
+
+    name: str
+    kind: str
+    key: str
+    module: str
+    request: str
+    """The text of the file that it is given."""
+    results: tuple[str, ...]
+    """What it must have written: files, or patterns of them."""
+    arguments: tuple[str, ...] = ()
+    """What its command line has beyond that file and its folder."""
+    libtpu: Path | None = None
+    """The folder of the TPU compiler to use, where it is not the one installed."""
+    platform: str = ""
+    """Of one that measures: what it runs on.  It has the machine to itself, and is made anew each time."""
+
+    def argv(self, request: Path, out: Path) -> list[str]:
+        # -P: a folder of the user's that is named like a room is not taken for it.
+        return [sys.executable, "-P", "-m", self.module, str(request), str(out), *self.arguments]
+
+    def environment(self) -> dict[str, str]:
+        """The user's, with this project importable from anywhere; made quiet where no TPU is to be looked for."""
+        first = [ROOT, self.libtpu] if self.libtpu else [ROOT]
+        path = os.pathsep.join([*map(str, first), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
+
+
+def following(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Step | None:
+    """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own.
+
+    passes: whether the compile records the program between libtpu's passes.
+    """
+    name = next((name for name in cell.steps if name not in folders), None)
+    if name == "install":
+        return installing(cell.libtpu)
+    if name == "lower":
+        return lower(arm.without(case), arm)
+    if name == "rewrite":
+        return rewriting(case, arm, program=folders["lower"])
+    if name == "compile":
+        program = folders.get("rewrite", folders["lower"])
+        return compiling(case, arm, program=program, passes=passes, libtpu=(cell.libtpu, folders.get("install")))
+    if name == "execute":
+        return executing(program=folders["lower"])
+    return profiling(case, arm, platform=cell.platform) if name else None
+
+
+def lower(case: Case, arm: Arm) -> Step:
+    """Case to StableHLO, by the arm itself."""
+    seen = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
+    made_by = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
+    return Step(
+        name="lower",
+        kind="program",
+        key=key({"case": seen, **made_by, **here()}),
+        module=f"{arm.module}.lower",
+        request=case.to_json(),
+        results=("program.mlirbc", "about.json"),
+    )
+
+
+def rewriting(case: Case, arm: Arm, *, program: Path) -> Step:
+    """A program for GSPMD to the same for Shardy.  `program` is the folder that `lower` wrote."""
+    digest, axes = file_digest(program / "program.mlirbc"), case.mesh.axes
+    own = sources_digest(*(ROOT / "compare" / "compile" / f"{name}.py" for name in ("gspmd_to_shardy", "worker")))
+    made_by = {"about": file_digest(program / "about.json"), "versions": versions_of(COMPILER[:1]), "sources": own}
+    return Step(
+        name="rewrite",
+        kind="program",
+        key=key({"program": digest, "axes": axes, **made_by, **here()}),
+        module="compare.compile.gspmd_to_shardy",
+        request=json.dumps({"program": str(program), "axes": axes}),
+        results=("program.mlirbc", "about.json"),
+    )
+
+
+def installing(version: str) -> Step:
+    """Another version of the TPU compiler, into a folder of its own."""
+    return Step(
+        name="install",
+        kind="libtpu",
+        key=key({"version": version, **here()}),
+        module="compare.run.install_libtpu",
+        request=json.dumps({"version": version}),
+        results=("libtpu",),
+    )
+
+
+def compiling(
+    case: Case, arm: Arm, *, program: Path, passes: bool = True, libtpu: tuple[str, Path | None] = ("", None)
+) -> Step:
+    """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that has it.
+
+    passes: also record the program between libtpu's passes, which tells who put each collective there.
+    libtpu: the version and the folder of one that is not the one installed.
+
+    Raises `WorkError` when its about.json does not say how to compile it.
+    """
+    try:
+        options = read_json(program / "about.json")["compile_options"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WorkError(f"{arm.module}.lower wrote an about.json without compile_options ({error!r})") from None
+    asked = {
+        "topology": case.topology.slice_name,
+        "num_slices": case.topology.slices,
+        "places": chips(case.plan),
+        "compile_options": options,
+        "passes": passes,
+    }
+    digest = file_digest(program / "program.mlirbc")
+    version, folder = libtpu
+    versions = versions_of(COMPILER) | ({"libtpu": version} if folder else {})
+    made_by = {"versions": versions, "sources": compiler_sources()}
+    whole = asked | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
+    return Step(
+        name="compile",
+        kind="compiled",
+        key=key({"program": digest, **asked, **made_by, **here()}),
+        module="compare.compile.compile_request",
+        request=json.dumps(whole),
+        results=("optimized.hlo.gz", "compiled.json"),
+        libtpu=folder,
+    )
+
+
+def profiling(case: Case, arm: Arm, *, platform: str) -> Step:
+    """The case executed and recorded by the arm's own runtime and profiler."""
+    return Step(
+        name="profile",
+        kind="profile",
+        key="",
+        module=f"{arm.module}.profile",
+        request=case.to_json(),
+        results=("about.json", PROFILES),
+        arguments=(platform,),
+        platform=platform,
+    )
+
+
+def executing(*, program: Path) -> Step:
+    """StableHLO compiled and executed by JAX's own CPU runtime.  `program` is the folder that `lower` wrote."""
+    return Step(
+        name="execute",
+        kind="profile",
+        key="",
+        module="compare.compile.execute_cpu",
+        request=json.dumps({"program": str(program)}),
+        results=("about.json", PROFILES),
+        platform="cpu",
+    )
+
+
+def explained(error: str, *, case: Case) -> str:
+    """A worker's one line; where a program is larger than the memory, with the smallest mesh that should fit."""
+    found = _TOO_LARGE.search(error)
+    if not found:
+        return error
+    needed, there = (int(figure.replace(",", "")) for figure in found.groups())
+    return does_not_fit(case, needed=needed, there=there)
+
+
+def source_prefixes(arm: Arm) -> list[str]:
+    """Folders to take off source paths, so that run folders read the same on every machine.
+
+    Those of installed files the arm has taken off itself: they keep the name of the folder that says so.
+    """
+    return _spelled(ROOT, _folder(arm.module).parent)
+
+
+def portable(text: str, arm: Arm) -> str:
+    """What a worker said or wrote, with those folders taken off the paths in it.
+
+    Of an installed file `site-packages/torch/functional.py` is left, also where the environment is in the checkout.
+    """
+    paths = sysconfig.get_paths()
+    installed = {paths[name]: 1 for name in ("purelib", "platlib")} | {paths["stdlib"]: 2}
+    kept: dict[str, str] = {}
+    for folder, last in installed.items():
+        kept |= dict.fromkeys(_spelled(Path(folder)), "/".join([*Path(folder).parts[-last:], ""]))
+    kept |= dict.fromkeys(source_prefixes(arm), "")
+    for prefix in sorted(kept, key=len, reverse=True):
+        text = text.replace(f"{prefix}/", kept[prefix])
+    return text
+
+
+def _spelled(*folders: Path) -> list[str]:
+    return sorted({str(spelled) for folder in folders for spelled in (folder, folder.resolve())})
+
+
+def _folder(module: str) -> Path:
+    """Where a module's folder is, without importing it."""
+    found = find_spec(module)
+    if not found or not found.submodule_search_locations:
+        raise WorkError(f"there is no folder {module}")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+@once
+def _sources(module: str) -> str:
+    return sources_digest(ROOT / "meshes", _folder(module))
+
+
+@once
+def compiler_sources() -> str:
+    """Digest of what compiles."""
+    return sources_digest(ROOT / "compare" / "compile", ROOT / "compare" / "passes" / "archive.py")
+
+
+def here() -> Mapping[str, object]:
+    """Of this machine and its user, what can change a program."""
+    variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(PREFIXES)}
+    told = {name: text for name, text in variables.items() if name not in QUIET}
+    return {"protocol": PROTOCOL, "python": sys.version_info[:3], "environment": told}

@@ -1,0 +1,1 @@
+"""`python -m compare.sweep`: many cases at once."""

@@ -1,0 +1,43 @@
+"""`python -m compare.sweep --meshes tp8,tp4pp2 --models …`: many cases at once, one table and one figure."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.run.arms import arms_of
+from compare.run.cli.case_options import listing, print_json
+from compare.sweep import progress, sweep
+from compare.sweep.engines.engines import ENGINES
+from compare.sweep.report import all_done, earlier, summary
+from compare.sweep.request import combinations, sweep_parser
+from meshes.process.command_line import guarded
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Each combination as `compare.run` does it.  0: all that can be; 1: something failed, the rest is there."""
+    asked = sweep_parser().parse_args(argv)
+    if "list" in asked:
+        print(listing(asked.list))
+        return 0
+    arms = [one.name for one in arms_of(asked.arm)]
+    found = combinations(asked)
+    out = asked.out if "out" in asked else Path("sweeps") / sweep.name_of(found, arms=arms)
+    work = sweep.Work(
+        out=out, arms=arms, engine=ENGINES[asked.engine], at_once=getattr(asked, "jobs", None),
+        timeout_s=asked.timeout, no_cache=asked.no_cache,
+    )  # fmt: skip
+    with progress.shown([one for one in found if one.refused]) as tell:
+        results = sweep.run(found, work, tell=tell)
+    from compare.sweep.render import draw
+
+    told = draw.draw(summary(results, asked=asked, arms=arms, before=earlier(out, results)), out)
+    if asked.json:
+        print_json(told)
+        print(out / draw.PAGE, file=sys.stderr)
+    else:
+        draw.show(told, out)
+    return 0 if all_done(told) else 1
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,1 @@
+"""What runs the cases of a sweep: this machine, or a Ray cluster."""

@@ -1,0 +1,99 @@
+"""The engine of one machine: cases in processes of their own, several at a time."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compare.run.processes import Command, Ended, Pool
+from compare.run.scheduler import cores
+from compare.run.tasks import ROOT
+from compare.sweep.engines.worker import MADE, RUN
+from meshes.process.documents import read_json
+
+WORKER = "compare.sweep.engines.worker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One case that is to be made."""
+
+    name: str
+    request: Mapping[str, Any] = field(hash=False)
+    """What its worker is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """How one case ended, and its run folder where there is one: whoever takes it owns it."""
+
+    status: str
+    """`ok`, or how its process ended: `failed` or `crashed`."""
+    error: str = ""
+    """One line."""
+    seconds: float = 0.0
+    run: Path | None = None
+    judged: bool = False
+    """Whether any program of it was."""
+    whole: bool = False
+    """Whether every program of it was."""
+
+
+Tell = Callable[[str, str, float], None]
+"""Hears of a case's name, what it is at, and the seconds since it began."""
+
+
+def made(
+    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell, programs: int | None = None
+) -> Generator[tuple[Task, Made], None, None]:
+    """Make these, `at_once` at a time (as many as there are cores), each yielded as it ends; left early, kill them.
+
+    scratch: a folder for what is half made.  programs: of one case, made at a time; by default what cores are left.
+    """
+    at_once = at_once or cores()
+    programs = programs or max(1, cores() // max(1, min(at_once, len(tasks))))
+    waiting, folders = list(tasks), dict[Task, Path]()
+    with Pool[Task](lambda task, stage, seconds: tell(task.name, stage or "start", seconds)) as pool:
+        while waiting or len(pool):
+            while waiting and len(pool) < at_once:
+                task = waiting.pop(0)
+                folders[task] = scratch / uuid4().hex
+                pool.start(task, _command(task, folders[task], programs=programs))
+            for task, ended in pool.wait().items():
+                yield task, _made(ended, folders.pop(task))
+
+
+def _command(task: Task, out: Path, *, programs: int) -> Command:
+    out.mkdir(parents=True)
+    request = out / "request.json"
+    request.write_text(json.dumps({**task.request, "at_once": programs}))
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return Command(
+        argv=[sys.executable, "-P", "-m", WORKER, str(request), str(out)],
+        stderr=out / "stderr",
+        environment=os.environ | {"PYTHONPATH": path},
+        timeout_s=inf,  # each of its own workers has a deadline
+    )
+
+
+def _made(ended: Ended, out: Path) -> Made:
+    found = _read(out) if ended.status == "ok" else None
+    if found is None:
+        # What cannot be was refused before: a worker that refuses its request has failed.
+        status = "failed" if ended.status in ("ok", "refused") else ended.status
+        error = (ended.error or "it ended well, but wrote no run folder").removeprefix("error: ")
+        return Made(status=status, error=error, seconds=ended.seconds)
+    return Made(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])
+
+
+def _read(out: Path) -> Mapping[str, Any] | None:
+    try:
+        found = read_json(out / MADE)
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

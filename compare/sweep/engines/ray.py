@@ -1,0 +1,161 @@
+"""The engine of a Ray cluster: each case a task, made on its node as on one machine, its run folder sent back.
+
+Nodes need Python and the frameworks, and no shared disk: they are given this project's sources as they are here.
+"""
+
+import io
+import logging
+import os
+import shutil
+import socket
+import tarfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compare.run.arms import ARMS
+from compare.run.errors import WorkError
+from compare.run.tasks import PREFIXES, ROOT
+from compare.sweep.engines import local
+from compare.sweep.engines.local import Made, Task, Tell
+from meshes.process import atomic_files
+from meshes.process.one_line import one_line
+
+TICK_S = 0.2
+ANSWER_S = 10.0
+"""Seconds that a cluster has to take a connection."""
+_ERROR_LENGTH = 400
+
+
+def made(
+    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell
+) -> Generator[tuple[Task, Made], None, None]:
+    """Make these on the cluster that `RAY_ADDRESS` names, or the one that runs here, or one that is started for it.
+
+    A case takes one CPU of a node, and makes one program at a time; a node that dies costs its cases another try.
+    """
+    with _cluster() as ray:
+        from ray.util.queue import Queue
+
+        told = Queue(actor_options={"num_cpus": 0})
+        run = ray.remote(num_cpus=1)(_run)
+        at_once = at_once or len(tasks)  # the cluster has its own queue, and may grow by it
+        waiting, running = list(tasks), dict[Any, Task]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    task = waiting.pop(0)
+                    running[run.remote(task, told)] = task
+                    tell(task.name, "sent", 0)
+                ready, _ = ray.wait(list(running), timeout=TICK_S)
+                for words in _heard(told):
+                    tell(*words)
+                for found in ready:
+                    yield running.pop(found), _fetched(ray, found, scratch / uuid4().hex)
+        finally:
+            for left in running:
+                ray.cancel(left, force=True)
+
+
+def _run(task: Task, told: Any) -> tuple[Made, bytes]:
+    """On a node: make one case, and pack its run folder."""
+    with atomic_files.temporary() as scratch:
+        teller = _Teller(told)
+        teller.hear(task.name, f"start on node {_node()}", 0)
+        ended = local.made([task], at_once=1, scratch=scratch, tell=teller.hear, programs=1)
+        (_, found), *_ = list(ended)
+        packed = io.BytesIO()
+        if found.run:
+            with tarfile.open(fileobj=packed, mode="w") as archive:
+                archive.add(found.run, arcname="")
+        return replace(found, run=None), packed.getvalue()
+
+
+def _node() -> str:
+    """The first letters of this node's id, as `ray list nodes` has it."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())[:8]
+
+
+class _Teller:
+    """Sends on what changes; that a case is told of is worth no failure."""
+
+    def __init__(self, told: Any):
+        self._told, self._last = told, ""
+
+    def hear(self, name: str, stage: str, seconds: float) -> None:
+        if stage != self._last:
+            self._last = stage
+            with suppress(Exception):
+                self._told.put((name, stage, seconds))
+
+
+def _heard(told: Any) -> list[tuple[str, str, float]]:
+    """What nodes have said since; nothing where the actor's own node is gone: only words are lost."""
+    try:
+        found: list[tuple[str, str, float]] = told.get_nowait_batch(told.qsize())
+    except Exception:
+        return []
+    return found
+
+
+def _fetched(ray: Any, reference: Any, out: Path) -> Made:
+    """What came of a task, its run folder unpacked at `out`."""
+    try:
+        result: tuple[Made, bytes] = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        cause = getattr(error, "cause", None) or error
+        return Made(status="crashed", error=one_line(f"on the cluster: {cause}", most=_ERROR_LENGTH))
+    found, packed = result
+    if not packed:
+        return found
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(out, filter="data")
+    return replace(found, run=out)
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    """Ray, connected; and left again.  Raises `WorkError` where it is not installed, or no cluster answers."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise WorkError("ray is not installed; get it with pip install -e '.[ray]'") from None
+    _check_answers(os.environ.get("RAY_ADDRESS", ""))
+    with atomic_files.temporary() as folder:
+        _copy_sources(folder)
+        there = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+        try:
+            ray.init(
+                runtime_env={"working_dir": folder, "env_vars": there}, log_to_driver=False,
+                logging_level=logging.ERROR, include_dashboard=False,
+            )  # fmt: skip
+        except (OSError, RuntimeError, ValueError) as error:
+            words = " ".join(str(error).split())[:_ERROR_LENGTH]
+            raise WorkError(f"no Ray cluster could be joined or started: {words}; RAY_ADDRESS names one") from None
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raise `WorkError` where nobody listens: Ray itself would wait for minutes, and not heed an interrupt."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon:
+        return  # none, or a word of Ray's own
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
+    except (OSError, ValueError) as error:
+        raise WorkError(f"no Ray cluster answers at RAY_ADDRESS={address} ({error}); start one, or unset it") from None
+
+
+def _copy_sources(folder: Path) -> None:
+    """The rooms that make a case, without what was compiled of them."""
+    for room in ("meshes", "compare", *(arm.module for arm in ARMS.values())):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,0 +1,87 @@
+"""One case of a sweep, in a process of its own: `python -m compare.sweep.engines.worker REQUEST.json OUT`.
+
+The same work as of `compare.run`.  It writes the whole run folder to `OUT/run` and says on stdout how far it is.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from compare.run import cache, scheduler
+from compare.run.arms import ARMS, arm
+from compare.run.folder import run_folder
+from compare.run.folder.load_run import judged, read_run, whole
+from compare.run.results import Event
+from meshes.case import Case
+from meshes.process.command_line import guarded
+from meshes.process.documents import read_json
+
+RUN, MADE = "run", "made.json"
+"""In the folder that it is given: the run folder, and what came of it."""
+
+
+def request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool, before: Path) -> dict[str, Any]:
+    """What it is asked for.  before: where a run of the same case may be, whose measurements are taken over."""
+    return {
+        "case": case.to_dict(), "arms": list(arms), "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before)
+    }  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Lower, compile, read, judge, draw."""
+    asked, out = (Path(word) for word in (sys.argv[1:] if argv is None else argv))
+    words = read_json(asked)
+    case = Case.from_dict(words["case"])
+    run = out / RUN
+    run.mkdir()
+    with cache.opened(bypass=words["no_cache"]) as kept:
+        outcomes = scheduler.run(
+            case, arms=[arm(name) for name in words["arms"]], cache=kept, tell=_Teller(case, words["arms"]).hear,
+            timeout_s=words["timeout_s"], at_once=words["at_once"],
+        )  # fmt: skip
+        run_folder.fill(run, case=case, outcomes=outcomes)
+    run_folder.keep_measured(Path(words["before"]), run)
+    report = _drawn(run)
+    (out / MADE).write_text(json.dumps({"judged": judged(report), "whole": whole(report)}))
+    return 0
+
+
+def _drawn(run: Path) -> dict[str, Any]:
+    _say("judge and draw")
+    from compare.render.report.draw import draw
+
+    found = read_run(run)
+    times = found.timelines()
+    return draw(found.report(times), run, timelines=times.found)
+
+
+class _Teller:
+    """Says on stdout how many programs are there, and what is at work now."""
+
+    def __init__(self, case: Case, arms: Sequence[str]):
+        self._total = len(case.phases) * sum(len(ARMS[name].cells(case)) for name in arms)
+        self._ended: set[tuple[str, str, str]] = set()
+        self._last = ""
+
+    def hear(self, event: Event) -> None:
+        over = event.stage in ("done", "cached") and event.step == "compile"
+        if over or event.error:
+            self._ended.add((event.arm, event.phase, event.cell))
+        said = f"{len(self._ended)} of {self._total}, {event.step} {event.arm}"
+        if said != self._last:
+            self._last = said
+            _say(said)
+
+
+_BEGUN = monotonic()
+
+
+def _say(stage: str) -> None:
+    print(json.dumps({"stage": stage, "seconds": round(monotonic() - _BEGUN, 3)}), flush=True)
+
+
+if __name__ == "__main__":
+    guarded(main)

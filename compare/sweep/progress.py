@@ -1,0 +1,110 @@
+"""How far a sweep is: a table of the cases at work on a terminal, else a line for each that begins or ends."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from compare.sweep.request import Combination
+from compare.sweep.sweep import Tell
+
+REFRESH_S = 0.2
+WAITS = ("waits", "sent")
+"""Nobody works on it yet."""
+WELL = ("done", "done before")
+BADLY = ("failed", "crashed")
+_MOST = 20
+"""Rows of a terminal: those at work come first."""
+
+
+@contextmanager
+def shown(refused: Sequence[Combination] = (), *, console: Console | None = None) -> Iterator[Tell]:
+    """Give the function that hears of cases; what cannot be is told at once, and at an interrupt how many are done.
+
+    It refreshes by itself and starts no thread: workers are forked off this process.
+    """
+    console = console or Console(stderr=True)
+    board = _Board()
+    for one in refused:
+        console.print(Text(f"{one.model} on {one.mesh}: {one.refused}"), soft_wrap=True)
+    try:
+        if not console.is_terminal:
+            yield _Lines(console, board).hear
+            return
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield _Screen(live, board).hear
+    except KeyboardInterrupt:
+        console.print(Text(f"{board.counted()}; the same command goes on from there"), soft_wrap=True)
+        raise
+
+
+class _Board:
+    """Where each case is."""
+
+    def __init__(self) -> None:
+        self.cases: dict[str, tuple[str, float]] = {}
+        self._begun = monotonic()
+
+    def hear(self, name: str, stage: str, seconds: float) -> bool:
+        """Take it in; whether anything changed but the time."""
+        before = self.cases.get(name, ("", 0.0))[0]
+        self.cases[name] = stage, seconds
+        return before != stage
+
+    def counted(self) -> str:
+        ended = [stage for stage, _ in self.cases.values() if stage in (*WELL, *BADLY)]
+        bad = sum(stage in BADLY for stage in ended)
+        failed = f", {bad} failed" if bad else ""
+        return f"{len(ended) - bad} of {len(self.cases)} cases done{failed}, {monotonic() - self._begun:.0f} s"
+
+    def over(self, name: str) -> bool:
+        return self.cases[name][0] in (*WELL, *BADLY)
+
+
+class _Lines:
+    """One line for each case that begins or ends."""
+
+    def __init__(self, console: Console, board: _Board):
+        self._console, self._board = console, board
+        self._begun: set[str] = set()
+
+    def hear(self, name: str, stage: str, seconds: float) -> None:
+        if not self._board.hear(name, stage, seconds) or stage in WAITS:
+            return
+        over = self._board.over(name)
+        if over or name not in self._begun:
+            self._begun.add(name)
+            told = f"  ({self._board.counted()})" if over else ""
+            self._console.print(Text(f"{name}  {stage} {seconds:6.1f} s{told}"), soft_wrap=True)
+
+
+class _Screen:
+    """A row for each case that is at work or has just ended."""
+
+    def __init__(self, live: Live, board: _Board):
+        self._live, self._board, self._drawn = live, board, 0.0
+
+    def hear(self, name: str, stage: str, seconds: float) -> None:
+        changed = self._board.hear(name, stage, seconds)
+        if changed or monotonic() - self._drawn > REFRESH_S:
+            self._drawn = monotonic()
+            self._live.update(Group(Text(self._board.counted()), self._table()), refresh=True)
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("case", overflow="ellipsis", no_wrap=True)
+        table.add_column("at", no_wrap=True)
+        table.add_column("seconds", justify="right", no_wrap=True)
+        order = sorted(self._board.cases, key=lambda name: (self._board.over(name), self._waits(name)))
+        for name in order[:_MOST]:
+            stage, seconds = self._board.cases[name]
+            style = "green" if stage in WELL else "red" if stage in BADLY else "dim" if self._waits(name) else ""
+            table.add_row(name, Text(stage, style=style), f"{seconds:.1f}")
+        return table
+
+    def _waits(self, name: str) -> bool:
+        return self._board.cases[name][0] in WAITS

@@ -1,0 +1,1 @@
+"""A sweep drawn: terminal, table, figure, page."""

@@ -1,0 +1,132 @@
+"""The figure of a sweep: what each arm moves over what the plan needs, by mesh, a panel for each model and phase."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from compare.render.figures import INK, STYLE, UNCLEAR, Picture, heading, heading_inches, picture
+from compare.render.report.missing_notes import marked
+from compare.render.units import bytes_text, listing, ratio_text
+from compare.sweep.render.lines import footnotes, is_short, label, lines
+
+Sweep = Mapping[str, Any]
+Result = Mapping[str, Any]
+
+ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
+"""Colour and marker of the first arm, the second …; no colour is a verdict's."""
+
+_BELOW = 0.995
+"""A ratio below this is not shown as 1."""
+
+LOG_FROM = 6.0
+"""Where a ratio is larger, the axis is logarithmic."""
+
+_WIDE, _ROW, _OVER, _UNDER = 8.6, 0.34, 0.5, 0.42
+"""Inches: of the figure, of a mesh, above and below a panel."""
+
+_COUNTED = "Counted in compiled programs, not measured; the default program of each framework; mean over devices"
+
+
+def ratios(sweep: Sweep) -> Picture:
+    """Emitted over inherent bytes of each default program."""
+    results = sweep["results"]
+    models = list(dict.fromkeys(one["model"] for one in results))
+    phases = list(dict.fromkeys(phase for one in results for phase in one["phases"])) or ["no phase"]
+    rows = {model: [one for one in results if one["model"] == model] for model in models}
+    told = [_COUNTED, *footnotes(lines(sweep))]
+    head = heading_inches(told)
+    tall = head + sum(len(own) * _ROW + _OVER + _UNDER for own in rows.values()) + 0.35
+    names = {id(one): label(sweep, one) for one in results}
+    left = 0.35 + 0.078 * max(map(len, names.values()), default=0)
+    wide = (_WIDE - left - 0.75 * len(phases)) / len(phases)
+    with mpl.rc_context(STYLE):
+        # Places are given in inches: measuring every text to find them costs seconds.
+        figure = Figure(figsize=(_WIDE, tall))
+        heading(figure, "Bytes on the wire over what the plan needs, by mesh", told)
+        top = tall - head
+        for model, own in rows.items():
+            height = len(own) * _ROW
+            top -= _OVER + height
+            for at, phase in enumerate(phases):
+                place = ((left + at * (wide + 0.75)) / _WIDE, top / tall, wide / _WIDE, height / tall)
+                panel = figure.add_axes(place)
+                _panel(panel, own, phase, arms=sweep["arms"], largest=_largest(results, phase))
+                panel.set_yticks(range(len(own)), ["" if at else names[id(one)] for one in own], parse_math=False)
+                panel.set_title(f"{model}, {phase}", loc="left", parse_math=False)
+            top -= _UNDER
+        handles, labels = _legend(figure.axes)
+        figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
+        caption = f"Compiled, not measured: emitted over inherent bytes a step, by mesh, of {listing(models)}"
+        return picture("sweep", caption, figure)
+
+
+def _panel(panel: Any, own: Sequence[Result], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
+    """A line of marks for each mesh, from the plan (1) to what each arm moves."""
+    panel.set_xscale("log" if largest > LOG_FROM else "linear")
+    panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="the plan")
+    for row, one in enumerate(own):
+        found = [_told(one, phase, arm) for arm in arms]
+        if len(set(found)) == 1 and found[0][0] is None:  # of all arms the same: once is enough
+            _mark(panel, row, *found[0])
+            continue
+        for at, (title, (ratio, words)) in enumerate(zip(arms.values(), found, strict=True)):
+            _mark(panel, row + (at - (len(arms) - 1) / 2) * 0.36, ratio, words, number=at, label=title)
+    panel.set_ylim(len(own) - 0.5, -0.5)
+    low = min([1.0, *(ratio for one in own for arm in arms if (ratio := _told(one, phase, arm)[0]))])
+    if largest > LOG_FROM:
+        panel.set_xlim(low / 1.9 if low < _BELOW else 0.8, largest * 1.9)
+        panel.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3)))
+    else:
+        least = low - 0.32 * (largest - low) if low < _BELOW else 0.9
+        panel.set_xlim(least, largest + 0.32 * (largest - 0.9))
+        panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} ×" if value >= 0 else ""))
+
+
+def _mark(panel: Any, place: float, ratio: float | None, words: str, *, number: int = 0, label: str = "") -> None:
+    """What one arm moves, or in words why there is nothing."""
+    if ratio is not None:
+        colour, marker = ARMS[number % len(ARMS)]
+        panel.plot([1, ratio], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
+        panel.plot([ratio], [place], marker, color=colour, markersize=5, label=label)
+    # Of less than the plan the words stand at their own mark, and not behind the plan's line.
+    below = ratio is not None and ratio < _BELOW
+    ink, at = UNCLEAR if ratio is None else INK, (ratio if ratio is not None and below else max(ratio or 1, 1), place)
+    panel.annotate(
+        words, at, (-6 if below else 6, 0), textcoords="offset points", ha="right" if below else "left", va="center",
+        color=ink, fontsize=7.5, parse_math=False,
+    )  # fmt: skip
+
+
+def _told(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
+    """The ratio of an arm's default program, and what stands beside it; of what is not there, why."""
+    found = one["phases"].get(phase)
+    programs = [] if not found else [p for p in found["programs"] if p["arm"] == arm and p["is_default"]]
+    if not programs:
+        return None, "not asked" if one["status"] == "done" else one["status"]
+    program = programs[0]
+    if program["wire_bytes"] is None:
+        return None, str(program["status"])
+    if program["ratio"] is None:
+        moved = bytes_text(program["wire_bytes"])
+        return None, f"the plan needs nothing; {moved} moved" if program["wire_bytes"] else "nothing to move"
+    return float(program["ratio"]), marked(ratio_text(program["ratio"], program["qualifier"]), short=is_short(program))
+
+
+def _largest(results: Sequence[Result], phase: str) -> float:
+    found = [program["ratio"] or 1.0 for one in results if phase in one["phases"]
+             for program in one["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
+    return max([1.5, *found])
+
+
+def _legend(panels: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """Each label once, whichever panel has it."""
+    found: dict[str, Any] = {}
+    for panel in panels:
+        for handle, word in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(word, handle)
+    return list(found.values()), list(found)

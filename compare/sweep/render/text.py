@@ -1,0 +1,72 @@
+"""A sweep in a terminal: its sentence, one table, and what is not there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from compare.render.terminal import console, text_width, wrapped
+from compare.sweep.render.lines import Line, Reason, common_words, crosses_slices, footnotes, lines, reasons
+from meshes.process.one_line import plain
+
+Sweep = Mapping[str, Any]
+
+NOTE = "×: what the default program moves over what the plan needs; steps are modelled, not measured."
+
+
+def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
+    """The sentence, the table, then failures and refusals, a line each."""
+    out = out or console()
+    width = text_width(out)
+    out.print(wrapped(sweep["sentence"], width=width, style="bold"))
+    found, arms = lines(sweep), sweep["arms"]
+    if common := common_words(sweep):
+        out.print(wrapped("All of them: " + ", ".join(common), width=width, style="dim"))
+    if found:
+        table = _table(found, arms)
+        out.print()
+        if Measurement.get(out, out.options.update(max_width=10 * width), table).minimum > width:
+            out.print(*_narrow(found, arms, width), sep="\n")
+        else:
+            out.print(table)
+        out.print(wrapped(" ".join([NOTE, *footnotes(found)]), width=width, style="dim"))
+    for style, told in (("red", reasons(sweep)), ("yellow", reasons(sweep, status="refused"))):
+        out.print(*_reasons(told, width, style), sep="\n", end="\n" if told else "")
+    out.print()
+
+
+def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
+    for name in ("model", "mesh"):
+        table.add_column(name, vertical="bottom")  # may wrap: numbers never do
+    table.add_column("phase", no_wrap=True, vertical="bottom")
+    far = list(arms) if crosses_slices(found) else []
+    heads = ["the plan\nneeds", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
+    for head in (*heads, *(f"{title}\nstep" for title in arms.values())):
+        table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
+    before = ("", "")
+    for line in found:
+        own = (line.model, line.label)
+        shown = [plain(word) if own[: at + 1] != before[: at + 1] else "" for at, word in enumerate(own)]
+        numbers = [Text(line.ratio(arm), style="bold") for arm in arms]
+        numbers += [Text(line.between_slices(arm)) for arm in far] + [Text(line.step(arm)) for arm in arms]
+        table.add_row(*shown, line.phase, line.needs, *numbers)
+        before = own
+    return table
+
+
+def _narrow(found: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
+    """The same where a terminal has no room for a table."""
+    for line in found:
+        told = "; ".join(f"{title} {line.ratio(arm)}, step {line.step(arm)}" for arm, title in arms.items())
+        words = f"{line.model} on {line.label}, {line.phase}: the plan needs {line.needs}; {told}"
+        yield wrapped(words, width=width, hang="   ")
+
+
+def _reasons(found: Sequence[Reason], width: int, style: str) -> Iterator[Text]:
+    for one in found:
+        yield wrapped(f"{one.what}: {one.status}: {one.reason}", width=width, hang="   ", style=style)

@@ -1,0 +1,143 @@
+"""What came of a sweep as one plain value, which `sweep.json`, the table, the figure and the page all read."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compare.run.arms import arm
+from compare.sweep.request import Combination
+from meshes.process.documents import read_json
+
+SCHEMA = 1
+"""Raised when a script that reads sweep.json would have to change; new fields do not raise it."""
+
+_OPTIONS = ("batch", "seq", "microbatches", "capacity", "dtype", "loop", "attention")
+"""Words of a case that the result repeats."""
+
+_ASKED = ("meshes", "models", "checkpoint", "phases", "arm", *_OPTIONS)
+"""Options that say which programs were asked for; how they were made is another matter."""
+
+_TIMES = ("step_ns", "compute_ns", "exposed_ns")
+
+FILE = "sweep.json"
+
+Value = Mapping[str, Any]
+
+NOTHING: Value = {"arms": {}, "results": []}
+
+
+def result(
+    one: Combination,
+    *,
+    status: str,
+    error: str = "",
+    folder: str | None = None,
+    report: Value | None = None,
+) -> dict[str, Any]:
+    """What came of one combination.  folder: the name of its run folder; report: the one in it."""
+    case = one.case.to_dict() if one.case else {}
+    return {
+        "model": one.model,
+        "mesh": one.mesh,
+        "status": status,
+        "error": error,
+        "case": case.get("name"),
+        "topology": case.get("topology"),
+        "num_devices": one.case.mesh.num_devices if one.case else None,
+        **{word: case.get(word) for word in _OPTIONS},
+        "experts": one.case.model.experts if one.case else None,
+        "folder": folder,
+        "phases": {name: _phase(found) for name, found in report["phases"].items()} if report else {},
+    }
+
+
+def earlier(out: Path, results: Sequence[Value]) -> Value:
+    """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`."""
+    try:
+        found = read_json(out / FILE)
+        if found["schema"] != SCHEMA:
+            return NOTHING
+        own = {one["folder"] for one in results}
+        rows = [one for one in found["results"] if _plain(one["folder"]) and one["folder"] not in own]
+        rows = [{**one, "earlier": True} for one in rows if (out / one["folder"] / "report.json").is_file()]
+        return {"arms": dict(found["arms"]), "results": rows} if rows else NOTHING
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return NOTHING
+
+
+def _plain(name: Any) -> bool:
+    """Whether this is the name of a folder of the same folder."""
+    return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name
+
+
+def summary(
+    results: Sequence[dict[str, Any]], *, asked: argparse.Namespace, arms: Sequence[str], before: Value = NOTHING
+) -> dict[str, Any]:
+    """All of a sweep, the sentence first; the rows of `before` stay behind its own."""
+    words = {name: value for name, value in sorted(vars(asked).items()) if name in _ASKED}
+    return {
+        "schema": SCHEMA,
+        "sentence": sentence(results) + _stay(len(before["results"])),
+        "asked": {name: str(value) if isinstance(value, Path) else value for name, value in words.items()},
+        "arms": {name: arm(name).title for name in arms}
+        | {name: title for name, title in before["arms"].items() if name not in arms},
+        "results": [*results, *before["results"]],
+    }
+
+
+def _stay(rows: int) -> str:
+    return f" {rows} row{'s' * (rows > 1)} of an earlier sweep in this folder stay{'s' * (rows == 1)}." if rows else ""
+
+
+def sentence(results: Sequence[Value]) -> str:
+    """How many there are, and which program is furthest from its plan."""
+    counts = {status: sum(one["status"] == status for one in results) for status in ("done", "refused")}
+    failed = len(results) - sum(counts.values())
+    told = f"{counts['done']} of {len(results)} combinations are compiled and judged"
+    others = [f"{number} {word}" for number, word in ((counts["refused"], "refused"), (failed, "failed")) if number]
+    told += f" ({', '.join(others)})" if others else ""
+    furthest = max(_ratios(results), default=None, key=lambda found: found[0])
+    if furthest is None or furthest[0] <= 1:
+        return f"{told}."
+    ratio, one, phase, title = furthest
+    number = f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
+    return f"{told}. Furthest from its plan is {title} on {one['mesh']} in {phase} of {one['model']}: {number} ×."
+
+
+def all_done(summary: Value) -> bool:
+    """Whether every program of every case that was asked for and can be was compiled and judged."""
+    return all(one["status"] in ("done", "refused") for one in summary["results"] if not one.get("earlier"))
+
+
+def _ratios(results: Sequence[Value]) -> Iterator[tuple[float, Value, str, str]]:
+    for one in results:
+        for phase, found in one["phases"].items():
+            for program in found["programs"]:
+                if program["is_default"] and program["ratio"] is not None:
+                    yield program["ratio"], one, phase, program["title"]
+
+
+def _phase(found: Value) -> dict[str, Any]:
+    entries = {
+        (name, entry["cell"]): entry
+        for name, default in found["arms"].items()
+        for entry in (default, *default["controls"].values())
+    }
+    programs = [_program(line, found, entries[line["arm"], line["cell"]]) for line in found["headline"]]
+    return {"inherent_total": found["inherent_total"], "programs": programs}
+
+
+def _program(line: Value, found: Value, entry: Value) -> dict[str, Any]:
+    """A line of a report's headline, with where it is from, its bytes between slices, and its modelled times."""
+    timing = entry.get("timing") or {}
+    steps = timing["per_step"] if timing.get("source") == "modelled" else {}
+    default = found["arms"][line["arm"]]["cell"]
+    return {
+        **line,
+        "is_default": line["cell"] == default,
+        "is_compared": found["compared_cells"].get(line["arm"]) == line["cell"],
+        "unserved": (entry["totals"] or {}).get("unserved"),
+        "dcn_wire_bytes": (entry["totals"] or {}).get("dcn_wire_bytes"),
+        **{f"modelled_{name}": steps.get(name) for name in _TIMES},
+    }

@@ -1,0 +1,137 @@
+"""What a sweep is asked for: its options, and every combination of a model and a mesh as a case, or why it is none."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.run import scheduler
+from compare.run.arms import ARMS
+from compare.run.cli.case_options import add_list, add_step, door_parser, read_case, seconds
+from compare.run.errors import WorkError
+from compare.sweep.engines.engines import ENGINES
+from meshes.case import CHOICES, Case
+from meshes.checks import CAPACITY
+from meshes.devices.assignment import chips
+from meshes.devices.mesh_argument import read_mesh
+from meshes.devices.mesh_spec import MeshSpec
+from meshes.errors import MeshError
+from meshes.memory import check_fits
+from meshes.models import model
+from meshes.process.command_line import Parser, whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """One model on one mesh, as their names were written."""
+
+    model: str
+    mesh: str
+    case: Case | None = None
+    refused: str = ""
+    """Why there is no such case, one line."""
+
+
+def sweep_parser() -> Parser:
+    """A parser with the options of a sweep."""
+    parser = door_parser(
+        "compare.sweep",
+        "Every model on every mesh, several at a time: one table, one figure, and a run folder for each.",
+        example="--meshes tp8,tp4pp2,dp2tp4 --models llama-3.1-8b,qwen3-4b",
+    )
+    group = parser.add_argument_group("the cases")
+    meshes = "with commas: as of compare.run, like tp8,tp4pp2,tp8+sp,tp8@v6e:2x4,my.toml"
+    group.add_argument("--meshes", metavar="LIST", default=argparse.SUPPRESS, help=meshes)
+    models = group.add_mutually_exclusive_group().add_argument
+    models("--models", metavar="LIST", default="llama-3.1-8b", help="presets, with commas")
+    models("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder: the shapes of its config.json")
+    phases = "prefill, decode, or both with a comma"
+    group.add_argument("--phases", metavar="LIST", default=",".join(CHOICES["phases"]), help=phases)
+    add_step(group)
+    add_list(parser)
+    _add_work(parser)
+    return parser
+
+
+def _add_work(parser: Parser) -> None:
+    add = parser.add_argument_group("the work").add_argument
+    out = "the sweep's folder: run folders, sweep.html, tables, figure (default: one below sweeps/)"
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
+    add("--jobs", metavar="N", type=whole, default=argparse.SUPPRESS, help="cases at a time (default: the cores)")
+    add("--engine", choices=tuple(ENGINES), default="local", help="processes here, or tasks of a Ray cluster")
+    add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
+    add("--no-cache", action="store_true", help="make everything anew, also what is done, and keep nothing")
+    add("--json", action="store_true", help="print sweep.json; the page's path goes to stderr")
+
+
+def combinations(asked: argparse.Namespace) -> list[Combination]:
+    """Each model on each mesh, models outermost, no case twice.
+
+    Raises `MeshError` on a word that cannot be read, and `WorkError` where no combination at all can be: everything
+    else that is wrong with one of them is its own.
+    """
+    if "meshes" not in asked:
+        raise MeshError("no mesh was named; write --meshes tp8,tp4pp2, or see --list meshes")
+    meshes, models = _words(asked.meshes, "--meshes"), _models(asked)
+    for name in meshes:
+        _check_spelling(name)
+    found = [_combination(asked, name, mesh) for name in models for mesh in meshes]
+    if all(one.refused for one in found):
+        reasons = list(dict.fromkeys(one.refused for one in found))
+        more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+        raise WorkError(f"none of these {len(found)} combinations can be: {reasons[0]}{more}")
+    return list(_distinct(found))
+
+
+def _models(asked: argparse.Namespace) -> list[str]:
+    if asked.checkpoint is not None:
+        from meshes.checkpoint import read_model  # most cases are of presets
+
+        return [read_model(asked.checkpoint).name]
+    names = _words(asked.models, "--models")
+    for name in names:
+        model(name)
+    return names
+
+
+def _combination(asked: argparse.Namespace, name: str, mesh: str) -> Combination:
+    words = {**vars(asked), "model": name, "mesh": mesh, "phase": asked.phases}
+    try:
+        plan = read_mesh(mesh)
+        # Of a list, those are meant that have a pipeline, or experts.
+        if plan.mesh.pp == 1:
+            words.pop("microbatches", None)
+        if asked.checkpoint is None and not model(name).experts:
+            words["capacity"] = CAPACITY
+        case = read_case(argparse.Namespace(**words))
+        chips(case.plan)
+        check_fits(case)
+    except MeshError as error:
+        return Combination(model=name, mesh=mesh, refused=" ".join(str(error).split()))
+    return Combination(model=name, mesh=mesh, case=case)
+
+
+def _check_spelling(mesh: str) -> None:
+    """Raise `MeshError` for a name whose axes cannot be read: a slip of the pen, and no combination."""
+    if mesh.endswith(".toml"):
+        read_mesh(mesh)
+    else:
+        MeshSpec.parse(mesh.partition("@")[0].partition("+")[0])
+
+
+def _distinct(found: Sequence[Combination]) -> Iterator[Combination]:
+    """`tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
+    seen: set[str] = set()
+    for one in found:
+        name = one.case.name if one.case else f"{one.model} {one.mesh}"
+        if name not in seen:
+            seen.add(name)
+            yield one
+
+
+def _words(text: str, option: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise WorkError(f"{option} {text!r} names nothing between two commas, or at an end; write names with commas")
+    return words

@@ -1,0 +1,152 @@
+"""A sweep: many cases, several at a time, each into its own run folder; what is done is not done again.
+
+Whoever kills it loses the cases at work, and no other: a run folder is renamed into its place when it is whole, and
+its mark is written after that.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from compare.run import cache
+from compare.run.cache import key
+from compare.run.errors import WorkError
+from compare.run.folder import replace_folder, run_folder
+from compare.sweep import done_marks
+from compare.sweep.engines.engines import Engine
+from compare.sweep.engines.local import Made, Task
+from compare.sweep.engines.worker import request
+from compare.sweep.report import result
+from compare.sweep.request import Combination
+from meshes.case import Case
+from meshes.process.documents import read_json
+
+HIDDEN = ".sweep"
+"""In a sweep's folder: its lock, its marks, what is half made."""
+
+DONE = "done"
+
+Tell = Callable[[str, str, float], None]
+"""Hears of a case, by the name of its run folder: what it is at, and the seconds since it began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How the cases of a sweep are made, the same for all."""
+
+    out: Path
+    arms: Sequence[str]
+    engine: Engine
+    at_once: int | None
+    timeout_s: float
+    no_cache: bool = False
+    """Make everything anew, also what is done, and keep nothing in the cache."""
+
+    def place(self, case: Case) -> Path:
+        return run_folder.place_of(case, parent=self.out, arms=self.arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a case ended: `done`, `failed` where a program of it did, or how its process did."""
+
+    status: str
+    error: str = ""
+    at: Path | None = None
+    """Its run folder, where there is one."""
+
+
+def name_of(found: Sequence[Combination], *, arms: Sequence[str]) -> str:
+    """Names a sweep's folder: two sweeps share it only if they are of the same cases."""
+    cases = [one.case for one in found if one.case]
+    models = list(dict.fromkeys(case.model.name for case in cases))
+    whose = models[0] if len(models) == 1 else f"{len(models)}-models"
+    digest = key([sorted(case.name for case in cases), list(arms)])[:8]
+    return f"{whose}-{len(cases)}-case{'s' * (len(cases) != 1)}-{digest}"
+
+
+def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[str, Any]]:
+    """Make every case that is not done, and give what came of each combination, in their order (`sweep_report`).
+
+    Raises `WorkError` where another sweep is at work in the same folder.
+    """
+    with _alone_in(work.out) as hidden:
+        cases = {work.place(one.case).name: one.case for one in found if one.case}
+        keys = {name: done_marks.made_by(case, work.arms) for name, case in cases.items()}
+        ended: dict[str, Ended] = {}
+        for name in cases:
+            tell(name, "waits", 0)
+        for name in cases:
+            if not work.no_cache and done_marks.is_done(_mark(hidden, name), work.out / name, by=keys[name]):
+                ended[name] = Ended(DONE, at=work.out / name)
+                tell(name, "done before", 0)
+        tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
+        with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", tell=tell)) as ending:
+            for task, made in ending:
+                ended[task.name] = _settle(made, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
+                tell(task.name, ended[task.name].status, made.seconds)
+        return [_result(one, ended[work.place(one.case).name] if one.case else None) for one in found]
+
+
+def _request(case: Case, work: Work) -> dict[str, Any]:
+    return request(
+        case, arms=work.arms, timeout_s=work.timeout_s, no_cache=work.no_cache, before=work.place(case).absolute()
+    )
+
+
+def _settle(made: Made, place: Path, mark: Path, *, by: str) -> Ended:
+    """Put a run folder into its place, and mark it where every program of it is there."""
+    if made.run is None:
+        return Ended(made.status, made.error)
+    try:
+        with replace_folder.writing(place) as beside:
+            for each in made.run.iterdir():
+                each.rename(beside / each.name)
+            run_folder.keep_measured(place, beside)
+            at, note = run_folder.settled(beside, place, judged=made.judged)
+    except WorkError as error:
+        return Ended("failed", str(error))
+    if not made.whole:
+        return Ended("failed", " ".join(note), at)
+    done_marks.write(mark, place, by=by)
+    return Ended(DONE, at=at)
+
+
+def _result(one: Combination, ended: Ended | None) -> dict[str, Any]:
+    if ended is None:
+        return result(one, status="refused", error=one.refused)
+    try:
+        report = read_json(ended.at / done_marks.REPORT) if ended.at else None
+    except (OSError, ValueError) as error:
+        return result(one, status="failed", error=f"{done_marks.REPORT} cannot be read again: {error}")
+    return result(
+        one, status=ended.status, error=ended.error, folder=ended.at.name if ended.at else None, report=report
+    )
+
+
+def _mark(hidden: Path, name: str) -> Path:
+    return hidden / "done" / f"{name}.json"
+
+
+@contextmanager
+def _alone_in(out: Path) -> Iterator[Path]:
+    """The hidden folder of a sweep, for one sweep at a time; what a killed one left half made is gone."""
+    hidden = out / HIDDEN
+    hidden.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(hidden / "lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise WorkError(f"another sweep is at work in {out}; wait for it, or choose another --out") from None
+    try:
+        shutil.rmtree(hidden / "begun", ignore_errors=True)
+        yield hidden
+    finally:
+        shutil.rmtree(hidden / "begun", ignore_errors=True)
+        cache.tidy()  # of cases that were killed with it
+        lock.release()

@@ -1,0 +1,1 @@
+"""Two timelines of one plan, side by side."""

@@ -1,0 +1,129 @@
+"""Two timelines of the same plan, side by side: where one communicates longer, and what only one of them does."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, left_over
+from compare.timing.metrics.numbers import number
+from compare.timing.metrics.times import times
+from compare.timing.metrics.tracks import Lanes
+from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
+from compare.timing.timeline import Timeline
+
+JUDGED = ["collective", "verdict", "cause", "reason"]
+
+_BY = ["scope", "axes"]
+_COMPARED = ["communication_ns", "exposed_ns", "executions", "payload_bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What two timelines have in common, and what not; differences are right less left."""
+
+    labels: Mapping[str, str]
+    """What each side is."""
+    total: Mapping[str, Any]
+    """left_, right_ and difference_ of communication_ns and exposed_ns: of one device and step, means."""
+    by_scope: pd.DataFrame
+    """The same for each scope and axes, and executions and payload_bytes; the largest exposed difference first."""
+    stretches: pd.DataFrame
+    """Communication that one side has and the other has not, one row for each stretch, the longest first."""
+    excess: pd.DataFrame
+    """The same added up by side and collective: of one device and step, means, and the longest of them."""
+    notes: tuple[str, ...]
+
+    def to_dict(self, *, most: int = 50) -> dict[str, Any]:
+        """As plain values; of the stretches the `most` longest."""
+        return {
+            "labels": dict(self.labels),
+            "total": dict(self.total),
+            "by_scope": _plain(self.by_scope),
+            "excess": _plain(self.excess),
+            "stretches": _plain(self.stretches.head(most)),
+            "num_stretches": len(self.stretches),
+            "notes": list(self.notes),
+        }
+
+
+def timeline_diff(
+    left: Timeline,
+    right: Timeline,
+    *,
+    left_rows: Sequence[Mapping[str, Any]] = (),
+    right_rows: Sequence[Mapping[str, Any]] = (),
+    axes: Collection[str] | None = None,
+) -> Diff:
+    """Hold two timelines against each other: the nth step of one against the nth of the other, device by device.
+
+    `left_rows` and `right_rows` are the collectives of each one's report, for verdicts and reasons; `axes` are those
+    that the mesh splits, for words that name only what is there.
+    """
+    sides = {LEFT: Lanes.of(left), RIGHT: Lanes.of(right)}
+    found = left_over(sides[LEFT], sides[RIGHT])
+    verdicts = {LEFT: shares(left_rows, axes=axes), RIGHT: shares(right_rows, axes=axes)}
+    stretches = _with_reasons(found.stretches, verdicts)
+    notes = [f"{side}: {note}" for side, lanes in sides.items() for note in lanes.notes]
+    return Diff(
+        labels={LEFT: left.label, RIGHT: right.label},
+        total=_total(sides),
+        by_scope=_by_scope(sides),
+        stretches=stretches.sort_values("communication_ns", ascending=False, kind="stable", ignore_index=True),
+        excess=_excess(stretches, found.ways),
+        notes=(*notes, *found.notes),
+    )
+
+
+def _total(sides: Mapping[str, Lanes]) -> dict[str, Any]:
+    means = {side: times(lanes).means().to_dict("records")[0] for side, lanes in sides.items()}
+    found: dict[str, Any] = {}
+    for name in _COMPARED[:2]:
+        values = {side: float(row[name]) for side, row in means.items()}
+        found |= {f"{side}_{name}": number(value) for side, value in values.items()}
+        found[f"difference_{name}"] = number(values[RIGHT] - values[LEFT])
+    return found
+
+
+def _by_scope(sides: Mapping[str, Lanes]) -> pd.DataFrame:
+    tables = [
+        times(lanes, by=_BY).means().set_index(_BY)[_COMPARED].add_prefix(f"{side}_") for side, lanes in sides.items()
+    ]
+    index = tables[0].index.union(tables[1].index)
+    # What a side never runs takes none of its time; what it cannot tell stays unknown.
+    filled = [
+        pd.concat([table, pd.DataFrame(0.0, index=index.difference(table.index), columns=table.columns)]).loc[index]
+        for table in tables
+    ]
+    both = pd.concat(filled, axis=1).rename_axis(_BY).reset_index()
+    for name in _COMPARED:
+        # To the picosecond: what is beyond it is the arithmetic's.
+        both[f"difference_{name}"] = (both[f"right_{name}"] - both[f"left_{name}"]).round(3)
+    order = both["difference_exposed_ns"].abs().sort_values(ascending=False, kind="stable").index
+    return both.loc[order].reset_index(drop=True)
+
+
+def _with_reasons(found: pd.DataFrame, verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """verdict, cause and reason of each stretch's collective, in its own program."""
+    tables = [table.drop_duplicates("collective").assign(side=side) for side, table in verdicts.items()]
+    both = found.merge(pd.concat(tables)[["side", *JUDGED]], on=["side", "collective"], how="left")
+    return both.fillna({"verdict": UNKNOWN_VERDICT, "cause": "", "reason": ""})
+
+
+def _excess(found: pd.DataFrame, ways: int) -> pd.DataFrame:
+    """Stretches added up by collective, the most time first."""
+    names = ["side", *WORDS, *JUDGED[1:]]
+    means = ["communication_ns", "exposed_ns", "executions"]
+    weighted = found.assign(**{name: found[name] * found["weight"] / max(ways, 1) for name in means})
+    groups = weighted.groupby(names, observed=True, sort=False)
+    table = groups[means].sum().join(groups.size().rename("stretches"))
+    table["longest_ns"] = found.groupby(names, observed=True, sort=False)["communication_ns"].max()
+    return table.reset_index().sort_values("communication_ns", ascending=False, kind="stable", ignore_index=True)
+
+
+def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(name): number(value) if isinstance(value, int | float) else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]

@@ -1,0 +1,1 @@
+"""Profile events joined to the collectives that they execute."""

@@ -1,0 +1,213 @@
+"""From operations to a timeline's events: each joined to the collective that it executes, and each of those once."""
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.join.async_pairing import DONE, INSIDE, WHOLE, Kept, Parts, kept
+from compare.timing.join.offload_calls import Linked, Seen, linked
+from compare.timing.join.operations import UNKNOWN, Operation, Signs, operation
+from compare.timing.join.programs import Programs
+from compare.timing.join.send_recv_pairing import exchanged, spelled_alike
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, GIVEN, PART
+from compare.timing.xplane.device_events import Raw, recoded
+
+_ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
+_SIGNS = ("module", "hlo_op", "text", "category", "tf_op")
+_MOST = 0.5
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    events: pd.DataFrame
+    """Columns of GIVEN."""
+    unjoined_events: int
+    notes: tuple[str, ...]
+
+
+def join(raw: Raw, programs: Programs) -> Joined:
+    """The events of a timeline.  `TimingError` where the axes fit no program of the profile."""
+    places, of_event = _distinct(raw.events)
+    told = exchanged(list(_told(raw.events, places, programs)), _words(raw.events, "module", places))
+    programs.check()
+    names = _collectives(raw.events, places, told)
+    talks = np.flatnonzero(_flags(told, "kind")[of_event])
+    parts = _parts(raw, told, names, of_event, talks)
+    found = kept(parts)
+    links = _links(raw, told, of_event[talks], parts, found, talks)
+    of_event[talks[links.calls]] = of_event[talks[links.works]]
+    stands = found.stands & ~_anonymous(told)[of_event[talks]]
+    stands[links.works] = False
+    found = replace(found, stands=stands)
+    role, ends = _roles(raw, told, of_event, talks, found)
+    enclosing = _enclosing(raw, role, parts, talks) if raw.one_at_a_time else np.empty(0, np.int64)
+    role[enclosing] = _ROLES.index(CONTAINER)
+    aside = ~raw.events["main"].to_numpy() & (_anonymous(told) | ~_flags(told, "kind"))[of_event]
+    unjoined = (role == _ROLES.index(COMMUNICATION)) & ~_flags(told, "joined")[of_event]
+    events = _events(raw.events, told, names, of_event, role, ends)
+    return Joined(
+        events=events[~aside].reset_index(drop=True),
+        unjoined_events=int(unjoined.sum()),
+        notes=(
+            *programs.notes, *_left_aside(raw.events, aside), *_cut(found), *_foreign(raw.events, told, of_event),
+            *[f"{enclosing.size} operations enclose communication on the same line: taken for loops"][: enclosing.size],
+        ),
+    )  # fmt: skip
+
+
+def _anonymous(told: Sequence[Operation]) -> NDArray[np.bool_]:
+    """Calls of which nothing is known: communication only if another core shows what they ask for."""
+    return np.array([one.wraps and one.kind == UNKNOWN for one in told], np.bool_)
+
+
+def _links(raw: Raw, told: Sequence[Operation], of_talk: Codes, parts: Parts, found: Kept, talks: Codes) -> Linked:
+    """Calls of other cores, and what these show of them, by their places among the talks."""
+    device = raw.events["device"].to_numpy(np.int64)[talks]
+
+    def seen(chosen: NDArray[np.bool_]) -> Seen:
+        place = np.flatnonzero(chosen & found.stands)
+        kinds = [told[code].kind for code in of_talk[place]]
+        return Seen(
+            place=place, device=device[place], kind=kinds, starts=parts.starts[place], ends=found.ends[place]
+        )  # fmt: skip
+
+    return linked(seen(_flags(told, "wraps")[of_talk]), seen(parts.half == INSIDE))
+
+
+def _distinct(events: pd.DataFrame) -> tuple[Codes, Codes]:
+    """Where each combination of signs first stands, and which one each event has."""
+    codes = np.zeros(len(events), np.int64)
+    for name in _SIGNS:
+        column = events[name].array
+        codes, _ = pd.factorize(codes * max(len(column.categories), 1) + column.codes)
+    return np.unique(codes, return_index=True)[1], codes
+
+
+def _words(events: pd.DataFrame, name: str, places: Codes) -> list[str]:
+    column = events[name].array
+    return [str(column.categories[code]) for code in column.codes[places]]
+
+
+def _told(events: pd.DataFrame, places: Codes, programs: Programs) -> Iterator[Operation]:
+    every = list(zip(*(_words(events, name, places) for name in _SIGNS), strict=True))
+    lines: dict[tuple[str, str], set[str]] = {}
+    for module, name, text, *_ in every:
+        lines.setdefault((module, name), set()).add(text)
+    for module, name, text, *signs in every:
+        # What one event has the line of HLO for, another of the same name may be without.
+        known = lines[module, name] - {""}
+        told = Signs(name, text or (known.pop() if len(known) == 1 else ""), *signs)
+        yield operation(told, programs.find(module), programs.mesh)
+
+
+def _collectives(events: pd.DataFrame, places: Codes, told: Sequence[Operation]) -> list[str]:
+    """The collective of each combination; one that several programs have is named with its program."""
+    modules = _words(events, "module", places)
+    homes: dict[str, set[str]] = {}
+    for module, one in zip(modules, told, strict=True):
+        homes.setdefault(one.collective, set()).add(module)
+    return [
+        f"{module}/{one.collective}" if one.collective and len(homes[one.collective]) > 1 else one.collective
+        for module, one in zip(modules, told, strict=True)
+    ]
+
+
+def _flags(told: Sequence[Operation], name: str) -> NDArray[np.bool_]:
+    return np.array([bool(getattr(one, name)) for one in told], np.bool_)
+
+
+def _parts(raw: Raw, told: Sequence[Operation], names: Sequence[str], of_event: Codes, talks: Codes) -> Parts:
+    events = raw.events.iloc[talks]
+    spanning = _on(events, raw.spanning_lines)
+    half = np.array([one.half for one in told], np.int8)[of_event[talks]]
+    half = np.where(_on(events, raw.other_cores), INSIDE, np.where(spanning & (half == INSIDE), WHOLE, half))
+    words = np.array([names, spelled_alike(told, names)], dtype=object)
+    group = pd.factorize(words.ravel())[0].astype(np.int64).reshape(words.shape)[spanning.astype(int), of_event[talks]]
+    for name in ("device", "run"):
+        numbers = pd.factorize(events[name].to_numpy())[0]
+        group = pd.factorize(group * (numbers.max(initial=0) + 1) + numbers)[0]
+    starts = events["start_ns"].to_numpy(np.float64)
+    ends = starts + events["duration_ns"].to_numpy(np.float64)
+    return Parts(group=group, half=half.astype(np.int8), own_line=spanning, starts=starts, ends=ends)
+
+
+def _on(events: pd.DataFrame, lines: Set[str]) -> NDArray[np.bool_]:
+    column = events["line"].array
+    known = np.array([*(line in lines for line in column.categories), False], np.bool_)
+    return known[np.asarray(column.codes, np.int64)]
+
+
+def _roles(
+    raw: Raw, told: Sequence[Operation], of_event: Codes, talks: Codes, found: Kept
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """The role of each event, by its place in _ROLES, and when it ends."""
+    compute, communication, container, part = range(len(_ROLES))
+    alone = [container if one.encloses else part if one.waits else compute for one in told]
+    role = np.array(alone, np.int8)[of_event]
+    role[talks] = np.where(found.stands, communication, part)
+    ends = raw.events["start_ns"].to_numpy(np.float64) + raw.events["duration_ns"].to_numpy(np.float64)
+    ends[talks] = found.ends
+    return role, ends
+
+
+def _enclosing(raw: Raw, role: NDArray[np.int8], parts: Parts, talks: Codes) -> Codes:
+    """Events in which the same line shows communication: whatever they are called, they are loops around it."""
+    main = raw.events["main"].to_numpy()
+    inner = talks[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
+    outer, inner = np.flatnonzero(main & (role == _ROLES.index(COMPUTE))), inner[main[inner]]
+    found: list[Codes] = []
+    starts = raw.events["start_ns"].to_numpy(np.float64)
+    ends = starts + raw.events["duration_ns"].to_numpy(np.float64)
+    devices = raw.events["device"].to_numpy()
+    for device in np.unique(devices[inner]):
+        own = inner[devices[inner] == device]
+        own = own[np.argsort(starts[own], kind="stable")]
+        around = outer[devices[outer] == device]
+        next_one = np.searchsorted(starts[own], starts[around], side="right")
+        next_end = np.append(ends[own], np.inf)[next_one]
+        found.append(around[next_end < ends[around]])
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _events(
+    events: pd.DataFrame, told: Sequence[Operation], names: Sequence[str], of_event: Codes, role: NDArray[np.int8],
+    ends: NDArray[np.float64],
+) -> pd.DataFrame:  # fmt: skip
+    words = {name: recoded(of_event, [str(getattr(one, name)) for one in told]) for name in ("scope", "kind", "axes")}
+    columns = {
+        **{name: events[name].array for name in ("device", "line", "name", "hlo_op", "start_ns", "wait_ns")},
+        **words,
+        "role": recoded(role.astype(np.int64), _ROLES),
+        "collective": recoded(of_event, names),
+        "payload_bytes": np.array([one.payload_bytes for one in told], np.float64)[of_event],
+        "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
+    }
+    return pd.DataFrame({name: columns[name] for name in GIVEN})
+
+
+def _left_aside(events: pd.DataFrame, aside: NDArray[np.bool_]) -> Iterator[str]:
+    """Local copies and slices, and what other cores do for themselves."""
+    for line, count in events["line"][aside].value_counts().items():
+        if count:
+            yield f"{count} events on {line!r} are neither communication nor the device's own compute: left out"
+
+
+def _cut(found: Kept) -> Iterator[str]:
+    for missing, seen in (("end", found.unfinished), ("start", found.unbegun)):
+        if count := int((seen & found.stands).sum()):
+            yield f"{count} asynchronous communications have no {missing} in the profile: what is seen of them counts"
+
+
+def _foreign(events: pd.DataFrame, told: Sequence[Operation], of_event: Codes) -> Iterator[str]:
+    """Operations that their program does not have."""
+    foreign = int(_flags(told, "foreign")[of_event].sum())
+    if foreign:
+        share = foreign / len(events)
+        most = "most operations, " if share > _MOST else ""
+        ask = "; is it another program's?" if share > _MOST else ""
+        yield f"{most}{foreign} of {len(events)}, are not in the program that is known for them{ask}"

@@ -1,0 +1,168 @@
+"""What one operation of a profile is: communication, compute, or what encloses others; and how that is known.
+
+In this order: by the program that it belongs to; by the line of HLO that the profile has for it; by its category; by
+its name.  What an earlier source says no later one overrules: a fusion named `broadcast_all-reduce` communicates only
+if its HLO does.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from compare.hlo.collectives.event_names import clone_of
+from compare.hlo.collectives.single_line import Line, read_line
+from compare.hlo.counts.execution_counts import KINDS
+from compare.hlo.devices.axes import Mesh
+from compare.hlo.devices.groups import Groups
+from compare.hlo.errors import HloError
+from compare.hlo.text.instruction import OP_NAME
+from compare.hlo.text.metadata import scope_in
+from compare.timing.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE
+from compare.timing.join.programs import WRAPPERS, Program
+
+_NAMED = re.compile(rf"({'|'.join(KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
+_CATEGORY = re.compile(rf"({'|'.join(KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
+_TELLING = re.compile(
+    rf"{'|'.join(KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
+)
+_HANDS_ON = re.compile(r"get-tuple-element|param|tuple|bitcast|copy|opt-barrier")
+CONTAINERS = ("while", "conditional", "call")
+_ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
+HALVES = {"whole": WHOLE, "start": START, "done": DONE, "inside": INSIDE, "between": BETWEEN}
+_SUFFIX = {None: WHOLE, "-start": START, "-done": DONE}
+
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What an operation is; of what is no communication the kind is empty."""
+
+    kind: str = ""
+    half: int = WHOLE
+    collective: str = ""
+    scope: str = ""
+    axes: str = ""
+    payload_bytes: float = float("nan")
+    encloses: bool = False
+    """A loop, call or branch around others."""
+    waits: bool = False
+    """The device only waits in it, for what another of its cores does."""
+    wraps: bool = False
+    """It calls what is not known; where its kind is `?`, it communicates only if another core shows that it does."""
+    meets: str = ""
+    """Of a send or receive that only its line tells of, what it has in common with the other."""
+    joined: bool = True
+    """Whether an instruction is known for it."""
+    foreign: bool = False
+    """Its program is known, and has no such instruction."""
+
+
+COMPUTES = Operation()
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """All that a profile says of an operation."""
+
+    hlo_op: str
+    text: str
+    category: str
+    tf_op: str
+
+
+def operation(signs: Signs, program: Program | None, mesh: Mesh) -> Operation:
+    """What it is."""
+    found = _in_program(signs, program) if program is not None else None
+    if found is not None:
+        return found
+    told = _by_line(signs, mesh) if signs.text else _by_name(signs)
+    return replace(told, foreign=program is not None)
+
+
+def _in_program(signs: Signs, program: Program) -> Operation | None:
+    """By the instruction of this name, or the one that it is a clone of."""
+    name = signs.hlo_op
+    if name not in program.instructions:
+        clone = clone_of(name, program.instructions)
+        if clone is None:
+            return None
+        name = clone
+    if name in program.containers:
+        return Operation(encloses=True)
+    carrier = program.carriers.get(name)
+    if carrier is None or carrier.part == "beside":
+        return Operation(waits=carrier is None and name in program.waits)
+    row = carrier.row
+    return Operation(
+        kind=row.kind,
+        half=HALVES[carrier.part],
+        collective=row.name,
+        scope=row.scope if row.scope != UNKNOWN else scope_in(signs.tf_op) or UNKNOWN,
+        axes=row.axes,
+        payload_bytes=row.payload_bytes,
+    )
+
+
+def _by_line(signs: Signs, mesh: Mesh) -> Operation:
+    """By the line of HLO alone: its opcode, its groups, its operands."""
+    if not _TELLING.search(signs.text):  # most lines are of fusions that compute, and quickly seen to be
+        return _by_category(signs) if " fusion(" in signs.text else COMPUTES
+    try:
+        line = read_line(signs.text)
+    except HloError:
+        return _by_name(signs)
+    wraps = bool(WRAPPERS.fullmatch(line.opcode))
+    told = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
+    if not line.kind and not wraps:
+        return told if told.kind else Operation(encloses=line.opcode in CONTAINERS)
+    half = HALVES[line.part]
+    op_name = OP_NAME.search(signs.text)
+    return Operation(
+        kind=told.kind or line.kind or UNKNOWN,
+        half=half,
+        collective=_begun_by(line) if half in (DONE, BETWEEN) and line.opcode != "recv" else line.name,
+        scope=scope_in(signs.tf_op) or scope_in(op_name[1] if op_name else "") or UNKNOWN,
+        axes=UNKNOWN if line.groups is None else _axes(line.kind, line.groups, mesh),
+        payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
+        wraps=wraps,
+        meets=line.meets,
+        joined=line.kind in KINDS and line.opcode != "fusion",
+    )
+
+
+def _begun_by(line: Line) -> str:
+    """The start of a done: its operand, or where that only hands on what the start made, the one named alike."""
+    made = line.operands[0] if line.operands and line.opcode != "fusion" else ""
+    return line.name.replace("-done", "-start") if not made or _HANDS_ON.match(made) else made
+
+
+def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:
+    if kind == "collective-permute":
+        return mesh.axes_of_pairs(groups)
+    return mesh.axes_of_groups(groups or (tuple(range(mesh.num_devices)),))
+
+
+def _by_category(signs: Signs) -> Operation:
+    """What kind it is, and no more."""
+    found = _CATEGORY.fullmatch(signs.category.lower())
+    if not found:
+        return COMPUTES
+    named = _NAMED.fullmatch(signs.hlo_op)
+    kind = "reduce-scatter" if found[1] == "all-reduce-scatter" else found[1]
+    half = found[2] or (named[2] if named else None)
+    return _unjoined(signs, kind, half, f"{named[1]}{named[3]}" if named else signs.hlo_op)
+
+
+def _by_name(signs: Signs) -> Operation:
+    """By its category; where there is none by its name."""
+    if signs.category:
+        told = _by_category(signs)
+        return told if told.kind else Operation(encloses=signs.category.lower() in CONTAINERS)
+    if named := _NAMED.fullmatch(signs.hlo_op):
+        return _unjoined(signs, named[1], named[2], f"{named[1]}{named[3]}")
+    return Operation(encloses=bool(_ENCLOSING.fullmatch(signs.hlo_op)))
+
+
+def _unjoined(signs: Signs, kind: str, half: str | None, collective: str) -> Operation:
+    scope = scope_in(signs.tf_op) or UNKNOWN
+    return Operation(kind=kind, half=_SUFFIX[half], collective=collective, scope=scope, axes=UNKNOWN, joined=False)

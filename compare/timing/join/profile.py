@@ -1,0 +1,96 @@
+"""A profile as a timeline: all hosts of a session, joined to the programs that ran."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from compare.hlo.text.module import Module
+from compare.timing.errors import TimingError
+from compare.timing.join.join import join
+from compare.timing.join.profile_steps import annotations, steps
+from compare.timing.join.programs import Programs, protos
+from compare.timing.platforms import tpu
+from compare.timing.platforms.hosts import Host, hosts_of, placed, read_spaces, together
+from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, settled
+from compare.timing.xplane.device_events import Raw
+
+
+def read(
+    paths: Sequence[str | Path],
+    *,
+    axes: Mapping[str, int],
+    hlo: Module | None = None,
+    label: str | None = None,
+) -> Timeline:
+    """The timeline of one profile.
+
+    paths: the `xplane.pb` files of all its hosts.  axes: sizes by name, outermost first; none, and axes read `?`.
+    hlo: the program, for a profile that does not carry its own.  label: what figures say of it.
+    `OSError` where a file can't be opened, `TimingError` where there is nothing to tell.
+    """
+    spaces = read_spaces(paths)
+    hosts = hosts_of(spaces)
+    modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
+    programs = Programs(protos(spaces), axes=axes, given=hlo, modules=modules)
+    hosts = placed(hosts, programs)
+    raw = together(hosts)
+    devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})
+    fewer = list(_check_axes(axes, devices))
+    marks = [steps(host.raw, annotations(host.space)) for host in hosts]
+    frame = pd.concat([found.frame for found in marks], ignore_index=True)
+    joined = join(raw, programs)
+    told = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
+    told += [note for found in marks for note in found.notes]
+    events = settled(joined.events, frame)
+    return Timeline(
+        source="measured",
+        label=label or _label(hosts, devices),
+        events=events,
+        steps=frame,
+        stands_for=_stands_for(devices, axes),
+        unjoined_events=joined.unjoined_events,
+        notes=tuple(dict.fromkeys((*told, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
+    )
+
+
+def _check_axes(axes: Mapping[str, int], devices: Sequence[int]) -> Iterator[str]:
+    """What is to be said where the profile shows fewer devices than the mesh has; more cannot be."""
+    size, shown = math.prod(axes.values()), len(set(devices) - {UNKNOWN})
+    spelled = ",".join(f"{axis}={count}" for axis, count in axes.items())
+    if axes and shown > size:
+        raise TimingError(f"the axes {spelled} make {size} devices; the profile shows {shown}")
+    if axes and 0 < shown < size:
+        yield f"the profile shows {shown} of the {size} devices"
+
+
+def _outside(events: pd.DataFrame) -> Iterator[str]:
+    """What no step counts."""
+    talks = events[events["role"] == COMMUNICATION]
+    outside = int((talks["step"] < 0).sum())
+    if outside:
+        yield f"{outside} of {len(talks)} communications begin outside all steps, and count in none"
+
+
+def _stands_for(devices: Sequence[int], axes: Mapping[str, int]) -> dict[int, tuple[int, ...]]:
+    """Each device for itself; where none is known the unknown one for all."""
+    known = [device for device in devices if device != UNKNOWN]
+    if known or not axes:
+        return {device: (device,) for device in known or [UNKNOWN]}
+    return {UNKNOWN: tuple(range(math.prod(axes.values())))}
+
+
+def _label(hosts: Sequence[Host], devices: Sequence[int]) -> str:
+    """`measured on 8 TPU devices (TPU v5 lite)`."""
+    kinds = {str(kind) for host in hosts for kind in tpu.device_types(host.space)}
+    platform = "TPU" if any(tpu.is_tpu(host.space) for host in hosts) else "CPU"
+    known = len(set(devices) - {UNKNOWN})
+    many = f"{known} {platform} device{'s' * (known != 1)}" if known else f"{platform} devices that are not told apart"
+    return f"measured on {many}" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
+
+
+def _skipped(raw: Raw) -> list[str]:
+    return [
+        f"{what}: {counted} events left out, since what they are is not known" for what, counted in raw.skipped.items()
+    ]

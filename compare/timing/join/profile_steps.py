@@ -1,0 +1,136 @@
+"""Where each device's steps begin and end: as the devices mark them, or as the next best says."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.timeline import STEPS, UNKNOWN
+from compare.timing.xplane.device_events import Raw
+from compare.timing.xplane.xspace import Plane, Space
+
+_MOST = 0.5
+"""Marks that hold less of the operations than this belong to something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    frame: pd.DataFrame
+    """Columns of STEPS."""
+    notes: tuple[str, ...] = ()
+
+
+def annotations(space: Space) -> pd.DataFrame:
+    """What the program marked as a step on this host: columns word, step, start_ns, duration_ns."""
+    found = [pd.DataFrame({"word": [], "step": [], "start_ns": [], "duration_ns": []})]
+    for plane in space.planes:
+        for line in plane.lines if _marks_steps(plane) else ():
+            step = line.numbers("step_num")
+            marked = step >= 0
+            if marked.any():
+                rows = pd.DataFrame(
+                    {
+                        "word": np.asarray(line.names[marked]).astype(object),
+                        "step": step[marked],
+                        "start_ns": line.start_ns(space.zero_ns)[marked],
+                        "duration_ns": line.duration_ns[marked],
+                    }
+                )
+                found.append(rows)
+    return pd.concat(found[1:] or found, ignore_index=True)
+
+
+def _marks_steps(plane: Plane) -> bool:
+    return not plane.name.startswith("/device:") and "step_num" in plane.stat_names.values()
+
+
+def steps(raw: Raw, annotated: pd.DataFrame) -> Steps:
+    """The steps of one host's devices.  annotated: as `annotations` finds them."""
+    devices = np.unique(raw.events["device"].to_numpy())
+    if raw.steps is not None and len(raw.steps):
+        return _for_all(raw.steps, devices)
+    marked = _annotated(annotated, devices)
+    if marked is not None and _share_inside(marked.frame, raw.events) >= _MOST:
+        return marked
+    executed = _executed(raw)
+    if executed is not None:
+        return executed
+    starts = raw.events["start_ns"]
+    ends = starts + raw.events["duration_ns"]
+    return Steps(
+        frame=_frame(devices, [0], [starts.min()], [ends.max() - starts.min()]),
+        notes=("nothing marks steps: all that was recorded is taken for one, idle time and all",),
+    )
+
+
+def _for_all(own: pd.DataFrame, devices: np.ndarray) -> Steps:
+    """The devices' own marks; of a device without any, from the first that begins to the last that ends."""
+    without = np.setdiff1d(devices, own["device"])
+    if not without.size:
+        return Steps(frame=own.astype(STEPS))
+    every = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
+    rest = _frame(without, every.index, every["start_ns"], every["end"] - every["start_ns"])
+    named = ", ".join(map(str, without))
+    return Steps(
+        frame=pd.concat([own, rest], ignore_index=True).astype(STEPS),
+        notes=(f"devices {named} mark no steps of their own: those of the others are taken",),
+    )
+
+
+def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
+    """What the host marked, for all of its devices.  One that is marked on several threads is one."""
+    if not len(annotated):
+        return None
+    counts = annotated.groupby("word").agg(steps=("step", "nunique"), duration=("duration_ns", "sum"))
+    word = counts.sort_values(["steps", "duration"]).index[-1]
+    own = annotated[annotated["word"] == word]
+    ends = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
+    others = sorted(set(counts.index) - {word})
+    return Steps(
+        frame=_frame(devices, ends.index, ends["start_ns"], ends["end"] - ends["start_ns"]),
+        notes=(f"steps are those marked {word!r}, not {', '.join(map(repr, others))}",) if others else (),
+    )
+
+
+def _executed(raw: Raw) -> Steps | None:
+    """Every execution of the program that takes the most time."""
+    runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
+    if not len(runs):
+        return None
+    busiest = runs.groupby("module", observed=True)["duration_ns"].sum().idxmax()
+    own = runs[runs["module"] == busiest].sort_values("start_ns")
+    frame = own.assign(step=own.groupby("device").cumcount())[list(STEPS)].astype(STEPS)
+    return Steps(frame=frame, notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",))
+
+
+def _spans(events: pd.DataFrame) -> pd.DataFrame:
+    """Executions, from the first operation that begins to the last that ends."""
+    told = events[(events["run"] != -1) & (events["module"] != "")]
+    known = told[told["device"] != UNKNOWN]
+    # Of devices that are not known a run may be a part of one: they count only where no device is.
+    told = known if len(known) else told
+    ends = told.assign(end=told["start_ns"] + told["duration_ns"])
+    found = ends.groupby(["device", "module", "run"], observed=True).agg({"start_ns": "min", "end": "max"})
+    return found.assign(duration_ns=found["end"] - found["start_ns"]).reset_index()
+
+
+def _share_inside(frame: pd.DataFrame, events: pd.DataFrame) -> float:
+    """How many of the operations on main lines begin inside the steps of their device."""
+    main = events[events["main"].to_numpy()]
+    inside = 0
+    for device, rows in main.groupby("device"):
+        own = frame[frame["device"] == device].sort_values("start_ns")
+        begins = own["start_ns"].to_numpy()
+        at = np.searchsorted(begins, rows["start_ns"].to_numpy(), side="right") - 1
+        ends = np.append(begins + own["duration_ns"].to_numpy(), -np.inf)
+        inside += int((rows["start_ns"].to_numpy() < ends[at]).sum())
+    return inside / len(main) if len(main) else 1.0
+
+
+def _frame(
+    devices: np.ndarray, step: Iterable[int], start_ns: Iterable[float], duration_ns: Iterable[float]
+) -> pd.DataFrame:
+    """The same steps for all of these devices."""
+    one = pd.DataFrame({"step": list(step), "start_ns": list(start_ns), "duration_ns": list(duration_ns)})
+    return pd.concat([one.assign(device=device) for device in devices], ignore_index=True)[list(STEPS)].astype(STEPS)

@@ -1,0 +1,1 @@
+"""Metrics of the network: bandwidth, bytes on links, messages, gaps."""

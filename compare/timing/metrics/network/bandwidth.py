@@ -1,0 +1,87 @@
+"""How fast a collective is, against what its links can carry.
+
+Algorithm and bus bandwidth are those of NCCL-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.metrics.network.routes import CORE, SLICE, Box, Torus, loads
+from compare.timing.metrics.network.sent_bytes import Sends
+from compare.timing.metrics.tracks import Lanes
+
+
+def bandwidths(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:
+    """One row for each communication: collective, kind, axes, payload_bytes, duration_ns, wait_ns, and two bandwidths.
+
+    algorithm_bytes_per_s: payload ÷ duration; bus_bytes_per_s: that times the kind's factor, NaN where the collective
+    is not among `found`.
+    """
+    talks = lanes.talks
+    factors = {name: float(one.bus_factor) for name, one in found.items()}
+    duration = talks["duration_ns"].where(talks["duration_ns"] > 0)
+    algorithm = talks["payload_bytes"] / duration * 1e9
+    bus = algorithm * talks["collective"].astype(str).map(factors).astype(np.float64)
+    columns = ["collective", "kind", "axes", "device", "payload_bytes", "duration_ns", "wait_ns"]
+    return talks[columns].assign(algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus)
+
+
+def peaks(found: Mapping[str, Sends], mesh: Mapping[str, Any], link_bytes_per_s: float | None) -> dict[str, float]:
+    """Collective -> the bus bandwidth that its links allow; those for which it is unknown are left out.
+
+    Of a permute or all-to-all: what the busiest link of the shortest routes allows.  Of any other: what the links
+    allow by which the least connected device of a group reaches the others; groups that share these links share it.
+    """
+    if link_bytes_per_s is None:
+        return {}
+    torus, known = Torus.of(mesh), dict[tuple[str, Any], Fraction | None]()
+    result = {}
+    for name, one in found.items():
+        key = (one.kind, one.groups)
+        if key not in known:
+            known[key] = _links(one, torus)
+        links = known[key]
+        if links is not None:
+            result[name] = float(links) * link_bytes_per_s
+    return result
+
+
+def _links(one: Sends, torus: Torus) -> Fraction | None:
+    """The peak in links: how many times one link's bandwidth."""
+    if one.kind in ("collective-permute", "all-to-all", "ragged-all-to-all"):
+        return _by_routes(one, torus)
+    boxes = [Box.of(group, torus) for group in one.groups if len(group) > 1]
+    found = [_by_box(box, torus) for box in boxes if box is not None]
+    if not boxes or len(found) < len(boxes) or None in found:
+        return None
+    return min(links for links in found if links is not None)
+
+
+def _by_box(box: Box, torus: Torus) -> Fraction | None:
+    """Links out of a corner of the box, each divided by the groups that lie along the same line."""
+    links = Fraction(0)
+    for dim in box.dims:
+        stride = box.stride(dim)
+        if dim == SLICE or stride is None:
+            return None
+        if dim != CORE:
+            links += Fraction(2 if box.closed(dim, torus) else 1, stride)
+    # Cores of a chip share its links, unless they are of one group and share what comes in.
+    shared = 1 if CORE in box.dims else torus.sides[CORE]
+    return links / shared or None
+
+
+def _by_routes(one: Sends, torus: Torus) -> Fraction | None:
+    total: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
+    for group in one.groups:
+        for (source, target), amount in loads(one.kind, group, torus).items():
+            chips = torus.places[source][:CORE], torus.places[target][:CORE]
+            if chips[0][SLICE] != chips[1][SLICE]:
+                return None
+            if chips[0] != chips[1]:
+                total[chips] = total.get(chips, Fraction(0)) + amount
+    return one.bus_factor / max(total.values()) if total else None

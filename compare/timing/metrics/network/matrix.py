@@ -1,0 +1,68 @@
+"""Who sends how much to whom in one step: as the collectives mean it, and as a torus carries it.
+
+After the traffic matrices of TopoOpt (Wang et al., NSDI 2023), per axis and in all.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+
+from compare.timing.metrics.network.routes import Loads, Torus, loads
+from compare.timing.metrics.network.sent_bytes import Sends
+
+COLUMNS = ["device_from", "device_to", "axes", "logical_bytes", "routed_bytes"]
+
+Amounts = dict[tuple[str, str, tuple[int, ...]], Fraction]
+"""(axes, kind, group) -> payload of one step."""
+
+
+def matrix(found: Mapping[str, Sends], mesh: Mapping[str, Any]) -> pd.DataFrame:
+    """COLUMNS, one row for each pair of devices and axes that anything is sent over; bytes of one step.
+
+    logical: a device's sum is what docs/definitions.md says that it sends; to each other member of its group the same.
+    routed: between neighbours, as `routes` says; hops that pass through devices count at each.  Collectives whose
+    executions are unknown are left out: `uncounted` names them.
+    """
+    torus = Torus.of(mesh)
+    cells: dict[tuple[str, tuple[int, int]], list[Fraction]] = {}
+    units: dict[tuple[str, tuple[int, ...]], Loads] = {}
+    for (axes, kind, group), amount in _amounts(found).items():
+        for pair, part in logical(kind, group).items():
+            _cell(cells, axes, pair)[0] += part * amount
+        if (kind, group) not in units:
+            units[kind, group] = loads(kind, group, torus)
+        for pair, part in units[kind, group].items():
+            _cell(cells, axes, pair)[1] += part * amount
+    rows = [(*pair, axes, float(meant), float(carried)) for (axes, pair), (meant, carried) in sorted(cells.items())]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def uncounted(found: Mapping[str, Sends]) -> list[str]:
+    """The collectives that the matrix leaves out."""
+    return [name for name, one in found.items() if one.executions is None]
+
+
+def logical(kind: str, group: Sequence[int]) -> Loads:
+    """(from, to) -> bytes by byte of payload: what the target needs of the source."""
+    if kind == "collective-permute":
+        source, target = group
+        return {(source, target): Fraction(1)} if source != target else {}
+    part = Fraction(2 if kind == "all-reduce" else 1, len(group))
+    return {(source, target): part for source in group for target in group if source != target}
+
+
+def _amounts(found: Mapping[str, Sends]) -> Amounts:
+    amounts: Amounts = {}
+    for one in found.values():
+        for group in one.groups if one.executions is not None else ():
+            key = (one.axes, one.kind, group)
+            # All of a group run it equally often, or none would get on.
+            runs = one.executions[group[0]] if one.executions is not None else 0
+            amounts[key] = amounts.get(key, Fraction(0)) + one.payload_bytes * runs
+    return {key: amount for key, amount in amounts.items() if amount}
+
+
+def _cell(cells: dict[tuple[str, tuple[int, int]], list[Fraction]], axes: str, pair: tuple[int, int]) -> list[Fraction]:
+    return cells.setdefault((axes, pair), [Fraction(0), Fraction(0)])

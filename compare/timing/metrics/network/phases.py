@@ -1,0 +1,99 @@
+"""Up and down: when the network of an axis carries anything, and how much.
+
+After CASSINI (Rajasekaran, Ghobadi & Akella, NSDI 2024), whose circle has the step as its perimeter.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.timing.intervals import Times, Union
+from compare.timing.metrics.network.sent_bytes import Sends
+from compare.timing.metrics.numbers import number, share, whole
+from compare.timing.metrics.tracks import Lanes
+
+ALL = "all"
+"""In place of axes: the traffic of all of them together."""
+
+
+def traffic(lanes: Lanes, cut: pd.DataFrame, found: Mapping[str, Sends]) -> pd.DataFrame:
+    """`cut`, what `pieces` gives, with wire_bytes: what the device sends in that part, evenly over its duration.
+
+    Of a device that stands for several the mean over them, and most_wire_bytes the most that one of them sends.  NaN
+    where the payload is unknown or the collective is not among `found`, what `sends` gives.
+    """
+    mean, most = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
+    members = {lane.device: list(lane.stands_for) for lane in lanes.lanes}
+    keys = cut["collective"].astype(str), cut["device"]
+    for rows in cut.groupby(list(keys)).indices.values():
+        device = int(keys[1].iloc[rows[0]])
+        one = found.get(keys[0].iloc[rows[0]])
+        if one is not None and max(members[device]) < len(one.factors):
+            sent = one.sent()[members[device]]
+            mean[rows], most[rows] = sent.mean(), sent.max()
+    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)[cut["talk"].to_numpy()] * cut["part"].to_numpy()
+    return cut.assign(wire_bytes=payload * mean, most_wire_bytes=payload * most)
+
+
+def phases(carried: pd.DataFrame) -> pd.DataFrame:
+    """The up phases, one row each: the strip, and the circle.
+
+    `carried` is what `traffic` gives.  device, weight, step, axes (also ALL); start_ns from the step's start and
+    duration_ns; wire_bytes that the device sends in it, peak_bytes_per_s the most at any time; turn_from, turn_to:
+    where it lies on the circle, in turns of the step.
+    """
+    span = float(carried["step_ns"].max()) + 1 if len(carried) else 1.0
+    tables = [_up(rows, str(axes), span) for axes, rows in carried.groupby("axes", observed=True)]
+    frame = pd.concat([*tables, _up(carried, ALL, span)], ignore_index=True)
+    step = frame.pop("step_ns")
+    ends = frame["start_ns"] + frame["duration_ns"]
+    return frame.assign(turn_from=frame["start_ns"] / step, turn_to=ends / step)
+
+
+def _up(rows: pd.DataFrame, axes: str, span: float) -> pd.DataFrame:
+    """The up phases of some traffic.  Steps are laid one after another, `span` apart, so that none touches the next."""
+    rows = rows[rows["duration_ns"] > 0].sort_values(["device", "place", "start_ns"], ignore_index=True)
+    lap = rows[["device", "place"]].ne(rows[["device", "place"]].shift()).any(axis=1).cumsum().to_numpy() - 1
+    starts = lap * span + rows["start_ns"].to_numpy()
+    stops = starts + rows["duration_ns"].to_numpy()
+    up = Union.of(starts, stops)
+    at = np.searchsorted(up.starts, starts, side="right") - 1
+    first = np.unique(at, return_index=True)[1]
+    sent, most = rows["wire_bytes"].to_numpy(), rows["most_wire_bytes"].to_numpy()
+    lead = rows.iloc[first]
+    return pd.DataFrame({
+        "device": lead["device"].to_numpy(), "weight": lead["weight"].to_numpy(), "step": lead["step"].to_numpy(),
+        "step_ns": lead["step_ns"].to_numpy(), "axes": axes, "start_ns": lead["start_ns"].to_numpy(),
+        "duration_ns": up.ends - up.starts, "wire_bytes": np.bincount(at, weights=sent, minlength=first.size),
+        "peak_bytes_per_s": _peaks(starts, stops, most, up) * 1e9,
+    })  # fmt: skip
+
+
+def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
+    """The highest sum of rates in each of the disjoint intervals of `up`, bytes per ns."""
+    if not starts.size:
+        return np.empty(0)
+    rates = sent / (stops - starts)
+    edges = np.unique(np.concatenate((starts, stops)))
+    change = np.zeros(edges.size)
+    np.add.at(change, np.searchsorted(edges, starts), rates)
+    np.add.at(change, np.searchsorted(edges, stops), -rates)
+    return np.maximum.reduceat(np.cumsum(change), np.searchsorted(edges, up.starts))
+
+
+def network(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
+    lasts = sum(lane.weight * float((lane.ends - lane.begins)[lane.known].sum()) for lane in lanes.lanes)
+    result = {}
+    for axes, rows in found.groupby("axes", sort=True):
+        weight = rows["weight"]
+        count = float(weight.sum())
+        result[str(axes)] = {
+            "duty_cycle": share(float((weight * rows["duration_ns"]).sum()), lasts),
+            "up_phases": number(count / lanes.known_ways),
+            "bytes_per_up_phase": number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
+            "peak_bytes_per_s": whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
+        }
+    return result

@@ -1,0 +1,87 @@
+"""What each device sends in a collective, from the rows of a report; bytes as in docs/definitions.md, section 1."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from compare.hlo.collectives.payload import round_half_up, sent_bytes
+from compare.hlo.devices.groups import Groups
+from compare.timing.errors import TimingError
+from compare.timing.intervals import Times
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sends:
+    """One collective of a program on all devices of a mesh."""
+
+    name: str
+    kind: str
+    axes: str
+    groups: Groups
+    """Ids of devices of the whole mesh, of a permute pairs."""
+    payload_bytes: int
+    factors: tuple[Fraction, ...]
+    """Of each device, the bytes that it sends by byte of payload."""
+    executions: tuple[int, ...] | None
+    """Of each device in one step; `None` where the report does not tell them."""
+
+    @property
+    def bus_factor(self) -> Fraction:
+        """NCCL-tests' bus bandwidth by algorithm bandwidth, of its largest group."""
+        if self.kind in ("collective-permute", "collective-broadcast"):
+            return Fraction(1)
+        return max(self.factors, default=Fraction(0))
+
+    def sent(self) -> Times:
+        """The same factors, as numbers for arrays."""
+        return np.array([float(factor) for factor in self.factors])
+
+
+def sends(rows: Sequence[Row], mesh: Mapping[str, Any]) -> dict[str, Sends]:
+    """Collective -> what it sends.  `mesh` is a report's picture of the mesh."""
+    slices: dict[int, list[int]] = {}
+    for device in mesh["devices"]:
+        slices.setdefault(device["place"]["slice_index"], []).append(device["id"])
+    return {row["name"]: _sends(row, len(mesh["devices"]), list(slices.values())) for row in rows}
+
+
+def _sends(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> Sends:
+    groups = _everywhere(row, num_devices, slices)
+    factors = _factors(row["kind"], groups, num_devices)
+    return Sends(
+        name=row["name"], kind=row["kind"], axes=row["axes"], groups=groups, payload_bytes=row["payload_bytes"],
+        factors=factors, executions=_executions(row, factors),
+    )  # fmt: skip
+
+
+def _everywhere(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> Groups:
+    """Of one slice's program, groups of places in a slice stand for a group in every slice."""
+    groups: Groups = tuple(map(tuple, row["groups"]))
+    largest = max((device for group in groups for device in group), default=0)
+    if largest >= num_devices:
+        raise TimingError(f"a collective names device {largest}, and the mesh has {num_devices} devices")
+    if row.get("network") == "dcn" or len(slices) == 1 or largest >= len(slices[0]):
+        return groups
+    return tuple(tuple(devices[place] for place in group) for devices in slices for group in groups)
+
+
+@lru_cache(maxsize=256)
+def _factors(kind: str, groups: Groups, num_devices: int) -> tuple[Fraction, ...]:
+    return sent_bytes(kind, groups, 1, num_devices)
+
+
+def _executions(row: Row, factors: Sequence[Fraction]) -> tuple[int, ...] | None:
+    """Of each device: as the row says, else the same for all, if the row's bytes of a step agree."""
+    if row.get("device_executions"):
+        return tuple(row["device_executions"])
+    if row["executions"] is None:
+        return None
+    step = row["executions"] * row["payload_bytes"] * sum(factors, Fraction(0)) / len(factors)
+    same = round_half_up(step) == row["step_wire_bytes"]
+    return (row["executions"],) * len(factors) if same else None

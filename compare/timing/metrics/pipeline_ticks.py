@@ -1,0 +1,106 @@
+"""The ticks of a pipeline, found from the executions of its shift.
+
+A shifting buffer in GPipe order has m + p − 1 ticks; in tick k the stage s holds microbatch k − s, or none.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.intervals import Times, Union
+from compare.timing.metrics.tracks import Lane, Lanes, spans
+from compare.timing.timeline import CONTAINER
+
+SHIFT = "pipeline.shift"
+COLUMNS = ["device", "weight", "step", "stage", "tick", "microbatch", "start_ns", "end_ns", "tick_ns", "busy_ns"]
+
+
+def ticks(lanes: Lanes, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
+    """COLUMNS, one row for each tick of each device and step in which the shifts are those of a pipeline.
+
+    A device that stands for some of several stages has rows for each of these.
+
+    `stages`: of each device of the mesh.  microbatch: the one that the stage holds, -1 for none.  start_ns, end_ns:
+    from the step's start.  tick_ns: that span less the exposed part of its shifts, which lie between ticks.  busy_ns:
+    how much of that the device computes or communicates.
+    """
+    count = microbatches + max(stages)
+    tables = []
+    for lane in lanes.lanes if lanes.told else ():
+        loops = _loops(lanes, lane.device)
+        shifts = np.flatnonzero((lanes.talks["scope"].iloc[lane.rows] == SHIFT).to_numpy() & (lane.at >= 0))
+        names = lanes.talks["collective"].iloc[lane.rows].to_numpy()[shifts]
+        busy = Union.of(lane.starts, lane.stops) | lane.busy
+        for place in range(lane.steps.size):
+            own = _series(shifts[lane.at[shifts] == place], names[lane.at[shifts] == place], count)
+            if own.size:
+                edges = _edges(lane, own, place, count, loops)
+                held = Counter(stages[device] for device in lane.stands_for)
+                tables += [
+                    _table(lane, place, own, edges, busy, stage, microbatches).assign(weight=weight)
+                    for stage, weight in held.items()
+                ]
+    return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
+
+
+def _series(own: NDArray[np.int64], names: NDArray[np.object_], count: int) -> NDArray[np.int64]:
+    """The shifts that mark ticks: all, or those of one collective, where they are as many as ticks, or one less."""
+    if own.size in (count, count - 1):
+        return own
+    for name in dict.fromkeys(names):
+        some: NDArray[np.int64] = own[names == name]
+        if some.size in (count, count - 1):
+            return some
+    return own[:0]
+
+
+def _loops(lanes: Lanes, device: int) -> tuple[Times, Times]:
+    events = lanes.timeline.events
+    return spans(events[events["role"].eq(CONTAINER) & events["device"].eq(device)])
+
+
+def _edges(lane: Lane, own: NDArray[np.int64], place: int, count: int, loops: tuple[Times, Times]) -> Times:
+    """When each tick begins, and the last ends.
+
+    The loop around the shifts says where the first tick begins and the last ends.  Without one they are as long as
+    the others mostly are, as far as the step reaches.
+    """
+    starts, stops = lane.starts[own], lane.stops[own]
+    low, high = lane.begins[place], lane.ends[place]
+    lost = own.size == count - 1
+    around = np.flatnonzero((loops[0] <= starts[0]) & (loops[1] >= stops[-1]) & (loops[0] >= low) & (loops[1] <= high))
+    if around.size:
+        best = around[np.argmin(loops[1][around] - loops[0][around])]
+        low, high = loops[0][best], loops[1][best]
+    shift_first = starts[0] - low <= high - stops[-1]
+    if not around.size and own.size > 1:
+        gap = float(np.median(starts[1:] - stops[:-1]))
+        low = starts[0] if shift_first and not lost else max(low, starts[0] - gap)
+        high = min(high, stops[-1] + gap) if shift_first or lost else stops[-1]
+    inner = starts if lost else starts[1:] if shift_first else stops[:-1]
+    return np.concatenate(([low], inner, [high]))
+
+
+def _table(
+    lane: Lane, place: int, own: NDArray[np.int64], edges: Times, busy: Union, stage: int, microbatches: int
+) -> pd.DataFrame:
+    begins, ends = edges[:-1], edges[1:]
+    shift = Union.of(lane.starts[own], lane.stops[own])
+    exposed = (shift | lane.busy).inside(begins, ends) - lane.busy.inside(begins, ends)
+    number = np.arange(begins.size)
+    held = number - stage
+    return pd.DataFrame({
+        "device": lane.device, "step": lane.steps[place], "stage": stage, "tick": number,
+        "microbatch": np.where((held >= 0) & (held < microbatches), held, -1),
+        "start_ns": begins - lane.begins[place], "end_ns": ends - lane.begins[place],
+        "tick_ns": np.maximum(ends - begins - exposed, 0), "busy_ns": busy.inside(begins, ends) - exposed,
+    })  # fmt: skip
+
+
+def stages_of(mesh: Mapping[str, Any]) -> list[int]:
+    """The stage of each device, from a report's picture of the mesh."""
+    return [device["coordinates"].get("pp", 0) for device in mesh["devices"]]

@@ -1,0 +1,288 @@
+"""The schedule as the model runs it: runs of computing, exchanges, local copies, loops and branches.
+
+The text of a scheduled program is in the order in which the TensorCore executes it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.event_names import Carrier
+from compare.hlo.counts.evaluator import Evaluator
+from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
+from compare.hlo.dataflow.call_context import Frame, body_of, branches_of, condition_of
+from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.dataflow.partition_index import activation
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.module import Module
+from compare.timing.model.costs import Costs, is_free, is_unknown
+
+SHORTEST_NS = 1.0
+"""What is cheaper is the scalar unit's work, which no profile shows either."""
+MOST_REPEATED = 20_000
+"""A loop without communication is spelled out up to this many operations; a longer one is one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Operations that follow each other without waiting for anything."""
+
+    names: tuple[str, ...]
+    ns: NDArray[np.float64]
+    memory_ns: float
+    """How long the device's memory is at it."""
+    total_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A collective, or an end of one."""
+
+    name: str
+    row: Collective
+    part: str
+    """`whole`, `start` or `done`."""
+    text: str
+    ends: tuple[str, ...] = ()
+    """Of a done the rows that may be under way when it comes: it ends the one that began first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A local copy that runs beside the TensorCore, or its end (`ns` is then 0)."""
+
+    name: str
+    start: str
+    ns: float
+    is_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    name: str
+    trips: int
+    test: "tuple[Node, ...]"
+    """The condition, which runs once more than the body."""
+    body: "tuple[Node, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A conditional."""
+
+    name: str
+    taken: NDArray[np.int64]
+    """The branch that each device takes in each iteration of the loops around; a dim of 1: all alike."""
+    branches: "tuple[tuple[Node, ...], ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A call: its name covers the operations inside."""
+
+    name: str
+    body: "tuple[Node, ...]"
+
+
+Node = Run | Talk | Copy | Loop | Choice | Block
+
+
+@dataclass
+class Notes:
+    """What was assumed, each once, and how often."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, text: str) -> None:
+        self.counts[text] = self.counts.get(text, 0) + 1
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(text if times == 1 else f"{text} ({times} times)" for text, times in self.counts.items())
+
+
+class Schedule:
+    """Builds the nodes of a module, with what each costs."""
+
+    def __init__(self, module: Module, *, carriers: Mapping[str, Carrier], values: Evaluator, costs: Costs):
+        self._module, self._carriers, self._values, self._costs = module, carriers, values, costs
+        self.notes = Notes()
+
+    def nodes(self) -> tuple[Node, ...]:
+        """ENTRY's, with everything that it runs."""
+        if self._module.header.get("is_scheduled") != "true":
+            self.notes.add("the program is not scheduled: its text is taken for the order in which it runs")
+        return self._nodes(Frame(self._module.entry))
+
+    def _nodes(self, frame: Frame) -> tuple[Node, ...]:
+        found = _Nodes()
+        for item in frame.computation:
+            carrier = self._carriers.get(item.name)
+            part = "" if carrier is None or item.opcode == "call" else carrier.part
+            if carrier is not None and part in ("whole", "start", "done"):
+                self._talk(found, item, carrier)
+            elif part == "between":
+                pass
+            elif item.opcode == "while":
+                self._loop(found, frame, item)
+            elif item.opcode == "conditional":
+                self._choice(found, frame, item)
+            elif item.opcode == "call" and item.called:
+                body = self._nodes(frame.inside(item, item.called[0]))
+                found.add(Block(item.name, body)) if body else None
+            elif item.opcode.endswith("-start"):
+                found.add(Copy(item.name, item.name, self._costs.copy_ns(item), is_end=False))
+            elif item.opcode.endswith("-done"):
+                found.add(Copy(item.name, item.operand(0).name, 0.0, is_end=True))
+            else:
+                self._compute(found, item)
+        return found.done()
+
+    def _talk(self, found: "_Nodes", item: Instruction, carrier: Carrier) -> None:
+        if carrier.part == "start" and item.opcode == "fusion":
+            self._compute(found, item)  # What it computes beside the start comes first.
+        ends = self._ended(item, carrier) if carrier.part == "done" else ()
+        found.add(Talk(item.name, carrier.row, carrier.part, item.text, ends))
+        if carrier.part == "done" and item.opcode == "fusion":
+            self._compute(found, item)
+
+    def _ended(self, done: Instruction, carrier: Carrier) -> tuple[str, ...]:
+        """A loop may hand a done what began before it, or in the iteration before: two starts."""
+        rows = {carrier.row.name: None}
+        todo: list[Value] = [(activation(done.computation), done.operand(0), ())]
+        seen = set(todo)
+        for value in todo if done.opcode.endswith("-done") else ():
+            start = self._carriers.get(value[1].name)
+            if start is not None and start.part == "start":
+                rows[start.row.name] = None
+                continue
+            fresh = [one for one in handed(value) or [] if one not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return tuple(rows)
+
+    def _compute(self, found: "_Nodes", item: Instruction) -> None:
+        if is_free(item) or item.opcode.endswith("-update"):
+            return
+        if is_unknown(item):
+            self.notes.add(f"what {item.name} computes is unknown: only the bytes that it moves count")
+        ns = self._costs.compute_ns(item)
+        if ns >= SHORTEST_NS:
+            found.compute(item.name, ns, self._costs.memory_ns(item))
+
+    def _loop(self, found: "_Nodes", frame: Frame, loop: Instruction) -> None:
+        trips = self._values.trips.count(frame, loop)
+        if trips is None:
+            self.notes.add(f"how often {loop.name} runs is unknown: it is modelled once")
+            trips = 1
+        test = self._nodes(frame.inside(loop, condition_of(loop)))
+        body = self._nodes(frame.inside(loop, body_of(loop)))
+        plain = [node for node in (*test, *body) if isinstance(node, Run)]
+        if len(plain) < len(test) + len(body):
+            found.add(Loop(loop.name, trips, test, body))
+            return
+        if trips * sum(len(node.names) for node in plain) > MOST_REPEATED:
+            self.notes.add(f"{loop.name} computes {trips} times without a pause: it is shown as one event")
+            total, memory = (sum(getattr(node, key) for node in plain) for key in ("total_ns", "memory_ns"))
+            found.compute(loop.name, trips * total, trips * memory)
+            return
+        for _ in range(trips):
+            for node in (*test, *body):
+                found.run(node)
+
+    def _choice(self, found: "_Nodes", frame: Frame, choice: Instruction) -> None:
+        branches = tuple(self._nodes(frame.inside(choice, one)) for one in branches_of(choice))
+        try:
+            taken = self._values.branch(frame, choice)
+            if taken.size > MOST_ELEMENTS:
+                raise NotUnderstood
+        except NotUnderstood:
+            longest = max(range(len(branches)), key=lambda at: (_talks(branches[at]), _length(branches[at]), -at))
+            self.notes.add(f"which branch of {choice.name} runs is unknown: its longest is modelled on every device")
+            taken = np.full((1,) * (1 + frame.depth), longest, np.int64)
+        if any(branches):
+            found.add(Choice(choice.name, taken.astype(np.int64), branches))
+
+
+class _Nodes:
+    """Collects nodes; operations that follow each other become one run."""
+
+    def __init__(self) -> None:
+        self._done: list[Node] = []
+        self._names: list[str] = []
+        self._ns: list[float] = []
+        self._memory = 0.0
+
+    def compute(self, name: str, ns: float, memory_ns: float) -> None:
+        self._names.append(name)
+        self._ns.append(ns)
+        self._memory += memory_ns
+
+    def run(self, node: Node) -> None:
+        assert isinstance(node, Run)
+        self._names += node.names
+        self._ns += node.ns.tolist()
+        self._memory += node.memory_ns
+
+    def add(self, node: Node) -> None:
+        self._close()
+        self._done.append(node)
+
+    def done(self) -> tuple[Node, ...]:
+        self._close()
+        return tuple(self._done)
+
+    def _close(self) -> None:
+        if self._names:
+            ns = np.array(self._ns)
+            self._done.append(Run(tuple(self._names), ns, self._memory, float(ns.sum())))
+            self._names, self._ns, self._memory = [], [], 0.0
+
+
+def walk(nodes: Sequence[Node], see: Callable[[Node], None]) -> None:
+    """Shows every node, those inside others too, each once."""
+    for node in nodes:
+        see(node)
+        for inner in _inside(node):
+            walk(inner, see)
+
+
+def _inside(node: Node) -> tuple[tuple[Node, ...], ...]:
+    if isinstance(node, Loop):
+        return node.test, node.body
+    if isinstance(node, Choice):
+        return node.branches
+    return (node.body,) if isinstance(node, Block) else ()
+
+
+def _talks(nodes: Sequence[Node]) -> int:
+    """How many collectives one pass meets."""
+    total = 0
+    for node in nodes:
+        if isinstance(node, Talk):
+            total += 1
+        elif isinstance(node, Loop):
+            total += node.trips * _talks(node.body)
+        elif isinstance(node, Choice):
+            total += max(map(_talks, node.branches))
+        elif isinstance(node, Block):
+            total += _talks(node.body)
+    return total
+
+
+def _length(nodes: Sequence[Node]) -> float:
+    """ns of computing in one pass."""
+    total = 0.0
+    for node in nodes:
+        if isinstance(node, Run):
+            total += node.total_ns
+        elif isinstance(node, Loop):
+            total += node.trips * _length(node.body)
+        elif isinstance(node, Choice):
+            total += max(map(_length, node.branches))
+        elif isinstance(node, Block):
+            total += _length(node.body)
+    return total

@@ -1,0 +1,1 @@
+"""What TPU and CPU profiles show of their devices."""

@@ -1,0 +1,184 @@
+"""Profiles of XLA:CPU, of JAX and of torch_xla: the operations of each device, out of the threads of the host.
+
+XLA:CPU runs a program as thunks.  A thunk's event bears `hlo_op`, `hlo_module` and `program_id`; JAX's also `run_id`
+and `device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`), torch_xla 2.9's not: there
+`launches` finds device and run.  What lies inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop) is no
+operation.  A device has no line of its own: all of its operations are main, whichever thread ran them.  One whose call
+leaves the rest to another thread is two events, the call and, as `end: NAME`, what that thread did of it, without the
+wait between them; communication is always one event.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.platforms.threads.launch_chain import COMPLETE, LAUNCHES_ALL
+from compare.timing.platforms.threads.launches import launched_ps, launches, places
+from compare.timing.platforms.threads.marks import marks, steps_of
+from compare.timing.platforms.threads.rendezvous import Meetings, meetings
+from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
+from compare.timing.platforms.threads.thunks import ends
+from compare.timing.xplane.columnar_protobuf import Whole
+from compare.timing.xplane.device_events import Raw, frame, mapped, no_events, recoded, stacked
+from compare.timing.xplane.xspace import Plane, Space
+
+_HOST = "/host:CPU"
+_PS = 1e3
+END = "end: "
+"""Before the name of an operation, where another thread finishes it."""
+
+
+def is_cpu(space: Space) -> bool:
+    """Whether programs ran on this host's own processor."""
+    return any("hlo_op" in plane.stat_names.values() for plane in _hosts(space))
+
+
+def op_events(space: Space) -> Raw:
+    """The operations of this host's devices, and the steps that the program marks."""
+    threads = Threads([line for plane in _hosts(space) for line in plane.lines], space.zero_ns)
+    names = threads.words("hlo_op")
+    ops = np.flatnonzero(np.asarray(names != ""))
+    if not ops.size:
+        return Raw(events=no_events())
+    met = meetings(threads)
+    devices = _devices(threads, ops, met)
+    start, until = threads.time(threads.begins[ops]), ends(threads, ops, devices.completed_ps)
+    waits = _waits(threads, ops, met)
+    own = threads.time(threads.ends[ops])
+    late = np.isnan(waits) & (until.resumed_ps > own)
+    events = frame(
+        {
+            "device": devices.device,
+            "line": recoded(threads.thread[ops], [line.name for line in threads.lines]),
+            "name": threads.names[ops],
+            "hlo_op": names[ops],
+            "module": _modules(threads, ops),
+            "text": "",
+            "category": "",
+            "tf_op": "",
+            "main": True,
+            "start_ns": start / _PS,
+            "duration_ns": (np.where(late, own, until.at_ps) - start) / _PS,
+            "wait_ns": waits,
+            "run": devices.run,
+        },
+        length=ops.size,
+    )
+    steps = steps_of(marks(threads), events, devices.launched_ps)
+    resumed, at = until.resumed_ps[late] / _PS, until.at_ps[late] / _PS
+    names = mapped(events["name"].array[late], lambda name: f"{END}{name}")
+    again = events[late].assign(name=names, start_ns=resumed, duration_ns=at - resumed)
+    return Raw(
+        events=stacked([events, again]),
+        steps=steps,
+        notes=tuple(_notes(devices, until.unseen, late=int(late.sum()))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    device: Whole
+    run: Whole
+    launched_ps: Whole
+    """When each operation's run was launched; where that is not shown, when the first of it began."""
+    completed_ps: Whole
+    """When its device had completed its run, LAST unknown."""
+    found: int
+    """Of how many the device had to be found."""
+    moved: bool
+    """Whether devices are numbered otherwise than the process numbers them."""
+
+
+def _devices(threads: Threads, ops: Whole, met: Meetings) -> _Devices:
+    complete = threads.named(COMPLETE)
+    events = np.concatenate([ops, complete])
+    own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
+    says = (own_device != NONE) & (own_run != NONE)
+    # The groups name devices as the process numbers them, which by all that is known of torch_xla are the places.
+    way = launches(threads, events, None if says.all() else met)
+    place = places(threads) if says.any() else {}
+    moved = any(number != own for number, own in place.items())
+    device = np.where(says, _moved(own_device, place) if moved else own_device, way.device)
+    run = np.where(says, own_run, way.run)
+    first = slice(ops.size)
+    return _Devices(
+        device=device[first],
+        run=run[first],
+        launched_ps=_launched(threads, ops, run[first], way.run[first]),
+        completed_ps=_completed(device, run, threads.time(threads.ends[events]), ops.size),
+        found=int((~says[first]).sum()),
+        moved=moved,
+    )
+
+
+def _completed(device: Whole, run: Whole, end: Whole, num: int) -> Whole:
+    """For each of the first events the end of that of the others which is of its device and run."""
+    pair = np.unique(np.stack([device, run]), axis=1, return_inverse=True)[1].ravel()
+    done = np.full(pair.max(initial=0) + 1, LAST)
+    known = (device[num:] >= 0) & (run[num:] != -1)
+    np.minimum.at(done, pair[num:][known], end[num:][known])
+    return done[pair[:num]]
+
+
+def _moved(device: Whole, place: dict[int, int]) -> Whole:
+    """Devices by their places; one that the program does not have keeps its number behind them."""
+    each, code = np.unique(device, return_inverse=True)
+    spare = max(place.values()) + 1
+    return np.array([place.get(one, spare + one) for one in each.tolist()])[code]
+
+
+def _launched(threads: Threads, ops: Whole, run: Whole, launch: Whole) -> Whole:
+    """When each run was launched, for each of its operations."""
+    each, code = np.unique(run, return_inverse=True)
+    first, begun = np.full(each.size, LAST), np.full(each.size, LAST)
+    np.minimum.at(first, code, np.where(launch >= 0, launch, LAST))
+    np.minimum.at(begun, code, threads.time(threads.begins[ops]))
+    named = threads.named(LAUNCHES_ALL)
+    place = np.searchsorted(each, threads.numbers("run_id")[named])
+    same = np.append(each, NONE)[place] == threads.numbers("run_id")[named]
+    first[place[same]] = named[same]
+    known = (first != LAST) & (each != -1)
+    begun[known] = launched_ps(threads, first[known])
+    return np.where(run == -1, threads.time(threads.begins[ops]), begun[code])
+
+
+def _modules(threads: Threads, ops: Whole) -> pd.Categorical:
+    """Programs as the profile's own list names them, `jit_f(0)`."""
+    names = threads.words("hlo_module")[ops]
+    number, program = pd.factorize(threads.numbers("program_id")[ops])
+    both, pair = np.unique(np.asarray(names.codes, np.int64) * program.size + number, return_inverse=True)
+    words = []
+    for name, own in zip((both // program.size).tolist(), (both % program.size).tolist(), strict=True):
+        words.append(names.categories[name] + (f"({int(program[own]) % 2**64})" if program[own] != NONE else ""))
+    return recoded(pair, words)
+
+
+def _waits(threads: Threads, ops: Whole, met: Meetings) -> NDArray[np.float64]:
+    """How long each operation waits for others, NaN for one that meets no others."""
+    spans = Spans.of(threads.begins[ops], threads.ends[ops])
+    op = spans.innermost(threads.begins[met.event])
+    waits = np.full(ops.size, np.nan)
+    waits[op[op >= 0]] = 0.0
+    np.add.at(waits, op[op >= 0], met.wait_ns[op >= 0])
+    return waits
+
+
+def _notes(devices: _Devices, unseen: int, *, late: int) -> Iterator[str]:
+    num = devices.device.size
+    if devices.found:
+        yield f"{devices.found} of {num} operations name no device: it is told from the context ids that link threads"
+    if unknown := int((devices.device < 0).sum()):
+        yield f"the device of {unknown} of {num} operations is not shown"
+    if devices.moved:
+        yield "devices are numbered by their places in the program, not as the process numbers them"
+    if late:
+        yield f"{late} of {num} operations wait for a thread that finishes them: two events each, without that wait"
+    if unseen:
+        yield f"the ends of {unseen} of {num} operations are not shown: they are taken to end with their calls"
+
+
+def _hosts(space: Space) -> list[Plane]:
+    return [plane for plane in space.planes if plane.name.startswith(_HOST)]

@@ -1,0 +1,160 @@
+"""The hosts of one profile: a file each, devices that are numbered through, and all of it together."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from compare.timing.errors import TimingError
+from compare.timing.join.programs import Programs
+from compare.timing.platforms import cpu, tpu
+from compare.timing.timeline import UNKNOWN
+from compare.timing.xplane import reader
+from compare.timing.xplane.device_events import Raw, stacked
+from compare.timing.xplane.xspace import Space, one_clock
+
+_GPU = "/device:GPU:"
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One file, and what its devices did."""
+
+    space: Space
+    raw: Raw
+
+    @property
+    def devices(self) -> list[int]:
+        """Those with operations, and those that mark steps and do nothing in them."""
+        frames = [part for part in (self.raw.events, self.raw.steps) if part is not None]
+        return sorted({device for part in frames for device in part["device"].unique().tolist()} - {UNKNOWN})
+
+
+def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
+    """The files, by name, with one zero of time where they have one clock.
+
+    One that holds no profile is noted where others do.  `OSError` where one cannot be opened, `TimingError` where none
+    holds a profile.
+    """
+    spaces: list[Space] = []
+    lost: dict[str, TimingError] = {}
+    for path in sorted(paths, key=_natural):
+        try:
+            spaces.append(reader.read_file(path))
+        except TimingError as error:
+            lost[f"{Path(path).name} is left out: {str(error).removeprefix(f'{path}: ')}"] = error
+    if not spaces:
+        raise next(iter(lost.values()))
+    zeros = [space.zero_ns for space in spaces]
+    spaces = [
+        replace(
+            space,
+            zero_ns=min(zero for zero in zeros if one_clock(zero, space.zero_ns)),
+            notes=_of_file(space, several=len(paths) > 1),
+        )
+        for space in spaces
+    ]
+    spaces[0] = replace(spaces[0], notes=(*spaces[0].notes, *lost))
+    return spaces
+
+
+def _of_file(space: Space, *, several: bool) -> tuple[str, ...]:
+    """What could not be read, and in which file."""
+    return tuple(f"{Path(space.path).name}: {note}" for note in space.notes) if several else space.notes
+
+
+def _natural(path: str | Path) -> list[tuple[int, str]]:
+    """Host 10 comes after host 2."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", Path(path).name)]
+
+
+def hosts_of(spaces: Sequence[Space]) -> list[Host]:
+    """What the devices of each host did.  `TimingError` where none did anything; a silent one among others is noted."""
+    if any(plane.name.startswith(_GPU) and plane.lines for space in spaces for plane in space.planes):
+        raise TimingError(f"{_named(spaces)}: a profile of GPUs; profiles of TPUs and of CPU devices can be read")
+    every = [Host(space, _raw(space)) for space in spaces]
+    told = [host for host in every if len(host.raw.events)]
+    if not told:
+        raise TimingError(f"{_named(spaces)}: {_why_silent(spaces)}")
+    for host in every:
+        if not len(host.raw.events):
+            for note in (*host.space.notes, f"{Path(host.space.path).name} shows no device at work"):
+                told = _noted(told, note)
+    return _numbered(told)
+
+
+def _raw(space: Space) -> Raw:
+    return tpu.op_events(space) if tpu.is_tpu(space) else cpu.op_events(space)
+
+
+def _why_silent(spaces: Sequence[Space]) -> str:
+    names = [plane.name for space in spaces for plane in space.planes]
+    shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    lost = "".join(f"; {note}" for space in spaces for note in space.notes)
+    return f"no operation of any device is in it; its planes are {shown}{lost}"
+
+
+def _named(spaces: Sequence[Space]) -> str:
+    return spaces[0].path if len(spaces) == 1 else str(Path(spaces[0].path).parent)
+
+
+def _numbered(hosts: list[Host]) -> list[Host]:
+    """Devices numbered through all hosts.  Where hosts number their own from 0, each begins behind those before it."""
+    numbers = [device for host in hosts for device in host.devices]
+    if len(set(numbers)) == len(numbers):
+        return hosts
+    first, found = 0, []
+    for host in hosts:
+        found.append(_renumbered(host, {device: device + first for device in host.devices}))
+        first += max(host.devices, default=-1) + 1
+    return _noted(found, f"{len(hosts)} hosts number their devices alike: they are numbered through, by file name")
+
+
+def placed(hosts: list[Host], programs: Programs) -> list[Host]:
+    """TPUs by their places in the program, which may number them in another order than the runtime does."""
+    devices = [device for host in hosts for device in host.devices]
+    modules = Counter[str]()
+    for host in hosts:
+        modules.update({str(name): count for name, count in host.raw.events["module"].value_counts().items()})
+    placement = programs.placement(modules.most_common(1)[0][0])
+    ours = all(tpu.is_tpu(host.space) for host in hosts)
+    if not ours or placement == tuple(range(len(placement))) or not set(devices) <= set(placement):
+        return hosts
+    places = {device: place for place, device in enumerate(placement)}
+    found = [_renumbered(host, places) for host in hosts]
+    return _noted(found, "devices are numbered by their places in the program, which are not the runtime's numbers")
+
+
+def _noted(hosts: list[Host], note: str) -> list[Host]:
+    first = hosts[0]
+    return [Host(replace(first.space, notes=(*first.space.notes, note)), first.raw), *hosts[1:]]
+
+
+def _renumbered(host: Host, numbers: Mapping[int, int]) -> Host:
+    """The same with other numbers for its devices."""
+    raw = host.raw
+    events, marks, runs = (
+        part if part is None else part.assign(device=part["device"].replace(dict(numbers)).astype(np.int32))
+        for part in (raw.events, raw.steps, raw.executions)
+    )
+    assert events is not None
+    return Host(host.space, replace(raw, events=events, steps=marks, executions=runs))
+
+
+def together(hosts: Sequence[Host]) -> Raw:
+    """All hosts' operations."""
+    raws = [host.raw for host in hosts]
+    skipped = Counter[str]()
+    for raw in raws:
+        skipped.update(raw.skipped)
+    return Raw(
+        events=stacked([raw.events for raw in raws]),
+        spanning_lines=frozenset().union(*(raw.spanning_lines for raw in raws)),
+        other_cores=frozenset().union(*(raw.other_cores for raw in raws)),
+        one_at_a_time=all(raw.one_at_a_time for raw in raws),
+        skipped=skipped,
+    )

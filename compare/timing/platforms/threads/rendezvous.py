@@ -1,0 +1,77 @@
+"""Where the devices of a CPU profile meet, and how long each waits there for the others.
+
+A collective of XLA:CPU begins with a rendezvous of its group: each participant arrives, waits until the last one has,
+and only then moves data, each its own share; so `InProcessCommunicator::AllReduce` and the others in openxla/xla,
+xla/backends/cpu/collectives/in_process_communicator.cc, and `Rendezvous` in xla/service/rendezvous.h.  The event
+`Rendezvous` begins when a participant arrives.  It bears its number in the order of arrival (`id`), how many there are
+(`num_threads`) and the key of the group (`name`); rounds under one key follow each other.
+
+Waiting is from a device's own arrival to the last one's.  `Wait: pending_threads=1/4` lasts longer, until the waiting
+thread is awake again; that is not the others' doing, and counts as moving.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.timing.platforms.threads.thread_timeline import LAST, Threads
+from compare.timing.xplane.columnar_protobuf import Whole
+
+_MEETS = r"Rendezvous|RendezvousSingle"
+_MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """Every arrival at a rendezvous."""
+
+    event: Whole
+    wait_ns: NDArray[np.float64]
+    """Until the last one arrived; NaN where the profile does not show who that was."""
+    round: Whole
+    """Equal for those who wait for each other, -1 unknown."""
+    group: Whole
+    """Which of the members."""
+    members: tuple[frozenset[int] | None, ...]
+    """The devices of each group, None where it names none."""
+
+    @property
+    def highest(self) -> int:
+        """The greatest number of a device in any group."""
+        return max((max(own) for own in self.members if own), default=0)
+
+
+def meetings(threads: Threads) -> Meetings:
+    """The arrivals, by thread and time.
+
+    The round of an arrival is complete with the next one of the last number under its key.  A thread may be put aside
+    between taking its number and the begin of its event: then the last number is there already, and it waits for none.
+    """
+    events = threads.named(_MEETS)
+    keys = threads.words("name")[events]
+    begins, ends = threads.time(threads.begins[events]), threads.time(threads.ends[events])
+    order = np.lexsort((begins, keys.codes))
+    places = np.arange(events.size)
+    last = (threads.numbers("id")[events] == threads.numbers("num_threads")[events] - 1)[order]
+    after = np.minimum.accumulate(np.where(last, places, events.size)[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(last, places, -1))
+    key, begins, ends = np.asarray(keys.codes, np.int64)[order], begins[order], ends[order]
+    comes = (np.append(key, -1)[after] == key) & (np.append(begins, LAST)[after] <= ends)
+    there = (before >= 0) & (key[before] == key) & (ends[before] >= begins)
+    completes = np.where(comes, after, np.where(there, before, -1))
+    waits = np.where(comes, np.append(begins, 0)[after] - begins, np.where(there, 0, np.nan)) / 1e3
+    back = np.argsort(order)
+    return Meetings(
+        event=events,
+        wait_ns=waits[back],
+        round=completes[back],
+        group=key[back],
+        members=tuple(_members(word) for word in keys.categories),
+    )
+
+
+def _members(key: str) -> frozenset[int] | None:
+    found = _MEMBERS.search(key)
+    return frozenset(map(int, found[1].split(","))) if found and found[1] else None

@@ -1,0 +1,1 @@
+"""`xplane.pb` profiles, read as columns with protobuf alone."""

@@ -1,0 +1,136 @@
+"""The profile format of XLA, `xplane.pb`: read with protobuf alone, no profiler package.
+
+Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xplane.proto`; what a newer format adds is
+skipped.  Where one message holds very many others they are left as bytes here, and read as columns in `space`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from compare.hlo.errors import HloError
+from compare.hlo.proto.messages import classes
+from compare.hlo.proto.size_limits import Census
+from compare.hlo.text.files import read_bytes, unzipped
+from compare.timing.errors import TimingError
+from compare.timing.xplane.columnar_protobuf import Messages
+from compare.timing.xplane.truncated import name_of, salvaged
+from compare.timing.xplane.xspace import Line, Metadata, Plane, Space, Value, earliest
+from compare.timing.xplane.xstats import Stats
+
+_MESSAGES = {
+    "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes",
+    "XPlane": (
+        "name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry stat_metadata=5*StatMetadataEntry stats=6*XStat"
+    ),
+    "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
+    "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
+    "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes display_name=11:bytes",
+    "XStat": (
+        "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
+        "bytes_value=6:bytes ref_value=7:uint64"
+    ),
+    "XEventMetadata": "name=2:bytes display_name=4:bytes stats=5*bytes",
+    "XStatMetadata": "name=2:bytes",
+}
+_CLASSES = classes(
+    "wirediff.xplane",
+    _MESSAGES,
+    oneofs={
+        "XStat": dict.fromkeys(
+            ("double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value"), "value"
+        )
+    },
+)
+_CENSUS = Census("wirediff.xplane", _MESSAGES)
+MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
+"""Of a profile, unpacked, so that reading takes no more than 2 GiB: a million events have 23 MB."""
+
+
+def read_file(path: str | Path) -> Space:
+    """Read one profile, gzipped or not.
+
+    `OSError` where it can't be opened, `TimingError` where it holds no profile; either names it.
+    """
+    try:
+        return _read(_unpacked(read_bytes(path, most=MOST_BYTES)), str(path))
+    except (TimingError, HloError) as error:
+        raise TimingError(f"{path}: {error}") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    data = unzipped(data, most=MOST_BYTES)
+    if not data:
+        raise TimingError("the file is empty, where an xplane.pb was expected")
+    if data.lstrip()[:1] in (b"{", b"["):
+        raise TimingError("JSON, as trace.json.gz is, which leaves out much; give the xplane.pb beside it")
+    return data
+
+
+def _read(data: bytes, path: str) -> Space:
+    notes: list[str] = []
+    if not _CENSUS.is_within(data, "XSpace", most=MOST_PARTS):
+        raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
+    try:
+        message = _CLASSES["XSpace"].FromString(data)
+        planes = [_plane(plane) for plane in message.planes]
+        said = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
+        notes += [f"the profiler itself says: {text}" for text in said]
+    except DecodeError:
+        planes, notes = _salvaged(data)
+    if not planes:
+        raise TimingError(notes[0] if notes else "no profile of XLA, it holds no planes: give an xplane.pb")
+    return Space(path=path, planes=tuple(planes), zero_ns=earliest(planes), notes=tuple(notes))
+
+
+def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
+    """The planes of a damaged file that can be read, and what is to be said of the others."""
+    parts = salvaged(data)
+    planes, notes = [], list(parts.notes)
+    for part in parts.planes:
+        try:
+            planes.append(_plane(_CLASSES["XPlane"].FromString(part)))
+        except DecodeError:
+            notes.append(f"the plane {name_of(part)!r} is damaged, and left out")
+    if not planes and not notes:
+        notes = ["no profile of XLA: it is no protobuf; give an xplane.pb"]
+    return planes, notes or ["the file is damaged behind its planes"]
+
+
+def _plane(message: Any) -> Plane:
+    stat_names = {entry.key: entry.value.name.decode(errors="replace") for entry in message.stat_metadata}
+    metadata = _metadata(message.event_metadata, stat_names)
+    return Plane(
+        name=message.name.decode(errors="replace"),
+        lines=tuple(Line(line, metadata, stat_names) for line in message.lines),
+        metadata=metadata,
+        stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in message.stats},
+        stat_names=stat_names,
+    )
+
+
+def _metadata(entries: Any, stat_names: Mapping[int, str]) -> Metadata:
+    names = [entry.value.name.decode(errors="replace") for entry in entries]
+    short = [entry.value.display_name.decode(errors="replace") for entry in entries]
+    stats = [list(entry.value.stats) for entry in entries]
+    owner = np.repeat(np.arange(len(stats)), [len(own) for own in stats])
+    every = Messages.of([stat for own in stats for stat in own])
+    return Metadata(
+        [entry.key for entry in entries],
+        names,
+        [one or name for one, name in zip(short, names, strict=True)],
+        Stats(every, owner, count=len(names), names=stat_names),
+    )
+
+
+def _value(stat: Any, names: Mapping[int, str]) -> Value:
+    kind = stat.WhichOneof("value")
+    if kind is None:
+        return ""
+    value: Value = getattr(stat, kind)
+    if kind == "ref_value":
+        return names.get(stat.ref_value, "")
+    return value.decode(errors="replace") if kind == "str_value" and isinstance(value, bytes) else value

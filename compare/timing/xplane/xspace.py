@@ -1,0 +1,187 @@
+"""A profile in memory: planes (devices, hosts) of lines (threads, queues) of events, as columns.
+
+What is a word is a categorical over few words; no event ever becomes a Python object.  What the readers of a platform
+make of it is in `raw`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timing.xplane.columnar_protobuf import Fields, Messages, Whole, fields
+from compare.timing.xplane.device_events import recoded
+from compare.timing.xplane.xstats import Codes, Stats
+
+Value = int | float | str | bytes
+
+_METADATA, _OFFSET, _DURATION, _STATS, _OCCURRENCES = 1, 2, 3, 4, 5
+"""Numbers of XEvent's fields."""
+_MONTH_NS = 30 * 86_400 * 10**9
+_DEVICE = "/device:TPU:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The events of one line."""
+
+    metadata: Whole
+    offset_ps: Whole
+    duration_ps: Whole
+    stats: Stats
+
+
+class Metadata:
+    """What the events of a plane are: one row for each kind of event."""
+
+    def __init__(self, ids: Sequence[int], names: list[str], display_names: list[str], stats: Stats):
+        self._ids = np.array(ids, np.int64)
+        self._order = np.argsort(self._ids, kind="stable")
+        self.names = names
+        self.display_names = display_names
+        self.stats = stats
+        self._words: dict[str, Codes] = {}
+
+    def rows(self, ids: Whole) -> Whole:
+        """The row of each id, -1 for one that the file does not have."""
+        if not self._ids.size:
+            return np.full(ids.size, -1, np.int64)
+        place = np.minimum(np.searchsorted(self._ids[self._order], ids), self._ids.size - 1)
+        row = self._order[place]
+        return np.where(self._ids[row] == ids, row, -1)
+
+    def words(self, column: str, source: "list[str] | None" = None) -> Codes:
+        """A column of words, or a statistic's, with a code for each row."""
+        if column not in self._words:
+            if source is None:
+                self._words[column] = self.stats.words(column)
+            else:
+                codes, words = pd.factorize(np.array(source, dtype=object))
+                self._words[column] = Codes(codes.astype(np.int64), list(words))
+        return self._words[column]
+
+
+class Line:
+    """One line: its events, read when they are asked for.  Every column has one entry for each event."""
+
+    def __init__(self, message: Any, metadata: Metadata, stat_names: Mapping[int, str]):
+        self.id: int = message.id
+        self.name: str = (message.name or message.display_name).decode(errors="replace")
+        self.timestamp_ns: int = message.timestamp_ns
+        self._message = message
+        self._metadata = metadata
+        self._stat_names = stat_names
+
+    def __len__(self) -> int:
+        return len(self._message.events)
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        return self._read(Messages.of(list(self._message.events)))
+
+    def _read(self, events: Messages) -> _Columns:
+        columns = {number: np.zeros(len(events), np.int64) for number in (_METADATA, _OFFSET, _DURATION)}
+        stats: list[Fields] = []
+        for found in fields(events):
+            for number in np.unique(found.number).tolist():
+                here = found.only(found.number == number)
+                if number in columns:
+                    columns[number][here.owner] = here.value.view(np.int64)
+                elif number == _STATS:
+                    stats.append(here)
+                elif number == _OCCURRENCES:  # a sum over many executions: it stands nowhere in time
+                    timed = np.ones(len(events), np.bool_)
+                    timed[here.owner] = False
+                    return self._read(events.only(timed))
+        owner = np.concatenate([np.empty(0, np.int64), *(part.owner for part in stats)])
+        starts = np.concatenate([np.empty(0, np.int64), *(part.at for part in stats)])
+        sizes = np.concatenate([np.empty(0, np.int64), *(part.value.view(np.int64) for part in stats)])
+        own = Stats(
+            Messages(events.data, starts, starts + sizes), owner, count=len(events), names=self._stat_names
+        )  # fmt: skip
+        return _Columns(columns[_METADATA], columns[_OFFSET], columns[_DURATION], own)
+
+    @cached_property
+    def rows(self) -> Whole:
+        """The row of each event's metadata, -1 where the file has none."""
+        return self._metadata.rows(self._columns.metadata)
+
+    @property
+    def names(self) -> pd.Categorical:
+        return self._category(self._metadata.words("\0name", self._metadata.names))
+
+    @property
+    def display_names(self) -> pd.Categorical:
+        """The short name, or where there is none the name."""
+        return self._category(self._metadata.words("\0display", self._metadata.display_names))
+
+    def start_ns(self, zero_ns: int) -> NDArray[np.float64]:
+        """From this time on, which `Space.zero_ns` is: whole nanoseconds since 1970 are too long for a float."""
+        return float(self.timestamp_ns - zero_ns) + self._columns.offset_ps / 1e3
+
+    @property
+    def duration_ns(self) -> NDArray[np.float64]:
+        return self._columns.duration_ps / 1e3
+
+    def numbers(self, stat: str, *, missing: int = -1) -> Whole:
+        """A statistic that is a whole number: the event's own, else its metadata's."""
+        own = self._columns.stats.numbers(stat, missing=missing)
+        of_rows = np.append(self._metadata.stats.numbers(stat, missing=missing), missing)
+        return np.where(own == missing, of_rows[self.rows], own)
+
+    def words(self, stat: str) -> pd.Categorical:
+        """A statistic that is a word: the event's own, else its metadata's; "" where there is none."""
+        own, known = self._columns.stats.words(stat), self._metadata.words(stat)
+        of_rows = np.append(known.codes, -1)[self.rows]
+        others = np.where(of_rows >= 0, of_rows + len(own.words), -1)
+        return recoded(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words, ""])
+
+    def _category(self, known: Codes) -> pd.Categorical:
+        return recoded(np.append(known.codes, -1)[self.rows], [*known.words, ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """A device, a host, or what is known of the programs."""
+
+    name: str
+    lines: tuple[Line, ...]
+    metadata: Metadata
+    stats: Mapping[str, Value]
+    stat_names: Mapping[int, str]
+    """Every statistic that anything in it may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One `xplane.pb`: what one host recorded."""
+
+    path: str
+    planes: tuple[Plane, ...]
+    zero_ns: int
+    """The time that all starts are counted from: the earliest line's, or another host's of the same session."""
+    notes: tuple[str, ...] = ()
+    """What could not be read."""
+
+    def zero_of(self, plane: Plane) -> int:
+        """The same, but of a plane whose clock is another altogether its own: far from zero a float holds no part of a
+        nanosecond."""
+        own = earliest([plane])
+        return self.zero_ns if one_clock(self.zero_ns, own) else own
+
+
+def earliest(planes: Sequence[Plane]) -> int:
+    """The time of the earliest line with events, of those within a month of the last; of TPUs' where there are any."""
+    filled = [plane for plane in planes if any(map(len, plane.lines))]
+    devices = [plane for plane in filled if plane.name.startswith(_DEVICE)]
+    stamps = [line.timestamp_ns for plane in devices or filled for line in plane.lines if len(line)]
+    return min((stamp for stamp in stamps if one_clock(stamp, max(stamps))), default=0)
+
+
+def one_clock(stamp_ns: int, other_ns: int) -> bool:
+    """Whether two times can be of one clock: nobody records for a month."""
+    return abs(stamp_ns - other_ns) < _MONTH_NS

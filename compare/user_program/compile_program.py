@@ -1,0 +1,115 @@
+"""Programs that are not compiled yet, compiled by libtpu: each in a process of its own, side by side, and cached."""
+
+import gzip
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.compile.compile_any import request_text
+from compare.passes import archive as passes
+from compare.run.arms import COMPILER, versions_of
+from compare.run.cache import Cache, key
+from compare.run.errors import WorkError
+from compare.run.processes import Command, Ended, Pool
+from compare.run.tasks import Step, compiler_sources, here
+from meshes.process.documents import read_json
+
+TIMEOUT_S = 1800.0
+KIND = "compiled-own"
+"""In the cache."""
+MODULE = "compare.compile.compile_any"
+RESULTS = ("optimized.hlo.gz", "compiled.json")
+
+
+class CompileFailed(WorkError):  # noqa: N818
+    """One program could not be compiled; the message says why."""
+
+    def __init__(self, number: int, why: str):
+        super().__init__(why)
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A compiled program's text, and for what and by what it was compiled."""
+
+    text: str
+    how: str
+    device_ids: tuple[int, ...]
+    """The runtime's id of each device of the program."""
+    meshes: tuple[str, ...]
+    """Shardy's, as the program writes them."""
+    passes: bytes
+    """The archive of the texts between the compiler's passes; empty where none were recorded."""
+
+
+def compile_all(
+    programs: Mapping[int, bytes],
+    *,
+    num_devices: int,
+    topology: str,
+    cache: Cache,
+    tell: Callable[[int, str, float], None],
+) -> dict[int, Made]:
+    """Compile each for `topology`, or for the smallest v5e slice that it fills.  Raises `CompileFailed`.
+
+    num_devices: as the axes say; 0: as each program does.
+    tell: hears number, stage and seconds of each that is compiled, about ten times a second; of the others nothing.
+    """
+    keys = {number: _key(data, num_devices, topology) for number, data in programs.items()}
+    found = {number: cache.find(KIND, own) for number, own in keys.items()}
+    begun: dict[int, Path] = {}
+    try:
+        with Pool[int](tell) as pool:
+            for number, data in programs.items():
+                if found[number] is None:
+                    begun[number] = out = cache.begin()
+                    (out / "program").write_bytes(data)
+                    request = request_text(out / "program", topology=topology, num_devices=num_devices)
+                    (out / "request.json").write_text(request)
+                    pool.start(number, _command(out))
+            while len(pool):
+                for number, ended in pool.wait().items():
+                    found[number] = _kept(number, ended, begun[number], cache, keys[number])
+        return {number: _made(entry) for number, entry in found.items() if entry}
+    finally:
+        for folder in begun.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(data: bytes, num_devices: int, topology: str) -> str:
+    made_by = {"versions": versions_of(COMPILER), "sources": compiler_sources()}
+    asked = {"program": hashlib.sha256(data).hexdigest(), "num_devices": num_devices, "topology": topology}
+    return key({**asked, **made_by, **here()})
+
+
+def _command(out: Path) -> Command:
+    step = Step(name="compile", kind="", key="", module=MODULE, request="", results=RESULTS)
+    return Command(
+        argv=step.argv(out / "request.json", out),
+        stderr=out / "stderr",
+        environment=step.environment(),
+        timeout_s=TIMEOUT_S,
+    )
+
+
+def _kept(number: int, ended: Ended, out: Path, cache: Cache, own: str) -> Path:
+    """The entry: what was made, without the program that it was made of."""
+    if ended.status != "ok":
+        raise CompileFailed(number, ended.error)
+    made = cache.begin()
+    for name in (*RESULTS, passes.FILE):
+        if name in RESULTS or (out / name).is_file():
+            (out / name).rename(made / name)
+    return cache.keep(made, kind=KIND, key=own)
+
+
+def _made(entry: Path) -> Made:
+    found = read_json(entry / "compiled.json")
+    slices = f"{found['num_slices']}x" if found["num_slices"] > 1 else ""
+    how = f"compiled for {slices}{found['topology']} by libtpu {found['versions']['libtpu']}"
+    text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
+    packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
+    return Made(text, how, tuple(found["device_ids"]), tuple(found["meshes"]), packed)

@@ -1,0 +1,87 @@
+"""A program that was read, kept in a folder that `compare.hlo`, `compare.diff` and `compare.history` take."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compare.hlo.devices.axes import checked_axes
+from compare.hlo.errors import HloError
+from compare.hlo.text.files import text_of, unzipped
+from compare.passes import archive as passes
+from compare.run.errors import WorkError
+
+ABOUT = "program.json"
+"""What a folder must hold to be taken for one."""
+HLO = "optimized.hlo.gz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A compiled program, and what is known of it beside its text."""
+
+    text: str
+    axes: Mapping[str, int]
+    compiled: str = ""
+    """For what and by what it was compiled here; empty where it came compiled."""
+    device_ids: tuple[int, ...] = ()
+    """The runtime's id of each device of the program; of a program of several slices groups can't be read without."""
+    notes: tuple[str, ...] = ()
+    passes: bytes = field(default=b"", repr=False)
+    """The archive of the texts between the compiler's passes; empty where none were recorded."""
+
+
+def is_saved(path: Path) -> bool:
+    return (path / ABOUT).is_file()
+
+
+def save(folder: Path, program: Saved) -> None:
+    """Write it whole, or not at all.  Raises `WorkError` where something else is there, or it can't be written."""
+    if folder.exists() and not (folder.is_dir() and (is_saved(folder) or not any(folder.iterdir()))):
+        raise WorkError(f"{folder} is there, and no program that was saved (no {ABOUT} in it); name another folder")
+    place = folder.absolute()
+    beside = place.with_name(f".{place.name}.{uuid4().hex[:8]}.part")
+    about = {
+        "axes": dict(program.axes), "compiled": program.compiled, "device_ids": program.device_ids,
+        "notes": program.notes,
+    }  # fmt: skip
+    try:
+        beside.mkdir(parents=True)
+        (beside / ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (beside / HLO).write_bytes(gzip.compress(program.text.encode(), mtime=0))
+        if program.passes:
+            (beside / passes.FILE).write_bytes(program.passes)
+        if place.exists():
+            shutil.rmtree(place)
+        beside.rename(place)
+    except OSError as error:
+        raise WorkError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def read_saved(folder: Path) -> Saved:
+    """Raises `WorkError` where it is none, or damaged."""
+    try:
+        about: Any = json.loads((folder / ABOUT).read_bytes())
+        text = text_of(unzipped((folder / HLO).read_bytes()))
+        kept = folder / passes.FILE
+        packed = kept.read_bytes() if kept.is_file() else b""
+        if text is None or not isinstance(about, dict):
+            raise HloError(f"{HLO if text is None else ABOUT} is not what was written")
+        ids, notes = about.get("device_ids", []), about.get("notes", [])
+        if not all(type(each) is int for each in ids) or not all(type(each) is str for each in notes):
+            raise HloError(f"{ABOUT} has other device_ids or notes than were written")
+        axes = checked_axes(about["axes"]) if about.get("axes") else {}
+    except OSError as error:
+        raise WorkError(f"{folder} is no program that was saved: {error.strerror or error}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise WorkError(f"{folder} cannot be read again: {error}") from None
+    return Saved(
+        text=text, axes=axes, compiled=str(about.get("compiled", "")), device_ids=tuple(ids), notes=tuple(notes),
+        passes=packed,
+    )  # fmt: skip

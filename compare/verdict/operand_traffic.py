@@ -1,0 +1,96 @@
+"""A share: what one operand of one collective moves in one step.  Combined collectives are judged share by share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from compare.contract.row import half_up
+from compare.hlo.collective import Collective, Operand
+
+WEIGHT, CACHE, INPUT = "weight", "cache", "input"
+
+_INTEGERS = ("s", "u")
+
+
+def is_integer(dtype: str) -> bool:
+    """`s32`, `u8` …; predicates are neither integers nor floats."""
+    return dtype.startswith(_INTEGERS)
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith(("f", "bf"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One operand of a collective, and its part of the collective's bytes."""
+
+    collective: Collective
+    operand: Operand
+    step: Fraction
+    """Bytes a step, mean over devices, exact."""
+    whole: int
+    """The same as whole bytes: those of a collective add up to its `step_wire_bytes`."""
+    roles: frozenset[str]
+    """`weight`, `cache`, `input`: what the parameters are that it carries."""
+    every_axis: bool
+    """Whether the collective runs over all axes of the mesh."""
+    sizes: Mapping[str, int]
+    """Axis -> size, outermost first."""
+
+    def coordinate(self, device: int, axis: str) -> int:
+        """The place of a device on an axis; ids are row-major."""
+        inner = 1
+        for name in reversed(list(self.sizes)):
+            if name == axis:
+                return device // inner % self.sizes[name]
+            inner *= self.sizes[name]
+        raise KeyError(axis)
+
+
+def shares(collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]) -> Iterator[Share]:
+    """The shares of a collective, in the order of its operands; without bytes where its executions are unknown.
+
+    `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; one that is not named
+    counts as a weight, or as an input where integers are carried.
+    """
+    exact = exact_step(collective)
+    total = sum(operand.payload_bytes for operand in collective.operands)
+    every = ",".join(axis for axis, size in sizes.items() if size > 1) == collective.axes
+    cut, so_far = 0, Fraction(0)
+    for operand in collective.operands:
+        step = exact * Fraction(operand.payload_bytes, total) if total else Fraction(0)
+        so_far += step
+        until = half_up(so_far)
+        yield Share(
+            collective=collective, operand=operand, step=step, whole=until - cut,
+            roles=_roles(operand, roles), every_axis=every, sizes=sizes,
+        )  # fmt: skip
+        cut = until
+
+
+def exact_step(collective: Collective) -> Fraction:
+    """Bytes a step, mean over the devices, before rounding."""
+    sent = _sent(collective)
+    return sum(sent, Fraction(0)) / len(sent) if sent else Fraction(0)
+
+
+def _sent(collective: Collective) -> list[Fraction]:
+    return [times * Fraction(sends) for times, sends in _devices(collective)]
+
+
+def _devices(collective: Collective) -> Sequence[tuple[int, Fraction]]:
+    if collective.executions is None:  # nothing is known of what it moves
+        return []
+    return list(zip(collective.device_executions, collective.device_bytes, strict=True))
+
+
+def _roles(operand: Operand, roles: Mapping[int, str]) -> frozenset[str]:
+    unnamed = INPUT if is_integer(operand.dtype) else WEIGHT
+    return frozenset(roles.get(number, unnamed) for number in operand.parameters)
+
+
+def senders(share: Share) -> dict[int, Fraction]:
+    """Device -> bytes that it sends in one step, over all operands; devices that send nothing are left out."""
+    sent = _sent(share.collective)
+    return {device: amount for device, amount in enumerate(sent) if amount}

@@ -1,1 +1,0 @@
-"""Work: processes, cache, jobs, run folders, progress."""

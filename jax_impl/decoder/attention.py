@@ -1,0 +1,191 @@
+"""Attention: whole sequences, a ring where `cp` splits them, a cache whose positions it splits."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int
+
+from jax_impl.decoder.cache import Cache, Keys, Piece, read, write
+from jax_impl.decoder.norm import Norm
+from jax_impl.sharding.layout import Layout
+from meshes.case import Case
+from meshes.rope import inverse_frequencies
+from meshes.variants import check_offered
+
+Stream = Float[Array, "stages batch seq embed"]
+Heads = Float[Array, "stages batch seq heads head_dim"]
+
+HEADS = "stages batch seq heads head_dim"
+KV_HEADS = "stages batch seq kv_heads head_dim"
+
+LOWEST = -1e30
+"""The score of what is not seen.  Finite: of a part that is later than one's own nothing is."""
+
+
+class Turn(NamedTuple):
+    """What all layers share in one tick."""
+
+    position: Int[Array, ""]
+    """Of the first token."""
+    slot: Int[Array, ""]
+    """Of the cache, the same number on every stage."""
+
+
+def rope(x: Heads, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """Turn each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
+    places = layout.positions(position, x.shape[2]).astype(jnp.float32)
+    angles = places[:, None, None] * inverse_frequencies(layout.case.model)
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    left, right = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)
+
+
+def causal_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """JAX's own attention over the positions up to each query's, which begin at 0.  No collective.
+
+    Its implementation is left to JAX, as its documentation does: `xla` on a TPU, einsums over the heads of a group.
+    """
+    return jax.vmap(partial(jax.nn.dot_product_attention, is_causal=True))(q, k, v)
+
+
+def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """JAX's own attention over the part of a cache that is filled.
+
+    No collective; where `cp` splits the positions three all-reduces over it: of the highest score, of the sum, and of
+    the weighted values.
+    """
+    mask = up_to(position, q=q, k=k, layout=layout)[None, None]
+    return jax.vmap(partial(jax.nn.dot_product_attention, mask=mask))(q, k, v)
+
+
+def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """Attention written out, the heads of a group side by side; softmax in float32.  Collectives as those above."""
+    scores = jnp.where(up_to(position, q=q, k=k, layout=layout), _scores(q, k), -jnp.inf)
+    shares = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)
+
+
+def ring_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """Causal attention over a sequence that `cp` splits, the positions of which begin at 0 (arXiv 2310.01889).
+
+    Keys and values go around the ring while each part's queries meet them: cp − 1 collective-permutes over `cp` of
+    each; the softmax is merged as they come, in float32.
+    """
+    return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)
+
+
+def _ring(layout: Layout, q: Heads, k: Keys, v: Keys) -> Heads:
+    """One device's part of it."""
+    ranks, rank, steps = layout.case.mesh.cp, layout.rank(), jnp.arange(q.shape[2])
+    highest = jnp.full((*q.shape[:2], k.shape[3], q.shape[3] // k.shape[3], q.shape[2]), LOWEST)
+    total, mixed = jnp.zeros(highest.shape), jnp.zeros((*highest.shape, q.shape[4]))
+    for hop in range(ranks):
+        if hop:
+            k, v = layout.hop(k), layout.hop(v)
+        source = (rank - hop) % ranks
+        seen = source * len(steps) + steps <= rank * len(steps) + steps[:, None]
+        scores = jnp.where(seen, _scores(q, k), LOWEST)
+        top = jnp.maximum(highest, jnp.max(scores, axis=-1))
+        shares, kept = jnp.exp(scores - top[..., None]), jnp.exp(highest - top)
+        here = jnp.einsum("zbkgst,zbtkh->zbkgsh", shares.astype(v.dtype), v, preferred_element_type=jnp.float32)
+        total, mixed = total * kept + jnp.sum(shares, axis=-1), mixed * kept[..., None] + here
+        highest = top
+    return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
+
+
+def merged_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """Attention over a cache of which each device has the positions of its part; softmax in float32.
+
+    Its parts are merged: three all-reduces over `cp`, of the highest score, of the sum, and of the weighted values.
+    """
+    scores = jnp.where(up_to(position, q=q, k=k, layout=layout), _scores(q, k), LOWEST)
+    shares = jnp.exp(scores - layout.highest(jnp.max(scores, axis=-1))[..., None])
+    mixed = jnp.einsum("zbkgst,zbtkh->zbkgsh", shares.astype(v.dtype), v, preferred_element_type=jnp.float32)
+    total, mixed = layout.total(jnp.sum(shares, axis=-1)), layout.total(mixed)
+    return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
+
+
+def _scores(q: Heads, k: Keys) -> Float[Array, "stages batch kv_heads group seq length"]:
+    """Scaled, in float32, the query heads of a KV head side by side."""
+    groups = q.reshape(*q.shape[:3], k.shape[3], -1, q.shape[4])
+    return jnp.einsum("zbskgh,zbtkh->zbkgst", groups, k, preferred_element_type=jnp.float32) * q.shape[4] ** -0.5
+
+
+def up_to(position: Int[Array, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Array, "seq length"]:
+    """Which keys each query sees: those at its own position and before."""
+    places = layout.held() if layout.case.phase == "decode" else jnp.arange(k.shape[2])
+    return places <= layout.positions(position, q.shape[2])[:, None]
+
+
+ATTENTION = {
+    ("idiomatic", "prefill"): causal_attention,
+    ("idiomatic", "decode"): cached_attention,
+    ("einsum", "prefill"): grouped_attention,
+    ("einsum", "decode"): grouped_attention,
+}
+"""By the `attention` and the phase of a `Case`.  JAX's call takes no stages dim: it is mapped over it."""
+
+
+SPLIT = {
+    ("pinned", "prefill"): ring_attention,
+    ("explicit", "prefill"): ring_attention,
+    ("explicit", "decode"): merged_attention,
+}
+"""By the style and the phase, where `cp` splits the sequence: else it is attended to as if whole, and XLA splits it."""
+
+
+def attention_of(case: Case) -> Callable[..., Heads]:
+    """How the case attends; over a split sequence in either formulation."""
+    check_offered(case, arm="jax")
+    split = SPLIT.get((case.style, case.phase)) if case.mesh.cp > 1 else None
+    return split or ATTENTION[case.attention, case.phase]
+
+
+class Attention(nnx.Module):
+    """Grouped-query attention with a cache: heads split in, summed out.
+
+    Under MEGATRON: one all-reduce over `tp`, from `o`.  Under SEQUENCE_PARALLEL: an all-gather before `q`, `k` and `v`
+    and a reduce-scatter after `o`.  With `cp`: in prefill 2(cp − 1) permutes, in decode three small all-reduces.
+    """
+
+    def __init__(self, layout: Layout):
+        model = layout.case.model
+        self.layout = layout
+        self.q = layout.param("layers stages embed heads head_dim")
+        self.k = layout.param("layers stages embed kv_heads head_dim")
+        self.v = layout.param("layers stages embed kv_heads head_dim")
+        self.q_bias = layout.param("layers stages heads head_dim") if model.qkv_bias else None
+        self.k_bias = layout.param("layers stages kv_heads head_dim") if model.qkv_bias else None
+        self.v_bias = layout.param("layers stages kv_heads head_dim") if model.qkv_bias else None
+        self.q_norm = Norm(layout, dims="layers stages head_dim") if model.qk_norm else None
+        self.k_norm = Norm(layout, dims="layers stages head_dim") if model.qk_norm else None
+        self.o = layout.param("layers stages heads head_dim embed")
+
+    def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], turn: Turn) -> tuple[Stream, Cache]:
+        layout, case = self.layout, self.layout.case
+        with layout.scope("layer.attention.qkv"):
+            q, k, v = self.project(layout.tokens(x), position=turn.position)
+        with layout.scope("layer.attention.core"):
+            keys, values = k, v
+            if case.phase == "decode":
+                keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=layout)
+            cache = write(cache, k, v, entry=entry, position=turn.position, layout=layout)
+            mixed = attention_of(case)(q, keys, values, position=turn.position, layout=layout)
+            mixed = layout.place(mixed, HEADS)
+        with layout.scope("layer.attention.out"):
+            return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache
+
+    def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, Piece, Piece]:
+        """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
+        q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))
+        if self.q_bias is not None:
+            biases = (self.q_bias, self.k_bias, self.v_bias)
+            q, k, v = (each + bias[...][:, None, None] for each, bias in zip((q, k, v), biases, strict=True))
+        if self.q_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k = (rope(each, position=position, layout=self.layout) for each in (q, k))
+        return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)

@@ -1,0 +1,72 @@
+"""A decoder layer: attention, then one feed-forward or several.
+
+Its weights are stacked `layers stages …`; called, it sees one layer's slice.
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Int
+
+from jax_impl.decoder.attention import Attention, Stream, Turn
+from jax_impl.decoder.cache import Cache
+from jax_impl.decoder.moe import Moe
+from jax_impl.decoder.norm import Norm
+from jax_impl.sharding.layout import Layout
+
+
+class Mlp(nnx.Module):
+    """SwiGLU feed-forward: column-parallel in, row-parallel out.
+
+    Under MEGATRON: one all-reduce over `tp`, from `down`.
+    Under SEQUENCE_PARALLEL: an all-gather before `gate` and `up` and a reduce-scatter after `down`.
+    """
+
+    def __init__(self, layout: Layout, *, ffn: str):
+        self.layout = layout
+        self.ffn = ffn
+        self.gate = layout.param(f"layers stages embed {ffn}")
+        self.up = layout.param(f"layers stages embed {ffn}")
+        self.down = layout.param(f"layers stages {ffn} embed")
+
+    def __call__(self, x: Stream) -> Stream:
+        layout = self.layout
+        with layout.scope("layer.mlp.up"):
+            x = layout.tokens(x)
+            gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))
+            hidden = layout.place(jax.nn.silu(gate) * up, f"stages batch seq {self.ffn}")
+        with layout.scope("layer.mlp.down"):
+            return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)
+
+
+class Layer(nnx.Module):
+    """One decoder layer of every stage at once: two all-reduces over `tp`, or what stands for them.
+
+    A layer of experts has `moe` in the place of `mlp`, and where the model has shared experts `shared` beside it.
+    """
+
+    def __init__(self, layout: Layout):
+        model = layout.case.model
+        self.layout = layout
+        self.attention_norm = Norm(layout, dims="layers stages embed")
+        self.attention = Attention(layout)
+        self.mlp_norm = Norm(layout, dims="layers stages embed")
+        self.mlp = None if model.experts else Mlp(layout, ffn="ffn")
+        self.moe = Moe(layout) if model.experts else None
+        self.shared = Mlp(layout, ffn="shared_ffn") if model.shared_ffn else None
+        self.shared_gate = layout.param("layers stages embed") if model.shared_ffn else None
+
+    def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], turn: Turn) -> tuple[Stream, Cache]:
+        mixed, cache = self.attention(self.attention_norm(x), cache, entry=entry, turn=turn)
+        x = x + mixed
+        return x + self.feed_forward(self.mlp_norm(x)), cache
+
+    def feed_forward(self, x: Stream) -> Stream:
+        """The dense one, or the chosen experts' and the shared one's, which has a gate of its own."""
+        if self.moe is None:
+            return self.mlp(x)
+        if self.shared is None:
+            return self.moe(x)
+        with self.layout.scope("layer.mlp.down"):
+            gate = jax.nn.sigmoid(jnp.einsum("zbsd,zd->zbs", x, self.shared_gate[...]))
+        return self.moe(x) + self.shared(x) * gate[..., None]

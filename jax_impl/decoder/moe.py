@@ -1,0 +1,110 @@
+"""A mixture of experts over `ep`: each token to the experts that it chooses, and back (GShard, arXiv 2006.16668).
+
+Shapes are static: the tokens of a group share `expert_slots` places at each expert, and what comes later is dropped.
+Which token has which place is a table of ones, [stages groups tokens experts slots]; sending and taking back are
+products with it.
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+from jax_impl.sharding.layout import Layout
+
+Tokens = Float[Array, "stages batch seq embed"]
+Groups = Float[Array, "stages groups tokens embed"]
+Table = Float[Array, "stages groups tokens experts slots"]
+Sent = Float[Array, "stages experts groups slots embed"]
+Partial = Float[Array, "stages experts routed shards embed"]
+
+
+class Moe(nnx.Module):
+    """Experts over `ep`, each a SwiGLU feed-forward split over `tp`.
+
+    Two all-to-alls over `ep`, of all experts' places, taken or not; one all-reduce over `tp`, of the tokens.
+    Under SEQUENCE_PARALLEL: an all-gather over `tp` before the router and a reduce-scatter at the end.
+    """
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.router = layout.param("layers stages embed choices")
+        self.gate = layout.param("layers stages experts embed expert_ffn")
+        self.up = layout.param("layers stages experts embed expert_ffn")
+        self.down = layout.param("layers stages experts expert_ffn embed")
+
+    def __call__(self, x: Tokens) -> Tokens:
+        layout = self.layout
+        with layout.scope("layer.moe.route"):
+            tokens = layout.place(grouped(layout.tokens(x), layout=layout), "stages groups _ embed")
+            shares = self.route(tokens)
+            table = self.seats(shares)
+        with layout.scope("layer.moe.dispatch"):
+            sent = self.dispatch(tokens, table)
+        with layout.scope("layer.moe.experts"):
+            partial = self.experts(sent)
+        with layout.scope("layer.moe.combine"):
+            return self.combine(partial, table * shares[..., None].astype(x.dtype))
+
+    def route(self, tokens: Groups) -> Float[Array, "stages groups tokens experts"]:
+        """Each token's share of each expert, in float32; 0 of those that it does not choose.  No collective."""
+        model = self.layout.case.model
+        logits = jnp.einsum("zgtd,zde->zgte", tokens, self.router[...])
+        best, chosen = jax.lax.top_k(jax.nn.softmax(logits.astype(jnp.float32), axis=-1), model.experts_per_token)
+        if model.renormalized:
+            best = best / jnp.sum(best, axis=-1, keepdims=True)
+        shares = jnp.sum(jax.nn.one_hot(chosen, model.experts) * best[..., None], axis=-2)
+        return self.layout.place(shares, "stages groups _ choices")
+
+    def seats(self, shares: Float[Array, "stages groups tokens experts"]) -> Table:
+        """1 where a token has a place at an expert, in the order of the tokens.  No collective."""
+        takes = (shares > 0).astype(jnp.int32)
+        place = jnp.cumsum(takes, axis=2) - takes
+        seats = (place[..., None] == jnp.arange(self.layout.case.expert_slots)) & (takes[..., None] > 0)
+        return self.layout.place(seats.astype(self.layout.dtype), "stages groups _ choices _")
+
+    def dispatch(self, tokens: Groups, table: Table) -> Sent:
+        """Every group's tokens in the places of every expert, then every expert's own: one all-to-all over `ep`."""
+        return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))
+
+    def experts(self, sent: Sent) -> Partial:
+        """What each shard of each expert adds.  No collective: the sums are left to `combine`.
+
+        There they are of tokens, each once; here they would be of places, of which a token has several.
+        """
+        place, shards = self.layout.place, self.layout.ways("shards")
+        gate, up = (jnp.einsum("zegcd,zedf->zegcf", sent, weight[...]) for weight in (self.gate, self.up))
+        hidden = place(jax.nn.silu(gate) * up, "stages experts routed _ expert_ffn")
+        stages, experts, groups, slots, ffn = hidden.shape
+        hidden = hidden.reshape(stages, experts, groups * slots, shards, ffn // shards)
+        hidden = place(hidden, "stages experts routed shards _")
+        down = self.down[...].reshape(stages, experts, shards, ffn // shards, -1)
+        return place(jnp.einsum("zensf,zesfd->zensd", hidden, down), "stages experts routed shards embed")
+
+    def combine(self, partial: Partial, table: Table) -> Tokens:
+        """Back to the tokens' groups, one all-to-all over `ep`; summed by share, then over `tp`: one all-reduce."""
+        layout, back = self.layout, self.layout.from_experts(partial)
+        stages, experts, _, shards, embed = back.shape
+        back = back.reshape(stages, experts, table.shape[1], -1, shards, embed)
+        mixed = layout.place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return layout.summed(ungrouped(jnp.sum(mixed, axis=3), layout=layout), over="expert_ffn")
+
+
+def grouped(x: Tokens, *, layout: Layout) -> Groups:
+    """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
+    stages, batch, seq, embed = x.shape
+    if layout.case.phase == "decode":
+        return x.reshape(stages, -1, layout.case.group_tokens, embed)
+    parts = layout.ways("parts")
+    cut = x.reshape(stages, batch, parts, seq // parts, embed)
+    return jnp.swapaxes(cut, 1, 2).reshape(stages, parts * batch, seq // parts, embed)
+
+
+def ungrouped(x: Groups, *, layout: Layout) -> Tokens:
+    """Back in the order of the stream.  No collective."""
+    stages, groups, tokens, embed = x.shape
+    if layout.case.phase == "decode":
+        return x.reshape(stages, groups * tokens, 1, embed)
+    parts = layout.ways("parts")
+    cut = x.reshape(stages, parts, groups // parts, tokens, embed)
+    return jnp.swapaxes(cut, 1, 2).reshape(stages, groups // parts, parts * tokens, embed)

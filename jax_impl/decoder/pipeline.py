@@ -1,0 +1,47 @@
+"""The shifting-buffer pipeline in GPipe order: every stage works in every tick, on its own microbatch."""
+
+from functools import partial
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jax_impl.decoder.attention import Stream, Turn
+from jax_impl.decoder.cache import Cache
+from jax_impl.decoder.model import Decoder, loop
+from jax_impl.sharding.layout import STREAM
+
+
+def run_pipeline(
+    model: Decoder,
+    embedded: Float[Array, "slots stages batch seq embed"],
+    cache: Cache,
+    *,
+    position: Int[Array, ""],
+) -> tuple[Float[Array, "slots stages stream_batch stream_seq embed"], Cache]:
+    """The state of the last token of each device's part after all layers, of every microbatch.
+
+    Only the last stage's is the answer, and of its parts of a sequence the last one's.
+
+    m + pp − 1 ticks, each with one collective-permute over `pp`; the ticks in which a stage holds nothing new are the
+    bubble.  The state is [stages, batch, seq, embed]: stage s holds microbatch tick − s.
+    """
+    layout = model.layout
+
+    def tick(carry: tuple[Stream, Cache], at: Int[Array, ""]) -> tuple[tuple[Stream, Cache], Array]:
+        (state, cache), slot = carry, layout.slot(at)
+        state = layout.shift(state, embedded[slot], tick=at)
+        run = partial(model.run_layers, turn=Turn(position, slot))
+        state, cache = layout.active(run, (state, cache), tick=at)
+        state = layout.place(state, STREAM)
+        return (state, cache), layout.place(ends(state, shards=layout.ways("stream_seq")), STREAM)
+
+    empty = layout.place(jnp.zeros(embedded.shape[1:], embedded.dtype), STREAM)
+    (_, cache), last = loop(tick, (empty, cache), layout.ticks, form=layout.tick_form)
+    first = layout.case.mesh.pp - 1
+    return layout.place(last[first:], "slots stages stream_batch stream_seq embed"), cache
+
+
+def ends(state: Stream, *, shards: int) -> Float[Array, "stages batch shards embed"]:
+    """The last token of each shard's part of a sequence.  No collective."""
+    stages, batch, seq, embed = state.shape
+    return state.reshape(stages, batch, shards, seq // shards, embed)[:, :, :, -1]

@@ -1,0 +1,91 @@
+"""One inference step as a pure function of arrays: weights, cache, tokens in; chosen ids, cache out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape
+from jax_impl.decoder.model import Decoder
+from jax_impl.decoder.pipeline import run_pipeline
+from jax_impl.sharding.layout import Layout
+
+Ids = Int[Array, "sequences"]
+Tokens = Int[Array, "sequences seq"]
+
+OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))
+WATCH_DIMS = ("batch", "slots stages batch parts vocab", Cache(CACHE_DIMS, CACHE_DIMS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The step of one case: `prefill` reads `seq` tokens of each sequence, `decode` one."""
+
+    layout: Layout
+    form: nnx.GraphDef[Decoder]
+    arguments: tuple[Any, ...]
+    """Shapes with shardings: weights (as the module's state), cache, tokens, and in `decode` the position."""
+
+    @classmethod
+    def of(cls, layout: Layout) -> "Step":
+        """Made from shapes alone: no weight is allocated."""
+        case, shape = layout.case, layout.shape
+        form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
+        kept = shape(cache_shape(case), layout.dtype, CACHE_DIMS)
+        if case.phase == "prefill":
+            inputs = (shape((case.batch, case.seq), jnp.int32, "batch positions"),)
+        else:
+            inputs = (shape((case.batch, 1), jnp.int32, "batch _"), shape((), jnp.int32, ""))
+        return cls(layout=layout, form=form, arguments=(layout.shard(weights), Cache(kept, kept), *inputs))
+
+    @property
+    def run(self) -> Callable[..., tuple[Ids, Cache]]:
+        """The pure function of this phase."""
+        return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
+
+    def prefill(self, weights: nnx.State, cache: Cache, tokens: Tokens) -> tuple[Ids, Cache]:
+        """The next token of every sequence, and the cache with the keys and values of its prompt."""
+        ids, _, cache = self.watch(weights, cache, tokens)
+        return ids, cache
+
+    def decode(self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""]) -> tuple[Ids, Cache]:
+        """The next token of every sequence, and the cache with this one's keys and values at `position`."""
+        ids, _, cache = self.watch(weights, cache, tokens, position)
+        return ids, cache
+
+    def watch(
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
+    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
+        """The step with its logits, those of every stage."""
+        given = (weights, cache, tokens, *([position] if self.layout.case.phase == "decode" else []))
+        return self.layout.whole(self._watch, takes=self.arguments, gives=WATCH_DIMS)(*given)
+
+    def _watch(
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
+    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
+        layout, model = self.layout, nnx.merge(self.form, weights)
+
+        def choose(ends: Array) -> tuple[Array, Array]:
+            logits = model.logits(ends)
+            return logits, layout.sample(logits)
+
+        embedded = layout.at_start(model.embedding, microbatches(tokens, slots=layout.case.microbatches))
+        last, cache = run_pipeline(model, embedded, cache, position=jnp.int32(position))
+        logits, chosen = layout.at_end(choose, layout.last(last))
+        return layout.place(sequences(layout.collect(chosen)), "batch"), logits, cache
+
+
+def microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:
+    """Sequence b · slots + i is row b of microbatch i.  No collective.
+
+    They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
+    """
+    return jnp.swapaxes(tokens.reshape(-1, slots, tokens.shape[1]), 0, 1)
+
+
+def sequences(ids: Int[Array, "slots batch"]) -> Ids:
+    """Back in the order of the tokens."""
+    return ids.T.reshape(-1)

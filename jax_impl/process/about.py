@@ -1,0 +1,101 @@
+"""What a lowered program says of itself: its bytecode, its arguments, and how JAX would have it compiled."""
+
+from importlib.metadata import version
+from typing import Any
+
+import jax
+from flax import nnx
+from jax._src import compiler
+from jax._src.interpreters import mlir, pxla
+
+from jax_impl.decoder.cache import CACHE_DIMS
+from jax_impl.decoder.step import Step
+from jax_impl.sharding.layout import DTYPES
+
+PACKAGES = ("jax", "jaxlib", "flax")
+
+BUILD_OPTIONS = (
+    "use_spmd_partitioning",
+    "use_shardy_partitioner",
+    "exec_time_optimization_effort",
+    "memory_fitting_effort",
+    "optimization_level",
+    "memory_fitting_level",
+)
+
+DTYPE_NAMES = {jax.numpy.dtype(dtype): name for name, dtype in DTYPES.items()} | {jax.numpy.dtype("int32"): "s32"}
+"""As XLA spells them."""
+
+CACHE = (("cache.k", CACHE_DIMS), ("cache.v", CACHE_DIMS))
+INPUTS = {"prefill": (("tokens", "batch positions"),), "decode": (("tokens", "batch _"), ("position", ""))}
+OUTPUTS = (("ids", "batch"), *CACHE)
+
+
+def program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) -> dict[str, Any]:
+    """What about.json says of a step, lowered."""
+    case = step.layout.case
+    return {
+        "arm": "jax",
+        "phase": case.phase,
+        "versions": {package: version(package) for package in PACKAGES},
+        "partitioner": "shardy" if jax.config.jax_use_shardy_partitioner else "gspmd",
+        "loop": case.loop,
+        "attention": case.attention,
+        "style": case.style,
+        "compile_options": compile_options(lowered, num_devices=case.mesh.num_devices),
+        "parameters": parameters(step),
+        "outputs": outputs(traced),
+    }
+
+
+def bytecode(lowered: jax.stages.Lowered) -> bytes:
+    """StableHLO with source locations, as JAX gives it to a compiler."""
+    return mlir.module_to_bytecode(lowered.compiler_ir("stablehlo"))
+
+
+def compile_options(lowered: jax.stages.Lowered, *, num_devices: int) -> dict[str, Any]:
+    """The options that `lowered.compile()` would use, asked of JAX itself (private names of jax 0.10.2).
+
+    Propagation may choose the sharding of parameters and outputs that a program leaves open; this one leaves none.
+    """
+    asked = lowered._lowering.compile_args
+    to_parameters, to_output = pxla.get_prop_to_input_output(
+        asked["in_shardings"], asked["out_shardings"], len(asked["ordered_effects"])
+    )
+    made = compiler.get_compile_options(num_replicas=1, num_partitions=num_devices)
+    return {
+        "num_replicas": made.num_replicas,
+        "num_partitions": made.num_partitions,
+        "parameter_is_tupled_arguments": asked["tuple_args"],
+        "profile_version": made.profile_version,
+        **{name: getattr(made.executable_build_options, name) for name in BUILD_OPTIONS},
+        "allow_spmd_sharding_propagation_to_parameters": list(to_parameters),
+        "allow_spmd_sharding_propagation_to_output": list(to_output),
+    }
+
+
+def parameters(step: Step) -> list[dict[str, Any]]:
+    """The program's parameters in their order, with what each is."""
+    weights, *rest = step.arguments
+    found = [(".".join(path), "weight", each.get_metadata("dims")) for path, each in nnx.to_flat_state(weights)]
+    found += [(name, "cache", dims) for name, dims in CACHE]
+    found += [(name, "input", dims) for name, dims in INPUTS[step.layout.case.phase]]
+    shapes = jax.tree.leaves((weights, rest))
+    return [
+        {"index": index, "name": name, "role": role} | _array(dims, shape)
+        for index, ((name, role, dims), shape) in enumerate(zip(found, shapes, strict=True))
+    ]
+
+
+def outputs(traced: jax.stages.Traced) -> list[dict[str, Any]]:
+    """The program's results in their order."""
+    shapes = jax.tree.leaves(traced.out_info)
+    return [
+        {"index": index, "name": name} | _array(dims, shape)
+        for index, ((name, dims), shape) in enumerate(zip(OUTPUTS, shapes, strict=True))
+    ]
+
+
+def _array(dims: str, shape: jax.ShapeDtypeStruct) -> dict[str, Any]:
+    axes = [",".join(each) if isinstance(each, tuple) else each for each in shape.sharding.spec]
+    return {"dims": dims, "shape": list(shape.shape), "dtype": DTYPE_NAMES[shape.dtype], "axes": axes}

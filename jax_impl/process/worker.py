@@ -1,0 +1,65 @@
+"""What the workers of this twin share: how they are asked, what they say meanwhile, and how they end."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from meshes.case import Case
+from meshes.errors import MeshError
+from meshes.process.command_line import REFUSED, stoppable
+from meshes.process.documents import read_json
+from meshes.process.last_word import refuse
+
+
+@dataclass(slots=True)
+class Stages:
+    """Seconds of each stage, told on stdout as it begins."""
+
+    _start: float = field(default_factory=monotonic)
+    _begun: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, stage: str) -> None:
+        self._begun[stage] = monotonic() - self._start
+        print(json.dumps({"stage": stage, "seconds": round(self._begun[stage], 3)}), flush=True)
+
+    def seconds(self) -> dict[str, float]:
+        ends = [*list(self._begun.values())[1:], monotonic() - self._start]
+        return {name: round(end - begun, 3) for (name, begun), end in zip(self._begun.items(), ends, strict=True)}
+
+
+def serve(work: Callable[..., None], argv: list[str], *, usage: str) -> int:
+    """Do `work(case, out, …)` with the arguments that `usage` names after the module, and return the exit status.
+
+    0; 1: it failed; 2: the request can't be met.  The last line on stderr says why.
+    """
+    if len(argv) != len(usage.split()[3:]):
+        refuse(f"usage: {usage}")
+        return REFUSED
+    path, out, *rest = argv
+    try:
+        case = Case.from_dict(read_json(Path(path)))
+    except (OSError, MeshError) as error:
+        refuse(f"cannot read the case {path}: {error}")
+        return REFUSED
+    try:
+        with stoppable():
+            work(case, Path(out), *rest)
+    except MeshError as error:
+        refuse(error)
+        return REFUSED
+    except ImportError as error:
+        refuse(f"JAX can't be imported: {error}")
+        return REFUSED
+    except OSError as error:
+        refuse(f"cannot write to {out}: {error.strerror or error}")
+        return 1
+    return 0
+
+
+def write_about(out: Path, found: Mapping[str, Any]) -> None:
+    """OUT/about.json, one line for each word."""
+    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Layouts: the files of this twin that touch JAX's sharding API."""

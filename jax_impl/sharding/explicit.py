@@ -1,0 +1,291 @@
+"""The layout of style `explicit`: arrays are each device's own parts, and every collective is written by hand.
+
+The whole step is one `shard_map` over all axes, in which XLA's partitioner has nothing to decide.  Where a device has
+nothing to do it takes the other branch of a `cond`, so that idle stages send nothing.  Permutes stand in no branch (in
+XLA's CPU runtime all devices meet in them): they have pairs of those that send, and no others.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+from jax_impl.sharding.layout import RING, Block, Layout, Stream
+
+STAGES, SHARDS, EXPERTS = "pp", "tp", "ep"
+
+ROWS, LANES = 16, 128
+"""Of the least that libtpu scatters: two tiles of a TPU's memory, 8 × 128 each."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitLayout(Layout):
+    """The verbs of a layout on local arrays: dims have the same names, and the sizes of one device's part."""
+
+    _tick: list[int] = field(default_factory=list, repr=False)
+    """That of a stage's layers which idle stages run, too: what they send is guarded one by one."""
+
+    def ways(self, dim: str) -> int:
+        """Into how many parts the dim of a local array is split."""
+        return 1
+
+    def whole(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
+        """The step of whole arrays: `step` on each device, of its own parts."""
+        shapes, tree = jax.tree.flatten(takes)
+        local = jax.shard_map(
+            lambda *leaves: step(*jax.tree.unflatten(tree, leaves)),
+            mesh=self.mesh,
+            in_specs=tuple(shape.sharding.spec for shape in shapes),
+            out_specs=jax.tree.map(lambda dims: self.sharding(dims).spec, gives),
+            # Ids are on the first stage alone, logits on the last.
+            check_vma=False,
+        )
+        return lambda *arguments: local(*jax.tree.leaves(arguments))
+
+    def local(self, block: Callable[..., Any], *, takes: tuple[str, ...], gives: str) -> Callable[..., Any]:
+        return block
+
+    def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
+        """Nothing: it is where it is."""
+        return x
+
+    def tokens(self, x: Stream) -> Block:
+        dim = self._scattered
+        return x if dim is None else self._guarded(lambda x: jax.lax.all_gather(x, SHARDS, axis=dim, tiled=True), x)
+
+    def summed(self, x: Block, *, over: str) -> Stream:
+        split = self.case.rules[over] and self._size(SHARDS) > 1
+        return self._guarded(lambda x: self._summed(x, dim=self._scattered), x) if split else x
+
+    def lookup(
+        self, table: Shaped[Array, "vocab embed"], tokens: Int[Array, "slots batch seq"]
+    ) -> Shaped[Array, "slots stages stream_batch stream_seq embed"]:
+        """Each shard's own rows, and zeros for others' ids: an all-reduce over `tp`, or a reduce-scatter."""
+        tokens, dim = tokens[:, None], self._scattered
+        if self._split("vocab") == 1:
+            found = jnp.take(table, tokens, axis=0, mode="clip")
+            return found if dim is None else self._own_part(found, dim=1 + dim)
+        local = tokens - jax.lax.axis_index(SHARDS) * table.shape[0]
+        mine = (local >= 0) & (local < table.shape[0])
+        found = jnp.where(mine[..., None], jnp.take(table, local, axis=0, mode="clip"), 0)
+        return self._summed(found, dim=None if dim is None else 1 + dim)
+
+    def positions(self, first: Int[Array, ""], count: int) -> Int[Array, "seq"]:
+        split = self.case.phase == "prefill" and self._size(RING) > 1
+        return (first + self.rank() * count if split else first) + jnp.arange(count)
+
+    def held(self) -> Int[Array, "length"]:
+        places, ranks = super().held(), self._size(RING)
+        return places.reshape(ranks, -1)[self.rank()] if ranks > 1 else places
+
+    def cache_place(self, position: Int[Array, ""]) -> Int[Array, ""]:
+        """The same in every part: of all but the last it is a place for which no query looks."""
+        place, ranks = super().cache_place(position), self._size(RING)
+        return place if self.case.phase == "prefill" else place - (ranks - 1) * (self.case.cache_length // ranks)
+
+    def to_experts(
+        self, x: Shaped[Array, "stages _ groups slots embed"]
+    ) -> Shaped[Array, "stages experts routed slots embed"]:
+        return self._exchanged(x, cut=1, joined=2)
+
+    def from_experts(
+        self, x: Shaped[Array, "stages experts routed shards embed"]
+    ) -> Shaped[Array, "stages _ groups shards embed"]:
+        return self._exchanged(x, cut=2, joined=1)
+
+    def highest(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The highest over the parts of a cache: an all-reduce over `cp`."""
+        return jax.lax.pmax(x, RING)
+
+    def total(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The sum over the parts of a cache: an all-reduce over `cp`."""
+        return jax.lax.psum(x, RING)
+
+    @property
+    def ticks(self) -> Int[Array, "ticks"]:
+        """Their numbers, known as the program is written: each has pairs of its own."""
+        return np.arange(self.case.microbatches + self._size(STAGES) - 1)
+
+    @property
+    def tick_form(self) -> str:
+        return "unrolled"
+
+    def slot(self, tick: Int[Array, ""]) -> Int[Array, ""]:
+        return jnp.int32(tick % self.case.microbatches)
+
+    def active(self, run: Callable[[Any], Any], carry: Any, *, tick: Int[Array, ""]) -> Any:
+        """`run(carry)` on the stages that hold a microbatch in that tick; the others keep what they have."""
+        if self._size(STAGES) == 1:
+            return run(carry)
+        if self._choosers == list(range(self._size(RING))):
+            return jax.lax.cond(self._busy(tick), run, lambda kept: kept, carry)
+        # Around a ring go permutes, which stand in no branch.
+        self._tick.append(int(tick))
+        try:
+            made = run(carry)
+        finally:
+            self._tick.pop()
+        return jax.tree.map(functools.partial(jnp.where, self._busy(tick)), made, carry)
+
+    def hop(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+        """What the part before this one has: one collective-permute over `cp`, of the stages that hold a microbatch."""
+        if not self._tick:
+            return super().hop(x)
+        ranks, slots = self._size(RING), self.case.microbatches
+        busy = [stage for stage in range(self._size(STAGES)) if 0 <= self._tick[-1] - stage < slots]
+        pairs = [(stage * ranks + at, stage * ranks + (at + 1) % ranks) for stage in busy for at in range(ranks)]
+        return jax.lax.ppermute(x, (STAGES, RING), pairs)
+
+    def at_start(self, run: Callable[[Any], Any], x: Any) -> Any:
+        """`run(x)` on the first stage; zeros elsewhere."""
+        return self._where(self._first, run, x)
+
+    def at_end(self, run: Callable[[Any], Any], x: Any) -> Any:
+        """`run(x)` on the last stage, in prefill on the last part of each sequence; zeros elsewhere."""
+        return self._where(self._at_end, run, x)
+
+    def shift(self, state: Stream, taken: Stream, *, tick: Any) -> Stream:
+        """What each stage has made to the next, `taken` to the first: one collective-permute over `pp`."""
+        stages, slots = self._size(STAGES), self.case.microbatches
+        pairs = [(stage, stage + 1) for stage in range(stages - 1) if 0 <= tick - 1 - stage < slots]
+        with self.scope("pipeline.shift"):
+            moved = jax.lax.ppermute(state, STAGES, pairs) if pairs else state
+            return taken if stages == 1 else jnp.where(self._first, taken, moved)
+
+    def last(
+        self, x: Float[Array, "slots stages stream_batch stream_seq embed"]
+    ) -> Float[Array, "slots stages batch parts embed"]:
+        """The last token of each sequence.  No collective, but under SEQUENCE_PARALLEL.
+
+        In prefill the last shard has them, and sends them to each other shard: tp − 1 collective-permutes of one pair.
+        In decode one all-gather, of the sequences.
+        """
+        with self.scope("head"):
+            if self._scattered == 1:
+                return self.at_end(lambda x: jax.lax.all_gather(x, SHARDS, axis=2, tiled=True), x)
+            if self._scattered == 2:
+                last = self._size(STAGES) * self._size(RING) * self._size(SHARDS) - 1
+                others = range(last + 1 - self._size(SHARDS), last)
+                return self._broadcast(x, (STAGES, RING, SHARDS), source=last, targets=others)
+            return x
+
+    def sample(self, logits: Float[Array, "slots stages batch parts vocab"]) -> Int[Array, "slots stages batch parts"]:
+        """The greedy choice: two all-gathers over `tp`, of each shard's best value and of its id."""
+        with self.scope("sample"):
+            ids = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+            if self._split("vocab") == 1:
+                return ids
+            ids += jax.lax.axis_index(SHARDS) * logits.shape[-1]
+            # Side by side in the last dim: else libtpu gathers bf16 by a sum, which sends twice as much.
+            pair = (jnp.max(logits, axis=-1), ids)
+            values, ids = (jax.lax.all_gather(each, SHARDS, axis=each.ndim) for each in pair)
+            return jnp.take_along_axis(ids, jnp.argmax(values, axis=-1)[..., None], axis=-1)[..., 0]
+
+    def collect(self, chosen: Int[Array, "slots stages batch parts"]) -> Int[Array, "slots batch"]:
+        """The last stage's ids to the first stage: a collective-permute over `pp`.
+
+        In prefill the last part's alone, and then to the ranks of the others: cp − 1 of one pair each.
+        """
+        chosen, stages, ranks = chosen[:, 0, :, 0], self._size(STAGES), self._size(RING)
+        with self.scope("pipeline.collect"):
+            if stages > 1:
+                pairs = [((stages - 1) * ranks + rank, rank) for rank in self._choosers]
+                chosen = jax.lax.ppermute(chosen, (STAGES, RING), pairs)
+            return self._broadcast(
+                chosen, (STAGES, RING), source=ranks - 1, targets=[r for r in range(ranks) if r not in self._choosers]
+            )
+
+    def _size(self, axis: str) -> int:
+        return self.case.mesh.axes[axis]
+
+    def _split(self, dim: str) -> int:
+        return super().ways(dim)
+
+    @property
+    def _scattered(self) -> int | None:
+        """Which dim of the stream `tp` splits, counted from its stages."""
+        for number, dim in ((1, "stream_batch"), (2, "stream_seq")):
+            if SHARDS in (self.case.rules[dim] or "").split(",") and self._size(SHARDS) > 1:
+                return number
+        return None
+
+    @property
+    def _choosers(self) -> list[int]:
+        """The ranks of `cp` that choose tokens: in prefill the one with the last part of a sequence."""
+        ranks = list(range(self._size(RING)))
+        return ranks[-1:] if self.case.phase == "prefill" else ranks
+
+    @property
+    def _first(self) -> Bool[Array, ""] | bool:
+        return True if self._size(STAGES) == 1 else jax.lax.axis_index(STAGES) == 0
+
+    @property
+    def _at_end(self) -> Bool[Array, ""] | bool:
+        stages, ranks = self._size(STAGES), self._size(RING)
+        here = True if stages == 1 else jax.lax.axis_index(STAGES) == stages - 1
+        return here if len(self._choosers) == ranks else here & (self.rank() == ranks - 1)
+
+    def _busy(self, tick: Any) -> Bool[Array, ""]:
+        microbatch = int(tick) - jax.lax.axis_index(STAGES)
+        return (microbatch >= 0) & (microbatch < self.case.microbatches)
+
+    def _guarded(self, run: Callable[[Any], Any], x: Any) -> Any:
+        return self._where(self._busy(self._tick[-1]), run, x) if self._tick else run(x)
+
+    def _where(self, here: Bool[Array, ""] | bool, run: Callable[[Any], Any], x: Any) -> Any:
+        if here is True:
+            return run(x)
+        made = jax.eval_shape(run, x)
+        return jax.lax.cond(here, run, lambda _: jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), made), x)
+
+    def _summed(self, x: Shaped[Array, "..."], *, dim: int | None) -> Shaped[Array, "..."]:
+        if dim is None:
+            return jax.lax.psum(x, SHARDS)
+        if _scatters(x.shape, dim=dim, ways=self._size(SHARDS)):
+            return jax.lax.psum_scatter(x, SHARDS, scatter_dimension=dim, tiled=True)
+        return self._scattered_parts(x, dim=dim)
+
+    def _scattered_parts(self, x: Shaped[Array, "..."], *, dim: int) -> Shaped[Array, "..."]:
+        """A reduce-scatter of what libtpu would not scatter as it is: of parts that are whole tiles, in the first dim.
+
+        Parts of no even number of tiles are exchanged, and added up where they come: an all-to-all of as many bytes.
+        """
+        shards = self._size(SHARDS)
+        parts = jnp.stack(jnp.split(x, shards, axis=dim))
+        if parts[0].size % (ROWS * LANES):
+            got = jax.lax.all_to_all(parts, SHARDS, split_axis=0, concat_axis=0, tiled=True)
+            return jnp.sum(got, axis=0, dtype=jnp.float32).astype(x.dtype)
+        tiles = parts.reshape(shards, -1, LANES)
+        return jax.lax.psum_scatter(tiles, SHARDS, scatter_dimension=0, tiled=True).reshape(parts.shape[1:])
+
+    def _own_part(self, x: Shaped[Array, "..."], *, dim: int) -> Shaped[Array, "..."]:
+        size = x.shape[dim] // self._size(SHARDS)
+        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(SHARDS) * size, size, axis=dim)
+
+    def _exchanged(self, x: Shaped[Array, "..."], *, cut: int, joined: int) -> Shaped[Array, "..."]:
+        if self._size(EXPERTS) == 1:
+            return x
+        sent = functools.partial(jax.lax.all_to_all, axis_name=EXPERTS, split_axis=cut, concat_axis=joined, tiled=True)
+        return self._guarded(sent, x)
+
+    def _broadcast(self, x: Shaped[Array, "..."], axes: tuple[str, ...], *, source: int, targets: Any) -> Any:
+        """From one member of each group to the others, a permute for each: libtpu lowers no broadcast."""
+        here, kept = jax.lax.axis_index(axes), x
+        for target in targets:
+            kept = jnp.where(here == target, jax.lax.ppermute(x, axes, [(source, target)]), kept)
+        return kept
+
+
+def _scatters(shape: tuple[int, ...], *, dim: int, ways: int) -> bool:
+    """Whether libtpu scatters this dim as it is: `reduce-scatter-decomposer` makes all-reduces of the others.
+
+    Measured on v5e and v6e: the last dim but one, parts of whole rows of tiles, and more than one such matrix.
+    """
+    *outer, rows, lanes = (size // ways if at == dim else size for at, size in enumerate(shape))
+    return dim == len(shape) - 2 and prod(outer) > 1 and rows % ROWS == 0 and lanes % LANES == 0

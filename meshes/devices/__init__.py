@@ -1,0 +1,1 @@
+"""The devices: mesh spec and its grammar, TPU generations, topology, chip assignment."""

@@ -1,0 +1,96 @@
+"""The device grid: its axes, its numbering, its groups."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Self
+
+from meshes.errors import MeshError
+from meshes.process.one_line import one_line, shown
+
+AXES = ("dp", "pp", "cp", "ep", "tp")
+"""Outermost first: the axis that talks most sits on neighbouring chips."""
+
+_LONGEST = 200
+"""Characters of a mesh's name that are read; of no mesh more are needed."""
+
+MOST_DEVICES = 2**17
+"""Of a mesh: ten times the largest pod."""
+
+_PAIR = re.compile(r"([a-z]+)([1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class MeshSpec:
+    """The sizes of the device grid.  Devices are numbered row-major over `AXES`."""
+
+    dp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    tp: int = 1
+
+    def __post_init__(self) -> None:
+        for axis, size in self.axes.items():
+            if type(size) is not int or size < 1:
+                raise MeshError(f"axis {axis} has size {shown(size)}; a size is a whole number from 1")
+            if size > MOST_DEVICES:
+                raise MeshError(f"axis {axis} has size {shown(size)}; a mesh has at most {MOST_DEVICES:,} devices")
+        if self.num_devices > MOST_DEVICES:
+            raise MeshError(f"mesh {self.name} has {self.num_devices:,} devices; there are at most {MOST_DEVICES:,}")
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """`"tp4pp2"` -> `MeshSpec(pp=2, tp=4)`.  Order in the name does not matter."""
+        found = _PAIR.findall(name[:_LONGEST])
+        if not found or "".join(axis + size for axis, size in found) != name:
+            raise MeshError(f"cannot read mesh {shown(name)}; write axis+size pairs, like 'tp4pp2'")
+        return cls.of([(axis, int(size[:10])) for axis, size in found], read=name)
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, int]], *, read: str) -> Self:
+        """The mesh of these axis and size pairs; `read` is how the user wrote it."""
+        names = [axis for axis, _ in pairs]
+        if unknown := sorted(set(names) - set(AXES)):
+            raise MeshError(
+                f"mesh {shown(read)} names {one_line(', '.join(unknown), most=200)}; the axes are {', '.join(AXES)}"
+            )
+        if len(names) != len(set(names)):
+            raise MeshError(f"mesh {shown(read)} names an axis twice; write each axis once, like 'tp4pp2'")
+        return cls(**dict(pairs))
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """Axis -> size, outermost first, the axes of size 1 too."""
+        return {axis: getattr(self, axis) for axis in AXES}
+
+    @property
+    def split_axes(self) -> dict[str, int]:
+        """Axis -> size, outermost first, of the axes that split anything."""
+        return {axis: size for axis, size in self.axes.items() if size > 1}
+
+    @property
+    def name(self) -> str:
+        """One spelling for each mesh, outermost axis first: `pp2tp4`; `tp1` for a single device."""
+        return "".join(f"{axis}{size}" for axis, size in self.split_axes.items()) or "tp1"
+
+    @property
+    def num_devices(self) -> int:
+        return prod(self.axes.values())
+
+    @cached_property
+    def coordinates(self) -> tuple[Mapping[str, int], ...]:
+        """The place of device 0, 1, … on each axis."""
+        sizes = self.axes
+        places = product(*(range(size) for size in sizes.values()))
+        return tuple(dict(zip(sizes, place, strict=True)) for place in places)
+
+    def groups(self, *axes: str) -> tuple[tuple[int, ...], ...]:
+        """The devices that differ only along `axes`, in order of id; `groups("tp")` are the tp groups."""
+        rows: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(self.coordinates):
+            rows.setdefault(tuple(at for axis, at in place.items() if axis not in axes), []).append(device)
+        return tuple(tuple(row) for row in rows.values())

@@ -1,0 +1,1 @@
+"""What every process of this project shares: command lines, JSON and TOML, atomic files, one-line errors."""

@@ -1,0 +1,106 @@
+"""What every command line of this project shares: how options are refused, and how a process ends.
+
+A wrong request, or anything that stops the work, is one clean line on stderr.  A signal that asks a process to end
+ends it as an interrupt does: what is half made is taken away.
+"""
+
+import argparse
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Never
+
+from meshes.process.last_word import alone, refuse
+from meshes.process.one_line import complain, one_line
+
+REFUSED = 2
+"""The exit status of a request that was wrong."""
+
+LARGEST = 2**31 - 1
+"""Of a whole number that is asked for."""
+
+_ENDING = ("SIGTERM", "SIGHUP")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked this process to end."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = number
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses a wrong request in one line."""
+
+    def error(self, message: str) -> Never:
+        complain(f"{self.prog}: {one_line(message, most=400)}; see --help")
+        self.exit(REFUSED)
+
+
+def whole(words: str, *, like: int = 8) -> int:
+    """A whole number from 1, for argparse."""
+    if not re.fullmatch(r"\d+", words, re.ASCII) or int(words[:20]) < 1:
+        raise argparse.ArgumentTypeError(f"{words!r} is no whole number from 1; write one like {like}")
+    if len(words) > 20 or int(words) > LARGEST:
+        raise argparse.ArgumentTypeError(f"{words!r} is more than {LARGEST:,}; write one like {like}")
+    return int(words)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """In here SIGTERM and SIGHUP raise `Stopped`, so that whatever is half made is taken away; main thread only."""
+    before: dict[int, Any] = {}
+
+    def stop(number: int, _: object) -> Never:
+        for each in before:  # once: what is taken away is taken away whole
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    try:
+        for name in _ENDING:
+            number = getattr(signal, name)
+            if signal.getsignal(number) is signal.SIG_DFL:  # one that is ignored (nohup) stays so
+                before[number] = signal.signal(number, stop)
+    except ValueError:  # not the main thread: whoever has it, ends it
+        before.clear()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ending(work: Callable[[], int]) -> int:
+    """Do the work, and return the exit status; a `ValueError` of any room, or an error of the system, is one line."""
+    with stoppable():
+        try:
+            status = work()
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader of our output has gone, and that is no error of ours
+            sys.stdout = None
+            return 0
+        except KeyboardInterrupt as stopped:
+            refuse("stopped")
+            return 128 + (stopped.number if isinstance(stopped, Stopped) else signal.SIGINT)
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            refuse(f"error: {_said(error)}")
+            return REFUSED
+        return status
+
+
+def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
+    """Run a door, and exit with its status; without `argv` this process is the door's own."""
+    if argv is None:
+        alone()
+    raise SystemExit(ending(lambda: door(argv)))
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for it"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'output'}: {error.strerror}"
+    return str(error) or type(error).__name__

@@ -1,0 +1,110 @@
+"""docs/own_program.md: its examples run, each in a process of its own, as they stand there."""
+
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from compare.history.__main__ import main as history
+from tests.places import ROOT
+
+EXAMPLES = dict(
+    re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)```", (ROOT / "docs/own_program.md").read_text(), re.DOTALL)
+)
+(README,) = re.findall(r"<!-- example: own -->\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+SPELLINGS = """
+import sys
+from jax._src.interpreters import mlir
+before = lowered.as_text(debug_info=True), mlir.module_to_bytecode(lowered.compiler_ir("stablehlo"))
+old = lowered.as_text("hlo"), lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+for spelled in (*before, *old):
+    again = collectives(spelled, axes=AXES)
+    assert not again.diff(table), again.diff(table)
+for spelled in before:
+    assert list(collectives(spelled, topology="v5e:2x4").axes.items()) == list(AXES.items())  # Shardy writes them
+assert collectives(old[0], topology="v5e:2x4").axes == {}
+jax.config.update("jax_use_shardy_partitioner", False)
+gspmd = jax.jit(mlp, out_shardings=out).trace(x, up, down).lower(lowering_platforms=("tpu",))
+assert "sdy" not in gspmd.as_text()
+assert collectives(gspmd, topology="v5e:2x4").counts() == table.counts()
+table.save(sys.argv[1])
+for wrong in ({"tensor": 4, "data": 2}, {"data": 4, "tensor": 2}):
+    try:
+        collectives(gspmd, axes=wrong, topology="v5e:2x4")
+    except ValueError as error:
+        print(error)
+try:
+    collectives(lowered)
+except ValueError as error:
+    print(error)
+try:
+    collectives(lowered, axes={"x": 4}, topology="v5e:2x4")
+except ValueError as error:
+    print(error)
+try:
+    collectives(lowered, axes=AXES, topology="v5e:4x4")
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run code, compiling what there is anew."""
+    return partial(_run, env=os.environ | {"JAX_PLATFORMS": "cpu", "WIREDIFF_CACHE": str(tmp_path)})
+
+
+def _run(code, *arguments, env):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_there_is_an_example_of_each():
+    assert list(EXAMPLES) == ["jax", "torchxla", "text"]
+
+
+def test_the_example_of_text_runs(run):
+    assert run(EXAMPLES["text"]) == ""
+
+
+@pytest.mark.slow
+def test_the_example_of_pytorch_runs(run):
+    run(EXAMPLES["torchxla"])
+
+
+@pytest.mark.slow
+def test_the_readme_s_example_runs_where_no_device_is(run):
+    # [32, 2048] bf16 summed over four: one and a half of 131,072 bytes.
+    assert "1 collective moves 196,608 B a step, mean over devices. Compiled for v5e:2x4" in run(README)
+
+
+@pytest.mark.slow
+def test_the_example_of_jax_runs_and_every_spelling_of_it_is_the_same_program(run, tmp_path, capsys):
+    printed = run(EXAMPLES["jax"] + SPELLINGS, tmp_path / "saved").splitlines()
+    # The sum of [32, 512] bf16 over four: one and a half of 32,768 bytes.
+    total = "1 collective moves 49,152 B a step, mean over devices. Compiled for v5e:2x4 by libtpu "
+    assert [line for line in printed if line.startswith(total)]
+    order = "and its own mesh is data=2,tensor=4, outermost first; give them as the mesh has them, or leave them out"
+    assert printed[-5:] == [
+        f"this Lowered: the axes are tensor=4,data=2, {order}",
+        f"this Lowered: the axes are data=4,tensor=2, {order}",
+        "this Lowered is of an abstract mesh, which has no devices that JAX could compile it for; name a TPU, which "
+        "need not be there: topology='v5e:2x4'",
+        "this Lowered: the axes make 4 devices; the program is for 8",
+        "this Lowered: v5e:4x4 has 16 devices; the program is for 8",
+    ]
+    # What was saved has the passes of its compile: they tell who put the sum there.
+    assert history([str(tmp_path / "saved")]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "all-reduce",
+        "all-reduce",
+        "over",
+        "tensor",
+        "?",
+        "partitioner",
+    ]

@@ -1,0 +1,88 @@
+"""The page of a diff in a real browser, and its words."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare.diff.lines import equivalent_words, lines, verdict
+from compare.diff.matching import matched
+from compare.diff.page import page
+from compare.diff.report import diff_report
+from compare.diff.request import of_runs
+from compare.diff.text import print_diff
+from compare.render.terminal import console
+from tests.compare.render.browsers import MARKS, opened
+from tests.compare.verdict.toy_hlo import AXES, BACK, GATHER, HOP, SUM, rows, wire
+from tests.places import EXAMPLE as RUN
+
+HOSTILE = "<script>alert(1)</script>"
+LONG = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="a_scope_that_goes_on/" * 8)
+
+
+def diffed(a: list[str], b: list[str]) -> dict[str, Any]:
+    return diff_report(matched(rows(*a), rows(*b)), names=("first.hlo", f"{HOSTILE}.hlo"), axes=AXES)
+
+
+def printed(found: dict[str, Any], tmp_path: Path) -> list[str]:
+    with (tmp_path / "out").open("w+") as file:
+        print_diff(found, out=console(file))
+        file.seek(0)
+        return file.read().splitlines()
+
+
+def test_a_line_says_what_where_how_much_and_whose() -> None:
+    (line,) = lines(diffed([SUM], [SUM, *[GATHER] * 3]))
+    assert (line.sign, line.amount, line.what) == ("+", "+1.18 MB", "all-gather @ tensor")
+    assert (line.where, line.how, line.source) == ("layer.mlp.down", "3 × 524 kB", "model.py:7")
+
+
+def test_a_change_says_what_was_and_what_is() -> None:
+    (line,) = lines(diffed([SUM], [wire("all-reduce", "f32[256,1024]")]))
+    assert (line.sign, line.amount, line.how) == ("~", "+786 kB", "bf16 → f32, payload 524 kB → 1.05 MB")
+
+
+def test_other_forms_are_told_once_for_all_alike() -> None:
+    found = diffed([GATHER, GATHER], [HOP, HOP, BACK] * 2)
+    (words,) = equivalent_words(found)
+    assert words.startswith("1 all-gather over tensor = 3 collective-permute over tensor, 2 × (")
+    assert verdict(found) == "No difference: 2 in another form."
+    more = diffed([GATHER], [HOP, HOP, BACK, BACK])
+    assert equivalent_words(more)[0].endswith("; +131 kB a step")
+    assert verdict(more) == "No difference but +131 kB a step: 1 in another form."
+
+
+def test_every_difference_is_one_line_of_at_most_100_columns(tmp_path: Path) -> None:
+    told = printed(diffed([SUM], [LONG, GATHER, wire("all-reduce", "f32[256,1024]")]), tmp_path)
+    assert sum(line[:1] in "+~−" for line in told) == 2 + 3  # two names, three differences
+    assert max(map(len, told)) <= 100
+
+
+pages = {
+    "programs": lambda: diffed([SUM, GATHER], [LONG, HOP, HOP, BACK]),
+    "runs": lambda: of_runs(RUN, RUN),
+}
+
+
+@pytest.mark.parametrize("name", pages)
+def test_a_page_opens_without_a_complaint_or_a_request_at_any_width(browser: Any, tmp_path: Path, name: str) -> None:
+    place = tmp_path / "diff.html"
+    place.write_text(page(pages[name]()), encoding="utf-8")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    for width in (360, 1400):
+        opened(browser, place, width=width)
+        browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    first_page = {"chrome", "chrome-untrusted"}  # is the browser's own
+    assert {url.partition(":")[0] for url in asked} - first_page <= {"file", "data"}
+    assert browser.get_log("browser") == []
+
+
+for mark in MARKS:
+    test_a_page_opens_without_a_complaint_or_a_request_at_any_width = mark(
+        test_a_page_opens_without_a_complaint_or_a_request_at_any_width
+    )

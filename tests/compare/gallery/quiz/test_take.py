@@ -1,0 +1,114 @@
+"""The quiz as one takes it at the gallery's door: a question, an answer, the truth."""
+
+import io
+import json
+
+import pytest
+
+from compare.gallery.lessons.lesson_result import Made, Row
+from compare.gallery.quiz import take
+from compare.gallery.quiz.draw import draw
+from compare.gallery.quiz.question import Question
+from compare.run import arms
+from compare.teach import main
+
+SEED = next(
+    seed for seed in range(100) if draw(seed).lesson.needs and draw(seed).lesson.needs[0].kind == "all-reduce"
+    and len(draw(seed).lesson.needs) == 1 and len(draw(seed).lesson.mesh) == 1
+)  # fmt: skip
+AXIS = next(iter(draw(SEED).lesson.mesh))
+RIGHT = f"all-reduce@{AXIS}"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One all-reduce comes out, whatever is asked: a compiler that has changed, and one that need not be waited for."""
+    row = Row(
+        kind="all-reduce", axes=AXIS, dtype="bf16", form="sync", executions=1, executions_are="exact",
+        payload_bytes=64, wire_bytes=96, step_wire_bytes=96, text="%a = all-reduce()",
+    )  # fmt: skip
+
+    def one(question: Question) -> Made:
+        return Made(
+            lesson=question.lesson, program=question.program, status="ok", error="", source="", takes=(), gives=(),
+            versions={"libtpu": "0"}, rows=(row,),
+        )  # fmt: skip
+
+    monkeypatch.setattr(
+        "compare.gallery.quiz.take.compiled", lambda questions, cache, tell: [one(each) for each in questions]
+    )
+
+
+@pytest.mark.slow
+def test_a_right_answer_a_wrong_one_and_one_that_cannot_be_read(capsys) -> None:
+    assert main(["--quiz", "--seed", str(SEED), "--answer", RIGHT]) == 0
+    told = capsys.readouterr().out
+    assert f"Right: {RIGHT}" in told
+    assert main(["--quiz", "--seed", str(SEED), "--answer", "free"]) == 1
+    told = capsys.readouterr().out
+    assert f"Wrong: you said free; it is {RIGHT}" in told
+    for name in draw(SEED).rules:
+        assert f"The rule, {name} (" in told
+        assert f"Read: python -m compare.teach {name}, or docs/gallery/{name}.html" in " ".join(told.split())
+    assert main(["--quiz", "--seed", str(SEED), "--answer", "gather it all"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert "'gather it all' is no answer: write N× kind@axes" in told.err
+
+
+def test_an_answer_is_taken_from_the_keyboard_and_nothing_typed_is_tell_me(compiled, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"what?\n{RIGHT}\n"))
+    assert main(["--quiz", "--seed", str(SEED)]) == 0
+    told = capsys.readouterr().out
+    assert "'what?' is no answer" in told
+    assert f"Right: {RIGHT}" in told
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["--quiz", "--seed", str(SEED)]) == 0
+    assert f"It is {RIGHT}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_json_asks_without_telling_and_tells_when_it_is_answered(capsys) -> None:
+    assert main(["--quiz", "--seed", str(SEED), "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)
+    assert asked["seed"] == SEED
+    assert set(asked) == {"seed", "program", "topology", "mesh", "arrays", "signature", "source"}
+    assert asked["source"].startswith("def f(")
+    assert main(["--quiz", "--seed", str(SEED), "--json", "--answer", "free"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["is_right"] is False
+    assert told["truth"] == {RIGHT: 1}
+    assert {rule["standing"] for rule in told["rules"]} <= {"law", "this compiler", "advice"}
+
+
+def test_a_wrong_number_is_a_wrong_answer_and_told_as_such(compiled, capsys) -> None:
+    assert main(["--quiz", "--seed", str(SEED), "--answer", f"2 {RIGHT}"]) == 1
+    assert f"Wrong in number only: you said 2 × {RIGHT}; it is {RIGHT}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_is_not_what_the_rules_say_is_told(compiled, capsys, monkeypatch) -> None:
+    other = next(seed for seed in range(100) if draw(seed).lesson.mesh == {AXIS: 4} and not draw(seed).lesson.needs)
+    assert main(["--quiz", "--seed", str(other), "--answer", "free"]) == 1
+    assert "This is not what the rules say" in capsys.readouterr().out
+
+
+def test_a_question_that_cannot_be_compiled_says_so(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arms.Arm, "missing", lambda self: f"{self.title} is not installed")
+    assert main(["--quiz", "--seed", str(SEED), "--answer", RIGHT]) == 1
+    assert "It could not be compiled, not-installed:" in capsys.readouterr().out
+
+
+def test_seed_and_answer_are_of_the_quiz(capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--answer", "free"])
+    assert "--seed and --answer are of --quiz" in capsys.readouterr().err
+
+
+def test_every_question_has_its_lines_and_they_do_not_tell_the_lesson() -> None:
+    for seed in range(60):
+        question = draw(seed)
+        source = take.source_of(question)
+        assert source.startswith("def f(")
+        assert question.lesson.pattern not in source
+        compile(source, "", "exec")

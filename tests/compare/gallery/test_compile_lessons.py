@@ -1,0 +1,141 @@
+"""The gallery, compiled: every program holds to what its lesson says by hand, and docs/gallery is what is built."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from compare.gallery.compile_lessons import build
+from compare.gallery.lessons import LESSONS, chosen
+from compare.gallery.lessons.lesson import GSPMD, PROGRAMS, SHARDY, counted
+from compare.gallery.lessons.lesson_result import Made, needed_wire
+from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
+from compare.gallery.quiz.page import quiz_values
+from compare.gallery.quiz.question import Question
+from compare.gallery.quiz.take import compiled, source_of
+from compare.gallery.render.page import pages
+from compare.run import arms, cache
+from tests.places import ROOT
+
+UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Made]:
+    """Every program of every lesson, from the user's cache where it is there."""
+    with cache.opened() as kept:
+        return build(LESSONS, cache=kept, tell=lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[tuple[Question, Made]]:
+    """The page's questions of the quiz, and as many that no page has."""
+    questions = [draw(seed) for seed in (*PAGE, *UNSEEN)]
+    with cache.opened() as kept:
+        return list(zip(questions, compiled(questions, cache=kept, tell=lambda line: None), strict=True))
+
+
+@pytest.mark.slow
+def test_every_program_moves_what_its_lesson_says_by_hand(made: list[Made]) -> None:
+    assert Counter(one.program for one in made) == {
+        program: len(LESSONS) if program in (SHARDY, GSPMD) else len(LESSONS) - 1 for program in PROGRAMS
+    }
+    for one in made:
+        named = (one.lesson.name, one.program)
+        expected = one.lesson.expected(one.program)
+        assert one.ok, (*named, one.error)
+        assert one.is_known, named
+        assert one.emitted == counted(one.lesson, expected), named
+        # Who sends in a permute is in no count of executions, but in these bytes.
+        assert one.wire_bytes == needed_wire(one.lesson, expected), named
+
+
+@pytest.mark.slow
+def test_both_frameworks_split_the_same_arrays_in_the_same_way(made: list[Made]) -> None:
+    for lesson in LESSONS:
+        assert len({(one.takes, one.gives) for one in made if one.lesson is lesson}) == 1, lesson.name
+
+
+@pytest.mark.slow
+def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple[Question, Made]]) -> None:
+    """The rule's own bytes are written by hand, question by question; the truth is compiled."""
+    assert len({question.lesson.pattern for question, _ in answers}) >= 20
+    for question, one in answers:
+        assert one.ok, (question.seed, one.error)
+        assert one.emitted == counted(question.lesson, question.lesson.needs), question.seed
+
+
+@pytest.mark.slow
+def test_the_pages_in_docs_are_those_that_are_built(made: list[Made], answers: list[tuple[Question, Made]]) -> None:
+    """Rebuild them with `python -m compare.teach`."""
+    shown = answers[: len(PAGE)]
+    quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], source_of)
+    built = pages(made, quiz=quiz)
+    folder = ROOT / "docs/gallery"
+    assert {path.name for path in folder.iterdir()} == set(built)
+    for name, text in built.items():
+        shipped = (folder / name).read_text(encoding="utf-8")
+        assert without_drawings(shipped) == without_drawings(text), f"rebuild docs/gallery/{name}"
+
+
+def without_drawings(page: str) -> str:
+    """The page without its pictures, whose bytes depend on fonts and versions; what they show is in their labels."""
+    return re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+
+
+DYING = """
+import json, os, sys
+from pathlib import Path
+TEXT = "module {{ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ return %x : tensor<4xf32> }} }}"
+OPTIONS = dict(num_replicas=1, num_partitions=4, use_spmd_partitioning=True)
+for number, asked in enumerate(json.loads(Path(sys.argv[1]).read_text())["programs"]):
+    if asked["pattern"] == "mlp":
+        print("Check failed: it is bad", file=sys.stderr, flush=True)
+        os.abort()
+    out = Path(sys.argv[2]) / str(number)
+    out.mkdir()
+    if asked["pattern"] == "norm_width":
+        (out / "failed.txt").write_text("no such thing")
+        continue
+    (out / "program.mlirbc").write_text(TEXT.format())
+    about = dict(compile_options=OPTIONS, source="def f(x): ...", takes=[], gives=[], versions=dict())
+    (out / "about.json").write_text(json.dumps(about))
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_takes_one_program_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dying" / "patterns").mkdir(parents=True)
+    (tmp_path / "dying" / "__init__.py").touch()
+    (tmp_path / "dying" / "patterns" / "__init__.py").touch()
+    (tmp_path / "dying" / "patterns" / "__main__.py").write_text(DYING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    dying = arms.Arm(
+        name="jax", module="dying", title="Dying", packages=(), extra="", own_runtime=False, start_s=1
+    )  # fmt: skip
+    monkeypatch.setattr(arms, "ARMS", {**arms.ARMS, "jax": dying})
+    monkeypatch.setattr(arms.Arm, "missing", lambda self: "" if self is dying else "not asked")
+    names = ("matmul-rows", "mlp", "norm-width", "softmax-split", "context-ring")
+    lessons = [lesson for name in names for lesson in chosen(name)]
+    (tmp_path / "cache" / "begun").mkdir(parents=True)
+    said: list[str] = []
+    found = build(lessons, cache=cache.Cache(tmp_path / "cache"), tell=said.append)
+    told = {(one.lesson.name, one.program): (one.status, one.error) for one in found if one.program in (SHARDY, GSPMD)}
+    assert told["matmul-rows", SHARDY] == told["softmax-split", GSPMD] == told["context-ring", GSPMD] == ("ok", "")
+    assert told["norm-width", SHARDY] == ("failed", "no such thing")
+    assert told["mlp", SHARDY] == ("crashed", "died of SIGABRT: Check failed: it is bad")
+    assert any("mlp" in line and "crashed" in line for line in said)
+
+
+def test_an_arm_that_is_not_installed_is_told_and_the_pages_still_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arms.Arm, "missing", lambda self: "not installed; get it with pip install")
+    (tmp_path / "begun").mkdir()
+    made = build(chosen("mlp"), cache=cache.Cache(tmp_path), tell=lambda line: None)
+    assert {one.status for one in made} == {"not-installed"}
+    html = pages(made)["mlp.html"]
+    assert "not-installed: not installed; get it with pip install" in html
+    assert "T·D·2" in html

@@ -1,0 +1,42 @@
+from compare.history.lines import MOST, parts, shortened
+
+LINE = (
+    "  ROOT %all-gather.3 = (bf16[8,16]{1,0:T(8,128)(2,1)}, bf16[32,16]{1,0:T(8,128)(2,1)}) all-gather-start(%d.1), "
+    "channel_id=4, replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={0}, use_global_device_ids=true, "
+    'frontend_attributes={a="b"}, metadata={op_name="jit(f)/while/body/layer.mlp.up/dot_general" stack_frame_id=9}, '
+    'backend_config={"x":{"y":"z"}}'
+)
+
+
+def marked(found):
+    return "".join(f"<{one.text}>" if one.changed else one.text for one in found)
+
+
+def test_a_line_keeps_what_a_reader_asks_for():
+    assert shortened(LINE) == (
+        "%all-gather.3 = (bf16[8,16], bf16[32,16]) all-gather-start(%d.1), channel_id=4, "
+        "replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={0}  # …/body/layer.mlp.up/dot_general"
+    )
+
+
+def test_a_sharding_is_kept_and_what_is_very_long_is_cut():
+    assert "sharding={devices=[1,8]<=[8]}" in shortened("%d = f32[8] dot(%a, %b), sharding={devices=[1,8]<=[8]}")
+    assert len(shortened("%d = f32[8] tuple(" + "%a, " * 500 + "%b)")) <= MOST + 2
+
+
+def test_groups_behind_what_is_left_out_are_kept():
+    line = "%r = f32[8] all-reduce(%d), to_apply=%add, replica_groups={{0,1}}, channel_id=3"
+    assert shortened(line) == "%r = f32[8] all-reduce(%d), replica_groups={{0,1}}, channel_id=3"
+
+
+def test_what_differs_is_marked_in_both_lines():
+    before, after = parts(
+        "%a.1 = f32[8,16] all-reduce(%d), channel_id=4", "%a.2 = bf16[8,16] all-reduce(%d), channel_id=4"
+    )
+    assert marked(before) == "%<a.1> = <f32>[8,16] all-reduce(%d), channel_id=4"
+    assert marked(after) == "%<a.2> = <bf16>[8,16] all-reduce(%d), channel_id=4"
+
+
+def test_lines_that_are_the_same_have_no_mark():
+    before, after = parts(LINE, LINE)
+    assert marked(before) == marked(after) == LINE

@@ -1,0 +1,85 @@
+"""What is too large is refused in one line, before it is in memory: files, what is packed in them, and their parts."""
+
+import gzip
+import io
+import lzma
+import tarfile
+
+import pytest
+
+from compare.hlo.errors import HloError
+from compare.hlo.proto import program
+from compare.hlo.proto.size_limits import Census
+from compare.hlo.text import files
+from compare.passes import archive as passes
+from compare.timing.errors import TimingError
+from compare.timing.xplane import columnar_protobuf, reader
+from meshes.process.one_line import MOST
+from tests.compare.timing.spaces import data, number
+
+
+def test_a_gzip_file_that_unpacks_to_much_is_not_unpacked(tmp_path):
+    path = tmp_path / "bomb.hlo.gz"
+    path.write_bytes(gzip.compress(bytes(1 << 20)) * 1000)  # a megabyte that is a gigabyte
+    with pytest.raises(HloError, match=r"bomb\.hlo\.gz: the gzip file, unpacked, is larger than 256 MiB"):
+        files.read_file(path)
+    with pytest.raises(TimingError, match=r"bomb\.hlo\.gz: the gzip file, unpacked, is larger than 80 MiB"):
+        reader.read_file(path)
+
+
+def archive(name, content):
+    packed = io.BytesIO()
+    with lzma.open(packed, "wb", preset=0) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def test_recorded_passes_that_unpack_to_much_are_not_unpacked(monkeypatch):
+    monkeypatch.setattr(passes, "MOST_BYTES", 1 << 20)
+    with pytest.raises(HloError, match="the recorded passes are more than 1 MiB"):
+        passes.unpack(archive("before_optimizations.txt", bytes(2 << 20)))
+    with pytest.raises(HloError, match="the recorded passes are more than 1 MiB"):
+        passes.unpack(archive("x" * (2 << 20), b""))  # a name of its own two megabytes
+
+
+def test_recorded_passes_are_texts_alone():
+    packed = io.BytesIO()
+    with lzma.open(packed, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+        entry = tarfile.TarInfo("before_optimizations.txt")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(entry)
+    with pytest.raises(HloError, match="which is no text of a pass"):
+        passes.unpack(packed.getvalue())
+
+
+def test_messages_are_counted_before_they_are_in_memory():
+    shallow = Census("toy", {"Outer": "inner=1*Inner ids=2*int64", "Inner": "name=1:string more=2*Inner"})
+    inner = data(1, data(2, b"") * 3_000_000)  # each two bytes
+    assert len(inner) < 1 << 23
+    assert shallow.is_within(inner * 2, "Outer", most=6_000_002)
+    assert not shallow.is_within(inner * 2, "Outer", most=6_000_001)
+    assert shallow.is_within(data(2, bytes(9_000_000)), "Outer", most=9_000_000 // 32)
+    assert not shallow.is_within(data(2, bytes(9_000_000)), "Outer", most=9_000_000 // 32 - 1)
+
+
+def test_a_serialized_program_and_a_profile_of_too_many_parts_are_refused():
+    with pytest.raises(HloError, match="the serialized HLO module of 9,000,005 bytes is too large"):
+        program.text(data(3, data(2, b"") * 4_500_000))
+    with pytest.raises(TimingError, match="more than 4,194,304 events"):
+        reader._read(data(1, data(3, data(4, b"") * 4_500_000)), "profile")
+
+
+def test_an_event_of_very_many_fields_is_refused():
+    events = columnar_protobuf.Messages.of([number(1, 7) * (columnar_protobuf.MOST_FIELDS + 2)])
+    with pytest.raises(TimingError, match="an event has more than 4096 fields"):
+        list(columnar_protobuf.fields(events))
+
+
+@pytest.mark.parametrize("error", [HloError, TimingError])
+def test_an_error_is_one_clean_line(error):
+    said = str(error("line 3:\n \x1b[31mred\u2028\x07 " + "x" * 10_000))
+    assert said.startswith("line 3: �[31mred ")
+    assert said.isprintable()
+    assert len(said) == MOST

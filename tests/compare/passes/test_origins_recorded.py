@@ -1,0 +1,100 @@
+"""Lives of recorded programs, held against what a plain search in libtpu's texts finds."""
+
+import gzip
+import re
+from collections import Counter
+
+import pytest
+
+from compare.passes.archive import spans, unpack
+from compare.passes.origins import tracks
+from compare.passes.snapshot import seen
+from tests.places import RECORDED
+
+"""A tiny model, compiled by libtpu 0.0.42.1 for v5e: PyTorch/XLA on tp16 over two slices (decode) and on tp8+sp
+(prefill), JAX on cp4tp2 (prefill), whose ring is a shard_map."""
+NAMES = ("two-slices", "sequence", "ring")
+
+COLLECTIVE = re.compile(
+    r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(| send\(.*megascale"
+)
+
+
+def found(text):
+    """The lines that a search finds."""
+    return [line.strip() for line in text.splitlines() if COLLECTIVE.search(line)]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def recorded(request):
+    folder = RECORDED / request.param
+    archive = (folder / "passes.tar.xz").read_bytes()
+    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+    return request.param, unpack(archive), tracks(archive, text), text
+
+
+def test_the_reader_sees_what_a_search_finds(recorded):
+    _, snapshots, _, _ = recorded
+    checked = 0
+    for one in snapshots:
+        if "chain_id" not in one.text:  # parts of one collective would be found several times
+            assert sorted(item.line for item in seen(one.text)) == sorted(found(one.text))
+            checked += 1
+    assert checked > 15
+
+
+def test_every_collective_of_the_optimized_program_has_a_life_and_none_is_unknown(recorded):
+    _, _, lives, text = recorded
+    assert set(lives) == {item.name for item in seen(text)}
+    assert {life.origin for life in lives.values()} <= {"program", "partitioner"}
+
+
+def test_what_the_partitioner_put_there_is_what_a_search_finds_more_of_after_it(recorded):
+    _, snapshots, lives, _ = recorded
+    at = spans(snapshots).index("tpu-spmd-partitioning")
+    before, after = found(snapshots[at].text), found(snapshots[at + 1].text)
+    put = {life.events[0].after for life in lives.values() if life.origin == "partitioner"}
+    assert put <= set(after)
+    assert len(put) == len(after) - len(before)
+
+
+def test_what_is_the_program_s_stands_in_the_program_as_the_framework_wrote_it(recorded):
+    name, snapshots, lives, _ = recorded
+    own = {life.events[0].after for life in lives.values() if life.origin == "program"}
+    assert snapshots[0].after == ""
+    assert own == set(found(snapshots[0].text))
+    assert bool(own) is (name == "ring")
+
+
+def test_two_slices_part_each_collective_in_three_or_two():
+    """An all-reduce over both comes as scatter, sum and gather, an all-gather as two; each went through both passes."""
+    folder = RECORDED / "two-slices"
+    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+    lives = tracks((folder / "passes.tar.xz").read_bytes(), text)
+    parts = Counter(life.events[0].after for life in lives.values())
+    kinds = {line: 3 if " all-reduce(" in line else 2 for line in parts}
+    assert parts == kinds
+    for life in lives.values():
+        assert [change.what for change in life.changes][:2] == ["split", "replaced"]
+        assert [change.by for change in life.changes][:2] == ["split-ici-dcn", "cross-slice-rewrites"]
+
+
+def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused():
+    folder = RECORDED / "sequence"
+    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+    lives = tracks((folder / "passes.tar.xz").read_bytes(), text)
+    fused = [life for life in lives.values() if any(one.by == "tpu-all-reduce-scatter-fusion" for one in life.changes)]
+    assert len(fused) == 3  # embed, attention.out, mlp.down
+    for life in fused:
+        assert " all-reduce(" in life.events[0].after
+        (detail,) = (one.detail for one in life.events if one.what == "replaced")
+        assert detail == "all-reduce → reduce-scatter, written anew, without its name"
+
+
+def test_gathers_of_attention_are_put_there_in_float32_and_narrowed_by_a_pass():
+    folder = RECORDED / "sequence"
+    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+    lives = tracks((folder / "passes.tar.xz").read_bytes(), text)
+    narrowed = [life for life in lives.values() if any(one.by == "bfloat16-propagation" for one in life.changes)]
+    assert len(narrowed) == 3  # queries, keys, values
+    assert all(re.search(r"= f32\[[\d,]+\]\S* all-gather\(", life.events[0].after) for life in narrowed)

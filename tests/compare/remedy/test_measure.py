@@ -1,0 +1,144 @@
+"""Searches of several programs at once, on measurements that are written by hand."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from compare.remedy.measure import Program, search, witnesses
+from compare.remedy.report import told
+from compare.remedy.search import Measured
+from compare.run.arms import ARMS
+from meshes.case import Case
+
+GATHER = ("layer.attention.core", "tp", "all-gather", "induced", "activation-gather")
+BUBBLE = ("layer.mlp.down", "tp", "all-reduce", "inflated", "bubble")
+
+
+@dataclass
+class Table:
+    """Stands for what compiles and judges: a program's groups by its remedies."""
+
+    most: int = 99
+    compiles: int = 0
+    rounds: list = field(default_factory=list)
+
+    def make(self, wanted):
+        taken = wanted[: self.most - self.compiles]
+        self.rounds.append([(one.arm.name, one.case.phase, *sorted(names)) for one, names in taken])
+        for one, names in wanted[len(taken) :]:
+            one.refused.add(names)
+        self.compiles += len(taken)
+        for one, names in taken:
+            one.known[names] = self.measured(one, names)
+
+    @staticmethod
+    def measured(program, names):
+        if "style-explicit" in names and program.arm.name == "torchxla":
+            return Measured(error="not offered: it has no permutes by hand")
+        # Groups of a phase are of other sizes; one form helps by halves; JAX's call gathers nothing.
+        gathers = {"prefill": 80, "decode": 20}[program.case.phase] * (program.arm.name == "torchxla")
+        gathers = gathers // 2 if "attention-kv-grouped" in names else gathers
+        gone = names & {"attention-einsum", "attention-heads-first", "attention-per-sequence"}
+        groups = {GATHER: 0 if gone else gathers, BUBBLE: 10 // (1 + ("microbatches-8" in names))}
+        if "style-explicit" in names:
+            groups = {}
+        step = 50.0 if "attention-per-sequence" in names else 60.0
+        return Measured(groups={key: amount for key, amount in groups.items() if amount}, step_ns=step)
+
+
+def searched(table, *, arms=("torchxla",), phases=("prefill", "decode")):
+    case = Case.read("tp4pp2", phases=phases)
+    programs = [Program(ARMS[arm], case.at(phases=(phase,))) for arm in arms for phase in phases]
+    search(programs, table)
+    return programs, told(case, programs, table, beside=witnesses(programs, table))
+
+
+def test_both_phases_take_one_change_and_say_what_it_removes():
+    programs, found = searched(Table())
+    assert [one.best for one in programs] == [{"attention-per-sequence"}] * 2
+    prefill, decode = (found["arms"]["torchxla"]["phases"][phase] for phase in ("prefill", "decode"))
+    assert [(one["name"], one["removes_bytes"]) for one in prefill["remedies"]] == [("attention-per-sequence", 80)]
+    assert [one["removes_bytes"] for one in decode["remedies"]] == [20]
+    assert [one["name"] for one in prefill["remedies"][0]["as_good"]] == ["attention-einsum", "attention-heads-first"]
+    assert (prefill["before"]["unneeded_bytes"], prefill["after"]["unneeded_bytes"]) == (90, 10)
+    assert (prefill["after"]["induced_bytes"], prefill["after"]["inflated_bytes"]) == (0, 10)
+
+
+def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
+    _, found = searched(Table(), phases=("prefill",))
+    more, hand = found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]
+    assert (more["name"], more["with"], more["removes_bytes"], more["helps"]) == (
+        "microbatches-8", ["attention-per-sequence"], 5, True,
+    )  # fmt: skip
+    # A form of attention, and collectives by hand, are not one program with a form of attention: it stands alone.
+    assert (hand["name"], hand["with"], hand["in_place_of"]) == ("style-explicit", [], ["attention-per-sequence"])
+    assert hand["error"] == "not offered: it has no permutes by hand"
+
+
+def test_what_remains_is_shown_to_be_the_forms_where_another_arm_has_it_by_hand():
+    _, found = searched(Table(), arms=("jax", "torchxla"), phases=("prefill",))
+    (own,) = found["arms"]["jax"]["phases"]["prefill"]["remains"]
+    assert own["gone_with"] == [{"name": "style-explicit", "kind": "hand"}]
+    assert own["less_with"] == ["microbatches-8"]
+    (other,) = found["arms"]["torchxla"]["phases"]["prefill"]["remains"]
+    assert (other["cause"], other["gone_by_hand_in"]) == ("bubble", ["JAX"])
+
+
+def test_an_arm_alone_is_shown_by_jax_by_hand_what_the_form_costs(monkeypatch):
+    monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "")
+    table = Table()
+    _, found = searched(table, phases=("decode",))
+    assert list(found["arms"]) == ["torchxla"]
+    (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
+    assert (left["cause"], left["gone_by_hand_in"]) == ("bubble", ["JAX"])
+    assert table.rounds[-1] == [("jax", "decode"), ("jax", "decode", "style-explicit")]
+
+
+def test_without_jax_an_arm_is_not_explained_by_it(monkeypatch):
+    monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "jax not installed")
+    _, found = searched(Table(), phases=("decode",))
+    (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
+    assert left["gone_by_hand_in"] == []
+
+
+def test_for_a_few_bytes_of_many_no_other_plan_is_tried():
+    class Large(Table):
+        @staticmethod
+        def measured(program, names):
+            return replace(Table.measured(program, names), needed=100_001)
+
+    _, found = searched(Large(), phases=("prefill",))
+    # 10 of 100,001 bytes are left.
+    assert [one["name"] for one in found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]] == ["style-explicit"]
+
+
+def test_all_programs_are_asked_for_round_by_round_and_none_twice():
+    table = Table()
+    searched(table)
+    assert table.rounds[0] == [("torchxla", "prefill"), ("torchxla", "decode")]
+    asked = [one for wanted in table.rounds for one in wanted]
+    assert len(set(asked)) == len(asked) == table.compiles
+    # Two default programs, four ways of attention in prefill and three in decode, twice two changes beyond, and JAX's
+    # two programs of each phase.
+    assert table.compiles == 2 + 4 + 3 + 4 + (0 if ARMS["jax"].missing() else 4)
+
+
+def test_no_more_is_compiled_than_was_allowed():
+    table = Table(most=5)
+    _, found = searched(table)
+    assert table.compiles == 5
+    phases = found["arms"]["torchxla"]["phases"]
+    # In turn: each phase had two of its remedies.
+    assert [one["name"] for one in phases["prefill"]["remedies"]] == ["attention-einsum"]
+    assert ["attention-per-sequence"] in phases["prefill"]["not_tried"]
+
+
+@pytest.mark.parametrize("names", [frozenset(), frozenset({"attention-einsum"}), frozenset({"attention-heads-first"})])
+def test_a_cell_is_the_default_one_with_its_changes(names):
+    program = Program(ARMS["torchxla"], Case.read("tp4pp2", phases=("prefill",)))
+    search([program], Table())
+    cell = program.cell(names)
+    assert cell.case_of(program.case) == program.with_remedies(names)
+    assert cell.name == {"attention-einsum": "tpu+einsum", "attention-heads-first": "tpu+heads-first"}.get(
+        next(iter(names), ""), "tpu"
+    )

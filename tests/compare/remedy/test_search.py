@@ -1,0 +1,120 @@
+"""The search for the smallest set, on programs that are tables: what each set leaves is known by hand."""
+
+from itertools import combinations
+
+import pytest
+
+from compare.remedy.remedies import PLAN, Remedy
+from compare.remedy.search import Measured, Search, better
+
+CORE, MLP = ("layer.attention.core", "tp"), ("layer.mlp.up", "tp")
+
+
+def measured(core=0, mlp=0, **more):
+    """Induced bytes at two places."""
+    rows = {(*CORE, "all-gather", "induced", "activation-gather"): core,
+            (*MLP, "all-gather", "induced", "activation-gather"): mlp}  # fmt: skip
+    return Measured(groups={key: amount for key, amount in rows.items() if amount}, **more)
+
+
+def remedy(name, site="", **more):
+    return Remedy(name=name, scope="", site=site or name, sentence="", code="", **more)
+
+
+def found(remedies, leaves, *, base=None, most=100):
+    """The set that is found, and the sets that were measured; leaves: a set of names -> what it leaves."""
+    search, asked = Search(base or leaves(frozenset()), remedies), []
+    steps, answers = search.steps(), None
+    try:
+        while True:
+            wanted = steps.send(answers) if answers is not None else next(steps)
+            assert not set(wanted) & set(asked), "nothing is measured twice"
+            answers = {names: leaves(names) for names in wanted[: most - len(asked)]}
+            asked += wanted
+    except StopIteration as end:
+        return end.value, asked
+
+
+def test_one_that_removes_all_is_enough():
+    remedies = [remedy("a", "attention"), remedy("b", "attention")]
+    best, asked = found(remedies, lambda names: measured(core=0 if "b" in names else 60 if names else 100))
+    assert best == {"b"}
+    # Both are of one site: they are never tried together.
+    assert set(asked) == {frozenset("a"), frozenset("b")}
+
+
+def test_where_one_change_leaves_nothing_no_pin_is_compiled():
+    remedies = [remedy("pin:a"), remedy("slow"), remedy("pin:b"), remedy("fast")]
+    best, asked = found(
+        remedies, lambda names: measured(core=0 if names & {"slow", "fast"} else 9, step_ns=1.0 + ("slow" in names))
+    )
+    assert best == {"fast"}
+    assert set(asked) == {frozenset({"slow"}), frozenset({"fast"})}
+
+
+def test_two_that_remove_different_bytes_are_taken_together():
+    remedies = [remedy("a"), remedy("b"), remedy("idle")]
+    best, _ = found(remedies, lambda names: measured(core=0 if "a" in names else 70, mlp=0 if "b" in names else 30))
+    assert best == {"a", "b"}
+
+
+def test_of_two_that_remove_the_same_one_is_dropped():
+    remedies = [remedy("a"), remedy("b"), remedy("c")]
+    best, _ = found(
+        remedies, lambda names: measured(core=0 if names & {"a", "b"} else 70, mlp=0 if "c" in names else 30)
+    )
+    assert len(best) == 2
+    assert "c" in best
+
+
+def test_what_moves_bytes_elsewhere_is_not_kept():
+    """It removes 50 at one place and adds 40 at another."""
+    best, _ = found([remedy("a")], lambda names: measured(core=50, mlp=40) if names else measured(core=100))
+    assert best == frozenset()
+
+
+def test_pins_that_help_only_together_are_found_and_the_idle_ones_dropped():
+    remedies = [remedy(f"pin:{name}") for name in "abcde"]
+    needed = {"pin:b", "pin:d"}
+    best, _ = found(remedies, lambda names: measured(core=0 if needed <= names else 100))
+    assert best == needed
+
+
+@pytest.mark.parametrize("needed", list(combinations("abcd", 2)))
+def test_the_set_that_is_found_has_no_idle_member(needed):
+    """Each needed pin removes its own half; one more removes nothing."""
+    remedies = [remedy(f"pin:{name}") for name in "abcd"]
+    first, second = (f"pin:{name}" for name in needed)
+    best, _ = found(remedies, lambda names: measured(core=50 * (first not in names), mlp=50 * (second not in names)))
+    assert best == {first, second}
+
+
+def test_of_equals_the_one_with_the_shorter_modelled_step_is_taken():
+    remedies = [remedy("slow", "attention"), remedy("fast", "attention")]
+    best, _ = found(
+        remedies, lambda names: measured(core=0 if names else 9, step_ns=100.0 if "slow" in names else 90.0)
+    )
+    assert best == {"fast"}
+
+
+def test_a_program_that_could_not_be_made_is_left_out():
+    best, _ = found([remedy("a"), remedy("b")], lambda names: Measured(error="crashed") if "a" in names else measured(
+        core=0 if "b" in names else 9))  # fmt: skip
+    assert best == {"b"}
+
+
+def test_what_was_not_measured_for_want_of_compiles_is_not_taken():
+    remedies = [remedy("a"), remedy("b")]
+    best, _ = found(remedies, lambda names: measured(core=9 - 4 * ("a" in names) - 5 * ("b" in names)), most=1)
+    assert best == {"a"}
+
+
+def test_changes_of_the_plan_are_no_part_of_it():
+    best, asked = found([remedy("m", kind=PLAN)], lambda names: measured(core=0 if names else 9))
+    assert (best, asked) == (frozenset(), [])
+
+
+def test_bytes_that_cannot_be_counted_are_no_improvement():
+    assert better(measured(core=1), measured(core=2))
+    assert not better(measured(core=1, unknown_rows=1), measured(core=2))
+    assert not better(measured(core=1, missing=1), measured(core=2))

@@ -1,0 +1,91 @@
+"""Remedies in words, and as a page: every line from a search that is written by hand."""
+
+import io
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from compare.remedy.page import page
+from compare.remedy.search import Measured
+from compare.remedy.text import print_remedies
+from compare.render.errors import ViewError
+from compare.render.report.draw import draw
+from compare.render.report.page import page as report_page
+from compare.render.terminal import WIDTH
+from tests.compare.remedy.test_measure import Table, searched
+
+
+def printed(found):
+    out = io.StringIO()
+    print_remedies(found, out=Console(file=out, width=WIDTH, highlight=False, markup=False))
+    return " ".join(out.getvalue().split())
+
+
+def test_the_list_says_what_to_change_what_it_removes_and_what_remains():
+    _, found = searched(Table(), arms=("jax", "torchxla"))
+    text = printed(found)
+    assert "TorchXLA, llama-3.1-8b on pp2tp4: 1 change, in order, each compiled and measured" in text
+    assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in text
+    assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in text
+    assert (
+        "in its place, with as few bytes left: attention-einsum (modelled step 60 ns in prefill, 60 ns in decode)"
+        in text
+    )
+    assert "prefill: induced 80 B → 0 B, inflated 10 B → 10 B, modelled step 60 ns → 50 ns" in text
+    assert "(--microbatches 8): −5 B a step, which leaves 5 B" in text
+    assert "not offered: it has no permutes by hand" in text
+    assert "remains: 10 B in layer.mlp.down over tp (inflated, bubble): stages that have nothing to do" in text
+    assert "JAX, llama-3.1-8b on pp2tp4: no change of the code was found" in text
+    assert "gone with collectives by hand only, so it is the SPMD form's" in text
+
+
+def test_an_arm_that_could_not_be_measured_says_why():
+    class Broken(Table):
+        @staticmethod
+        def measured(program, names):
+            return Measured(error="crashed: it <dies> at once")
+
+    _, found = searched(Broken())
+    assert "nothing could be measured" in printed(found)
+    assert "prefill: crashed: it <dies> at once" in printed(found)
+    assert "crashed: it &lt;dies&gt; at once" in page(found)
+
+
+def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
+    _, found = searched(Table())
+    made = page(found)
+    opened = []
+
+    class Checker(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            if tag not in ("meta", "link"):
+                opened.append(tag)
+
+        def handle_endtag(self, tag):
+            assert opened.pop() == tag
+
+    Checker().feed(made)
+    assert not opened
+    assert "<script" not in made
+    for one in found["arms"]["torchxla"]["phases"]["prefill"]["tried"]:
+        assert " + ".join(one["names"]) in made
+
+
+def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report):
+    _, found = searched(Table())
+    made = report_page(report, remedies=found).replace("\N{NO-BREAK SPACE}", " ")
+    shown = made[made.index('<section id="remedies">') :]
+    shown = shown[: shown.index("</section>")]
+    assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in shown
+    assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in shown
+    assert '<a href="remedies.html">' in shown
+    assert '<a href="#remedies">' in made
+    assert "remedies" not in report_page(report)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_what_is_no_search_s_is_refused_in_one_line(text, report, tmp_path):
+    (tmp_path / "remedies.json").write_text(text)
+    with pytest.raises(ViewError, match=r"remedies\.json is not what compare\.remedy --into writes"):
+        draw(report, tmp_path)

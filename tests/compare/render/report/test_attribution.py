@@ -1,0 +1,113 @@
+"""Whose bytes, and what controls showed, as sentences."""
+
+from compare.render.report.attribution import pair_lines, showed_lines, whose, whose_lines
+from compare.render.report.page import page
+from compare.render.report.text import print_report
+from tests.compare.render.reports import made_report
+
+
+def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), same=()):
+    removed = dict.fromkeys(gone, amount) | dict.fromkeys(half, amount // 2) | dict.fromkeys(same, 0)
+    return {
+        "arm": arm, "scope": "layer.mlp.down", "axes": "tp", "kind": "all-reduce", "verdict": "inflated",
+        "cause": cause, "bytes": amount, "owner": owner, "evidence": evidence, "removed_by": list(gone),
+        "reduced_by": list(half),
+        "controls": {cell: {"removed_bytes": part} for cell, part in removed.items()}, "origins": {},
+    }  # fmt: skip
+
+
+def report(entries=(), *, pairs=(), controls=()):
+    return {
+        "arms": {"jax": {"title": "JAX"}, "torchxla": {"title": "TorchXLA"}},
+        "controls": list(controls),
+        "phases": {"decode": {"attribution": list(entries), "pairs": list(pairs)}},
+    }
+
+
+def test_bytes_are_told_by_owner_with_what_shows_it():
+    found = report([
+        entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", gone=("tpu+einsum",), same=("tpu+shardy",)),
+        entry("torchxla", 300_000, "form", evidence="tpu+explicit", gone=("tpu+explicit",)),
+        entry("torchxla", 100_000, "form", evidence="tpu+explicit", cause="replicated", gone=("tpu+explicit",)),
+        entry("jax", 5_000, "compiler", evidence="all-gather-combiner", same=("tpu+explicit",)),
+        entry("jax", 4_000, "open", same=("tpu+gspmd",)),
+    ])  # fmt: skip
+    assert whose_lines(found, "decode") == [
+        "JAX: 5.00 kB the compiler's (made by all-gather-combiner; bubble), 4.00 kB not told apart (also in tpu+gspmd; "
+        "--controls style compiles it with collectives by hand; bubble)",
+        "TorchXLA: 2.00 MB its attention call's (gone in tpu+einsum), 400 kB the SPMD form's (gone in tpu+explicit "
+        "only; bubble, replicated)",
+    ]
+
+
+def test_the_table_says_for_each_control_what_became_of_a_group():
+    (table,) = whose(report([entry("jax", 80, "loop", evidence="b", gone=("b",), half=("c",), same=("a",))]), "decode")
+    assert table["cells"] == ["b", "c", "a"]
+    assert table["rows"][0]["effects"] == ["gone", "half gone", "same"]
+    assert whose(report([entry("jax", 80, "open")]), "decode") == []
+
+
+def control(cell, **phases):
+    return {"arm": "jax", "cell": cell, "changes": [], "phases": phases}
+
+
+def done(before, *, removed=0, added=0, status="ok", error=None):
+    return {"status": status, "error": error, "default_bytes": before, "control_bytes": before - removed + added,
+            "removed_bytes": removed, "added_bytes": added}  # fmt: skip
+
+
+def test_each_control_is_one_sentence():
+    refused = done(9, status="not offered", error="style explicit is not offered on pp2")
+    lines = showed_lines(report(controls=[
+        control("tpu+gspmd", prefill=done(10), decode=done(20)),
+        control("tpu+einsum", prefill=done(4_000, removed=3_000), decode=done(20, removed=20, added=7)),
+        control("tpu+explicit", prefill=refused, decode=refused),
+        control("tpu+unrolled", decode=done(9, status="crashed", error="died of SIGABRT")),
+    ]))  # fmt: skip
+    assert lines == [
+        "JAX tpu+gspmd, the same program under the GSPMD partitioner: nothing changes",
+        "JAX tpu+einsum, the same model with attention written as einsum: removes 3.00 kB of 4.00 kB beyond the plan "
+        "in prefill; removes all of 20 B beyond the plan and adds 7 B elsewhere in "
+        "decode",
+        "JAX tpu+explicit, the same model with every collective written by hand: style explicit is not offered on pp2",
+        "JAX tpu+unrolled, the same model with layers and ticks written out: crashed: died of SIGABRT",
+    ]
+
+
+def pair(partitioner, *, chosen=False, torch=5, common=1):
+    cells = {"jax": "tpu", "torchxla": "tpu+shardy"}
+    return {"partitioner": partitioner, "cells": cells, "chosen": chosen, "common": common,
+            "framework_induced": {"jax": 0, "torchxla": torch}}  # fmt: skip
+
+
+def test_a_second_comparison_says_whether_it_agrees():
+    first = pair("gspmd", chosen=True)
+    assert pair_lines(report(pairs=[first, pair("shardy")]), "decode") == [
+        "Under Shardy (JAX tpu against TorchXLA tpu+shardy) the same is framework-induced"
+    ]
+    assert pair_lines(report(pairs=[first, pair("shardy", torch=9)]), "decode") == [
+        "Under Shardy (JAX tpu against TorchXLA tpu+shardy) other bytes are framework-induced: JAX 0 B and TorchXLA "
+        "9 B; so far the partitioner decides"
+    ]
+    assert pair_lines(report(pairs=[first]), "decode") == []
+
+
+def test_a_report_of_before_has_none_of_it():
+    old = {"arms": {"jax": {"title": "JAX"}}, "phases": {"decode": {}}}
+    assert (whose_lines(old, "decode"), showed_lines(old), pair_lines(old, "decode"), whose(old, "decode")) == ([],) * 4
+
+
+def test_the_page_and_the_terminal_show_both(capsys):
+    found = made_report()
+    rows = [entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", cause="<b>", gone=("tpu+einsum",))]
+    found["phases"]["prefill"] |= {"attribution": rows, "pairs": []}
+    shown = page(found)
+    assert "Whose the bytes beyond the plan are: TorchXLA <code>tpu</code>, against its controls" in shown
+    assert "its attention call&#39;s <span" in shown
+    assert "(inflated, &lt;b&gt;)" in shown
+    assert "<td>gone</td>" in shown
+    assert 'id="controls"' in shown
+    print_report(found)
+    said = capsys.readouterr().out
+    assert "TorchXLA: 2.00 MB its attention call's (gone in tpu+einsum)" in said
+    assert "\nWhat each control showed\nJAX tpu+gspmd, the same program" in said

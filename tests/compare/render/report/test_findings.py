@@ -1,0 +1,74 @@
+"""Differences: arms beside each other, nothing dropped."""
+
+from typing import Any
+
+from compare.render.programs import compared
+from compare.render.report.findings import control_text, each_arm, findings, gone_in, heading, sources
+
+Report = dict[str, Any]
+
+
+def test_every_difference_is_in_exactly_one_part(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    found = findings(phase)
+    entries = [entry for part in (found.told, found.alike, found.small) for one in part for entry in one.entries]
+    assert sorted(map(id, entries)) == sorted(map(id, phase["differences"]))
+
+
+def test_the_largest_difference_comes_first_and_small_ones_apart(report: Report) -> None:
+    found = findings(report["phases"]["prefill"])
+    assert [(one.first["arm"], one.first["cause"], one.excess_bytes) for one in found.told] == [
+        ("torchxla", "activation-gather", 1_509_949_440)
+    ]
+    assert [(one.first["scope"], one.excess_bytes) for one in found.small] == [("pipeline.collect", 32)]
+
+
+def test_what_every_arm_has_is_no_difference(report: Report) -> None:
+    alike = findings(report["phases"]["prefill"]).alike
+    assert sum(one.first["bytes"] for one in alike) == 931_135_592 - 32
+    assert all(one.by_arm["jax"] == one.by_arm["torchxla"] for one in alike)
+
+
+def test_the_smaller_arm_stands_behind_the_larger(report: Report) -> None:
+    first = findings(report["phases"]["prefill"]).told[0]
+    assert each_arm(first, titles={"jax": "JAX", "torchxla": "TorchXLA"}) == "TorchXLA 1.51 GB, JAX 0 B"
+
+
+def test_a_control_cell_that_removes_it_is_named(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    entry = findings(phase).told[0].first
+    assert gone_in(entry) == ["tpu+einsum"]
+    assert control_text(entry, phase) == "gone in tpu+einsum (the same model with attention written as einsum)"
+
+
+def test_a_control_cell_that_changes_nothing_is_named_too(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    entry = findings(phase).told[0].first
+    text = control_text({**entry, "controls": {"tpu+einsum": entry["bytes"]}}, phase)
+    assert text == "also in tpu+einsum (the same model with attention written as einsum)"
+    half = control_text({**entry, "controls": {"tpu+einsum": 10**9}}, phase)
+    assert half.startswith("1.51 GB → 1.00 GB in tpu+einsum")
+    assert control_text({**entry, "controls": {}}, phase) == ""
+
+
+def test_a_default_program_is_no_control_but_the_framework_s_own(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    entry = next(entry for entry in phase["differences"] if entry["arm"] == "jax")
+    assert control_text({**entry, "controls": {"tpu": 10**12}}, phase) == "also in its Shardy program (tpu)"
+    assert control_text({**entry, "controls": {"tpu": 0}}, phase) == "gone in its Shardy program (tpu)"
+
+
+def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) -> None:
+    entry = findings(report["phases"]["prefill"]).told[0].first
+    rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
+    rows[2]["source_line"] = "torchxla_impl/decoder/cache.py:73"
+    found = sources(entry, compared(report, "prefill"))
+    assert found == [
+        ("torchxla_impl/decoder/layers.py:88", 1_258_291_200),
+        ("torchxla_impl/decoder/cache.py:73", 251_658_240),
+    ]
+
+
+def test_one_arm_alone_has_findings_and_no_differences(report: Report, failed_report: Report) -> None:
+    assert heading(report, "prefill").startswith("Differences")
+    assert heading(failed_report, "prefill").startswith("Beyond the plan")

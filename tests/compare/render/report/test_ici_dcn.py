@@ -1,0 +1,48 @@
+"""Bytes between slices, on a line of their own."""
+
+import pytest
+
+from compare.render.report.ici_dcn import between_slices, network_words
+from tests.compare.render.reports import made_report
+
+
+def over_slices(**dcn):
+    """The made report as if its mesh lay over two slices, with so many bytes of each arm's programs between them."""
+    report = made_report()
+    report["mesh"]["slices"] = 2
+    for arm, amount in dcn.items():
+        entry = report["phases"]["prefill"]["arms"][arm]
+        for cell in (entry, *entry["controls"].values()):
+            whole = cell["totals"]["wire_bytes"]
+            cell["totals"] |= {"dcn_wire_bytes": amount, "ici_wire_bytes": whole - amount}
+    return report
+
+
+def test_each_program_says_what_it_moves_between_slices():
+    (line,) = between_slices(over_slices(jax=41_943_040, torchxla=0), "prefill")
+    assert line == (
+        "between the 2 slices (dcn): JAX tpu 41.9 MB, JAX tpu+gspmd 41.9 MB, TorchXLA tpu 0 B, TorchXLA tpu+einsum "
+        "0 B; all else within them (ici)"
+    )
+
+
+def test_where_nothing_crosses_that_is_said():
+    assert between_slices(over_slices(jax=0, torchxla=0), "prefill") == ["nothing moves between the 2 slices (dcn)"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"network": "ici"}, ""),
+        ({}, ""),  # as reports had it before there were slices
+        ({"network": "dcn"}, "between slices (dcn)"),
+        ({"network": "ici+dcn"}, "within slices and between them (ici+dcn)"),
+    ],
+)
+def test_a_row_of_the_contract_says_what_it_talks_through(row, words):
+    assert network_words(row) == words
+
+
+def test_of_a_single_slice_and_in_reports_that_do_not_tell_nothing_is_said():
+    assert between_slices(made_report(), "prefill") == []
+    assert between_slices(over_slices(), "prefill") == []

@@ -1,0 +1,87 @@
+import pytest
+
+from compare.render.report.origins import by_text, origin_lines, origin_table
+
+
+def entry(origin, collectives, amount, **changes):
+    return {"origin": origin, "collectives": collectives, "step_wire_bytes": amount, "changes": changes}
+
+
+def report(*origins, why="", partitioner="shardy"):
+    cell = {
+        "cell": "tpu", "origins": list(origins), "origins_why_not": why, "partitioner": partitioner,
+        "collectives": [], "totals": None,
+    }  # fmt: skip
+    return {"arms": {"jax": {"title": "JAX"}}, "phases": {"decode": {"arms": {"jax": cell}}}}
+
+
+def lines(*origins, **words):
+    return origin_lines(report(*origins, **words), "decode")
+
+
+def test_one_origin_is_told_in_one_sentence():
+    assert lines(entry("partitioner", 8, 100)) == [
+        "JAX tpu: all 8 collectives put there by the partitioner (Shardy); no later pass changed any"
+    ]
+
+
+def test_several_are_told_with_their_bytes_and_what_later_passes_did_with_them_all():
+    changes = {"tpu_async_collective_creator: made async": 2, "from a to b: moved": 1}
+    told = lines(entry("partitioner", 2, 3_000_000), entry("program", 6, 2_000_000, **changes))
+    assert told == [
+        "JAX tpu: put there by the partitioner (Shardy): 2 collectives with 3.00 MB a step and the program itself: "
+        "6 collectives with 2.00 MB a step; then 2 made async by tpu_async_collective_creator and 1 moved by a pass "
+        "from a to b"
+    ]
+
+
+@pytest.mark.parametrize(("origin", "words"), [
+    ("partitioner+program", "the partitioner (Shardy) and the program itself"),
+    ("late-pass", "the pass late-pass"),
+    ("unknown: late-pass", "an unknown pass (late-pass)"),
+    ("unknown: from a to b", "an unknown pass (from a to b)"),
+    ("unknown", "an unknown pass (not in the recorded texts)"),
+])  # fmt: skip
+def test_every_origin_has_its_words(origin, words):
+    assert lines(entry(origin, 1, 1))[0].startswith(f"JAX tpu: 1 collective put there by {words};")
+
+
+def test_a_run_without_passes_says_why_and_one_from_before_them_nothing():
+    assert lines(entry("not recorded", 1, 1), why="not asked for") == [
+        "JAX tpu: who put its collectives there is not recorded (not asked for)"
+    ]
+    assert lines(entry("not recorded", 1, 1), why="not recorded") == []
+    assert lines() == []
+
+
+def test_a_pass_that_is_not_known_is_not_named_as_one():
+    assert by_text("all-reduce-combiner") == "all-reduce-combiner"
+    assert by_text("from a to b") == "a pass from a to b"
+
+
+def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
+    found = report(entry("partitioner", 2, 300), entry("late-pass", 1, 40))
+    cell = found["phases"]["decode"]["arms"]["jax"] | {"totals": {}}
+    twice = [{"pass": "combiner", "what": "merged"}, {"pass": "combiner", "what": "merged"}]
+    cell["collectives"] = [
+        {"step_wire_bytes": 200, "changes": twice},
+        {"step_wire_bytes": None, "changes": [{"pass": "from a to b", "what": "moved"}, *twice]},
+        {"step_wire_bytes": 40, "changes": []},
+    ]
+    other = cell | {"cell": "tpu+gspmd", "collectives": [], "origins": [entry("program", 5, 7)]}
+    found["phases"]["decode"]["arms"]["jax"] = cell | {"controls": {"tpu+gspmd": other}}
+    table = origin_table(found, "decode")
+    assert [one.cell for one in table["programs"]] == ["tpu", "tpu+gspmd"]
+    assert [(row["words"], row["cells"]) for row in table["rows"]] == [
+        ("put there by the partitioner", [(2, 300), None]),
+        ("put there by the pass late-pass", [(1, 40), None]),
+        ("put there by the program itself", [None, (5, 7)]),
+        ("merged by combiner", [(2, 200), None]),
+        ("moved by a pass from a to b", [(1, 0), None]),
+    ]
+
+
+def test_there_is_no_table_where_nothing_was_recorded():
+    found = report(entry("not recorded", 1, 1), why="not asked for")
+    found["phases"]["decode"]["arms"]["jax"]["totals"] = {}
+    assert origin_table(found, "decode") is None

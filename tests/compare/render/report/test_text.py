@@ -1,0 +1,251 @@
+"""The report in a terminal: 100 columns, whole numbers, no obedience."""
+
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compare.render.report.text import print_page, print_plan, print_report
+from compare.render.terminal import console
+from compare.report.build import plan
+from meshes.case import Case
+from meshes.process.one_line import plain
+from tests.compare.render.timings import with_times
+
+Report = dict[str, Any]
+CASE = Case.read("tp4pp2")
+
+
+def printed(report: Report) -> list[str]:
+    out = StringIO()
+    print_report(report, out=console(out))
+    return out.getvalue().splitlines()
+
+
+def test_the_sentence_comes_first_and_nothing_is_wider_than_100_columns(report: Report) -> None:
+    lines = printed(report)
+    assert " ".join(lines[:2]) == report["sentence"]
+    assert max(map(len, lines)) <= 100
+
+
+def test_the_headline_has_a_line_for_each_program(report: Report) -> None:
+    lines = printed(report)
+    (line,) = [line for line in lines if line.startswith("TorchXLA tpu ")]
+    told = ["TorchXLA tpu", "3.31 GB", "931 MB", "1.51 GB", "931 MB", "1.51 GB", "0 B", "1.74 ×"]
+    assert re.split(r"\s{2,}", line) == told
+
+
+def test_a_long_qualifier_and_a_long_cell_cut_no_number(report: Report) -> None:
+    for line in report["phases"]["prefill"]["headline"]:
+        line |= {"qualifier": "at least", "ratio": 1312.4, "cell": "tpu+explicit+einsum"}
+    text = "\n".join(printed(report))
+    assert text.count("at least 1,312 ×") == 4
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_difference_says_where_how_often_why_and_what_removes_it(report: Report) -> None:
+    text = " ".join(" ".join(printed(report)).split())
+    assert "1 1.51 GB TorchXLA: all-gather over tp in layer.attention.core, 240 ×" in text
+    assert "induced, activation-gather: a split activation is made whole along an axis that the plan keeps" in text
+    assert "torchxla_impl/decoder/layers.py:88; TorchXLA 1.51 GB, JAX 0 B; gone in tpu+einsum" in text
+
+
+def test_small_and_common_differences_are_counted_not_dropped(report: Report) -> None:
+    text = "\n".join(printed(report))
+    assert "and 1 smaller difference: 32 B together" in text
+    told = "bubble 839 MB in 4 places, replicated 50.3 MB in 2 places, wrap 41.9 MB in pipeline.shift"
+    assert f"Alike in JAX and TorchXLA: 931 MB beyond the plan ({told})" in " ".join(text.split())
+
+
+def test_a_default_program_that_is_not_compared_is_told_where_it_moves_something_else(report: Report) -> None:
+    assert "under shardy" not in "\n".join(printed(report))
+    report["phases"]["prefill"]["arms"]["jax"]["collectives"][-1]["causes"] = {"layout-change": 32}
+    text = " ".join(" ".join(printed(report)).split())
+    assert "JAX tpu, under shardy, moves 931 MB beyond the plan (bubble 839 MB" in text
+    assert "layout-change 32 B); compared is tpu+gspmd" in text
+
+
+def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
+    text = " ".join(" ".join(printed(failed_report)).split())
+    assert text.count("TorchXLA: not installed: torch, torch_xla not installed; get it with pip install") == 1
+    assert text.count("get it with pip install") == 1
+    assert "Beyond the plan, the largest first" in text
+
+
+def test_a_reason_of_one_program_is_told_with_its_name(failed_report: Report) -> None:
+    line = failed_report["phases"]["prefill"]["headline"][3]
+    line |= {"status": "crashed", "error": "died of SIGABRT"}
+    text = " ".join(" ".join(printed(failed_report)).split())
+    assert "TorchXLA tpu: not installed: torch, torch_xla" in text
+    assert "TorchXLA tpu+einsum: crashed: died of SIGABRT" in text
+
+
+def test_what_the_cells_and_a_dash_mean_is_told_once(report: Report) -> None:
+    report["phases"]["decode"] = report["phases"]["prefill"]
+    lines = printed(report)
+    assert lines.count("JAX tpu+gspmd, the same program under the GSPMD partitioner: nothing changes") == 1
+    assert len([line for line in lines if line.startswith("–: not compared.")]) == 1
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("columns", "width"), [(40, 60), (60, 60), (72, 72), (90, 90), (200, 100)])
+def test_a_terminal_s_own_width_is_kept_and_no_number_is_cut(
+    report: Report, monkeypatch: pytest.MonkeyPatch, columns: int, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for draw in (lambda out: print_report(report, out=out), lambda out: print_plan(plan(CASE), out=out)):
+        file = Terminal()
+        draw(console(file))
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "…" not in file.getvalue()
+        assert not [line for line in lines if line.endswith(" ×") and not re.search(r"\d ×$", line)]
+        assert any("3.31 GB" in line for line in lines)
+
+
+def test_a_difference_of_several_lines_tells_the_one_with_the_most_bytes_first(report: Report) -> None:
+    rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
+    rows[2]["source_line"] = rows[3]["source_line"] = "torchxla_impl/decoder/cache.py:73"
+    text = " ".join(" ".join(printed(report)).split())
+    assert "torchxla_impl/decoder/layers.py:88 (1.01 GB, and 1 more); TorchXLA 1.51 GB" in text
+
+
+def test_a_program_that_could_not_be_counted_says_so(report: Report) -> None:
+    totals = report["phases"]["prefill"]["arms"]["jax"]["totals"]
+    totals |= {"unknown_rows": 2, "upper_bound_rows": 1}
+    text = " ".join(" ".join(printed(report)).split())
+    assert "JAX tpu: of 8 collectives 2 stand in loops that could not be counted, and are in no sum, 1 are" in text
+
+
+def test_what_of_the_plan_a_program_does_not_move_is_told(report: Report) -> None:
+    row = report["phases"]["prefill"]["arms"]["jax"]["served"][3]
+    row |= {"served_bytes": 0, "unserved_bytes": row["step_wire_bytes"]}
+    text = " ".join(" ".join(printed(report)).split())
+    assert (
+        "¹ JAX tpu, JAX tpu+gspmd, TorchXLA tpu and TorchXLA tpu+einsum do not move, of what the plan needs: "
+        "collective-permute over pp in pipeline.shift, 33.6 MB of 33.6 MB" in text
+    )
+    assert text.count("× ¹") == 4  # the example's programs share these rows
+
+
+def test_what_a_reader_must_know_of_the_plan_stands_with_it(report: Report) -> None:
+    report["phases"]["prefill"]["notes"] = ["The 8 KV heads stand 2 times."]
+    assert "The 8 KV heads stand 2 times." in printed(report)
+
+
+def test_no_line_ends_inside_a_number(report: Report) -> None:
+    report["sentence"] = "it moves 1.7 × what the plan needs, which is 3.31 GB, and 84 % of it is one thing " * 5
+    for line in printed(report)[:6]:
+        assert not line.rstrip().endswith(("1.7", "3.31", "84"))
+
+
+def test_escape_sequences_and_markup_of_a_program_are_not_obeyed(report: Report) -> None:
+    hostile = "\x1b[2Jscope[red]\r\nnext\x07"
+    assert plain(hostile) == "\N{REPLACEMENT CHARACTER}[2Jscope[red] next\N{REPLACEMENT CHARACTER}"
+    for entry in report["phases"]["prefill"]["differences"]:
+        entry |= {"scope": hostile, "source_line": hostile, "sentence": hostile}
+    report["sentence"] = hostile
+    text = "\n".join(printed(report))
+    assert "\x1b" not in text and "\x07" not in text and "scope[red]" in text  # noqa: PT018
+
+
+def test_the_plan_has_each_row_with_its_formula() -> None:
+    out = StringIO()
+    print_plan(plan(Case.read("tp4pp2")), out=console(out))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "prefill: 3.31 GB a step, mean over devices" in lines
+    row = next(line for line in lines if "layer.mlp.down" in line)
+    assert row.split() == ["layer.mlp.down", "all-reduce", "over", "tp", "64", "16.8", "MB", "25.2", "MB", "1.61", "GB"]
+    assert "(L/pp)·m = (32/2)·4 times t·D·b = 2048·4096·2" in out.getvalue()
+
+
+def test_a_plan_says_what_copies_of_kv_heads_cost() -> None:
+    out = StringIO()
+    print_plan(plan(Case.read("tp8", model_name="qwen3-30b-a3b")), out=console(out))
+    words = " ".join(out.getvalue().split())
+    assert "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large" in words
+
+
+def test_a_plan_that_needs_nothing_says_so() -> None:
+    out = StringIO()
+    print_plan(plan(Case.read("dp4", model_name="tiny")), out=console(out))
+    assert out.getvalue().count("Nothing: this mesh splits nothing") == 2
+
+
+def test_the_last_line_is_the_page_s_path_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    place = Path("/runs") / ("long" * 60) / "report.html"
+    print_page(place)
+    assert capsys.readouterr().out == f"{place}\n"
+
+
+def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Report) -> None:
+    lines = printed(with_times(report))
+    at = lines.index("prefill: time a step (mean over devices and steps), modelled for v5e:2x4 (not measured):")
+    table = lines[at + 1 : at + 8]
+    assert table[1].split() == [
+        "program",
+        "step",
+        "compute",
+        "cation",
+        "hidden",
+        "exposed",
+        "inherent",
+        "inflated",
+        "induced",
+    ]
+    assert " ".join(table[5].split()) == ("TorchXLA tpu 117 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms")
+    told = " ".join(" ".join(lines).split())
+    assert "prefill: time a step (mean over devices and steps), measured on CPU devices:" in told
+    assert "TorchXLA cpu: measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256" in told
+    assert (
+        "What TorchXLA tpu waits for and nobody needed, the longest first: 12.0 ms for all-gather over tp in "
+        "layer.attention.core (activation-gather); 4.80 ms for all-reduce over tp in layer.attention.out (bubble)"
+    ) in told
+    assert max(map(len, lines)) <= 100
+
+
+def test_of_cpu_devices_it_is_told_who_waits_for_whom_and_what_the_host_takes(report: Report) -> None:
+    # 80 layers of 400 and 200 µs of waiting; all of the step computes or communicates.
+    with_times(report)
+    text = " ".join(" ".join(printed(report)).split())
+    assert "TorchXLA cpu: 48.0 ms of its communication is waiting for others to come" in text
+    assert "a step begins on the host" not in text
+    times = report["phases"]["prefill"]["arms"]["torchxla"]["profiles"]["cpu"]["timing"]["per_step"]
+    times["step_ns"] += 41_000_000
+    text = " ".join(" ".join(printed(report)).split())
+    assert "others to come; 41.0 ms of its step is neither (a step begins on the host)" in text
+
+
+def test_what_is_alike_stands_apart_from_the_times_where_nothing_differs(report: Report) -> None:
+    with_times(report)["phases"]["prefill"]["differences"] = [
+        entry for entry in report["phases"]["prefill"]["differences"] if not entry["excess_bytes"]
+    ]
+    lines = printed(report)
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("Alike in JAX and TorchXLA: 931 MB")]
+    assert lines[at - 1] == ""
+
+
+def test_a_narrow_terminal_has_the_times_as_sentences(report: Report) -> None:
+    out = StringIO()
+    narrow = console(out)
+    narrow.width = 60
+    print_report(with_times(report), out=narrow)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "of a 117 ms step, 60.5 ms wait for communication; 21.9 ms of that nobody needed" in " ".join(
+        " ".join(lines).split()
+    )
+
+
+def test_without_times_nothing_is_said_of_them(report: Report) -> None:
+    assert "time a step" not in "\n".join(printed(report))

@@ -1,0 +1,130 @@
+"""What a report's timing sections say, held against times that are known by hand."""
+
+from typing import Any
+
+import pytest
+
+from compare.render.time.timing_section import Timing, by_group, failures, labels, sentence, timings, waits
+from tests.compare.render.timelines import LABEL, MEASURED
+from tests.compare.render.timings import with_times
+
+Report = dict[str, Any]
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def found(report: Report) -> list[Timing]:
+    return timings(with_times(report), "prefill")
+
+
+def test_programs_stand_arm_by_arm_and_what_was_measured_apart(found: list[Timing]) -> None:
+    groups = by_group(found)
+    assert {name: [(one.arm, one.cell) for one in own] for name, own in groups.items()} == {
+        "modelled": [("jax", "tpu"), ("jax", "tpu+gspmd"), ("torchxla", "tpu"), ("torchxla", "tpu+einsum")],
+        "measured on CPU devices": [("jax", "cpu"), ("torchxla", "cpu")],
+    }
+    assert labels(groups["modelled"]) == {LABEL: ["JAX tpu", "JAX tpu+gspmd", "TorchXLA tpu", "TorchXLA tpu+einsum"]}
+    assert list(labels(groups["measured on CPU devices"])) == [MEASURED, MEASURED.replace("jax", "torch_xla")]
+    assert [one.default for one in found] == [True, False, True, False, False, False]
+
+
+def test_times_on_a_tpu_come_before_the_model_s(report: Report) -> None:
+    with_times(report)
+    for arm in report["phases"]["prefill"]["arms"].values():
+        arm["profiles"]["cpu"]["executed"]["platform"] = "tpu"
+    assert list(by_group(timings(report, "prefill"))) == ["measured", "modelled"]
+
+
+def test_the_numbers_are_those_worked_out_by_hand(found: list[Timing]) -> None:
+    # TorchXLA: 5 × (16 × 700 + 100) µs of compute; all-reduces 5 × 16 × 600 µs, four fifths inherent; shifts, half of
+    # 5 × 200 µs exposed, two fifths inherent; gathers 5 × 16 × 200 µs, 150 of each 200 exposed.
+    one = found[2]
+    assert (one.time("step_ns"), one.time("compute_ns"), one.time("exposed_ns")) == (117 * MS, 56.5 * MS, 60.5 * MS)
+    assert [one.exposed(verdict) for verdict in ("inherent", "inflated", "induced", "unknown")] == [
+        # The report's own shares of the shift's bytes are 2/5 and 3/5.
+        pytest.approx(38.6 * MS, abs=1), pytest.approx(9.9 * MS, abs=1), pytest.approx(12 * MS, abs=1), 0,
+    ]  # fmt: skip
+    assert one.idle_ns == 0
+
+
+def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(found: list[Timing]) -> None:
+    assert sentence(found[0]) == "of a 105 ms step, 48.5 ms wait for communication; 9.90 ms of that nobody needed"
+    assert sentence(found[2]) == "of a 117 ms step, 60.5 ms wait for communication; 21.9 ms of that nobody needed"
+
+
+@pytest.mark.parametrize(
+    ("times", "verdicts", "words"),
+    [
+        ({"step_ns": 5000, "communication_ns": 0, "exposed_ns": 0}, {}, "a step takes 5.00 µs, without communication"),
+        ({"step_ns": 5000, "communication_ns": 90, "exposed_ns": 0}, {},
+         "nothing of a 5.00 µs step waits for communication"),
+        ({"step_ns": 5000, "communication_ns": 90, "exposed_ns": 80}, {"inherent": 80, "inflated": 0, "induced": 0},
+         "of a 5.00 µs step, 80 ns wait for communication; nothing of that nobody needed"),
+        ({"step_ns": 5000, "communication_ns": 90, "exposed_ns": 80}, {"inherent": None, "inflated": None},
+         "of a 5.00 µs step, 80 ns wait for communication; whose fault it is, is not known"),
+        ({"step_ns": 5000, "communication_ns": None, "exposed_ns": None}, {},
+         "a step takes 5.00 µs; what of it waits for communication is not known"),
+    ],
+)  # fmt: skip
+def test_the_headline_has_words_for_every_case(
+    times: dict[str, float], verdicts: dict[str, float | None], words: str
+) -> None:
+    section = {"source": "modelled", "label": LABEL, "per_step": {"compute_ns": 0, **times},
+               "by_verdict": {name: {"exposed_ns": amount} for name, amount in verdicts.items()}}  # fmt: skip
+    one = Timing(
+        phase="decode", arm="jax", title="JAX", cell="tpu", default=True, platform=None, section=section, rows=()
+    )
+    assert sentence(one) == words
+
+
+def test_waits_are_by_place_with_their_verdicts_causes_and_lines(found: list[Timing]) -> None:
+    told = waits(found[2])
+    assert [(wait.place, wait.total_ns / MS) for wait in told] == [
+        ("all-reduce over tp in layer.attention.out", pytest.approx(24)),
+        ("all-reduce over tp in layer.mlp.down", pytest.approx(24)),
+        ("all-gather over tp in layer.attention.core", pytest.approx(12)),
+        ("collective-permute over pp in pipeline.shift", pytest.approx(0.5)),
+    ]
+    gathers = told[2]
+    assert (gathers.executions, gathers.needless_ns) == (240, pytest.approx(12 * MS))
+    assert gathers.causes == ("activation-gather",)
+    assert gathers.source_lines == ("torchxla_impl/decoder/layers.py:88",)
+    assert told[0].exposed_ns == {
+        "inherent": pytest.approx(19.2 * MS), "inflated": pytest.approx(4.8 * MS), "induced": 0, "unknown": 0,
+    }  # fmt: skip
+
+
+def test_a_wait_for_what_is_in_no_row_is_of_unknown_verdict(report: Report) -> None:
+    with_times(report)
+    section = report["phases"]["prefill"]["arms"]["jax"]["timing"]
+    section["collectives"] = [section["collectives"][0] | {"collective": "", "exposed_ns": 7}]
+    (wait,) = waits(timings(report, "prefill")[0])
+    assert wait.exposed_ns["unknown"] == 7
+    assert wait.needless_ns == 0
+
+
+def test_a_model_s_label_always_says_that_nothing_was_measured(report: Report) -> None:
+    with_times(report)
+    report["phases"]["prefill"]["arms"]["jax"]["timing"]["label"] = "modelled for v5e:2x4"
+    assert timings(report, "prefill")[0].label == "modelled for v5e:2x4, not measured"
+
+
+def test_a_report_without_times_has_none(report: Report) -> None:
+    assert timings(report, "prefill") == []
+    assert list(failures(report, "prefill")) == []
+
+
+def test_a_program_that_was_not_timed_says_why(report: Report) -> None:
+    with_times(report)
+    arm = report["phases"]["prefill"]["arms"]["jax"]
+    del arm["timing"]
+    arm["timing_error"] = "no clock is known for v9"
+    arm["profiles"]["cpu"] |= {"status": "crashed", "error": "signal 11"}
+    other = report["phases"]["prefill"]["arms"]["torchxla"]["profiles"]["cpu"]
+    del other["timing"]
+    other["timing_error"] = "the file is cut"
+    assert list(failures(report, "prefill")) == [
+        "JAX tpu has no modelled times: no clock is known for v9", "JAX cpu was not measured: signal 11",
+        "TorchXLA cpu was measured, and has no times: the file is cut",
+    ]  # fmt: skip

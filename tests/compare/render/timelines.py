@@ -1,0 +1,115 @@
+"""Timelines made by hand for the report of `reports.py`: a prefill of tp4pp2, of which every time is known.
+
+Each of 5 ticks runs 16 layers, each layer 700 µs of compute and two all-reduces of 300 µs that nothing hides; TorchXLA
+also gathers q in 150 µs, 50 of them behind compute, and k and v in 25 µs each.  A tick ends with a shift of 200 µs
+that starts 100 µs before its compute ends.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from compare.render.time.timeline_view import Timed
+from compare.timing.timeline import GIVEN, STEPS, Timeline, settled
+
+LABEL = "modelled for v5e:2x4 (not measured)"
+MEASURED = "measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"
+
+TICKS, LAYERS, STAGES = 5, 16, {0: (0, 1, 2, 3), 4: (4, 5, 6, 7)}
+
+Event = tuple[Any, ...]
+
+_ROWS: dict[str, tuple[str, str, str, float]] = {
+    "all-reduce.2": ("layer.attention.out", "all-reduce", "tp", 16_777_216),
+    "all-reduce.3": ("layer.mlp.down", "all-reduce", "tp", 16_777_216),
+    "collective-permute.1": ("pipeline.shift", "collective-permute", "pp", 16_777_216),
+    "all-gather.11": ("layer.attention.core", "all-gather", "tp", 16_777_216),
+    "all-gather.12": ("layer.attention.core", "all-gather", "tp", 4_194_304),
+    "all-gather.13": ("layer.attention.core", "all-gather", "tp", 4_194_304),
+}
+
+
+def work(device: int, name: str, start: float, duration: float, *, role: str = "compute", of: str = "") -> Event:
+    """An event of the main line; times in ns."""
+    return (device, "XLA Ops", name, name, role, of, "", "", "", np.nan, start, duration, np.nan)
+
+
+def talk(device: int, name: str, start: float, duration: float, *, wait: float = np.nan) -> Event:
+    """A communication."""
+    scope, kind, axes, payload = _ROWS[name]
+    return (device, "XLA Ops", name, name, "communication", name, scope, kind, axes, payload, start, duration, wait)
+
+
+def made_timeline(
+    events: list[Event], *, steps: list[tuple[int, int, float, float]], source: str = "modelled", label: str = LABEL
+) -> Timeline:
+    """Of rows of GIVEN and of STEPS."""
+    given = pd.DataFrame(events, columns=list(GIVEN)).astype(GIVEN)
+    marks = pd.DataFrame(steps, columns=list(STEPS)).astype(STEPS)
+    devices = sorted({row[0] for row in events})
+    stands = {device: STAGES.get(device, (device,)) for device in devices}
+    return Timeline(source=source, label=label, events=settled(given, marks), steps=marks, stands_for=stands)
+
+
+def stage(device: int, *, gathers: bool, slower: float = 1.0) -> list[Event]:
+    """One step of one stage; `slower` times as long."""
+    us, found, now = 1000.0 * slower, list[Event](), 0.0
+    for _ in range(TICKS):
+        begun = now
+        for _ in range(LAYERS):
+            if gathers:
+                found += [work(device, "all-gather-start.11", now, us, role="part", of="all-gather.11"),
+                          talk(device, "all-gather.11", now, 150 * us), work(device, "fusion.7", now + us, 50 * us),
+                          work(device, "all-gather-done.11", now + 51 * us, 99 * us, role="part", of="all-gather.11"),
+                          talk(device, "all-gather.12", now + 150 * us, 25 * us),
+                          talk(device, "all-gather.13", now + 175 * us, 25 * us)]  # fmt: skip
+                now += 200 * us
+            left = 200 * us if gathers else 250 * us
+            found.append(work(device, "fusion.1", now, left))
+            now += left
+            found.append(talk(device, "all-reduce.2", now, 300 * us, wait=40 * us))
+            found.append(work(device, "fusion.2", now + 300 * us, 450 * us))
+            now += 750 * us
+            found.append(talk(device, "all-reduce.3", now, 300 * us, wait=20 * us))
+            now += 300 * us
+        found.append(work(device, "while.3", begun, now - begun, role="container"))
+        found.append(work(device, "fusion.9", now, 100 * us))
+        found.append(talk(device, "collective-permute.1", now, 200 * us))
+        now += 200 * us
+    return found
+
+
+def step_ns(*, gathers: bool, slower: float = 1.0) -> float:
+    """By hand: 5 ticks of 16 layers of 1,300 µs (TorchXLA 150 µs more) and a shift."""
+    layer = 1300 + (150 if gathers else 0)
+    return 1000.0 * slower * TICKS * (LAYERS * layer + 200)
+
+
+def made_shares() -> pd.DataFrame:
+    """The verdicts of `reports.py`: four of five ticks are inherent, gathers are induced, of a shift 40 % is needed."""
+    rows = [("all-reduce.2", 0.8, 0.2, 0.0, "inherent"), ("all-reduce.3", 0.8, 0.2, 0.0, "inherent"),
+            ("collective-permute.1", 0.4, 0.6, 0.0, "inflated"),
+            *((f"all-gather.{number}", 0.0, 0.0, 1.0, "induced") for number in (11, 12, 13))]  # fmt: skip
+    return pd.DataFrame(rows, columns=["collective", "inherent", "inflated", "induced", "verdict"])
+
+
+def made_timed(
+    arm: str,
+    *,
+    phase: str = "prefill",
+    cell: str = "tpu",
+    source: str = "modelled",
+    label: str = LABEL,
+    slower: float = 1.0,
+) -> Timed:
+    """A whole step of both stages of one arm."""
+    gathers = arm == "torchxla" and cell != "tpu+einsum"
+    ends = step_ns(gathers=gathers, slower=slower)
+    events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
+    found = made_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
+    title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
+    return Timed(
+        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=made_shares(),
+        platform="cpu" if source == "measured" else None,
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""The report of `reports.py` with the times of `timelines.py`, compiled and measured."""
+
+from typing import Any
+
+from compare.render.time.timeline_view import Timed
+from compare.timing.alignment.timeline_diff import timeline_diff
+from compare.timing.metrics.section import section
+from tests.compare.render.timelines import LABEL, MEASURED, made_timed
+
+Report = dict[str, Any]
+Key = tuple[str, str, str]
+
+SLOWER = {"prefill": 1.0, "decode": 0.04}
+"""How long the steps of a phase are, in those of `timelines.py`."""
+
+CONTROLS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
+
+
+def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, Timed]:
+    """Arm, phase, cell -> its timeline: of the default programs, the controls, and one measured on CPU devices."""
+    found = {}
+    for phase in phases:
+        for arm, control in CONTROLS.items():
+            label = MEASURED if arm == "jax" else MEASURED.replace("jax", "torch_xla")
+            for cell, source, words in (
+                ("tpu", "modelled", LABEL),
+                (control, "modelled", LABEL),
+                ("cpu", "measured", label),
+            ):
+                slower = SLOWER[phase] * (10 if source == "measured" else 1)
+                found[arm, phase, cell] = made_timed(
+                    arm, phase=phase, cell=cell, source=source, label=words, slower=slower
+                )
+    return found
+
+
+def with_times(report: Report) -> Report:
+    """Each program of the report with its `timing`, and a measured one in each arm."""
+    found = made_times(tuple(report["phases"]))
+    for phase, entry in report["phases"].items():
+        for arm, default in entry["arms"].items():
+            measured = {name: value for name, value in default.items() if name != "controls"} | {
+                "cell": "cpu", "label": found[arm, phase, "cpu"].timeline.label, "case": report["case"],
+                "reduced": True, "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
+            }  # fmt: skip
+            default["profiles"] = {"cpu": measured}
+            for one in (default, *default["controls"].values(), measured):
+                if one["status"] == "ok":
+                    one["timing"] = _section(found[arm, phase, one["cell"]], one, report)
+        entry["time_differences"] = {
+            "modelled": _difference(entry, found, phase, {"jax": "tpu+gspmd", "torchxla": "tpu"}),
+            "cpu": _difference(entry, found, phase, {"jax": "cpu", "torchxla": "cpu"}),
+        }
+    return report
+
+
+def _difference(entry: dict[str, Any], found: dict[Key, Timed], phase: str, cells: dict[str, str]) -> dict[str, Any]:
+    """As a report holds it: right less left."""
+    left, right = (found[arm, phase, cell].timeline for arm, cell in cells.items())
+    rows = [entry["arms"][arm]["collectives"] for arm in cells]
+    sides = {
+        side: {"arm": arm, "cell": cell} for side, (arm, cell) in zip(("left", "right"), cells.items(), strict=True)
+    }
+    return {**sides, **timeline_diff(left, right, left_rows=rows[0], right_rows=rows[1]).to_dict(most=20)}
+
+
+def _section(timed: Timed, entry: dict[str, Any], report: Report) -> dict[str, Any]:
+    speed = None if timed.timeline.source == "measured" else 45e9
+    return section(
+        timed.timeline, rows=entry["collectives"], mesh=report["mesh"], microbatches=4, link_bytes_per_s=speed
+    )

@@ -1,0 +1,147 @@
+"""Programs that are run and measured: a toy arm hands over a real profile; libtpu compiles beside it."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compare.run import scheduler
+from compare.run.arms import ARMS, Cell
+from compare.run.cache import Cache
+from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.load_run import read_run, whole
+from compare.run.folder.profile_metadata import label
+from compare.run.results import Event
+from meshes.case import Case
+
+pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
+
+
+@pytest.fixture
+def case() -> Case:
+    return Case.read("dp2tp4", model_name="tiny", attention="einsum", phases=("decode",))
+
+
+def run(case, arm, tmp_path, *, told=None, **asked):
+    """A run folder of this arm, and how its cells ended."""
+    hear = told.append if told is not None else lambda event: None
+    outcomes = scheduler.run(case, arms=[arm], cache=Cache(tmp_path / "cache"), tell=hear, **asked)
+    place = run_folder.place_of(case, parent=tmp_path / "runs", arms=ARMS)
+    with replace_folder.writing(place) as into:
+        run_folder.fill(into, case=case, outcomes=outcomes)
+        run_folder.keep_measured(place, into)
+    return place, {outcome.cell: outcome for outcome in outcomes}
+
+
+def log(tmp_path: Path) -> Counter:
+    return Counter((tmp_path / "log").read_text().split())
+
+
+def report(place: Path) -> dict:
+    found = read_run(place)
+    return found.report(found.timelines())
+
+
+def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, tmp_path):
+    place, ended = run(case, toy, tmp_path, execute="cpu")
+    assert {name: outcome.status for name, outcome in ended.items()} == dict.fromkeys(("tpu", "tpu+gspmd", "cpu"), "ok")
+    cell = place / "toy/decode/cpu"
+    assert [path.name for path in cell.glob("trace/plugins/profile/decode/*")] == ["toy.xplane.pb"]
+    about = json.loads((cell / "about.json").read_text())
+    shared = f"{about['executed']['cores']} core"
+    assert about["label"].startswith(f"measured on 8 virtual CPU devices on {shared}")
+    assert "(toy), not a TPU" in about["label"]
+    assert about["case"]["model"]["layers"] == 4
+    assert not list((tmp_path / "cache" / "begun").iterdir())
+
+    found = report(place)["phases"]["decode"]["arms"]["toy"]
+    assert "cpu" not in found["controls"]
+    measured = found["profiles"]["cpu"]
+    # By hand, from make_jax.py: three layers with an all-reduce over tensor each.
+    assert measured["timing"]["source"] == "measured"
+    assert (measured["timing"]["devices"], measured["timing"]["steps"]) == (8, 3)
+    assert measured["timing"]["per_step"]["by_axes"]["tp"]["executions"] == 3
+    assert {row["kind"] for row in measured["collectives"]} == {"all-reduce", "collective-permute"}
+    assert found["timing"]["source"] == "modelled"
+
+
+def test_what_is_measured_is_measured_alone_after_all_that_is_compiled(toy, case, tmp_path):
+    told: list[Event] = []
+    run(case.at(phases=("prefill", "decode")), toy, tmp_path, told=told, execute="cpu")
+    profiles = [at for at, event in enumerate(told) if event.step == "profile"]
+    others = [at for at, event in enumerate(told) if event.step != "profile"]
+    assert max(others) < min(profiles)
+    cells = list(dict.fromkeys(told[at].phase for at in profiles))
+    assert [told[at].phase for at in profiles] == sorted((told[at].phase for at in profiles), key=cells.index)
+
+
+def test_it_is_measured_anew_each_time_and_kept_when_it_is_not_asked_for_again(toy, case, tmp_path):
+    for _ in range(2):
+        place, _ = run(case, toy, tmp_path, execute="cpu")
+    assert log(tmp_path)["profile+cpu"] == 2
+    before = (place / "toy/decode/cpu/about.json").read_text()
+    place, ended = run(case, toy, tmp_path)
+    assert set(ended) == {"tpu", "tpu+gspmd"}
+    assert (place / "toy/decode/cpu/about.json").read_text() == before
+    assert "cpu" in report(place)["phases"]["decode"]["arms"]["toy"]["profiles"]
+
+
+@pytest.mark.parametrize(
+    ("does", "status", "error"),
+    [("refuse", "refused", "no TPU is attached"), ("cut", "failed", "its profile cannot be read: ")],
+)
+def test_one_that_fails_is_reported_and_the_rest_stands(toy, case, tmp_path, monkeypatch, does, status, error):
+    monkeypatch.setenv("TOY_PROFILE", does)
+    place, _ = run(case, toy, tmp_path, execute="cpu")
+    found = report(place)
+    arm = found["phases"]["decode"]["arms"]["toy"]
+    assert arm["profiles"]["cpu"]["status"] == status
+    assert error in arm["profiles"]["cpu"]["error"]
+    assert arm["totals"]["wire_bytes"] > 0
+    assert arm["timing"]["per_step"]["communication_ns"] > 0
+    assert not whole(found)
+
+
+def test_a_profile_that_was_damaged_later_is_named_as_it_lies_in_the_run_folder(toy, case, tmp_path):
+    place, _ = run(case, toy, tmp_path, execute="cpu")
+    profile = "toy/decode/cpu/trace/plugins/profile/decode/toy.xplane.pb"
+    (place / profile).write_bytes(b"no")
+    found = report(place)
+    one = found["phases"]["decode"]["arms"]["toy"]["profiles"]["cpu"]
+    assert "timing" not in one
+    assert one["timing_error"].startswith(f"{profile}: ")
+    assert not whole(found)
+
+
+def test_on_a_tpu_the_whole_case_runs_on_the_same_path_with_one_word_changed(toy, case, tmp_path):
+    big = replace(toy, controls=())
+    wide = Case.read("dp2tp4", phases=("decode",))
+    on_cpu, on_tpu = (big.cells(wide, execute=platform)[-1] for platform in ("cpu", "tpu"))
+    assert (on_cpu.steps, on_tpu.steps) == (("profile",), ("profile",))
+    assert on_tpu.case_of(wide) == wide
+    assert on_cpu.case_of(wide).model.embed < wide.model.embed
+    assert on_cpu.case_of(wide).model.layers == wide.model.layers == 32
+    run(case, toy, tmp_path, execute="tpu")
+    assert log(tmp_path)["profile+tpu"] == 1
+
+
+def test_only_an_arm_with_a_runtime_of_its_own_runs_on_the_other_s_too(toy, case):
+    own = replace(toy, own_runtime=True, controls=())
+    assert own.cells(case, execute="cpu", same_runtime=True)[1:] == (
+        Cell("cpu", steps=("profile",), platform="cpu"),
+        Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu"),
+    )
+    assert [cell.name for cell in toy.cells(case, execute="cpu", same_runtime=True)][-1] == "cpu"
+
+
+def test_a_label_says_what_ran_it_and_what_was_cut():
+    wide = Case.read("tp8", model_name="llama-3.2-1b", phases=("prefill",))
+    small = wide.at(seq=16)
+    cpu = {"platform": "cpu", "num_devices": 8, "runtime": "jax"}
+    tpu = {"platform": "tpu", "num_devices": 8, "runtime": "torch_xla", "device_kind": "TPU v5 lite"}
+    assert label(wide, small, cpu) == "measured on 8 virtual CPU devices (jax), not a TPU; seq 1024 → 16"
+    alone = cpu | {"num_devices": 1, "cores": 2}
+    assert label(wide, wide, alone) == "measured on 1 virtual CPU device on 2 cores (jax), not a TPU"
+    assert label(wide, wide, tpu) == "measured on 8 devices (TPU v5 lite; torch_xla)"

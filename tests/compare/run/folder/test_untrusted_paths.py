@@ -1,0 +1,215 @@
+"""A run folder that somebody else sent: what is not there is said, nothing leads out of it, nothing in it is obeyed."""
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import shutil
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from compare.render import figures
+from compare.run.errors import WorkError
+from compare.run.folder import run_folder
+from compare.run.folder.load_run import read_run, whole
+from meshes.case import Case
+from tests.places import EXAMPLE, ROOT
+
+CELL = "torchxla/decode/tpu+einsum"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The run of the README with its decode programs only."""
+    place = tmp_path / "run"
+    for path in sorted(EXAMPLE.glob("*/decode/*/*")):
+        (place / path.relative_to(EXAMPLE)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place / path.relative_to(EXAMPLE))
+    case = json.loads((EXAMPLE / "case.json").read_text())
+    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"]}))
+    return place
+
+
+def statuses(place: Path) -> dict[str, str]:
+    return {"/".join(cell.result.key): cell.result.status for cell in read_run(place).cells}
+
+
+def error(place: Path, cell: str = CELL) -> str:
+    return next(one.result.error for one in read_run(place).cells if "/".join(one.result.key) == cell)
+
+
+def report(place: Path) -> dict:
+    found = read_run(place)
+    return found.report(found.timelines())
+
+
+def tell(cell: Path, **fields) -> None:
+    about = json.loads((cell / "about.json").read_text())
+    (cell / "about.json").write_text(json.dumps(about | fields))
+
+
+def door(*words) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "compare.report", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def test_a_program_that_is_gone_is_said_and_costs_the_exit_status(run):
+    shutil.rmtree(run / CELL)
+    assert statuses(run)[CELL] == "missing"
+    done = door(run)
+    assert done.returncode == 1
+    assert "TorchXLA tpu+einsum: missing: it was made, and is not in the run folder" in done.stdout
+    assert door(run).returncode == 1  # what was drawn knows it, too
+
+
+def test_an_arm_that_is_gone_is_said_where_the_run_lists_its_programs(run):
+    shutil.rmtree(run / "jax")
+    there = statuses(run)
+    assert {name for name, status in there.items() if status == "missing"} == {"jax/decode/tpu", "jax/decode/tpu+gspmd"}
+    assert not whole(report(run))
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_phase_that_is_gone_is_said_and_the_other_is_drawn(tmp_path, listed):
+    place = tmp_path / "run"
+    for path in [EXAMPLE / "case.json", *sorted(EXAMPLE.glob("*/decode/*/*"))]:
+        (place / path.relative_to(EXAMPLE)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place / path.relative_to(EXAMPLE))
+    if not listed:  # as in run folders of earlier versions
+        case = json.loads((place / "case.json").read_text())
+        del case["programs"]
+        (place / "case.json").write_text(json.dumps(case))
+    done = door(place)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "JAX tpu, tpu+gspmd: missing: it was made, and is not in the run folder" in done.stdout
+    assert "TorchXLA moves 177 × what the plan needs in decode" in done.stdout
+    assert (place / "figures" / "verdicts.svg").is_file()
+
+
+def test_a_new_run_lists_its_programs_and_is_the_same_case(tmp_path):
+    case = Case.read("tp8", model_name="tiny", phases=("decode",))
+    one = run_folder.Outcome(arm="jax", phase="decode", cell="tpu", status="failed", error="why")
+    run_folder.fill(tmp_path, case=case, outcomes=[one])
+    assert json.loads((tmp_path / "case.json").read_text())["programs"] == ["jax/decode/tpu"]
+    assert Case.from_json((tmp_path / "case.json").read_text()) == case
+
+
+@pytest.mark.parametrize("name", ["optimized.hlo.gz", "passes.tar.xz", "about.json"])
+def test_a_file_that_is_a_link_out_of_the_run_is_not_read(run, tmp_path, name):
+    outside = tmp_path / "outside"
+    shutil.move(run / CELL / name, outside)
+    (run / CELL / name).symlink_to(outside)
+    if name == "passes.tar.xz":
+        cell = next(one for one in read_run(run).cells if "/".join(one.result.key) == CELL)
+        assert (cell.result.status, cell.result.passes) == ("ok", b"")
+    else:
+        assert statuses(run)[CELL] == {"about.json": "missing", "optimized.hlo.gz": "damaged"}[name]
+    into = tmp_path / "copy"
+    into.mkdir()
+    run_folder.copy(run, into)
+    assert not (into / CELL / name).exists()
+
+
+def test_a_folder_that_is_a_link_out_of_the_run_is_not_read(run, tmp_path):
+    shutil.move(run / "torchxla", tmp_path / "outside")
+    (run / "torchxla").symlink_to(tmp_path / "outside")
+    assert {name for name, status in statuses(run).items() if status == "missing"} == {
+        f"torchxla/decode/{cell}" for cell in ("tpu", "tpu+einsum", "tpu+shardy")
+    }
+
+
+def test_a_case_that_is_a_link_out_of_the_run_is_not_read(run, tmp_path):
+    shutil.move(run / "case.json", tmp_path / "secret")
+    (run / "case.json").symlink_to(tmp_path / "secret")
+    with pytest.raises(WorkError, match=r"is not a run folder: case.json: it leads out of the folder"):
+        read_run(run)
+
+
+@pytest.mark.parametrize(
+    "listed", ["../../jax", "jax/decode/../tpu", "/etc/decode/tpu", "a/decode/\x1b[31m", "", 3, [1]]
+)
+def test_listed_names_that_lead_elsewhere_are_no_programs(run, listed):
+    case = json.loads((run / "case.json").read_text())
+    (run / "case.json").write_text(json.dumps(case | {"programs": [listed]}))
+    assert set(statuses(run).values()) == {"ok"}
+
+
+def test_a_program_in_a_folder_that_no_arm_has_is_refused_in_one_line(run):
+    (run / "jax").rename(run / "jax\x1b[31m\nred")
+    done = door(run)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.strip().isprintable()
+    assert "which no run has; rename it" in done.stderr
+
+
+def test_a_bomb_in_a_run_folder_is_one_damaged_program(run):
+    packed = gzip.compress(bytes(300 << 20), compresslevel=9)
+    (run / CELL / "optimized.hlo.gz").write_bytes(packed)
+    tell(run / CELL, hlo_digest=hashlib.sha256(packed).hexdigest())
+    assert "is larger than 256 MiB, which is the most that is read" in error(run)
+
+
+def test_recorded_passes_that_are_a_bomb_are_not_read(run):
+    packed = io.BytesIO()
+    with lzma.open(packed, "wb", preset=0) as stream, tarfile.open(fileobj=stream, mode="w|") as archive:
+        for number in range(3):
+            entry = tarfile.TarInfo(f"{number:04}.p.after_a.before_b.txt")
+            entry.size = 200 << 20
+            archive.addfile(entry, Endless())
+    (run / CELL / "passes.tar.xz").write_bytes(packed.getvalue())
+    tell(run / CELL, passes_digest=hashlib.sha256(packed.getvalue()).hexdigest())
+    cell = next(one for one in read_run(run).cells if "/".join(one.result.key) == CELL)
+    assert (cell.result.status, cell.lives) == ("ok", None)
+    assert "more than 512 MiB" in cell.why_no_lives
+
+
+class Endless(io.RawIOBase):
+    def read(self, size: int = -1) -> bytes:
+        return b" " * size
+
+
+def test_what_about_json_says_is_one_clean_line_wherever_it_is_told(run):
+    tell(run / CELL, status="failed", error="\x1b[31mred\n" + "x" * 400_000 + "\x00\x9b the end")
+    assert error(run).isprintable()
+    assert len(error(run)) <= 500
+    assert error(run).endswith("the end")
+
+
+def test_a_figure_is_xml_whatever_is_written_in_it(run):
+    tell(run / CELL, status="\x1b[31mred\x00")
+    picture = figures.verdicts(report(run))
+    assert b"\x1b" not in picture.svg
+    assert "\N{REPLACEMENT CHARACTER}[31mred" in picture.svg.decode()
+    ET.fromstring(picture.svg)
+
+
+DAMAGES = {
+    "deep": "[" * 100_000,
+    "deep tables": '{"a": ' * 100_000,
+    "400 digits": '{"status": "ok", "memory": {"a": 1' + "0" * 400 + "}}",
+    "surrogate": '{"status": "ok", "error": "\\ud800"}',
+    "no number": '{"status": "ok", "cost": NaN}',
+    "too large": " " * (33 << 20),
+    "rules": '{"status": "ok", "case": {"rules": true}}',
+}
+
+
+@pytest.mark.parametrize("text", DAMAGES.values(), ids=DAMAGES)
+def test_an_about_json_that_nobody_writes_costs_only_its_own_program(run, text):
+    (run / CELL / "about.json").write_text(text)
+    there = statuses(run)
+    assert there.pop(CELL) == "damaged"
+    assert set(there.values()) == {"ok"}
+    assert error(run).startswith(f"{CELL}/about.json cannot be read again: ")
+    assert len(error(run)) <= 500

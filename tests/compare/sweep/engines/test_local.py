@@ -1,0 +1,144 @@
+"""The engine of one machine, on real processes: a toy worker that ends well, aborts, or hangs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from compare.sweep.engines import local
+from compare.sweep.engines.local import Task
+from tests.places import ROOT
+
+WORKER = '''
+    """Notes when it begins and ends; does what it is asked for."""
+    import json, os, sys, time
+    from pathlib import Path
+
+    asked, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    log = Path(os.environ["TOY_LOG"])
+    log.open("a").write(f"+{asked['at_once']} {os.getpid()}\\n")
+    print(json.dumps({"stage": "half way"}), flush=True)
+    does = asked["does"]
+    if does == "abort": os.abort()
+    if does == "hang": time.sleep(60)
+    if does == "refuse": sys.exit(print("error: no such thing", file=sys.stderr) or 2)
+    time.sleep(0.3)
+    (out / "run").mkdir()
+    made = {"judged": True, "whole": does == "well"}
+    (out / "made.json").write_text("{" if does == "half" else json.dumps(made))
+    log.open("a").write("-\\n")
+'''
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "toy_worker.py").write_text(textwrap.dedent(WORKER))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "toy"))
+    monkeypatch.setenv("TOY_LOG", str(tmp_path / "log"))
+    monkeypatch.setattr(local, "WORKER", "toy_worker")
+    return tmp_path / "log"
+
+
+def tasks(*does):
+    return [Task(name=f"{at}-{word}", request={"does": word}) for at, word in enumerate(does)]
+
+
+def made(tmp_path, *does, at_once, told=None, **more):
+    hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
+    found = local.made(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", tell=hear, **more)
+    return {task.name: one for task, one in found}
+
+
+def most_at_once(log):
+    running = most = 0
+    for line in log.read_text().split("\n"):
+        running += {"+": 1, "-": -1}.get(line[:1], 0)
+        most = max(most, running)
+    return most
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_so_many_cases_are_made_at_a_time_and_no_more(tmp_path, log, at_once):
+    found = made(tmp_path, *["well"] * 4, at_once=at_once)
+    assert [(one.status, one.whole, one.run.is_dir()) for one in found.values()] == [("ok", True, True)] * 4
+    assert most_at_once(log) == at_once
+
+
+@pytest.mark.parametrize(("cases", "at_once", "programs"), [(1, None, 8), (3, None, 2), (9, None, 1), (9, 2, 4)])
+def test_cores_that_no_case_takes_are_left_to_the_programs_of_each(
+    tmp_path, log, monkeypatch, cases, at_once, programs
+):
+    monkeypatch.setattr(local, "cores", lambda: 8)
+    made(tmp_path, *["refuse"] * cases, at_once=at_once)
+    assert {line.split()[0] for line in log.read_text().splitlines()} == {f"+{programs}"}
+
+
+def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
+    found = made(tmp_path, "abort", "refuse", "half", "part", "well", at_once=5)
+    assert {name: (one.status, one.error, one.whole) for name, one in found.items()} == {
+        "0-abort": ("crashed", "died of SIGABRT", False),
+        "1-refuse": ("failed", "no such thing", False),
+        "2-half": ("failed", "it ended well, but wrote no run folder", False),
+        "3-part": ("ok", "", False),
+        "4-well": ("ok", "", True),
+    }
+
+
+def test_what_each_is_at_is_told_as_it_comes(tmp_path, log):
+    told = []
+    made(tmp_path, "well", at_once=1, told=told)
+    # That it has started is told while nothing else is heard of it: a quick one is half way before.
+    stages = list(dict.fromkeys((name, stage) for name, stage, _ in told))
+    assert [stage for stage in stages if stage != ("0-well", "start")] == [("0-well", "half way")]
+
+
+def gone(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def soon(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def pids(log):
+    return [int(line.split()[1]) for line in log.read_text().splitlines() if line[0] == "+"] if log.exists() else []
+
+
+def test_left_early_it_ends_what_runs(tmp_path, log):
+    engine = local.made(tasks("well", "hang", "hang"), at_once=2, scratch=tmp_path / "begun", tell=lambda *_: None)
+    with closing(engine):
+        next(engine)
+    assert all(gone(pid) for pid in pids(log))
+
+
+def test_killed_it_takes_its_workers_with_it(tmp_path, log):
+    script = f"""
+        from pathlib import Path
+        from compare.sweep.engines import local
+        local.WORKER = "toy_worker"
+        tasks = [local.Task(name="only", request={{"does": "hang"}})]
+        list(local.made(tasks, at_once=1, scratch=Path({str(tmp_path / "begun")!r}), tell=lambda *_: None))
+    """
+    path = os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])
+    started = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], env=os.environ | {"PYTHONPATH": path})
+    assert soon(lambda: bool(pids(log)))
+    started.send_signal(signal.SIGKILL)
+    started.wait(timeout=10)
+    assert soon(lambda: gone(pids(log)[0]))
+
+
+def test_a_request_says_all_that_a_worker_needs(tmp_path, log):
+    (one,) = made(tmp_path, "well", at_once=1).values()
+    assert json.loads((one.run.parent / "request.json").read_text()) == {"does": "well", "at_once": local.cores()}

@@ -1,0 +1,54 @@
+"""Sweeps without frameworks: cases of small models, and an engine whose run folders are copies of a real report."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+from compare.sweep.engines.local import Made
+from compare.sweep.request import Combination, combinations, sweep_parser
+from compare.sweep.sweep import Work
+from tests.places import ROOT
+
+REPORT = json.loads((ROOT / "docs/example-run/report.json").read_text())
+
+
+def asked(*words: str) -> list[Combination]:
+    """Of the model `tiny`, both phases."""
+    return combinations(sweep_parser().parse_args(["--models", "tiny", "--seq", "128", *words]))
+
+
+class Copies:
+    """An engine that writes the same report for every case; `does` says of a case by its mesh how it goes wrong."""
+
+    def __init__(self, **does: str):
+        self.does, self.made, self.closed = does, [], False
+
+    def __call__(self, tasks, *, at_once, scratch, tell):
+        try:
+            for task in tasks:
+                does = next((word for mesh, word in self.does.items() if f"-{mesh}-" in task.name), "well")
+                self.made.append(task.name)
+                tell(task.name, "start", 0.0)
+                if does == "interrupt":
+                    self._begin(task, scratch)
+                    raise KeyboardInterrupt
+                if does == "crash":
+                    yield task, Made(status="crashed", error="died of SIGABRT: boom", seconds=1.0)
+                    continue
+                run = self._begin(task, scratch)
+                (run / "report.json").write_text(json.dumps(REPORT | {"marked": uuid4().hex}))
+                good = does == "well"
+                yield task, Made(status="ok", run=run, judged=does != "nothing", whole=good, seconds=1.0)
+        finally:
+            self.closed = True
+
+    @staticmethod
+    def _begin(task, scratch: Path) -> Path:
+        run = scratch / uuid4().hex / "run"
+        run.mkdir(parents=True)
+        (run / "case.json").write_text(json.dumps(task.request["case"]))
+        return run
+
+
+def work(out: Path, engine, **more) -> Work:
+    return Work(out=out, arms=["jax", "torchxla"], engine=engine, at_once=2, timeout_s=60.0, **more)

@@ -1,0 +1,87 @@
+"""A sweep as one value: what its rows say is what the reports of its cases say."""
+
+import copy
+import json
+
+import jsonschema
+import pytest
+
+from compare.sweep.report import all_done, earlier, result, sentence, summary
+from compare.sweep.request import combinations, sweep_parser
+from tests.compare.sweep.sweeps import REPORT, ROOT
+
+ASKED = sweep_parser().parse_args(["--meshes", "tp4pp2,tp8,ep8"])
+
+
+@pytest.fixture
+def results():
+    one, other, refused = combinations(ASKED)
+    return [
+        result(one, status="done", folder="first", report=REPORT),
+        result(other, status="crashed", error="died of SIGABRT"),
+        result(refused, status="refused", error=refused.refused),
+    ]
+
+
+def test_a_program_is_told_as_in_its_report(results):
+    decode = results[0]["phases"]["decode"]
+    programs = {(one["arm"], one["cell"]): one for one in decode["programs"]}
+    assert decode["inherent_total"] == 3_227_736
+    assert {name: one["is_default"] for name, one in programs.items()} == {
+        ("jax", "tpu"): True, ("jax", "tpu+gspmd"): False, ("torchxla", "tpu"): True, ("torchxla", "tpu+einsum"): False,
+        ("torchxla", "tpu+shardy"): False,
+    }  # fmt: skip
+    assert programs["jax", "tpu+gspmd"]["is_compared"]
+    torch = programs["torchxla", "tpu"]
+    report = REPORT["phases"]["decode"]["arms"]["torchxla"]
+    assert torch["wire_bytes"] == report["totals"]["wire_bytes"]
+    assert torch["ratio"] == torch["wire_bytes"] / 3_227_736
+    assert torch["modelled_step_ns"] == report["timing"]["per_step"]["step_ns"]
+
+
+def test_what_was_measured_is_not_told_as_modelled():
+    report = copy.deepcopy(REPORT)
+    report["phases"]["prefill"]["arms"]["jax"]["timing"]["source"] = "measured"
+    (one, *_) = combinations(ASKED)
+    programs = result(one, status="done", folder="first", report=report)["phases"]["prefill"]["programs"]
+    assert [one["modelled_step_ns"] is None for one in programs] == [True, False, False, False, False]
+
+
+def test_the_sentence_counts_and_names_the_furthest(results):
+    assert sentence(results) == (
+        "1 of 3 combinations are compiled and judged (1 refused, 1 failed). Furthest from its plan is TorchXLA on "
+        "tp4pp2 in decode of llama-3.1-8b: 177 ×."
+    )
+    assert sentence(results[2:]) == "0 of 1 combinations are compiled and judged (1 refused)."
+
+
+def test_what_cannot_be_is_no_failure(results):
+    assert not all_done(summary(results, asked=ASKED, arms=["jax"]))
+    assert all_done(summary([results[0], results[2]], asked=ASKED, arms=["jax"]))
+
+
+def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_path):
+    before = summary(results, asked=ASKED, arms=["jax", "torchxla"])
+    (tmp_path / "sweep.json").write_text(json.dumps(before))
+    assert earlier(tmp_path, [])["results"] == []  # its run folder is gone
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first/report.json").write_text("{}")
+    assert earlier(tmp_path, results)["results"] == []  # asked for again
+    whole = summary(results[1:], asked=ASKED, arms=["jax"], before=earlier(tmp_path, results[1:]))
+    assert [(one["mesh"], one.get("earlier", False)) for one in whole["results"]] == [
+        ("tp8", False), ("ep8", False), ("tp4pp2", True),
+    ]  # fmt: skip
+    assert whole["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
+    assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder stays.")
+    (tmp_path / "sweep.json").write_text('{"schema": 1, "results')
+    assert earlier(tmp_path, [])["results"] == []
+
+
+def test_it_follows_its_schema(results):
+    schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
+    whole = summary(results, asked=ASKED, arms=["jax", "torchxla"])
+    assert json.loads(json.dumps(whole)) == whole
+    jsonschema.validate(whole, schema)
+    assert whole["asked"]["meshes"] == "tp4pp2,tp8,ep8"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(whole | {"results": [{}]}, schema)

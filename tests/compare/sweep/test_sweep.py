@@ -1,0 +1,148 @@
+"""What a sweep does again and what not, and that nothing which was done is lost, whoever stops it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from compare.run.errors import WorkError
+from compare.sweep import done_marks, sweep
+from tests.compare.sweep.sweeps import Copies, asked, work
+
+MESHES = ("--meshes", "tp8,tp4pp2,ep8,dp2tp4")
+NAMES = ["tiny-tp8-v5e-2x4-b8-s128-m1", "tiny-pp2tp4-v5e-2x4-b8-s128-m4", "tiny-dp2tp4-v5e-2x4-b8-s128-m1"]
+
+
+def run(out: Path, engine: Copies, *, words=MESHES, told=None, **more):
+    hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
+    return sweep.run(asked(*words), work(out, engine, **more), tell=hear)
+
+
+def statuses(results):
+    return {one["mesh"]: one["status"] for one in results}
+
+
+def report(out: Path, name: str) -> bytes:
+    return (out / name / "report.json").read_bytes()
+
+
+def test_each_case_has_its_run_folder_and_a_refused_one_its_reason(tmp_path):
+    results = run(tmp_path, Copies())
+    assert [one["mesh"] for one in results] == ["tp8", "tp4pp2", "ep8", "dp2tp4"]
+    assert statuses(results) == {"tp8": "done", "tp4pp2": "done", "ep8": "refused", "dp2tp4": "done"}
+    assert results[2]["error"].startswith("mesh ep8 splits experts over ep8, but tiny has none")
+    assert [one["folder"] for one in results] == [*NAMES[:2], None, NAMES[2]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([".sweep", *NAMES])
+    assert json.loads((tmp_path / NAMES[0] / "case.json").read_text())["name"] == NAMES[0]
+
+
+def test_what_is_done_is_not_done_again(tmp_path):
+    run(tmp_path, Copies())
+    before = [report(tmp_path, name) for name in NAMES]
+    again, told = Copies(), []
+    results = run(tmp_path, again, told=told)
+    assert again.made == []
+    expected = [(name, stage) for stage in ("waits", "done before") for name in NAMES]
+    assert [(name, stage) for name, stage, _ in told] == expected
+    assert [report(tmp_path, name) for name in NAMES] == before
+    assert set(statuses(results).values()) == {"done", "refused"}
+
+
+def test_a_mesh_more_is_one_case_more(tmp_path):
+    run(tmp_path, Copies())
+    again = Copies()
+    results = run(tmp_path, again, words=("--meshes", "tp4,tp8"))
+    assert again.made == ["tiny-tp4-v5e-2x2-b8-s128-m1"]
+    assert statuses(results) == {"tp4": "done", "tp8": "done"}
+
+
+def test_an_interrupt_loses_the_case_at_work_and_no_other(tmp_path):
+    stopped = Copies(pp2tp4="interrupt")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, stopped)
+    assert stopped.closed
+    assert stopped.made == NAMES[:2]
+    assert [path.name for path in tmp_path.iterdir() if path.name != ".sweep"] == NAMES[:1]
+    assert not (tmp_path / ".sweep/begun").exists()
+    again = Copies()
+    assert "failed" not in statuses(run(tmp_path, again)).values()
+    assert again.made == NAMES[1:]
+
+
+def test_what_a_killed_sweep_left_half_made_is_not_read_and_goes(tmp_path):
+    half = tmp_path / ".sweep/begun/3f/run"
+    half.mkdir(parents=True)
+    (half / "report.json").write_text("{}")
+    assert set(statuses(run(tmp_path, Copies())).values()) == {"done", "refused"}
+    assert not (tmp_path / ".sweep/begun").exists()
+
+
+def test_a_kill_between_the_run_folder_and_its_mark_makes_the_case_again(tmp_path):
+    run(tmp_path, Copies())
+    (tmp_path / f".sweep/done/{NAMES[1]}.json").unlink()
+    (tmp_path / f".sweep/done/{NAMES[2]}.json").write_text('{"by": "half')
+    again = Copies()
+    run(tmp_path, again)
+    assert again.made == NAMES[1:]
+
+
+def test_a_run_folder_that_another_run_has_written_since_is_made_again(tmp_path):
+    run(tmp_path, Copies())
+    (tmp_path / NAMES[0] / "report.json").write_text("{}")
+    again = Copies()
+    run(tmp_path, again)
+    assert again.made == NAMES[:1]
+
+
+def test_other_versions_or_a_variable_make_everything_again(tmp_path, monkeypatch):
+    run(tmp_path, Copies())
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x")
+    again = Copies()
+    run(tmp_path, again)
+    assert again.made == NAMES
+
+
+def test_without_the_cache_everything_is_made_again(tmp_path):
+    run(tmp_path, Copies())
+    again = Copies()
+    run(tmp_path, again, no_cache=True)
+    assert again.made == NAMES
+
+
+@pytest.mark.parametrize(("does", "status", "folder"), [("crash", "crashed", None), ("part", "failed", NAMES[1])])
+def test_a_case_that_fails_costs_only_itself_and_is_tried_again(tmp_path, does, status, folder):
+    results = run(tmp_path, Copies(pp2tp4=does))
+    assert statuses(results) == {"tp8": "done", "tp4pp2": status, "ep8": "refused", "dp2tp4": "done"}
+    assert results[1]["folder"] == folder
+    again = Copies()
+    assert statuses(run(tmp_path, again))["tp4pp2"] == "done"
+    assert again.made == NAMES[1:2]
+
+
+def test_a_place_that_is_another_s_is_left_alone(tmp_path):
+    (tmp_path / NAMES[0]).mkdir()
+    (tmp_path / NAMES[0] / "thesis.tex").write_text("years of work")
+    results = run(tmp_path, Copies())
+    assert statuses(results) == {"tp8": "failed", "tp4pp2": "done", "ep8": "refused", "dp2tp4": "done"}
+    assert "is not a run folder of wirediff" in results[0]["error"]
+    assert (tmp_path / NAMES[0] / "thesis.tex").read_text() == "years of work"
+
+
+def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
+    (tmp_path / ".sweep").mkdir()
+    with FileLock(tmp_path / ".sweep/lock"), pytest.raises(WorkError, match="another sweep is at work in"):
+        run(tmp_path, Copies())
+    assert statuses(run(tmp_path, Copies()))["tp8"] == "done"
+
+
+def test_a_mark_knows_all_that_makes_a_run():
+    one, other = asked("--meshes", "tp8"), asked("--meshes", "tp8@v6e:2x4")
+    names = {
+        done_marks.made_by(one[0].case, ["jax"]),
+        done_marks.made_by(one[0].case, ["jax", "torchxla"]),
+        done_marks.made_by(other[0].case, ["jax"]),
+        done_marks.made_by(one[0].case.at(seq=64), ["jax"]),
+    }
+    assert len(names) == 4
+    assert done_marks.made_by(one[0].case, ["jax"]) in names

@@ -1,0 +1,163 @@
+"""Traffic matrices: rows sum to the definitions' bytes, and the torus carries what its algorithm sends."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from compare.hlo.collectives.payload import sent_bytes
+from compare.report.build import mesh_picture
+from compare.timing.errors import TimingError
+from compare.timing.metrics.network.matrix import logical, matrix, uncounted
+from compare.timing.metrics.network.routes import Torus, loads
+from compare.timing.metrics.network.sent_bytes import sends
+from meshes.case import Case
+from tests.compare.timing.build import row
+from tests.places import example_report
+
+EXAMPLE = example_report()
+KINDS = ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast"]
+
+
+def mesh(name):
+    return mesh_picture(Case.read(name, batch=256))
+
+
+def summed(frame, column, device):
+    return frame.loc[frame["device_from"].eq(device), column].sum()
+
+
+@pytest.mark.parametrize("arm", ["jax", "torchxla"])
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_the_matrix_of_a_real_program_sums_to_its_wire_bytes(phase, arm):
+    rows = EXAMPLE["phases"][phase]["arms"][arm]["collectives"]
+    frame = matrix(sends(rows, EXAMPLE["mesh"]), EXAMPLE["mesh"])
+    by_axes = frame.groupby("axes")["logical_bytes"].sum() / 8
+    for axes in {entry["axes"] for entry in rows}:
+        assert by_axes[axes] == sum(entry["step_wire_bytes"] for entry in rows if entry["axes"] == axes)
+    total = EXAMPLE["phases"][phase]["arms"][arm]["totals"]["wire_bytes"]
+    assert frame["logical_bytes"].sum() / 8 == total
+    assert frame["routed_bytes"].sum() / 8 == total
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [2, 3, 4, 8])
+def test_each_device_sends_what_the_definitions_say(kind, size):
+    group = tuple(range(size))
+    expected = sent_bytes(kind, (group,), 1, size)
+    for device in group:
+        sent = sum((part for pair, part in logical(kind, group).items() if pair[0] == device), Fraction(0))
+        assert sent == expected[device]
+
+
+def test_a_permute_sends_from_source_to_target():
+    assert logical("collective-permute", (3, 7)) == {(3, 7): 1}
+    assert logical("collective-permute", (3, 3)) == {}
+
+
+def test_an_open_line_gathers_outwards():
+    """Four chips in a row, shards a quarter: the link k → k+1 carries the k+1 shards behind it."""
+    torus = Torus.of(mesh("tp4pp2@v5e:2x4"))
+    found = loads("all-gather", (0, 1, 2, 3), torus)
+    ahead = {(0, 1): 1, (1, 2): 2, (2, 3): 3}
+    behind = {(3, 2): 1, (2, 1): 2, (1, 0): 3}
+    assert found == {link: Fraction(shards, 4) for link, shards in {**ahead, **behind}.items()}
+    backwards = loads("reduce-scatter", (0, 1, 2, 3), torus)
+    assert backwards == {(target, source): amount for (source, target), amount in found.items()}
+    assert loads("all-reduce", (0, 1, 2, 3), torus) == {link: found[link] + backwards[link] for link in found}
+
+
+def test_a_ring_that_closes_sends_half_either_way_round():
+    torus = Torus.of(mesh("dp16pp16@v5e:16x16"))
+    found = loads("all-gather", tuple(range(16)), torus)
+    assert len(found) == 32
+    assert set(found.values()) == {Fraction(15, 2 * 16)}
+    assert (15, 0) in found
+
+
+def test_a_plane_uses_both_of_its_sides():
+    """Two by four, 0 1 2 3 above 7 6 5 4: half gathers along x then y, half along y then x."""
+    found = loads("all-gather", tuple(range(8)), Torus.of(mesh("tp8@v5e:2x4")))
+    assert found[2, 3] == Fraction(3 * 2 + 3, 16)
+    assert found[0, 7] == Fraction(1 + 4, 16)
+    assert sum(found.values()) == 7
+
+
+@pytest.mark.parametrize("name", ["tp8@v5e:2x4", "tp4pp2@v5e:2x4", "dp2tp4@v5e:2x4", "tp8@v4:2x2x1",
+                                  "dp16pp16@v5e:16x16", "dp2tp8@2xv5e:2x4"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter"])
+def test_between_neighbours_the_algorithm_moves_no_more_than_the_definitions_say(name, kind):
+    case = Case.read(name, batch=256)
+    group = case.mesh.groups("tp" if case.mesh.tp > 1 else "pp")[0]
+    factor = {"all-reduce": 2}.get(kind, 1)
+    assert sum(loads(kind, group, Torus.of(mesh_picture(case))).values()) == factor * (len(group) - 1)
+
+
+def test_hops_over_others_load_every_link_on_the_way():
+    """0 2 4 6 above 1 3 5 7: from 0 to 4 by way of 2, from 0 to 5 along x first."""
+    torus = Torus.of(mesh("dp2pp2tp2@v5e:2x4"))
+    assert list(torus.route(0, 4)) == [(0, 2), (2, 4)]
+    assert list(torus.route(0, 5)) == [(0, 1), (1, 3), (3, 5)]
+    assert loads("all-to-all", (0, 4), torus) == dict.fromkeys([(0, 2), (2, 4), (4, 2), (2, 0)], Fraction(1, 2))
+    assert loads("all-gather", (0, 4), torus) == dict.fromkeys([(0, 2), (2, 4), (4, 2), (2, 0)], Fraction(1, 2))
+
+
+def test_routes_go_the_shorter_way_round():
+    torus = Torus.of(mesh("dp16pp16@v5e:16x16"))
+    assert list(torus.route(0, 15)) == [(0, 15)]
+    assert len(list(torus.route(0, 8))) == 8
+
+
+def test_a_group_that_is_no_box_makes_a_ring_in_order_of_id():
+    torus = Torus.of(mesh("tp8@v5e:2x4"))
+    found = loads("all-gather", (0, 1, 6), torus)
+    assert found == dict.fromkeys([(0, 1), (1, 6), (6, 1), (1, 0)], Fraction(2, 3))
+
+
+def test_groups_of_one_slice_stand_for_a_group_in_every_slice():
+    picture = mesh("dp2tp8@2xv5e:2x4")
+    rows = [row("r", "all-gather", "tp", 800, [range(8)], induced=700)]
+    frame = matrix(sends(rows, picture), picture)
+    assert summed(frame, "logical_bytes", 0) == summed(frame, "logical_bytes", 8) == 700
+    across = [row("r", "all-reduce", "dp", 100, [(at, at + 8) for at in range(8)], induced=100)]
+    frame = matrix(sends(across, picture), picture)
+    assert summed(frame, "logical_bytes", 8) == 100
+    assert set(map(tuple, frame[["device_from", "device_to"]].to_numpy()[:1])) == {(0, 8)}
+
+
+def test_groups_are_of_places_where_the_devices_of_a_slice_do_not_follow_each_other():
+    """Stages over the slices: devices 0 to 3 and 8 to 11 are on the first."""
+    picture = mesh("dp2pp2tp4-stages-apart.toml")
+    inside = row("r", "all-gather", "dp", 800, [(at, at + 4) for at in range(4)], induced=400)
+    assert sends([inside], picture)["r"].groups[:5] == ((0, 8), (1, 9), (2, 10), (3, 11), (4, 12))
+    shift = row("s", "collective-permute", "pp", 100, [(0, 4)], induced=100) | {"network": "dcn"}
+    assert sends([shift], picture)["s"].groups == ((0, 4),)
+
+
+def test_executions_of_a_branch_count_for_the_devices_that_run_it():
+    picture = mesh("tp4pp2@v5e:2x4")
+    groups = [range(4), range(4, 8)]
+    known = row("r", "all-gather", "tp", 400, groups, executions=2, induced=300, device_executions=[2] * 4 + [0] * 4)
+    frame = matrix(sends([known], picture), picture)
+    assert summed(frame, "logical_bytes", 0) == 600
+    assert summed(frame, "logical_bytes", 4) == 0
+    found = sends([{**known, "device_executions": None}], picture)
+    assert uncounted(found) == ["r"]
+    assert matrix(found, picture).empty
+
+
+def test_executions_that_nobody_knows_are_named():
+    picture = mesh("tp4pp2@v5e:2x4")
+    rows = [row("r", "all-gather", "tp", 400, [range(4), range(4, 8)], executions=None)]
+    assert uncounted(sends(rows, picture)) == ["r"]
+
+
+def test_a_program_of_more_devices_than_the_mesh_is_refused():
+    with pytest.raises(TimingError, match="names device 15, and the mesh has 8"):
+        sends([row("r", "all-gather", "tp", 400, [range(16)])], mesh("tp4pp2@v5e:2x4"))
+
+
+def test_a_device_sends_to_itself_nothing():
+    frame = matrix(sends(EXAMPLE["phases"]["prefill"]["arms"]["jax"]["collectives"], EXAMPLE["mesh"]), EXAMPLE["mesh"])
+    assert (frame["device_from"] != frame["device_to"]).all()
+    assert np.isfinite(frame["routed_bytes"]).all()

@@ -1,0 +1,74 @@
+"""Bytes are conserved, as integers, whatever program and contract come along."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compare.contract.row import ContractRow
+from compare.verdict.verdict import judge
+from meshes.devices.mesh_spec import MeshSpec
+from tests.compare.verdict.programs import collective, operand
+
+MESHES = {"dp2pp2tp2": ["dp", "pp", "tp", "pp,tp", "dp,pp,tp"], "cp2ep2tp2": ["cp", "ep", "tp", "ep,tp", "cp,ep,tp"]}
+SCOPES = st.sampled_from(["embed", "layer.mlp.down", "layer.attention.core", "layer.moe.dispatch", "pipeline.shift",
+                          "head", "sample", "?"])  # fmt: skip
+KINDS = st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute",
+                         "collective-broadcast"])  # fmt: skip
+DTYPES = st.sampled_from(["bf16", "f32", "s32", "pred"])
+
+operands = st.builds(
+    lambda size, dtype, scope, parameters, constant: operand(
+        size * 4, dtype=dtype, scope=scope, parameters=parameters, constant=constant
+    ),
+    st.integers(0, 300), DTYPES, SCOPES, st.sets(st.integers(0, 3)), st.booleans(),
+)  # fmt: skip
+
+
+@st.composite
+def rows(draw, mesh):
+    kind = draw(KINDS)
+    pairs = None
+    if kind == "collective-permute":
+        pairs = draw(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=8,
+                              unique_by=(lambda p: p[0], lambda p: p[1])))  # fmt: skip
+    return collective(
+        mesh, kind, draw(st.sampled_from(MESHES[mesh])), draw(SCOPES),
+        operands=draw(st.lists(operands, min_size=1, max_size=3)), pairs=pairs,
+        loops=draw(st.lists(st.integers(1, 7), max_size=2)), form=draw(st.sampled_from(["sync", "windowed-einsum"])),
+        executions_are=draw(st.sampled_from(["exact", "exact", "upper-bound", "unknown"])),
+        in_exact_branch=draw(st.booleans()), reaches_root=draw(st.booleans()),
+        part_of=draw(st.sampled_from(["", "", "tp"])),
+    )  # fmt: skip
+
+
+@st.composite
+def asked(draw, mesh):
+    """A row of any contract; of a permute perhaps a ring."""
+    kind, step, idle = draw(KINDS), draw(st.integers(0, 4000)), draw(st.integers(0, 1))
+    return ContractRow(
+        scope=draw(SCOPES), kind=kind, axes=draw(st.sampled_from(MESHES[mesh][:3])), executions=1,
+        payload_bytes=step + 1, wire_bytes=step, step_wire_bytes=step,
+        carries=draw(st.sampled_from(["floats", "integers", "both"])), ticks=4 + idle, idle_ticks=idle,
+        devices=draw(st.one_of(st.none(), st.frozensets(st.integers(0, 7), min_size=1))),
+        hops=draw(st.integers(0, 3)) if kind == "collective-permute" else 0, vocab=draw(st.integers(0, 300)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inherent(mesh, data):
+    program = data.draw(st.lists(rows(mesh), max_size=6))
+    contract = data.draw(st.lists(asked(mesh), max_size=5))
+    found = judge(program, contract, axes=MeshSpec.parse(mesh).split_axes)
+    for verdict in found.verdicts:
+        if verdict.collective.executions is None:
+            assert verdict.inherent_bytes is None
+            continue
+        parts = (verdict.inherent_bytes, verdict.inflated_bytes, verdict.induced_bytes)
+        assert min(parts) >= 0
+        assert sum(parts) == verdict.collective.step_wire_bytes
+        assert sum(verdict.causes.values()) == verdict.inflated_bytes + verdict.induced_bytes
+        assert all(amount > 0 for amount in verdict.causes.values())
+    assert sum(found.served_bytes) == sum(verdict.inherent_bytes or 0 for verdict in found.verdicts)
+    assert all(0 <= served <= row.step_wire_bytes for served, row in zip(found.served_bytes, contract, strict=True))

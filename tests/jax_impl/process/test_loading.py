@@ -1,0 +1,71 @@
+"""Weights of a checkpoint reach the devices shard by shard, from Hugging Face's folder and from Orbax, on any mesh."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from jax_impl.convert import convert, restored
+from jax_impl.decoder.step import Step
+from jax_impl.process.loading import read_weights
+from jax_impl.sharding.layout import Layout
+from meshes.case import Case
+from meshes.checkpoint import read_model
+from meshes.checkpoint.converted import Converted
+from meshes.weights import WeightSpec
+from tests.meshes.checkpoint.hub import config_of, state_of, weights_of, write
+
+MESHES = ("tp8", "dp2tp4", "tp4pp2", "pp4tp2", "dp2pp2tp2", "cp4tp2", "dp2ep4", "pp2ep4", "ep2tp4+sp")
+CONFIG = config_of("qwen2_moe", num_attention_heads=24, num_key_value_heads=6, shared_expert_intermediate_size=16)
+"""Experts, shared ones, biases; 6 KV heads, which tp4 and tp8 copy, and no shard holds whole sets of copies."""
+
+
+def step(mesh: str, folder: Path, *, dtype: str) -> Step:
+    case = Case.read(mesh, shapes=read_model(folder), phases=("prefill",), dtype=dtype, batch=32, seq=16)
+    return Step.of(Layout.on_devices(case))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint in f32, as the hub would have it."""
+    return write(tmp_path_factory.mktemp("hub"), CONFIG, state_of(CONFIG))
+
+
+@pytest.fixture(scope="module")
+def orbax(folder: Path) -> Path:
+    out = folder.with_name("orbax")
+    convert(folder, out)
+    return out
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) -> None:
+    made, asked = step(mesh, folder, dtype="f32"), []
+    right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
+
+    def read(spec: WeightSpec, index: tuple[slice, ...], case: Case) -> np.ndarray:
+        asked.append((spec.name, tuple((side.start, side.stop) for side in index)))
+        return right[spec.name][index]
+
+    loaded = nnx.to_flat_state(read_weights(made, read))
+    assert len(asked) == len(set(asked))
+    for path, weight in loaded:
+        name, array = ".".join(path), weight[...]
+        assert array.sharding == made.layout.sharding(weight.get_metadata("dims"))
+        assert np.array_equal(array, right[name]), name
+        boxes = {tuple(side.indices(size)[:2] for side, size in zip(shard.index, array.shape, strict=True))
+                 for shard in array.addressable_shards}  # fmt: skip
+        assert {box for each, box in asked if each == name} == boxes
+
+
+@pytest.mark.parametrize(("mesh", "dtype"), [(mesh, "f32") for mesh in MESHES] + [("tp4pp2", "bf16")])
+def test_what_was_converted_once_is_restored_onto_any_mesh(mesh: str, dtype: str, orbax: Path, folder: Path) -> None:
+    made = step(mesh, folder, dtype=dtype)
+    right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
+    for path, weight in nnx.to_flat_state(restored(Converted.open(orbax), made)):
+        array = weight[...]
+        assert array.sharding == made.layout.sharding(weight.get_metadata("dims"))
+        assert array.dtype == made.layout.dtype
+        assert np.array_equal(array, jnp.asarray(right[".".join(path)], array.dtype)), path

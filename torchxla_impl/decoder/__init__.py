@@ -1,0 +1,1 @@
+"""The decoder: model, layers, cache, pipeline, one inference step."""

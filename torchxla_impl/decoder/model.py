@@ -1,0 +1,100 @@
+"""The decoder: embedding, layers in stages, head."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils import _pytree as tree
+
+from torchxla_impl.decoder.attention import Stream, Turn
+from torchxla_impl.decoder.cache import Cache
+from torchxla_impl.decoder.layers import Layer
+from torchxla_impl.decoder.norm import Norm
+from torchxla_impl.process.scan import scan
+from torchxla_impl.sharding.layout import Layout
+
+Ends = Float[Tensor, "slots stages batch parts embed"]
+Scores = Float[Tensor, "slots stages batch parts vocab"]
+
+
+class Embedding(nn.Module):
+    """Vocabulary-parallel lookup: one all-reduce over `tp`, since each id is on one shard.
+
+    Under SEQUENCE_PARALLEL a reduce-scatter.
+    """
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.table = layout.param("vocab embed")
+
+    def forward(self, tokens: Int[Tensor, "slots batch seq"]) -> Float[Tensor, "slots stages batch seq embed"]:
+        with self.layout.scope("embed"):
+            return self.layout.lookup(self.table, tokens)
+
+
+class Head(nn.Module):
+    """Scores of the vocabulary, split over `tp`.  No collective: `embed` is whole, and so is each shard's score."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.table = layout.param("embed vocab")
+
+    def forward(self, x: Ends) -> Scores:
+        return scores(x, self.table, layout=self.layout)
+
+
+def scores(x: Ends, table: Float[Tensor, "embed vocab"], *, layout: Layout) -> Scores:
+    """The product with the head's table, each shard for its part of the vocabulary."""
+    with layout.scope("head"):
+        return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
+
+
+class Decoder(nn.Module):
+    """A decoder, dense or of experts; `layers` holds the weights of all layers of all stages."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.embedding = Embedding(layout)
+        self.layers = Layer(layout)
+        self.norm = Norm(layout, dims="embed")
+        # A tied head is the embedding transposed: one weight, two uses.
+        self.head = None if layout.case.model.tied else Head(layout)
+
+    def run_layers(self, x: Stream, cache: Cache, *, turn: Turn) -> tuple[Stream, Cache]:
+        """The layers of one stage, on all stages at once."""
+        case = self.layout.case
+        stacked = dict(self.layers.named_parameters())
+
+        def run(
+            carry: tuple[Stream, Cache], at: tuple[dict[str, Tensor], Tensor]
+        ) -> tuple[tuple[Stream, Cache], tuple[()]]:
+            weights, layer = at
+            entry = layer * case.microbatches + turn.slot
+            return functional_call(self.layers, weights, carry, {"entry": entry, "turn": turn}), ()
+
+        layers = torch.arange(case.model.layers // case.mesh.pp, device=x.device)
+        return loop(run, (x, cache), (stacked, layers), form=case.loop)[0]
+
+    def logits(self, x: Ends) -> Scores:
+        """Every stage scores what it holds; only the last one's is the answer."""
+        x = self.norm(x)
+        if self.head is None:
+            return scores(x, self.embedding.table.T, layout=self.layout)
+        return self.head(x)
+
+
+def loop(run: Callable[[Any, Any], tuple[Any, Any]], carry: Any, along: Any, *, form: str) -> tuple[Any, Any]:
+    """`torch_xla`'s scan of `run`, or the same steps written one after the other (`form` of a `Case`)."""
+    if form == "scan":
+        return scan(run, carry, along)
+    made = []
+    for at in range(tree.tree_leaves(along)[0].shape[0]):
+        carry, one = run(carry, tree.tree_map(lambda each, at=at: each[at], along))
+        made.append(one)
+    return carry, tree.tree_map(lambda *each: torch.stack(each), *made)

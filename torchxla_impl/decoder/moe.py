@@ -1,0 +1,104 @@
+"""A mixture of experts over `ep`: each token to the experts that it chooses, and back (GShard, arXiv 2006.16668).
+
+Shapes are static: the tokens of a group share `expert_slots` places at each expert, and what comes later is dropped.
+Which token has which place is a table of ones, [stages groups tokens experts slots]; sending and taking back are
+products with it.
+"""
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchxla_impl.sharding.layout import Layout
+
+Tokens = Float[Tensor, "stages batch seq embed"]
+Groups = Float[Tensor, "stages groups tokens embed"]
+Table = Float[Tensor, "stages groups tokens experts slots"]
+Sent = Float[Tensor, "stages experts groups slots embed"]
+Partial = Float[Tensor, "stages experts routed shards embed"]
+
+
+class Moe(nn.Module):
+    """Experts over `ep`, each a SwiGLU feed-forward split over `tp`.
+
+    Two all-to-alls over `ep`, of all experts' places, taken or not; one all-reduce over `tp`, of the tokens.
+    Under SEQUENCE_PARALLEL: an all-gather over `tp` before the router and a reduce-scatter at the end.
+    """
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.router = layout.param("layers stages embed choices")
+        self.gate = layout.param("layers stages experts embed expert_ffn")
+        self.up = layout.param("layers stages experts embed expert_ffn")
+        self.down = layout.param("layers stages experts expert_ffn embed")
+
+    def forward(self, x: Tokens) -> Tokens:
+        layout = self.layout
+        with layout.scope("layer.moe.route"):
+            tokens = layout.place(grouped(layout.tokens(x), layout=layout), "stages groups _ embed")
+            shares = self.route(tokens)
+            table = self.seats(shares)
+        with layout.scope("layer.moe.dispatch"):
+            sent = self.dispatch(tokens, table)
+        with layout.scope("layer.moe.experts"):
+            partial = self.experts(sent)
+        with layout.scope("layer.moe.combine"):
+            return self.combine(partial, table * shares[..., None].to(x.dtype))
+
+    def route(self, tokens: Groups) -> Float[Tensor, "stages groups tokens experts"]:
+        """Each token's share of each expert, in float32; 0 of those that it does not choose.  No collective."""
+        model = self.layout.case.model
+        logits = torch.einsum("zgtd,zde->zgte", tokens, self.router)
+        best, chosen = torch.topk(torch.softmax(logits.float(), dim=-1), model.experts_per_token)
+        if model.renormalized:
+            best = best / best.sum(-1, keepdim=True)
+        hot = chosen[..., None] == torch.arange(model.experts, device=chosen.device)
+        shares = torch.where(hot, best[..., None], 0.0).sum(-2)
+        return self.layout.place(shares, "stages groups _ choices")
+
+    def seats(self, shares: Float[Tensor, "stages groups tokens experts"]) -> Table:
+        """1 where a token has a place at an expert, in the order of the tokens.  No collective."""
+        takes = (shares > 0).int()
+        place = takes.cumsum(2, dtype=torch.int32) - takes
+        slots = torch.arange(self.layout.case.expert_slots, device=takes.device)
+        seats = (place[..., None] == slots) & (takes[..., None] > 0)
+        return self.layout.place(seats.to(self.layout.dtype), "stages groups _ choices _")
+
+    def dispatch(self, tokens: Groups, table: Table) -> Sent:
+        """Every group's tokens in the places of every expert, then every expert's own: one all-to-all over `ep`."""
+        return self.layout.to_experts(torch.einsum("zgtec,zgtd->zegcd", table, tokens))
+
+    def experts(self, sent: Sent) -> Partial:
+        """What each shard of each expert adds.  No collective: the sums are left to `combine`.
+
+        There they are of tokens, each once; here they would be of places, of which a token has several.
+        """
+        place, shards = self.layout.place, self.layout.ways("shards")
+        gate, up = (torch.einsum("zegcd,zedf->zegcf", sent, weight) for weight in (self.gate, self.up))
+        hidden = place(F.silu(gate) * up, "stages experts routed _ expert_ffn")
+        hidden = place(hidden.flatten(2, 3).unflatten(3, (shards, -1)), "stages experts routed shards _")
+        down = self.down.unflatten(2, (shards, -1))
+        return place(torch.einsum("zensf,zesfd->zensd", hidden, down), "stages experts routed shards embed")
+
+    def combine(self, partial: Partial, table: Table) -> Tokens:
+        """Back to the tokens' groups, one all-to-all over `ep`; summed by share, then over `tp`: one all-reduce."""
+        layout = self.layout
+        back = layout.from_experts(partial).unflatten(2, (table.shape[1], -1))
+        mixed = layout.place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return layout.summed(ungrouped(mixed.sum(3), layout=layout), over="expert_ffn")
+
+
+def grouped(x: Tokens, *, layout: Layout) -> Groups:
+    """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
+    if layout.case.phase == "decode":
+        return x.reshape(x.shape[0], -1, layout.case.group_tokens, x.shape[3])
+    return x.unflatten(2, (layout.ways("parts"), -1)).transpose(1, 2).flatten(1, 2)
+
+
+def ungrouped(x: Groups, *, layout: Layout) -> Tokens:
+    """Back in the order of the stream.  No collective."""
+    if layout.case.phase == "decode":
+        return x.flatten(1, 2)[:, :, None]
+    return x.unflatten(1, (layout.ways("parts"), -1)).transpose(1, 2).flatten(2, 3)

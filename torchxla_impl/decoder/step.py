@@ -1,0 +1,100 @@
+"""One inference step as a function of tensors: weights, cache, tokens in; chosen ids, cache out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from torchxla_impl.decoder.cache import CACHE_DIMS, Cache
+from torchxla_impl.decoder.model import Decoder
+from torchxla_impl.decoder.pipeline import run_pipeline
+from torchxla_impl.process.arguments import Argument, arguments
+from torchxla_impl.sharding.layout import Layout
+
+Ids = Int[Tensor, "sequences"]
+Tokens = Int[Tensor, "sequences seq"]
+
+WATCH_DIMS = ("batch", "slots stages batch parts vocab", Cache(CACHE_DIMS, CACHE_DIMS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The step of one case: `prefill` reads `seq` tokens of each sequence, `decode` one."""
+
+    layout: Layout
+    model: Decoder
+    arguments: tuple[Argument, ...]
+    """Shapes with dims: weights (of the module), cache, tokens, and in `decode` the position."""
+
+    @classmethod
+    def of(cls, layout: Layout) -> "Step":
+        """Made from shapes alone: no weight is allocated."""
+        return cls(layout=layout, model=Decoder(layout), arguments=arguments(layout))
+
+    @property
+    def run(self) -> Callable[..., tuple[Ids, Cache]]:
+        """The function of this phase."""
+        return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
+
+    def prefill(self, weights: Mapping[str, Shaped[Tensor, "..."]], cache: Cache, tokens: Tokens) -> tuple[Ids, Cache]:
+        """The next token of every sequence, and the cache with the keys and values of its prompt."""
+        ids, _, cache = self.watch(weights, cache, tokens)
+        return ids, cache
+
+    def decode(
+        self, weights: Mapping[str, Shaped[Tensor, "..."]], cache: Cache, tokens: Tokens, position: Int[Tensor, ""]
+    ) -> tuple[Ids, Cache]:
+        """The next token of every sequence, and the cache with this one's keys and values at `position`."""
+        ids, _, cache = self.watch(weights, cache, tokens, position)
+        return ids, cache
+
+    def watch(
+        self,
+        weights: Mapping[str, Shaped[Tensor, "..."]],
+        cache: Cache,
+        tokens: Tokens,
+        position: Int[Tensor, ""] | None = None,
+    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
+        """The step with its logits, those of every stage."""
+        takes: tuple[Any, ...] = (
+            {each.name: each.dims for each in self.arguments if each.role == "weight"},
+            Cache(CACHE_DIMS, CACHE_DIMS),
+            *(each.dims for each in self.arguments if each.role == "input"),
+        )
+        given = (dict(weights), cache, tokens, *([] if position is None else [position]))
+        return self.layout.whole(self._watch, takes=takes, gives=WATCH_DIMS)(*given)
+
+    def _watch(
+        self,
+        weights: Mapping[str, Shaped[Tensor, "..."]],
+        cache: Cache,
+        tokens: Tokens,
+        position: Int[Tensor, ""] | None = None,
+    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
+        layout, model = self.layout, self.model
+        # The module was made without memory; `assign` gives it these tensors themselves.
+        model.load_state_dict(dict(weights), assign=True)
+        embedded = model.embedding(microbatches(tokens, slots=layout.case.microbatches))
+        first = torch.zeros((), dtype=torch.int32, device=tokens.device) if position is None else position
+        last, cache = run_pipeline(model, embedded, cache, position=first)
+        logits = model.logits(layout.last(last))
+        ids = layout.collect(layout.sample(logits))
+        # A tensor that is still alive when the program runs would be one more of its results.
+        model.to("meta")
+        return layout.place(sequences(ids), "batch"), logits, cache
+
+
+def microbatches(tokens: Tokens, *, slots: int) -> Int[Tensor, "slots batch seq"]:
+    """Sequence b · slots + i is row b of microbatch i.  No collective.
+
+    They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
+    """
+    return tokens.reshape(-1, slots, tokens.shape[1]).transpose(0, 1)
+
+
+def sequences(ids: Int[Tensor, "slots batch"]) -> Ids:
+    """Back in the order of the tokens."""
+    return ids.T.reshape(-1)

@@ -1,0 +1,1 @@
+"""The worker: start-up, loading, what a lowered program says of itself."""

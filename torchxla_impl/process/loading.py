@@ -1,0 +1,123 @@
+"""Tensors on the devices, each where the layout names it; the host holds one at a time, of a checkpoint one piece."""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+import torch_xla
+from torch import Tensor
+from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
+
+from meshes.case import Case
+from meshes.weights import WeightSpec, weights
+from torchxla_impl.decoder.cache import Cache
+from torchxla_impl.decoder.step import Step
+from torchxla_impl.process.arguments import Argument
+
+Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
+"""The numbers of a tensor by name and shape, flat or not; too few of them are repeated."""
+
+Index = tuple[slice, ...]
+
+Read = Callable[[WeightSpec, Index, Case], np.ndarray[Any, np.dtype[Any]]]
+"""A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""
+
+PIECE_BYTES = 2**24
+"""Of a weight, brought to the devices at a time; on the way there are about six copies of a piece."""
+
+
+def load_weights(step: Step, numbers: Numbers) -> dict[str, Tensor]:
+    return {each.name: _load(step, each, numbers) for each in step.arguments if each.role == "weight"}
+
+
+def load_cache(step: Step, numbers: Numbers) -> Cache:
+    return Cache(*(_load(step, each, numbers) for each in step.arguments if each.role == "cache"))
+
+
+def load_inputs(step: Step, numbers: Numbers) -> tuple[Tensor, ...]:
+    return tuple(_load(step, each, numbers) for each in step.arguments if each.role == "input")
+
+
+def read_weights(step: Step, read: Read) -> dict[str, Tensor]:
+    """The weights of a checkpoint, piece by piece: the host holds a piece beside what is on devices."""
+    _return_freed_memory()
+    case, made = step.layout.case, {}
+    for spec in weights(case):
+        made[spec.name] = _read(step, spec, lambda index, spec=spec: _tensor(read(spec, index, case)))
+    return made
+
+
+def empty_cache(step: Step) -> Cache:
+    """A cache of zeros, made on the devices."""
+    return Cache(*(_zeros(step, each.shape, each.dims) for each in step.arguments if each.role == "cache"))
+
+
+def _load(step: Step, each: Argument, numbers: Numbers) -> Tensor:
+    some = torch.from_numpy(numbers(each.name, each.shape)).to(each.dtype)
+    return step.layout.shard(resized(some, each.shape), each.dims)
+
+
+def resized(some: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """As `numpy.resize`, which knows no bfloat16."""
+    size = int(np.prod(shape, dtype=np.int64))
+    return some.reshape(-1).repeat(-(-size // some.numel()))[:size].reshape(shape)
+
+
+def _tensor(numbers: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
+    return torch.from_numpy(numbers).view(torch.bfloat16) if numbers.dtype == np.uint16 else torch.from_numpy(numbers)
+
+
+def _zeros(step: Step, shape: tuple[int, ...], dims: str) -> Tensor:
+    made = step.layout.shard(torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
+    torch_xla.sync(wait=True)
+    return made
+
+
+def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tensor:
+    """One weight.  A large one is written on the devices, in place: PyTorch/XLA would take it whole on the host."""
+    layout = step.layout
+    pieces = list(_pieces(spec, whole=layout.spec(spec.dims), most=PIECE_BYTES // layout.dtype.itemsize))
+    if len(pieces) == 1:
+        return layout.shard(read(pieces[0]), spec.dims)
+    made = _zeros(step, spec.shape, spec.dims)
+    for index in pieces:
+        piece = layout.shard(read(index), spec.dims)
+        torch_xla._XLAC._set_buffer_donation(made, True)
+        made = layout.shard(_written(made, piece, index), spec.dims)
+        with alias_with_buffer_donor_config():
+            torch_xla.sync(wait=True)
+    return made
+
+
+def _written(old: Tensor, piece: Tensor, index: Index) -> Tensor:
+    """`old` with a piece in its place.  As a select: unlike a scatter, it stays bf16 on a CPU."""
+    pads, inside = [], torch.ones((), dtype=torch.bool, device=old.device)
+    for dim, (side, size) in enumerate(zip(index, old.shape, strict=True)):
+        pads = [side.start, size - side.stop, *pads]
+        if side.stop - side.start < size:
+            at = torch.arange(size, device=old.device).reshape(-1, *[1] * (old.ndim - dim - 1))
+            inside = inside & (at >= side.start) & (at < side.stop)
+    return torch.where(inside, F.pad(piece, pads), old)
+
+
+def _pieces(spec: WeightSpec, *, whole: tuple[Any, ...], most: int) -> Iterator[Index]:
+    """Slices of at most `most` elements that fill a weight, cut along dims that no axis splits, outer ones first."""
+    sides = list(spec.shape)
+    for dim in (at for at, axes in enumerate(whole) if axes is None):
+        if prod(sides) <= most:
+            break
+        sides[dim] = max(most // (prod(sides) // sides[dim]), 1)
+    starts = (range(0, size, side) for size, side in zip(spec.shape, sides, strict=True))
+    for corner in product(*starts):
+        yield tuple(slice(at, min(at + side, size)) for at, side, size in zip(corner, sides, spec.shape, strict=True))
+
+
+def _return_freed_memory() -> None:
+    """Have the C library give memory back as soon as it is freed: it keeps blocks of some MB for later otherwise."""
+    threshold = -3  # M_MMAP_THRESHOLD
+    ctypes.CDLL(None).mallopt(threshold, 2**20)
