@@ -19,10 +19,10 @@ from compare.run.arms import ARMS
 from compare.run.cache import Cache, opened
 from compare.run.results import Outcome
 from compare.run.scheduler import run
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 from meshes.devices.generations import GENERATIONS
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "generations.md"
 

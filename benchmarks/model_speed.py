@@ -14,7 +14,7 @@ from benchmarks.measuring import measure, python
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.timing.model.schedule import modelled
-from meshes.devices.mesh_argument import read_mesh
+from meshes.mesh_argument import read_mesh
 
 RUNS = {
     "tp8pp4@v5p:2x4x4": ("--model", "llama-3.1-70b"),

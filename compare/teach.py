@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer", metavar="WORDS", help='of --quiz: "2× all-gather@dp, all-reduce@tp", or "free"')
     asked = parser.parse_args(argv)
     if asked.quiz:
-        from compare.gallery.quiz.take import take
+        from compare.gallery.take_quiz import take
 
         return take(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
     if asked.seed is not None or asked.answer is not None:
@@ -55,10 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         names = ["", *(one.name for one in LESSONS), ""]
         print_lesson(made, before=names[at], after=names[at + 2])
     else:
-        from compare.gallery.quiz.page import quiz_values
-        from compare.gallery.quiz.take import source_of
         from compare.gallery.render.page import INDEX, write
+        from compare.gallery.render.quiz_page import quiz_values
         from compare.gallery.render.text import print_gallery
+        from compare.gallery.take_quiz import source_of
 
         print_gallery(made)
         if not any(one.ok for one in made):

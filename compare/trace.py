@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from compare.timing.join.profile import read
     from compare.timing.metrics.summary import summary
-    from compare.timing.metrics.times import times
-    from compare.timing.metrics.tracks import Lanes
+    from compare.timing.tracks.times import times
+    from compare.timing.tracks.tracks import Lanes
     from compare.timing.xplane.sessions import profile_files
 
     timeline = read(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)

@@ -20,12 +20,12 @@ from jax_impl.process.start import start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
 from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files_of, is_converted, write_table
-from meshes.errors import MeshError
 from meshes.process import atomic_files
 from meshes.process.command_line import Parser
+from meshes.process.errors import MeshError
 from meshes.process.last_word import alone, unheard
 from meshes.process.one_line import complain
-from meshes.process.prompts import Progress, printed
+from meshes.prompts import Progress, printed
 from meshes.weights import WeightSpec, weights
 
 CHUNK_BYTES = 2**25

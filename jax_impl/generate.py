@@ -23,7 +23,7 @@ from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
 from meshes.checkpoint.converted import Converted, is_converted
 from meshes.process.last_word import alone
-from meshes.process.prompts import (
+from meshes.prompts import (
     Answer,
     Ids,
     Progress,

@@ -7,14 +7,14 @@ from math import ceil
 from typing import Any, Self
 
 from meshes.checks import CAPACITY, LARGEST, check, kv_heads
-from meshes.devices.mesh_argument import Plan, read_mesh
 from meshes.devices.mesh_spec import AXES, MeshSpec
 from meshes.devices.topology import Topology
 from meshes.dims import OPTIONAL, Rules, is_sequence_parallel
 from meshes.dims import rules as read_rules
-from meshes.errors import MeshError
+from meshes.mesh_argument import Plan, read_mesh
 from meshes.models import Model, model
 from meshes.process.documents import parse_json
+from meshes.process.errors import MeshError
 from meshes.process.one_line import shown
 from meshes.variants import check_variants
 

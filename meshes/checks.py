@@ -4,7 +4,7 @@ from math import isqrt, lcm, prod
 from typing import TYPE_CHECKING
 
 from meshes.dims import is_sequence_parallel
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 LARGEST = 2**31 - 1
 """Of a number of a case."""

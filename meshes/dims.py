@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 Rules = Mapping[str, str | None]
 """Dim -> the axes that split it, comma-joined, outermost first; `None`: whole."""

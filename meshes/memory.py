@@ -7,10 +7,10 @@ from math import prod
 
 from meshes.case import Case
 from meshes.devices.generations import Generation
-from meshes.devices.mesh_argument import Plan
 from meshes.devices.mesh_spec import MeshSpec
 from meshes.devices.topology import Topology
-from meshes.errors import MeshError
+from meshes.mesh_argument import Plan
+from meshes.process.errors import MeshError
 from meshes.weights import WeightSpec, weights
 
 

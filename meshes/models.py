@@ -6,7 +6,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Self
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.one_line import shown
 
 LARGEST: Mapping[str, int] = MappingProxyType({

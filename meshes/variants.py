@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.scopes import SCOPES
 
 if TYPE_CHECKING:

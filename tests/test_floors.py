@@ -80,7 +80,7 @@ def test_a_timeline_knows_no_case_and_reads_no_environment():
 @pytest.mark.parametrize("name", ["inherent", "inherent_layers", "inherent_ends", "letters"])
 def test_the_contract_shares_nothing_with_what_makes_the_shardings(name):
     assert set(imports(ROOT / f"compare/judge/{name}.py")) <= {
-        "collections.abc", "dataclasses", "fractions", "itertools", "meshes.devices.assignment", "meshes.case",
+        "collections.abc", "dataclasses", "fractions", "itertools", "meshes.assignment", "meshes.case",
         *(f"compare.judge.{part}" for part in ("contract", "inherent_ends", "inherent_layers", "letters")),
     }  # fmt: skip
 

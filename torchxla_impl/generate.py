@@ -20,7 +20,7 @@ import numpy as np
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
 from meshes.process.last_word import alone
-from meshes.process.prompts import (
+from meshes.prompts import (
     Answer,
     Ids,
     Progress,

@@ -20,9 +20,10 @@ def lower(case: Case, out: Path) -> None:
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     start(num_devices=case.mesh.num_devices)
+    from torchxla_impl.decoder import scan
     from torchxla_impl.decoder.cache import Cache
     from torchxla_impl.decoder.step import Step
-    from torchxla_impl.process import about, scan, stablehlo
+    from torchxla_impl.process import about, stablehlo
     from torchxla_impl.sharding.layout import Layout
 
     stages.begin("trace")

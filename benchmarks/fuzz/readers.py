@@ -27,7 +27,7 @@ from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
 from meshes.checkpoint.safetensors import entries
-from meshes.devices.mesh_argument import SPECS, read_mesh
+from meshes.mesh_argument import SPECS, read_mesh
 from tests.compare.timing.spaces import Space, tpu
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,7 +16,7 @@ from compare.compile import compile_request
 from compare.compile.errors import RefusedError
 from compare.compile.worker import read_request, serve, write
 from meshes.devices.topology import Topology
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.last_word import alone
 
 FIELDS = frozenset({"program", "topology", "num_devices"})

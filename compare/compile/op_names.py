@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.hlo.collectives import megascale
 from compare.hlo.counts.execution_counts import lines_of
-from compare.hlo.errors import HloError
+from compare.hlo.emission import megascale
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import Sources
 from compare.hlo.text.module import read

@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import product
 
 from compare.contract.row import FLOATS, ContractRow, half_up, wire_factor
+from meshes.assignment import network
 from meshes.case import Case
-from meshes.devices.assignment import network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
-from compare.gallery.lessons.lesson import TORCH_SHARDY, Lesson
-from compare.gallery.lessons.lesson_result import Made, row_of
+from compare.gallery.lesson_types.lesson import TORCH_SHARDY, Lesson
+from compare.gallery.lesson_types.lesson_result import Made, row_of
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.run import arms, tasks
@@ -256,7 +256,8 @@ def _sources(name: str) -> str:
     """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
     folder = tasks.ROOT / arms.arm(name).module
     requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
-    return sources_digest(folder / "patterns", folder / "process", folder / "sharding" / "layout.py", requests)
+    own = ("patterns", "process", "sharding/layout.py", "decoder/scan.py")
+    return sources_digest(*(folder / name for name in own if (folder / name).exists()), requests)
 
 
 @once

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 
 FILE = "passes.tar.xz"
 """Its name in a cell's folder."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compare.hlo.collective import Change
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.passes.archive import FIRST, Snapshot, spans
 from compare.passes.matching import COPIED, MOVED, REPLACED, Link, match
 from compare.passes.snapshot import Seen, seen

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compare.hlo.collectives import megascale
-from compare.hlo.collectives.emission_form import chain_of, kind_of, starts_chain
-from compare.hlo.collectives.payload import carried, payload_bytes
 from compare.hlo.counts.execution_counts import lines_of
 from compare.hlo.devices.numbering import ids_in
+from compare.hlo.emission import megascale
+from compare.hlo.emission.emission_form import chain_of, kind_of, starts_chain
+from compare.hlo.emission.payload import carried, payload_bytes
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module, read

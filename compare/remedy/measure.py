@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.passes import archive
 from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, applied, changes, offered
 from compare.remedy.search import Asking, Measured, Names, Search, better

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from meshes.case import Case
-from meshes.devices.mesh_argument import Plan
 from meshes.dims import rules
-from meshes.errors import MeshError
+from meshes.mesh_argument import Plan
+from meshes.process.errors import MeshError
 from meshes.variants import PIN, VARIANTS, Variant
 
 Group = tuple[str, str, str, str, str]

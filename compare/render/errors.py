@@ -1,6 +1,6 @@
 """What a view refuses to draw."""
 
-from meshes.errors import OneLineError
+from meshes.process.errors import OneLineError
 
 
 class ViewError(OneLineError):

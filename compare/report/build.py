@@ -14,8 +14,8 @@ from compare.report.headline import headline, verdict_sentence
 from compare.report.origins import origins
 from compare.report.programs import GOOD, CellResult, Judged
 from compare.report.rows import inherent_row, row, served_rows, totals
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 
 SCHEMA = 1
 """Raised when a script that reads the report would have to change; new fields do not raise it."""

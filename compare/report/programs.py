@@ -9,7 +9,7 @@ from compare.contract.reference_algorithms import inherent
 from compare.contract.row import ContractRow
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
 from compare.passes.lineage import Track
 from compare.passes.origins import tracks, with_origins

@@ -1,6 +1,6 @@
 """The one error of this room."""
 
-from meshes.errors import OneLineError
+from meshes.process.errors import OneLineError
 
 
 class WorkError(OneLineError):

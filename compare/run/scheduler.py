@@ -16,8 +16,8 @@ from compare.run.processes import Command, Ended, Pool
 from compare.run.results import NOT_INSTALLED, Event, Outcome
 from compare.run.stderr import tail
 from compare.run.tasks import Step
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 
 TIMEOUT_S = 1800.0
 FULL_BYTES = 1_000_000

@@ -14,8 +14,8 @@ from pathlib import Path
 from compare.run.arms import COMPILER, Arm, Cell, versions_of
 from compare.run.cache import file_digest, key, sources_digest
 from compare.run.errors import WorkError
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 from meshes.memory import does_not_fit
 from meshes.process.documents import read_json
 

@@ -10,15 +10,15 @@ from compare.run.arms import ARMS
 from compare.run.cli.case_options import add_list, add_step, door_parser, read_case, seconds
 from compare.run.errors import WorkError
 from compare.sweep.engines.engines import ENGINES
+from meshes.assignment import chips
 from meshes.case import CHOICES, Case
 from meshes.checks import CAPACITY
-from meshes.devices.assignment import chips
-from meshes.devices.mesh_argument import read_mesh
 from meshes.devices.mesh_spec import MeshSpec
-from meshes.errors import MeshError
 from meshes.memory import check_fits
+from meshes.mesh_argument import read_mesh
 from meshes.models import model
 from meshes.process.command_line import Parser, whole
+from meshes.process.errors import MeshError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The room's error."""
 
-from meshes.errors import OneLineError
+from meshes.process.errors import OneLineError
 
 
 class TimingError(OneLineError):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 
 Axes = tuple[tuple[str, int], ...]
 """Names and sizes; none where a program does not know its mesh, or knows several."""

@@ -13,8 +13,8 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import is_partitioned, is_scheduled
 from compare.hlo.counts.execution_counts import lines_of
-from compare.hlo.errors import HloError
 from compare.hlo.proto import program as proto
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_bytes, text_of, unzipped
 from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
@@ -23,7 +23,7 @@ from compare.user_program.compile_program import CompileFailed, Made, compile_al
 from compare.user_program.program_mesh import Axes, agreed, mesh_in, mesh_of
 from compare.user_program.saved_program import Saved, is_saved, read_saved
 from meshes.devices.topology import Topology
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")

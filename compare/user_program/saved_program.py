@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from compare.hlo.devices.axes import checked_axes
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import text_of, unzipped
 from compare.passes import archive as passes
 from compare.run.errors import WorkError

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from meshes.case import Case
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.source_paths import machine_part
 
 PLATFORMS = ("cpu", "tpu")

@@ -8,9 +8,9 @@ from time import monotonic
 from typing import Any
 
 from meshes.case import Case
-from meshes.errors import MeshError
 from meshes.process.command_line import REFUSED, stoppable
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 from meshes.process.last_word import refuse
 
 

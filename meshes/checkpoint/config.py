@@ -8,9 +8,9 @@ from typing import Any
 
 from meshes.checkpoint.harmless import HARMLESS
 from meshes.checkpoint.tables import TABLES
-from meshes.errors import MeshError
 from meshes.models import Model, RopeScaling
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 
 Config = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from meshes.case import Case
 from meshes.checkpoint.config import read_model
-from meshes.errors import MeshError
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 from meshes.weights import weights
 
 MANIFEST = "converted.json"

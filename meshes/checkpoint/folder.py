@@ -14,9 +14,9 @@ from meshes.checkpoint.dtypes import DTYPES, OF_CASE
 from meshes.checkpoint.safetensors import Entry, Files, entries
 from meshes.checkpoint.slices import HEAD, Array, Index, check_shapes, check_tied, ranges, read_slice
 from meshes.checkpoint.tables import Source, sources
-from meshes.errors import MeshError
 from meshes.models import Model
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 from meshes.weights import WeightSpec
 
 SINGLE = "model.safetensors"

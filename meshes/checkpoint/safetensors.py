@@ -13,8 +13,8 @@ import numpy as np
 
 from meshes.checkpoint.dtypes import DTYPES, converted
 from meshes.checkpoint.slices import BLOCK_BYTES, Array
-from meshes.errors import MeshError
 from meshes.process.documents import JSON_BYTES, parse_json
+from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line, shown
 
 LARGEST_HEADER = JSON_BYTES

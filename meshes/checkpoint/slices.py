@@ -9,8 +9,8 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint.tables import Source, dim_size
-from meshes.errors import MeshError
 from meshes.models import Model
+from meshes.process.errors import MeshError
 from meshes.weights import WeightSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]

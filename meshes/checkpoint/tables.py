@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
-from meshes.errors import MeshError
 from meshes.models import Model
+from meshes.process.errors import MeshError
 from meshes.weights import dims_of
 
 

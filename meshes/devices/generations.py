@@ -9,7 +9,7 @@ compiler itself reports.  `None` where no source states a figure.
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 GIB = 2**30
 

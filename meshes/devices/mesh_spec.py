@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Self
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line, shown
 
 AXES = ("dp", "pp", "cp", "ep", "tp")

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from meshes.devices.generations import Generation, generation
 from meshes.devices.mesh_spec import MOST_DEVICES
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.one_line import shown
 
 _NAME = re.compile(r"(?:([1-9]\d{0,5})x)?([a-z]+\d+[a-z]*):([1-9]\d{0,5}(?:x[1-9]\d{0,5})*)", re.ASCII)

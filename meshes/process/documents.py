@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Never
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
 JSON_BYTES = 1 << 25

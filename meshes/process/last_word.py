@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
 _alone = False

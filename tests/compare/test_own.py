@@ -11,7 +11,7 @@ import compare
 from compare import assert_collectives, collectives
 from compare.contract.row import JudgeError
 from compare.hlo.__main__ import main as hlo
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.run.errors import WorkError
 from tests.compare.verdict.toy_hlo import AXES, GATHER, SUM, program
 from tests.places import ROOT

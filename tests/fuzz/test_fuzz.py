@@ -9,7 +9,7 @@ from benchmarks.fuzz import hlo, run
 from benchmarks.fuzz.readers import READERS, Reader, _texts
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 NAMED = {reader.name: reader for reader in READERS}

@@ -10,8 +10,8 @@ from jax.sharding import AxisType, Mesh
 
 from jax_impl.decoder.step import OUTPUT_DIMS, Step
 from jax_impl.sharding.layout import Layout
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 
 
 def main(case: Case) -> str:

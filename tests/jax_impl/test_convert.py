@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jax_impl.convert import _restoring
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 
 @pytest.mark.parametrize("error", [Exception("no chunk"), ValueError("no chunk"), OSError("no chunk"), KeyError("no")])

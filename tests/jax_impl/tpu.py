@@ -14,8 +14,8 @@ import pytest
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 from meshes.scopes import SCOPES
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from compare.compile import compiler
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 from tests.laws.workers import each
 
 TOPOLOGY = "v5e:2x4"

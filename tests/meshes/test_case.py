@@ -4,9 +4,9 @@ import pytest
 
 from meshes.case import Case
 from meshes.checkpoint.tables import TABLES
-from meshes.errors import MeshError
 from meshes.memory import cache_bytes, check_fits, does_not_fit, smallest_fit, weight_bytes
 from meshes.models import MODELS
+from meshes.process.errors import MeshError
 
 MIXTRAL = {"model_name": "mixtral-8x7b"}
 

@@ -3,9 +3,9 @@
 import pytest
 
 from meshes.case import Case
-from meshes.devices.mesh_argument import read_mesh
 from meshes.dims import MEGATRON, SEQUENCE_PARALLEL, axes_of, is_sequence_parallel, rules
-from meshes.errors import MeshError
+from meshes.mesh_argument import read_mesh
+from meshes.process.errors import MeshError
 
 
 def test_a_tensor_is_split_by_the_names_of_its_dims():

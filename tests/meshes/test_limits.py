@@ -10,9 +10,9 @@ from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model
 from meshes.checkpoint.safetensors import entries
 from meshes.checks import divisors
-from meshes.devices.mesh_argument import read_mesh
-from meshes.errors import MeshError
+from meshes.mesh_argument import read_mesh
 from meshes.models import LARGEST, MODELS, Model
+from meshes.process.errors import MeshError
 
 CONFIG = {
     "model_type": "llama", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4,

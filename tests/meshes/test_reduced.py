@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from meshes.case import Case
-from meshes.devices.mesh_argument import read_mesh
 from meshes.dims import rules
+from meshes.mesh_argument import read_mesh
 from meshes.models import model
 from meshes.reduced import difference, reduced
 

@@ -3,7 +3,7 @@
 import pytest
 
 from meshes.case import Case
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.variants import VARIANTS, check_offered, pinned
 
 

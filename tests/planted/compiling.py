@@ -12,8 +12,8 @@ from io import StringIO
 from pathlib import Path
 
 from compare.compile import compile_request
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 from tests.laws.workers import ROOT, each
 
 

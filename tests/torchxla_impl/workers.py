@@ -13,8 +13,8 @@ from typing import Any
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {

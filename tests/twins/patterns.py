@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from compare.gallery.lesson_types.lesson import Lesson
 from compare.gallery.lessons import LESSONS
-from compare.gallery.lessons.lesson import Lesson
 
 FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
 SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}

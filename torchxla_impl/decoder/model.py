@@ -13,7 +13,7 @@ from torchxla_impl.decoder.attention import Stream, Turn
 from torchxla_impl.decoder.cache import Cache
 from torchxla_impl.decoder.layers import Layer
 from torchxla_impl.decoder.norm import Norm
-from torchxla_impl.process.scan import scan
+from torchxla_impl.decoder.scan import scan
 from torchxla_impl.sharding.layout import Layout
 
 Ends = Float[Tensor, "slots stages batch parts embed"]

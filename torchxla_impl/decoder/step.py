@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from torchxla_impl.decoder.arguments import Argument, arguments
 from torchxla_impl.decoder.cache import CACHE_DIMS, Cache
 from torchxla_impl.decoder.model import Decoder
 from torchxla_impl.decoder.pipeline import run_pipeline
-from torchxla_impl.process.arguments import Argument, arguments
 from torchxla_impl.sharding.layout import Layout
 
 Ids = Int[Tensor, "sequences"]

@@ -24,8 +24,9 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     import torch_xla.distributed.spmd as xs
     from torch_xla.core import xla_builder
 
+    from torchxla_impl.decoder import scan
     from torchxla_impl.patterns.pattern import PATTERNS, pin
-    from torchxla_impl.process import about, scan, stablehlo
+    from torchxla_impl.process import about, stablehlo
     from torchxla_impl.sharding.layout import DTYPES
 
     pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]

@@ -2,8 +2,8 @@
 
 import torch.nn.functional as F  # noqa: N812
 
+from torchxla_impl.decoder.scan import scan
 from torchxla_impl.patterns.pattern import pattern, pin
-from torchxla_impl.process.scan import scan
 
 
 @pattern(

@@ -8,8 +8,8 @@ import torch
 import torch_xla
 from torch import Tensor
 
+from torchxla_impl.decoder.arguments import OUTPUTS
 from torchxla_impl.decoder.step import Step
-from torchxla_impl.process.arguments import OUTPUTS
 from torchxla_impl.sharding.layout import DTYPES, Layout
 
 PACKAGES = ("torch", "torch_xla", "jaxlib")

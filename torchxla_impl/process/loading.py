@@ -15,9 +15,9 @@ from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
 
 from meshes.case import Case
 from meshes.weights import WeightSpec, weights
+from torchxla_impl.decoder.arguments import Argument
 from torchxla_impl.decoder.cache import Cache
 from torchxla_impl.decoder.step import Step
-from torchxla_impl.process.arguments import Argument
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
 """The numbers of a tensor by name and shape, flat or not; too few of them are repeated."""

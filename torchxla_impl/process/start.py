@@ -3,7 +3,7 @@
 import os
 import sys
 
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 PLATFORMS = ("cpu", "tpu")
 

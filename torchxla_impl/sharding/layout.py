@@ -18,8 +18,8 @@ from torch_xla.core import xla_builder
 
 from meshes.case import Case
 from meshes.dims import axes_of
-from meshes.errors import MeshError
 from meshes.positions import held, place_shift
+from meshes.process.errors import MeshError
 from meshes.variants import pinned
 from meshes.weights import dim_sizes
 

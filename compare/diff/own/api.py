@@ -6,9 +6,9 @@ from typing import Any
 from compare.diff.own.expected import COUNTS, surprises
 from compare.diff.own.table import Table, complaint
 from compare.hlo.devices.axes import checked_axes, read_axes
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.user_program.read_program import given, read_all
-from meshes.devices.mesh_argument import read_mesh
+from meshes.mesh_argument import read_mesh
 
 
 def collectives(

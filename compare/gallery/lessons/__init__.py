@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from compare.gallery.lesson_types.lesson import Lesson
 from compare.gallery.lessons.attention import ATTENTION
 from compare.gallery.lessons.blocks import BLOCKS
-from compare.gallery.lessons.lesson import Lesson
 from compare.gallery.lessons.lookups import LOOKUPS
 from compare.gallery.lessons.matmuls import MATMULS
 from compare.gallery.lessons.moves import MOVES

@@ -1,6 +1,6 @@
 """Attention and its cache."""
 
-from compare.gallery.lessons.lesson import ADVICE, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import ADVICE, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _QKV = {"q": "B S N H", "k": "B S N H", "v": "B S N H"}
 _CACHE = {"B": 2, "S": 1024, "K": 8, "H": 128}

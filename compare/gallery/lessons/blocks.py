@@ -1,6 +1,6 @@
 """Whole blocks: a pipeline's shift, a layer, experts."""
 
-from compare.gallery.lessons.lesson import ADVICE, LAW, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import ADVICE, LAW, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _STAGES = {"Z": 4, "T": 512, "D": 1024}
 _LAYER = {"B": 4, "S": 256, "D": 1024, "N": 8, "H": 128, "F": 4096, "Q": 3}

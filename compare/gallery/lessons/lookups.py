@@ -1,6 +1,6 @@
 """Lookups, losses and statistics: what looks at places of a split dim, or sums over it."""
 
-from compare.gallery.lessons.lesson import (
+from compare.gallery.lesson_types.lesson import (
     ADVICE,
     COMPILER,
     JAX,

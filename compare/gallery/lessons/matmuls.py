@@ -1,6 +1,6 @@
 """One matmul, cut in each way."""
 
-from compare.gallery.lessons.lesson import COMPILER, LAW, Alone, Lesson, Move
+from compare.gallery.lesson_types.lesson import COMPILER, LAW, Alone, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024, "F": 2048}

@@ -1,6 +1,6 @@
 """One tensor, moved from one split to another."""
 
-from compare.gallery.lessons.lesson import COMPILER, LAW, PROGRAMS, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import COMPILER, LAW, PROGRAMS, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024}

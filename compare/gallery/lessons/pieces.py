@@ -1,6 +1,6 @@
 """Pieces of a model: a feed-forward, an embedding, a norm, a softmax, a choice, a stack of layers."""
 
-from compare.gallery.lessons.lesson import ADVICE, JAX, LAW, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import ADVICE, JAX, LAW, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _MLP = {"T": 512, "D": 1024, "F": 4096}

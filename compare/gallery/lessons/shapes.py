@@ -1,6 +1,6 @@
 """Operations that only move data about: free on one device, not always on a mesh."""
 
-from compare.gallery.lessons.lesson import (
+from compare.gallery.lesson_types.lesson import (
     ADVICE,
     COMPILER,
     LAW,

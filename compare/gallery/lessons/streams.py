@@ -1,6 +1,6 @@
 """What runs between the blocks: sequence parallelism with no pins, merged dims, weights split for storage."""
 
-from compare.gallery.lessons.lesson import (
+from compare.gallery.lesson_types.lesson import (
     ADVICE,
     COMPILER,
     GSPMD,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compare.gallery.lessons.lesson_result import Made
+from compare.gallery.lesson_types.lesson_result import Made
 
 KINDS = {
     "all-reduce": ("ar", "allreduce"),

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from compare.gallery.lessons.lesson import SHARDY, TORCH, Move
+from compare.gallery.lesson_types.lesson import SHARDY, TORCH, Move
 from compare.gallery.quiz.question import Question, any_mesh, ask, one_axis, over, two_axes
 
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from compare.gallery.lessons.lesson import GSPMD, SHARDY, TORCH, Move
+from compare.gallery.lesson_types.lesson import GSPMD, SHARDY, TORCH, Move
 from compare.gallery.quiz.matmuls import two
 from compare.gallery.quiz.question import Question, ask, one_axis, over, two_axes
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from random import Random
 
+from compare.gallery.lesson_types.lesson import SHARDY, TOPOLOGIES, Lesson, Move
 from compare.gallery.lessons import chosen
-from compare.gallery.lessons.lesson import SHARDY, TOPOLOGIES, Lesson, Move
 
 Split = tuple[str | None, ...]
 

@@ -9,9 +9,9 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from compare.gallery.lesson_types.lesson import BYTES, STANDINGS, Lesson
+from compare.gallery.lesson_types.lesson_result import Made, needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter
-from compare.gallery.lessons.lesson import BYTES, STANDINGS, Lesson
-from compare.gallery.lessons.lesson_result import Made, needed_wire
 from compare.gallery.render.figures import Tensor, mesh_picture, picture, width
 from compare.gallery.render.rules import PAGE as RULES
 from compare.gallery.render.rules import rules_values

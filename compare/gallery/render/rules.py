@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compare.gallery.lesson_types.lesson import COMPILER, Lesson
+from compare.gallery.lesson_types.lesson_result import Made
 from compare.gallery.lessons import CHAPTERS, chosen
-from compare.gallery.lessons.lesson import COMPILER, Lesson
-from compare.gallery.lessons.lesson_result import Made
 from compare.gallery.quiz.matmuls import CASES, moves_of
 from compare.gallery.render.words import SCATTERED, needed_words, outcomes, partitioners_differ
 

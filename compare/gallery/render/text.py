@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from compare.gallery.lesson_types.lesson import Lesson, Move
+from compare.gallery.lesson_types.lesson_result import Made, needed_wire
 from compare.gallery.lessons import CHAPTERS
-from compare.gallery.lessons.lesson import Lesson, Move
-from compare.gallery.lessons.lesson_result import Made, needed_wire
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,

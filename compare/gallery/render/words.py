@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.gallery.lessons.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
-from compare.gallery.lessons.lesson_result import Made, Row, needed_wire
+from compare.gallery.lesson_types.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
+from compare.gallery.lesson_types.lesson_result import Made, Row, needed_wire
 from compare.gallery.render.figures import Tensor
 from compare.render.units import axes_text, bytes_text, listing
 

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from compare.hlo.collective import NOT_RECORDED, Asked, Collective, Operand
-from compare.hlo.collectives import megascale
-from compare.hlo.collectives.emission_form import first_parts, form_of, kind_of
-from compare.hlo.collectives.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.collectives.completeness import check_whole
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import Site, lines_of, sites
 from compare.hlo.devices import numbering
@@ -14,9 +12,11 @@ from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import Program
 from compare.hlo.devices.slice_groups import Cut, cuts, part_of
-from compare.hlo.errors import HloError
+from compare.hlo.emission import megascale
+from compare.hlo.emission.emission_form import first_parts, form_of, kind_of
+from compare.hlo.emission.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.hlo.provenance.provenance import Flow
-from compare.hlo.text.completeness import check_whole
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 from compare.hlo.text.shapes import Array

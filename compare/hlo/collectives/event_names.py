@@ -9,14 +9,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.hlo.collective import Collective
-from compare.hlo.collectives import megascale
-from compare.hlo.collectives.emission_form import feeds, first_parts, starts_chain
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import KINDS, lines_of, sites
+from compare.hlo.counts.partition_index import activation
 from compare.hlo.dataflow.dataflow import Value, handed
-from compare.hlo.dataflow.partition_index import activation
 from compare.hlo.devices.numbering import Program
-from compare.hlo.errors import HloError
+from compare.hlo.emission import megascale
+from compare.hlo.emission.emission_form import feeds, first_parts, starts_chain
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 

@@ -3,7 +3,7 @@
 import re
 
 from compare.hlo.counts.execution_counts import lines_of
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module
 
 _SHARDING = re.compile(r", sharding=\{")

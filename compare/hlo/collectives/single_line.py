@@ -6,13 +6,13 @@ Such a line may be cut, may leave out the shapes of the operands, and tells noth
 import re
 from dataclasses import dataclass
 
-from compare.hlo.collectives import megascale
-from compare.hlo.collectives.payload import carried, payload_bytes
 from compare.hlo.counts.execution_counts import KINDS
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import ids_in
-from compare.hlo.errors import HloError
+from compare.hlo.emission import megascale
+from compare.hlo.emission.payload import carried, payload_bytes
 from compare.hlo.text.attributes import names, split_top
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction, short
 from compare.hlo.text.module import read
 from compare.hlo.text.shapes import Array, arrays

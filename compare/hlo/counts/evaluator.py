@@ -15,7 +15,7 @@ from compare.hlo.counts.trip_counts import NeedsCarried, Trips
 from compare.hlo.dataflow.call_context import Frame, body_of, branches_of
 from compare.hlo.dataflow.dataflow import SLICE_STARTS, handed, is_carry, origin
 from compare.hlo.devices.numbering import Program
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
 

@@ -11,7 +11,7 @@ from compare.hlo.collective import Loop
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
 from compare.hlo.dataflow.call_context import ONE_CALL, Frame, body_of, branches_of, condition_of
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Computation, Instruction, Said, short
 from compare.hlo.text.module import Module
 

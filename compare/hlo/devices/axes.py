@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from compare.hlo.devices.groups import Groups
-from compare.hlo.errors import MOST_DEVICES, HloError
+from compare.hlo.text.errors import MOST_DEVICES, HloError
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.hlo.errors import MOST_DEVICES, HloError
+from compare.hlo.text.errors import MOST_DEVICES, HloError
 
 Groups = tuple[tuple[int, ...], ...]
 

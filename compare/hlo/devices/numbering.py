@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compare.hlo.devices.groups import Groups, read_groups, read_pairs
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 
 PARTITIONS_ONLY = {"all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"}

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from compare.hlo.errors import HloError
 from compare.hlo.proto.hlo_messages import ELEMENT_TYPES, MESSAGES
+from compare.hlo.text.errors import HloError
 
 _GROUPED = {
     "all-reduce", "all-reduce-start", "all-gather", "all-gather-start", "reduce-scatter", "all-to-all",

@@ -12,7 +12,6 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from compare.hlo.errors import HloError
 from compare.hlo.proto.attributes import (
     braced,
     called_text,
@@ -24,6 +23,7 @@ from compare.hlo.proto.attributes import (
 )
 from compare.hlo.proto.hlo_messages import CENSUS, MESSAGES
 from compare.hlo.proto.shapes import literal_text, shape_text
+from compare.hlo.text.errors import HloError
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 _OPCODE = re.compile(r"[a-z][a-z0-9_\-]*")

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from compare.hlo.errors import HloError
 from compare.hlo.proto.hlo_messages import BUFFER, ELEMENT_TYPES, TUPLE
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import MOST_NESTED
 
 MOST_PRINTED = 10

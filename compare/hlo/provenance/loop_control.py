@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from compare.hlo.dataflow.call_context import Frame, body_of, condition_of
 from compare.hlo.dataflow.dataflow import Value, is_carry, made_of, origin
-from compare.hlo.dataflow.layout_passthrough import sources
+from compare.hlo.provenance.layout_passthrough import sources
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-from compare.hlo.collectives import megascale
-from compare.hlo.collectives.emission_form import kind_of
 from compare.hlo.counts.execution_counts import Site, is_collective
 from compare.hlo.dataflow.call_context import Frame
 from compare.hlo.dataflow.dataflow import Value, handed, made_of, used_by
-from compare.hlo.dataflow.layout_passthrough import moves_data, sources, zero_elsewhere
+from compare.hlo.emission import megascale
+from compare.hlo.emission.emission_form import kind_of
+from compare.hlo.provenance.layout_passthrough import moves_data, sources, zero_elsewhere
 from compare.hlo.provenance.loop_control import Steering
 from compare.hlo.provenance.scope_recovery import Recovery, tells
 from compare.hlo.text.instruction import Instruction

@@ -6,7 +6,7 @@ import sys
 import zlib
 from pathlib import Path
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
 
 _GZIP = b"\x1f\x8b"

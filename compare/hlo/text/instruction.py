@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from compare.hlo.errors import HloError
 from compare.hlo.text.attributes import CALL, STRING, close_of, left_over, names, read_attributes, split_top
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, Shape, read_shape
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections import Counter
 from functools import cached_property
 from itertools import accumulate
 
-from compare.hlo.errors import MOST_DEVICES, HloError
 from compare.hlo.text.attributes import CALL, left_over, names, read_attributes, split_top
+from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Computation, Instruction, short
 
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")

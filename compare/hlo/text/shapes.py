@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 
 BITS = {
     "pred": 8, "token": 0, "opaque": 0,

@@ -9,9 +9,8 @@ from typing import Any
 from jinja2 import TemplateError
 
 from compare.remedy import page as remedy_page
-from compare.render import figures
+from compare.render import figures, tables
 from compare.render.errors import ViewError
-from compare.render.report import tables
 from compare.render.report.page import page
 from compare.render.report.text import print_note, print_page, print_report
 from compare.render.time import figures as time_figures

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.render.report.tables import NUMBER, TEXT, TRUTH, WHOLE, frame
+from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, frame
 from compare.render.time.timeline_view import Timed, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS

@@ -12,10 +12,10 @@ from compare.hlo.devices.axes import read_axes
 from meshes.case import CHOICES, Case
 from meshes.checks import CAPACITY
 from meshes.devices.generations import GENERATIONS
-from meshes.devices.mesh_argument import SPECS, read_mesh
-from meshes.errors import MeshError
+from meshes.mesh_argument import SPECS, read_mesh
 from meshes.models import MODELS, Model
 from meshes.process.command_line import Parser, whole
+from meshes.process.errors import MeshError
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_bytes, unzipped
 from compare.passes import archive
 from compare.report.build import summarize
@@ -20,8 +20,8 @@ from compare.run.folder.run_folder import PROGRAMS
 from compare.run.folder.timelines import Timelines, add_times, timelines
 from compare.run.folder.untrusted_paths import cells, is_inside, is_name
 from meshes.case import Case
-from meshes.errors import MeshError
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
 _TYPES: dict[str, type | tuple[type, ...]] = {

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.passes import archive
 from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest

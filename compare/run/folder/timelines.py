@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.report.build import mesh_picture
 from compare.report.programs import Judged, Key
 from compare.run.folder.untrusted_paths import is_inside

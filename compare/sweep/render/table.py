@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from compare.render.report.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
+from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
 
 Sweep = Mapping[str, Any]
 

@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 
 from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, left_over
-from compare.timing.metrics.numbers import number
-from compare.timing.metrics.times import times
-from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
 from compare.timing.timeline import Timeline
+from compare.timing.tracks.numbers import number
+from compare.timing.tracks.times import times
+from compare.timing.tracks.tracks import Lanes
 
 JUDGED = ["collective", "verdict", "cause", "reason"]
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.alignment.align import Runs, align
-from compare.timing.metrics.tracks import Lane, Lanes
+from compare.timing.tracks.tracks import Lane, Lanes
 
 LEFT, RIGHT = "left", "right"
 

@@ -13,7 +13,7 @@ from compare.hlo.collectives.single_line import Line, read_line
 from compare.hlo.counts.execution_counts import KINDS
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import OP_NAME
 from compare.hlo.text.metadata import scope_in
 from compare.timing.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE

@@ -8,11 +8,11 @@ import pandas as pd
 
 from compare.hlo.text.module import Module
 from compare.timing.errors import TimingError
+from compare.timing.join.hosts import Host, hosts_of, placed, read_spaces, together
 from compare.timing.join.join import join
 from compare.timing.join.profile_steps import annotations, steps
 from compare.timing.join.programs import Programs, protos
 from compare.timing.platforms import tpu
-from compare.timing.platforms.hosts import Host, hosts_of, placed, read_spaces, together
 from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, settled
 from compare.timing.xplane.device_events import Raw
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import Carrier, carriers, containers
 from compare.hlo.devices.axes import Mesh
-from compare.hlo.errors import HloError
 from compare.hlo.proto import program
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
 from compare.timing.errors import TimingError
 from compare.timing.xplane.xspace import Space

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.metrics.network.sent_bytes import Sends
-from compare.timing.metrics.numbers import number, whole
-from compare.timing.metrics.times import VOLUMES, volumes
-from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
+from compare.timing.tracks.numbers import number, whole
+from compare.timing.tracks.times import VOLUMES, volumes
+from compare.timing.tracks.tracks import Lanes
 
 KEYS = ["collective", "scope", "kind", "axes"]
 

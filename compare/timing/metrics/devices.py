@@ -8,9 +8,9 @@ import pandas as pd
 
 from compare.timing.intervals import Union
 from compare.timing.metrics.network.sent_bytes import Sends
-from compare.timing.metrics.numbers import number, share
-from compare.timing.metrics.times import TIMES, Table
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.numbers import number, share
+from compare.timing.tracks.times import TIMES, Table
+from compare.timing.tracks.tracks import Lanes
 
 _COMPARED = ("step_ns", "compute_ns", "communication_ns", "exposed_ns", "wait_ns")
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.timing.metrics.numbers import number, share
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.numbers import number, share
+from compare.timing.tracks.tracks import Lanes
 
 FILL, STEADY, DRAIN = "fill", "steady", "drain"
 BEFORE, AFTER = "before", "after"

@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.intervals import Times, Union
-from compare.timing.metrics.tracks import Lane, Lanes, spans
 from compare.timing.timeline import CONTAINER
+from compare.timing.tracks.tracks import Lane, Lanes, spans
 
 SHIFT = "pipeline.shift"
 COLUMNS = ["device", "weight", "step", "stage", "tick", "microbatch", "start_ns", "end_ns", "tick_ns", "busy_ns"]

@@ -14,15 +14,15 @@ from compare.timing.metrics.network.messages import messages
 from compare.timing.metrics.network.phases import network, phases, traffic
 from compare.timing.metrics.network.sent_bytes import Sends, sends
 from compare.timing.metrics.network.volume import volume
-from compare.timing.metrics.numbers import number
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import stages_of, ticks
-from compare.timing.metrics.step_clipping import pieces
 from compare.timing.metrics.summary import by_column, summary
-from compare.timing.metrics.times import Table, times
-from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import by_verdict, shares
 from compare.timing.timeline import Timeline
+from compare.timing.tracks.numbers import number
+from compare.timing.tracks.step_clipping import pieces
+from compare.timing.tracks.times import Table, times
+from compare.timing.tracks.tracks import Lanes
 
 MOST_CELLS = 20_000
 """Pairs of devices and axes that a section's traffic matrix may have; a larger one is left to `matrix` itself."""

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from compare.timing.metrics.numbers import Number, number, share
-from compare.timing.metrics.times import TIMES, VOLUMES, times
-from compare.timing.metrics.tracks import Lanes
 from compare.timing.timeline import Timeline
+from compare.timing.tracks.numbers import Number, number, share
+from compare.timing.tracks.times import TIMES, VOLUMES, times
+from compare.timing.tracks.tracks import Lanes
 
 
 def trace_summary(timeline: Timeline) -> dict[str, Any]:

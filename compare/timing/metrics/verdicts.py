@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from compare.report.differences import groups
-from compare.timing.metrics.numbers import Number, number, parts
-from compare.timing.metrics.times import times
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.numbers import Number, number, parts
+from compare.timing.tracks.times import times
+from compare.timing.tracks.tracks import Lanes
 from compare.verdict.causes import words
 
 VERDICTS = ("inherent", "inflated", "induced")

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.hlo.devices.numbering import SLICE_UNIT
-from meshes.devices.assignment import chips
-from meshes.devices.mesh_argument import Plan
+from meshes.assignment import chips
 from meshes.devices.topology import Place
+from meshes.mesh_argument import Plan
 
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]

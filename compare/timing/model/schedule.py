@@ -22,7 +22,7 @@ from compare.timing.model.schedule_program import Block, Choice, Copy, Loop, Nod
 from compare.timing.model.simulator_state import Clocks, Mask
 from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merged
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEPS, Timeline, settled
-from meshes.devices.mesh_argument import Plan
+from meshes.mesh_argument import Plan
 
 MOST_POINTS = 400_000
 """Points of one step where something waits or starts: beyond them the model is refused."""

@@ -13,9 +13,9 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.event_names import Carrier
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
+from compare.hlo.counts.partition_index import activation
 from compare.hlo.dataflow.call_context import Frame, body_of, branches_of, condition_of
 from compare.hlo.dataflow.dataflow import Value, handed
-from compare.hlo.dataflow.partition_index import activation
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 from compare.timing.model.costs import Costs, is_free, is_unknown

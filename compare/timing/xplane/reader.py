@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from compare.hlo.errors import HloError
 from compare.hlo.proto.messages import classes
 from compare.hlo.proto.size_limits import Census
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_bytes, unzipped
 from compare.timing.errors import TimingError
 from compare.timing.xplane.columnar_protobuf import Messages

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from compare.gallery.compile_lessons import build
+from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, SHARDY, counted
+from compare.gallery.lesson_types.lesson_result import Made, needed_wire
 from compare.gallery.lessons import LESSONS, chosen
-from compare.gallery.lessons.lesson import GSPMD, PROGRAMS, SHARDY, counted
-from compare.gallery.lessons.lesson_result import Made, needed_wire
 from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
-from compare.gallery.quiz.page import quiz_values
 from compare.gallery.quiz.question import Question
-from compare.gallery.quiz.take import compiled, source_of
 from compare.gallery.render.page import pages
+from compare.gallery.render.quiz_page import quiz_values
+from compare.gallery.take_quiz import compiled, source_of
 from compare.run import arms, cache
 from tests.places import ROOT
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from compare.gallery.lesson_types.lesson import STANDINGS
+from compare.gallery.lesson_types.lesson_result import Made, Row
 from compare.gallery.lessons import LESSONS, chosen
-from compare.gallery.lessons.lesson import STANDINGS
-from compare.gallery.lessons.lesson_result import Made, Row
 from compare.gallery.render import text as teach_text
 from compare.gallery.render.figures import Tensor, picture, width
 from compare.gallery.render.page import STYLE, _scale, pages

@@ -4,7 +4,7 @@ import tarfile
 
 import pytest
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.passes.archive import pack, spans, unpack
 
 TEXT = "HloModule {name}\n\nENTRY main {{\n  ROOT p = f32[8] parameter(0)\n}}\n"

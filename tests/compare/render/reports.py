@@ -4,9 +4,9 @@ import copy
 from typing import Any
 
 from compare.contract.reference_algorithms import inherent
+from meshes.assignment import chips
 from meshes.case import Case
-from meshes.devices.assignment import chips
-from meshes.devices.mesh_argument import read_mesh
+from meshes.mesh_argument import read_mesh
 
 Row = dict[str, Any]
 

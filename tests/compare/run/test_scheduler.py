@@ -17,7 +17,7 @@ from compare.run import scheduler, tasks
 from compare.run.arms import Cell
 from compare.run.cache import Cache
 from meshes.case import Case
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from tests.places import ROOT
 
 pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")

@@ -7,7 +7,7 @@ import pytest
 from compare.run.errors import WorkError
 from compare.sweep.request import combinations, sweep_parser
 from compare.sweep.sweep import name_of
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 DENSE, MIXED = "tiny", "tiny-moe"
 

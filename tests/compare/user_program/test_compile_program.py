@@ -9,7 +9,7 @@ from rich.console import Console
 
 from compare import collectives
 from compare.diff.__main__ import main
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.run.errors import WorkError
 from compare.run.progress import compiling
 from compare.user_program import compile_program

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.user_program.program_mesh import agreed, mesh_in, mesh_of
 
 MESH = (("data", 2), ("tensor", 4))

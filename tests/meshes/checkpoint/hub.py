@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from meshes.case import Case
 from meshes.checkpoint.config import model_of
-from meshes.devices.mesh_argument import read_mesh
+from meshes.mesh_argument import read_mesh
 from meshes.models import Model
 
 State = dict[str, np.ndarray]

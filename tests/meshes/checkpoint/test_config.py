@@ -10,8 +10,8 @@ import pytest
 
 from meshes.checkpoint import read_model, read_positions
 from meshes.checkpoint.config import model_of
-from meshes.errors import MeshError
 from meshes.models import MODELS, RopeScaling
+from meshes.process.errors import MeshError
 from tests.meshes.checkpoint.hub import CONFIGS, config_of
 
 LLAMA3_ROPE = {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,

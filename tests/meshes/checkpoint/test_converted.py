@@ -11,7 +11,7 @@ import pytest
 
 from meshes.checkpoint import read_model
 from meshes.checkpoint.converted import Converted, Weight, files_of, is_converted, write_table
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.weights import weights
 from tests.meshes.checkpoint.hub import case_on, config_of
 

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from meshes.checkpoint import Checkpoint
 from meshes.checkpoint.safetensors import entries
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.weights import weights
 from tests.meshes.checkpoint.hub import CONFIGS, case_on, config_of, state_of, write
 

@@ -12,7 +12,7 @@ import pytest
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, from_huggingface
 from meshes.dims import axes_of
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 from meshes.weights import WeightSpec, weights
 from tests.meshes.checkpoint.hub import CONFIGS, case_on, config_of, shapes_of, some_model, state_of, weights_of, write
 

@@ -3,7 +3,7 @@
 import pytest
 
 from meshes.devices.mesh_spec import MeshSpec
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 
 
 def test_order_in_the_name_does_not_matter():

@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from meshes.devices.assignment import chips, crossing, network
+from meshes.assignment import chips, crossing, network
 from meshes.devices.generations import GENERATIONS
-from meshes.devices.mesh_argument import read_mesh
 from meshes.devices.topology import Topology
-from meshes.errors import MeshError
+from meshes.mesh_argument import read_mesh
+from meshes.process.errors import MeshError
 
 
 def steps(a, b):

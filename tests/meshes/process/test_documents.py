@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from meshes.errors import MeshError
 from meshes.process.documents import DEPTH, JSON_BYTES, TOML_BYTES, parse_json, read_json, read_toml
+from meshes.process.errors import MeshError
 
 
 def file(folder: Path, text: str | bytes) -> Path:

@@ -27,7 +27,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 INSIDE = """
 import os, sys
 from meshes.process import last_word
-from meshes.errors import MeshError
+from meshes.process.errors import MeshError
 if sys.argv[1] == "alone":
     last_word.alone()
 try:

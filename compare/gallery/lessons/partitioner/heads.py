@@ -1,6 +1,6 @@
 """Where a wanted split is paid: through a view and a transpose, and in attention whose head_dim is split."""
 
-from compare.gallery.lessons.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"B": 2, "S": 256, "D": 1024, "M": 1024, "N": 8, "H": 128}

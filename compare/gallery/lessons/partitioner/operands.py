@@ -1,6 +1,6 @@
 """One matmul: which of its tensors moves, and in which order the partitioner tries its cases."""
 
-from compare.gallery.lessons.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _XW = {"x": "T D", "w": "D F"}

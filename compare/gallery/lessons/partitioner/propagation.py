@@ -1,6 +1,6 @@
 """What a tensor gets that nobody has said how to split."""
 
-from compare.gallery.lessons.lesson import SHARDY, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import SHARDY, TORCH_SHARDY, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _DP_TP = {"dp": 2, "tp": 2}

@@ -1,6 +1,6 @@
 """When activations move and when weights do: a feed-forward block whose tokens are split, and which says no more."""
 
-from compare.gallery.lessons.lesson import GSPMD, TORCH, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import GSPMD, TORCH, Alone, But, Lesson, Move
 
 _TP = {"tp": 4}
 _MLP = {"x": "T D", "w1": "D F", "w2": "F D"}

@@ -12,7 +12,7 @@ import pandas as pd
 
 from compare.timing.metrics.network.routes import CORE, SLICE, Box, Torus, loads
 from compare.timing.metrics.network.sent_bytes import Sends
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.tracks import Lanes
 
 
 def bandwidths(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:

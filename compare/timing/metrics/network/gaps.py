@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.intervals import Times
-from compare.timing.metrics.numbers import number
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.numbers import number
+from compare.timing.tracks.tracks import Lanes
 
 CURVE = [place / 40 for place in range(41)]
 """Where a distribution is told: from the least, by steps of 2.5 %, to the most."""

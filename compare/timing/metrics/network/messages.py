@@ -6,9 +6,9 @@ After the tables of Xu et al., "Characterizing Communication Patterns in Distrib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compare.timing.metrics.numbers import number
-from compare.timing.metrics.times import volumes
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.numbers import number
+from compare.timing.tracks.times import volumes
+from compare.timing.tracks.tracks import Lanes
 
 
 def messages(lanes: Lanes, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

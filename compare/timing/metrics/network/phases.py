@@ -11,8 +11,8 @@ import pandas as pd
 
 from compare.timing.intervals import Times, Union
 from compare.timing.metrics.network.sent_bytes import Sends
-from compare.timing.metrics.numbers import number, share, whole
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.numbers import number, share, whole
+from compare.timing.tracks.tracks import Lanes
 
 ALL = "all"
 """In place of axes: the traffic of all of them together."""

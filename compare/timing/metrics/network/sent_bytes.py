@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from compare.hlo.collectives.payload import round_half_up, sent_bytes
 from compare.hlo.devices.groups import Groups
+from compare.hlo.emission.payload import round_half_up, sent_bytes
 from compare.timing.errors import TimingError
 from compare.timing.intervals import Times
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from compare.timing.intervals import Times
 from compare.timing.metrics.network.phases import ALL
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.tracks import Lanes
 
 BINS = 240
 

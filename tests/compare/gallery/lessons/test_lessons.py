@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from compare.gallery.lesson_types.lesson import GSPMD, LAW, PROGRAMS, SHARDY, TORCH, Move, amount
+from compare.gallery.lesson_types.lesson_result import needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, LessonError, chosen
-from compare.gallery.lessons.lesson import GSPMD, LAW, PROGRAMS, SHARDY, TORCH, Move, amount
-from compare.gallery.lessons.lesson_result import needed_wire
 from compare.gallery.lessons.partitioner import PARTITIONER
 from tests.places import ROOT
 

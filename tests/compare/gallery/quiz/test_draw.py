@@ -2,8 +2,8 @@
 
 import pytest
 
+from compare.gallery.lesson_types.lesson import PROGRAMS, amount
 from compare.gallery.lessons import LESSONS
-from compare.gallery.lessons.lesson import PROGRAMS, amount
 from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
 from compare.gallery.quiz.matmuls import moves_of
 

@@ -8,7 +8,7 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import carriers
 from compare.hlo.collectives.single_line import read_line
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 from tests.places import CORPUS
 

@@ -5,7 +5,7 @@ import pytest
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import sites
 from compare.hlo.devices.numbering import Program
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 ADD = "add {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.hlo.devices.axes import Mesh, read_axes
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 
 
 def mesh(**axes):

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.hlo.devices.groups import read_groups, read_pairs
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 
 SPELLED = [
     ("{{0,1},{2,3}}", [[0, 1], [2, 3]]),

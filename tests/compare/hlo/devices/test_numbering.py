@@ -3,7 +3,7 @@
 import pytest
 
 from compare.hlo.devices.numbering import Program, groups_of
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 FOUR = Program(replicas=2, partitions=2)

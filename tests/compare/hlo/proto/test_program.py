@@ -11,9 +11,9 @@ import pytest
 
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.errors import HloError
 from compare.hlo.proto import program as proto
 from compare.hlo.proto.hlo_messages import MESSAGES
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))

@@ -7,10 +7,10 @@ import tarfile
 
 import pytest
 
-from compare.hlo.errors import HloError
 from compare.hlo.proto import program
 from compare.hlo.proto.size_limits import Census
 from compare.hlo.text import files
+from compare.hlo.text.errors import HloError
 from compare.passes import archive as passes
 from compare.timing.errors import TimingError
 from compare.timing.xplane import columnar_protobuf, reader

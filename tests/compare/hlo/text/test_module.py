@@ -2,8 +2,8 @@
 
 import pytest
 
-from compare.hlo.errors import HloError
 from compare.hlo.text.attributes import read_attributes, split_top
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 SIX_LINES = """HloModule m, is_scheduled=true, num_partitions=8

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, arrays, element, read_shape
 
 

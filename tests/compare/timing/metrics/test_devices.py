@@ -5,8 +5,8 @@ import pytest
 from compare.report.build import mesh_picture
 from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
 from compare.timing.metrics.network.sent_bytes import sends
-from compare.timing.metrics.times import times
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.times import times
+from compare.timing.tracks.tracks import Lanes
 from meshes.case import Case
 from tests.compare.timing.build import compute, row, steps, talk, timeline
 

@@ -7,7 +7,7 @@ import pytest
 from compare.report.build import mesh_picture
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import SHIFT, stages_of, ticks
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.tracks import Lanes
 from meshes.case import Case
 from tests.compare.timing.build import compute, container, steps, talk, timeline
 

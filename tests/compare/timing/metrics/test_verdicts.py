@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.timing.metrics.step_clipping import pieces
 from compare.timing.metrics.summary import trace_summary
-from compare.timing.metrics.tracks import Lanes
 from compare.timing.metrics.verdicts import VERDICTS, by_verdict, shares, verdict_times
+from compare.timing.tracks.step_clipping import pieces
+from compare.timing.tracks.tracks import Lanes
 from tests.compare.timing.build import compute, row, steps, talk, timeline
 
 TP = [range(4)]

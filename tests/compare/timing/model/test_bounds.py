@@ -6,7 +6,7 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.timing.errors import TimingError
 from compare.timing.model import schedule
-from meshes.devices.mesh_argument import read_mesh
+from meshes.mesh_argument import read_mesh
 from tests.compare.timing.model.toys import LOOPED, X, all_reduce, loop, program, run
 
 

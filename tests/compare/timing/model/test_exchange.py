@@ -7,8 +7,8 @@ from compare.timing.model.algorithms import BLOCK, DIRECT, RING, Algorithm
 from compare.timing.model.exchange import exchange
 from compare.timing.model.links import ON_CHIP, SLOTS, Torus
 from compare.timing.model.rings import ring
-from meshes.devices.mesh_argument import read_mesh
 from meshes.devices.topology import Topology
+from meshes.mesh_argument import read_mesh
 
 
 def torus(name: str, on_chip_weight: float = 1.0) -> Torus:

@@ -11,7 +11,7 @@ from compare.hlo.text.module import read
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import modelled
 from compare.timing.timeline import Timeline
-from meshes.devices.mesh_argument import read_mesh
+from meshes.mesh_argument import read_mesh
 
 ROUND = Hardware(
     cycle_ns=1.0,

@@ -7,7 +7,7 @@ import pytest
 from compare.report.build import mesh_picture
 from compare.timing.metrics.network.bandwidth import bandwidths, peaks
 from compare.timing.metrics.network.sent_bytes import sends
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.tracks import Lanes
 from meshes.case import Case
 from tests.compare.timing.build import row, steps, talk, timeline
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.timing.metrics.network.gaps import interval_rows, intervals, quantiles
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.tracks import Lanes
 from tests.compare.timing.build import each, steps, talk, timeline
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from compare.hlo.collectives.payload import sent_bytes
+from compare.hlo.emission.payload import sent_bytes
 from compare.report.build import mesh_picture
 from compare.timing.errors import TimingError
 from compare.timing.metrics.network.matrix import logical, matrix, uncounted

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.timing.metrics.network.messages import messages
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.tracks import Lanes
 from tests.compare.timing.build import row, steps, talk, timeline
 
 

@@ -9,8 +9,8 @@ from compare.report.build import mesh_picture
 from compare.timing.metrics.network.phases import ALL, network, phases, traffic
 from compare.timing.metrics.network.sent_bytes import sends
 from compare.timing.metrics.network.volume import volume
-from compare.timing.metrics.step_clipping import pieces
-from compare.timing.metrics.tracks import Lanes
+from compare.timing.tracks.step_clipping import pieces
+from compare.timing.tracks.tracks import Lanes
 from meshes.case import Case
 from tests.compare.timing.build import row, steps, talk, timeline
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from meshes.case import CHOICES, Case
 from meshes.checks import CAPACITY
-from meshes.devices.mesh_argument import read_mesh
 from meshes.dims import is_sequence_parallel
-from meshes.errors import MeshError
+from meshes.mesh_argument import read_mesh
 from meshes.models import Model
 from meshes.process.command_line import Parser, ending, whole
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 
 Ids = np.ndarray[Any, np.dtype[np.int32]]
 

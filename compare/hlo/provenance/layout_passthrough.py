@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
+from compare.hlo.counts.partition_index import activation, told_by_place
 from compare.hlo.dataflow.dataflow import SLICE_STARTS, Value, handed
-from compare.hlo.dataflow.partition_index import activation, told_by_place
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 

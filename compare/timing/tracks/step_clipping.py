@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.intervals import Union, shared_alone
-from compare.timing.metrics.tracks import Lane, Lanes
+from compare.timing.tracks.tracks import Lane, Lanes
 
 _NEVER = Union(np.empty(0), np.empty(0))
 

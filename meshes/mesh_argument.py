@@ -7,10 +7,10 @@ from typing import Any
 from meshes.devices.mesh_spec import AXES, MeshSpec
 from meshes.devices.topology import Topology
 from meshes.dims import MEGATRON, SEQUENCE_PARALLEL, Rules, is_sequence_parallel, rules
-from meshes.errors import MeshError
 from meshes.process.documents import read_toml
+from meshes.process.errors import MeshError
 
-SPECS = Path(__file__).parents[1] / "specs"
+SPECS = Path(__file__).parent / "specs"
 """The spec files that ship with the project."""
 
 SP = "sp"

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from compare.gallery.lessons.lesson_result import Made, Row
-from compare.gallery.quiz import take
+from compare.gallery import take_quiz
+from compare.gallery.lesson_types.lesson_result import Made, Row
 from compare.gallery.quiz.draw import draw
 from compare.gallery.quiz.question import Question
 from compare.run import arms
@@ -35,7 +35,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         )  # fmt: skip
 
     monkeypatch.setattr(
-        "compare.gallery.quiz.take.compiled", lambda questions, cache, tell: [one(each) for each in questions]
+        "compare.gallery.take_quiz.compiled", lambda questions, cache, tell: [one(each) for each in questions]
     )
 
 
@@ -108,7 +108,7 @@ def test_seed_and_answer_are_of_the_quiz(capsys) -> None:
 def test_every_question_has_its_lines_and_they_do_not_tell_the_lesson() -> None:
     for seed in range(60):
         question = draw(seed)
-        source = take.source_of(question)
+        source = take_quiz.source_of(question)
         assert source.startswith("def f(")
         assert question.lesson.pattern not in source
         compile(source, "", "exec")

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 AXES = {"slice": 2, "tp": 4}

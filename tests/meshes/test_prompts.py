@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from meshes.case import Case
-from meshes.errors import MeshError
 from meshes.models import model
-from meshes.process.prompts import (
+from meshes.process.errors import MeshError
+from meshes.prompts import (
     Answer,
     Ids,
     Request,

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from compare.hlo.devices.groups import Groups, read_pairs
 from compare.hlo.devices.numbering import SLICE_UNIT, Program
-from compare.hlo.errors import MOST_DEVICES
 from compare.hlo.text.attributes import read_map
+from compare.hlo.text.errors import MOST_DEVICES
 from compare.hlo.text.instruction import Instruction
 
 KINDS = {

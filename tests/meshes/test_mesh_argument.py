@@ -2,9 +2,9 @@
 
 import pytest
 
-from meshes.devices.mesh_argument import SPECS, read_mesh
 from meshes.devices.mesh_spec import MeshSpec
-from meshes.errors import MeshError
+from meshes.mesh_argument import SPECS, read_mesh
+from meshes.process.errors import MeshError
 
 
 def written(tmp_path, text):

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from compare.gallery.compile_lessons import build_each
-from compare.gallery.lessons.lesson_result import Made
+from compare.gallery.lesson_types.lesson_result import Made
 from compare.gallery.quiz.answers import Answer, AnswerError, read_answer, truth_of
 from compare.gallery.quiz.draw import draw
 from compare.gallery.quiz.question import Question
-from compare.gallery.quiz.text import print_question, print_truth
-from compare.gallery.quiz.words import Told, public_answer, public_question
+from compare.gallery.render.quiz_text import print_question, print_truth
+from compare.gallery.render.quiz_words import Told, public_answer, public_question
 from compare.run import arms, cache, tasks
 from compare.run.cache import Cache
 from compare.run.cli.case_options import print_json

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.errors import HloError
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 from tests.places import CORPUS
 

@@ -1,6 +1,6 @@
 """The error of whoever reads HLO text."""
 
-from meshes.errors import OneLineError
+from meshes.process.errors import OneLineError
 
 MOST_DEVICES = 1 << 17
 """A number of devices beyond this is a misprint, and would only fill the memory."""

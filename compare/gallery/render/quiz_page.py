@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compare.gallery.lessons.lesson_result import Made
+from compare.gallery.lesson_types.lesson_result import Made
 from compare.gallery.quiz.question import Question
-from compare.gallery.quiz.words import Told, arrays, sizes
+from compare.gallery.render.quiz_words import Told, arrays, sizes
 from compare.gallery.render.words import SCATTERED
 
 

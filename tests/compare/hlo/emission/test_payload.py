@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from compare.hlo.collectives.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.emission.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.hlo.text.module import read
 
 FOURS = ((0, 1, 2, 3), (4, 5, 6, 7))

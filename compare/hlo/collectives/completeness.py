@@ -8,8 +8,8 @@ import re
 from collections.abc import Set
 
 from compare.hlo.counts.execution_counts import ends_of
+from compare.hlo.counts.partition_index import activation
 from compare.hlo.dataflow.dataflow import Value, handed
-from compare.hlo.dataflow.partition_index import activation
 from compare.hlo.text.instruction import HEADS, Computation, Instruction
 from compare.hlo.text.module import Module
 

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.intervals import Times, Union
-from compare.timing.metrics.tracks import Lane, Lanes
+from compare.timing.tracks.tracks import Lane, Lanes
 
 TIMES = ["step_ns", "communication_ns", "exposed_ns", "hidden_ns", "wait_ns", "compute_ns"]
 VOLUMES = ["executions", "payload_bytes"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compare.render.report.tables import TABLES, save
+from compare.render.tables import TABLES, save
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
-from meshes.devices.mesh_argument import Plan
 from meshes.devices.topology import Place
-from meshes.errors import MeshError
+from meshes.mesh_argument import Plan
+from meshes.process.errors import MeshError
 
 Factors = tuple[int, ...]
 

@@ -2,12 +2,12 @@
 
 import re
 
-from compare.hlo.collectives.megascale import is_megascale
 from compare.hlo.counts.execution_counts import Site
+from compare.hlo.counts.partition_index import told_by_place
 from compare.hlo.dataflow.call_context import Frame
-from compare.hlo.dataflow.partition_index import told_by_place
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
+from compare.hlo.emission.megascale import is_megascale
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.instruction import Instruction
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from compare.gallery.lesson_types.lesson import STANDINGS, Lesson, counted
+from compare.gallery.lesson_types.lesson_result import Made
 from compare.gallery.lessons import chosen
-from compare.gallery.lessons.lesson import STANDINGS, Lesson, counted
-from compare.gallery.lessons.lesson_result import Made
 from compare.gallery.quiz.answers import Answer, spelt, truth_of
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.figures import Tensor

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from compare.gallery.lessons.lesson import Emitted, Lesson, Move, counted
+from compare.gallery.lesson_types.lesson import Emitted, Lesson, Move, counted
 from compare.hlo.collective import Collective
 
 

@@ -1,0 +1,1 @@
+"""What a lesson is, and what came of its programs."""
