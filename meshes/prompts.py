@@ -10,8 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from meshes.case import CHOICES, Case
-from meshes.checks import CAPACITY
+from meshes.case import CAPACITY, CHOICES, Case
 from meshes.dims import is_sequence_parallel
 from meshes.mesh_argument import read_mesh
 from meshes.models import Model

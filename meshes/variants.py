@@ -6,13 +6,10 @@ A variant changes how one part of the step is written, never what it computes.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from meshes.process.errors import MeshError
 from meshes.scopes import SCOPES
-
-if TYPE_CHECKING:
-    from meshes.case import Case
 
 PIN = "pin:"
 """Begins the names of variants that pin activations, in style `weights`: `pin:layer.mlp.up`."""
@@ -37,6 +34,17 @@ _PLACED = {
     STEP: ("the pipeline's state by stages, and the ids", "(state, 'stages stream_batch stream_seq embed')"),
 }
 """By scope: what the twins pin there, and the call of one such pin."""
+
+
+class Written(Protocol):
+    """How a step is written: what variants need of a `Case`."""
+
+    @property
+    def style(self) -> str: ...
+    @property
+    def attention(self) -> str: ...
+    @property
+    def variants(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +111,7 @@ _ROWS = (
 VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def check_variants(case: "Case") -> None:
+def check_variants(case: Written) -> None:
     """Raise `MeshError`, one line, for a name that is not in the list, and for variants that do not go together."""
     if case.variants and case.style == "explicit":
         raise MeshError(f"variant {case.variants[0]} leaves collectives to XLA; style explicit writes them by hand")
@@ -121,12 +129,12 @@ def check_variants(case: "Case") -> None:
         raise MeshError(f"variant {taken['attention']} goes with attention idiomatic, not {case.attention}")
 
 
-def pinned(case: "Case", scope: str) -> bool:
+def pinned(case: Written, scope: str) -> bool:
     """Whether activations are pinned in this scope, or with no scope between the parts of the step."""
     return case.style == "pinned" or f"{PIN}{scope or STEP}" in case.variants
 
 
-def check_offered(case: "Case", *, arm: str) -> None:
+def check_offered(case: Written, *, arm: str) -> None:
     """Raise `MeshError`, one line, for a variant that this arm's twin has no way to write."""
     for name in case.variants:
         if arm not in VARIANTS[name].code:
@@ -134,6 +142,6 @@ def check_offered(case: "Case", *, arm: str) -> None:
             raise MeshError(f"variant {name} is not offered by {arm}; it offers {offered}")
 
 
-def attention(case: "Case") -> str:
+def attention(case: Written) -> str:
     """The name of the variant that attention is written as; none, and it is as `Case.attention` says."""
     return next((name for name in case.variants if VARIANTS[name].site == "attention"), "")

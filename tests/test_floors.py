@@ -1,6 +1,8 @@
 """The house plan as a test: who may import whom, and where things that must be in one place are."""
 
 import ast
+import functools
+import graphlib
 import re
 import sys
 from collections.abc import Iterator
@@ -53,50 +55,158 @@ def test_the_torch_twin_has_of_jaxlib_what_makes_and_edits_stablehlo():
     assert users == {"locations.py", "stablehlo.py"}
 
 
+SPINE = (
+    "hlo", "passes", "compile", "contract", "verdict", "report", "timing", "run", "user_program", "render",
+)  # fmt: skip
+"""The rooms of `compare`, lowest first: each imports only those before it."""
+SLICES = ("sweep", "gallery", "remedy", "diff", "history")
+"""Each hangs on the spine, and knows no other slice."""
+
+
+def room_of(module: str) -> str:
+    """`compare.hlo.text.module` -> `hlo`; a command line is no room."""
+    return module.split(".")[1] if module.startswith("compare.") else ""
+
+
+def is_command(file: Path) -> bool:
+    return file.name == "__main__.py" or file.parent == ROOT / "compare"
+
+
+def module_of(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@functools.cache
+def graph() -> dict[str, set[str]]:
+    """Which module of ours imports which, command lines left out: nothing imports those."""
+    every = {module_of(file): file for top in NEVER for file in files(top)}
+    return {
+        name: {found for found in imported_modules(file) if found in every and found != name}
+        for name, file in every.items()
+        if not is_command(file) or file.name == "__init__.py"
+    }
+
+
+def imported_modules(file: Path) -> Iterator[str]:
+    """Also those that are imported as names of their package: `from compare.run import cache`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" if is_module(node.module, name.name) else str(node.module)
+                        for name in node.names)  # fmt: skip
+
+
+def is_module(package: str | None, name: str) -> bool:
+    path = ROOT.joinpath(*(package or "").split("."), name)
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Those that reach each other, as sets of more than one."""
+    try:
+        graphlib.TopologicalSorter(edges).prepare()
+    except graphlib.CycleError as error:
+        return [set(error.args[1])]
+    return []
+
+
+def test_the_rooms_of_compare_are_the_spine_and_the_slices():
+    rooms = {path.name for path in (ROOT / "compare").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == {*SPINE, *SLICES}
+
+
+@pytest.mark.parametrize("room", [*SPINE, *SLICES])
+def test_a_room_imports_the_rooms_below_it_and_no_slice_another(room):
+    allowed = {*SPINE[: SPINE.index(room) + 1]} if room in SPINE else {*SPINE, room}
+    for name, imported in graph().items():
+        if room_of(name) == room:
+            outside = {found for found in imported if room_of(found) not in {*allowed, ""}}
+            assert not outside, f"{name} may not import {sorted(outside)}"
+
+
+def test_nobody_imports_a_command_line():
+    for name, imported in graph().items():
+        commands = {found for found in imported if found.endswith("__main__") or found in (
+            "compare.plan", "compare.trace", "compare.teach")}  # fmt: skip
+        assert not commands, f"{name} imports {sorted(commands)}"
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    assert not cycles(graph())
+
+
+def test_no_package_imports_itself_by_way_of_others():
+    packages: dict[str, set[str]] = {}
+    for name, imported in graph().items():
+        own = package_of(name)
+        packages.setdefault(own, set()).update(found for found in map(package_of, imported) if found != own)
+    assert not cycles(packages)
+
+
+def package_of(module: str) -> str:
+    return module if ROOT.joinpath(*module.split(".")).is_dir() else module.rpartition(".")[0]
+
+
+def test_no_folder_is_crowded():
+    """What stands in one folder is read as one list; beyond a dozen files it wants rooms."""
+    for top in NEVER:
+        for folder in {file.parent for file in files(top)}:
+            own = [file for file in folder.glob("*.py") if file.name not in ("__init__.py", "__main__.py")]
+            assert len(own) <= 14, f"{folder.relative_to(ROOT)} has {len(own)} files"
+
+
 def test_only_the_compile_imports_the_compiler():
-    users = {file.name for file in files("compare") if any(n.startswith(("jaxlib", "libtpu")) for n in imports(file))}
-    assert users
-    assert all(name.startswith("aot") for name in users)
+    users = {file.relative_to(ROOT).parts[1] for file in files("compare")
+             if any(name.startswith(("jaxlib", "libtpu")) for name in imports(file))}  # fmt: skip
+    assert users == {"compile"}
 
 
-def test_only_the_views_draw():
+def test_only_rendering_draws():
     for file in files("compare"):
         drawn = {name.partition(".")[0] for name in imports(file)} & (DRAWING | {"pyarrow"})
-        room = file.relative_to(ROOT / "compare").parts[0]
-        assert not drawn or room == "views" or (drawn == {"rich"} and room in ("work", "hlo.py", "run.py")), file
+        parts = file.relative_to(ROOT / "compare").parts
+        draws = parts[0] == "render" or parts[0] in SLICES
+        assert not drawn or draws or (drawn == {"rich"} and parts[0] in ("run", "hlo", "user_program")), file
 
 
-def test_tables_are_made_of_timelines_and_for_views():
+def test_tables_are_made_of_timelines_and_to_be_drawn():
     users = {file.relative_to(ROOT / "compare").parts[0] for file in files("compare") if "pandas" in set(imports(file))}
-    assert users == {"timing", "views"}
+    assert users <= {"timing", "render", *SLICES}
 
 
 def test_a_timeline_knows_no_case_and_reads_no_environment():
     for file in files("compare/timing"):
-        known = set(imports(file)) & {"meshes.case", "compare.contract.reference_algorithms", "os", "subprocess"}
+        known = {name for name in imports(file) if name.startswith("compare.contract")} | (
+            set(imports(file)) & {"meshes.case", "os", "subprocess"}
+        )
         assert not known, f"{file.relative_to(ROOT)} imports {sorted(known)}"
 
 
-@pytest.mark.parametrize("name", ["inherent", "inherent_layers", "inherent_ends", "letters"])
-def test_the_contract_shares_nothing_with_what_makes_the_shardings(name):
-    assert set(imports(ROOT / f"compare/judge/{name}.py")) <= {
-        "collections.abc", "dataclasses", "fractions", "itertools", "meshes.assignment", "meshes.case",
-        *(f"compare.judge.{part}" for part in ("contract", "inherent_ends", "inherent_layers", "letters")),
+def test_the_contract_shares_nothing_with_what_makes_the_shardings():
+    reference = [file for file in files("compare/contract") if file.name != "notes.py"]
+    assert len(reference) >= 4
+    for file in reference:
+        found = {name for name in imports(file) if not name.startswith("compare.contract")}
+        assert found <= {"collections.abc", "dataclasses", "fractions", "itertools", "math", "typing",
+                         "meshes.assignment", "meshes.case"}, file  # fmt: skip
+
+
+def test_a_verdict_takes_rows_and_knows_no_case():
+    for file in files("compare/verdict"):
+        found = set(imports(file))
+        assert not any(name.startswith("meshes") for name in found), file
+        assert {name for name in found if name.startswith("compare.contract")} <= {"compare.contract.row"}, file
+
+
+def test_command_lines_parse_call_and_print():
+    commands = [file for file in files("compare") if is_command(file) and file.name != "__init__.py"]
+    names = {file.parent.name if file.name == "__main__.py" else file.stem for file in commands}
+    assert names == {
+        "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["contract", "shares", "serving", "measures", "causes", "verdict"])
-def test_a_verdict_takes_rows_and_knows_no_case(name):
-    assert not any(module.startswith("meshes") or module.endswith("inherent")
-                   for module in imports(ROOT / f"compare/judge/{name}.py"))  # fmt: skip
-
-
-def test_doors_are_doors_only():
-    doors = [file for file in (ROOT / "compare").glob("*.py") if file.name != "__init__.py"]
-    assert {file.stem for file in doors} >= {"run", "plan", "hlo", "report"}
-    for file in doors:
+    for file in commands:
         assert len(file.read_text(encoding="utf-8").splitlines()) < 80, file
-        assert not (ROOT / "compare" / file.stem).is_dir(), f"the room {file.stem} bears a door's name"
 
 
 @pytest.mark.parametrize("arm", ["jax_impl", "torchxla_impl"])
@@ -113,14 +223,17 @@ def test_sharding_is_touched_by_the_layouts_of_an_arm_alone(arm):
 def test_the_twins_have_the_same_files_and_classes():
     def classes(arm: str) -> dict[str, list[str]]:
         return {
-            file.name: [n.name for n in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(n, ast.ClassDef)]
+            str(file.relative_to(ROOT / arm)): [
+                n.name for n in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(n, ast.ClassDef)
+            ]
             for file in files(arm)
         }
 
     jax, torch = classes("jax_impl"), classes("torchxla_impl")
     for name in (
-        "layout.py", "layers.py", "model.py", "pipeline.py", "cache.py", "step.py", "loading.py", "start.py",
-        "worker.py", "lower.py", "profile.py", "generate.py",
+        "sharding/layout.py", "decoder/layers.py", "decoder/model.py", "decoder/pipeline.py", "decoder/cache.py",
+        "decoder/step.py", "process/loading.py", "process/start.py", "process/worker.py",
+        "lower.py", "profile.py", "generate.py",
     ):  # fmt: skip
         assert name in jax, name
         assert name in torch, name

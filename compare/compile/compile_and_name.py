@@ -1,13 +1,23 @@
 """A request compiled: the executable, its text with the names that libtpu drops, and the texts between passes."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from compare.compile import channel_ids, compiler, executable_info, op_names, pass_dump
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from compare.compile import compiler, executable_info, op_names, pass_dump
 from compare.compile.errors import CompileError
+
+_CHANNEL = "channel_handle"
+_COLLECTIVES = frozenset({
+    "stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all", "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute", "stablehlo.reduce_scatter",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +68,10 @@ class Compiler:
         program: the same anew.  Where channels don't tell its collectives apart it is compiled once more, with others.
         """
         names = op_names.restored(made.text, made.before)
-        if names.restored == names.lost or not channel_ids.shared(program):
+        if names.restored == names.lost or not _share_channels(program):
             return names
         self.begin("names")
-        channel_ids.part(program)
+        _part_channels(program)
         try:
             twin = self.made(program, passes=False)
         except CompileError:
@@ -70,3 +80,40 @@ class Compiler:
 
     def _stripped(self, text: str) -> str:
         return executable_info.stripped(text, self.request["strip"])
+
+
+def _share_channels(module: Any) -> bool:
+    """Whether two collectives have one channel, as JAX gives all collectives of a `shard_map`."""
+    found = Counter(_handle(op).handle for op in _with_channels(module) if op.name in _COLLECTIVES)
+    return any(times > 1 for times in found.values())
+
+
+def _part_channels(module: Any) -> None:
+    """Give each collective a channel of its own, in place: above those that are there.
+
+    The program compiles to the same but for those numbers.  What the compiler merges because even the channels were
+    equal, it then leaves apart: who uses the second program for the first must see that they are the same.
+    """
+    ops = _with_channels(module)
+    number = max((_handle(op).handle for op in ops), default=0)
+    for op in ops:
+        if op.name in _COLLECTIVES:
+            number += 1
+            kind = _handle(op).channel_type
+            op.attributes[_CHANNEL] = stablehlo.ChannelHandle.get(number, kind, context=op.context)
+
+
+def _handle(op: Any) -> Any:
+    return stablehlo.ChannelHandle(op.attributes[_CHANNEL])
+
+
+def _with_channels(module: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if _CHANNEL in op.attributes:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found

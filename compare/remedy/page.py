@@ -1,16 +1,41 @@
-"""The page of a search for remedies: one file that needs nothing else, and has no script."""
+"""What a search for remedies found, as a page of its own and as a section of its run's report: no script."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment, TemplateError
+from markupsafe import Markup
 
 from compare.remedy import text
 from compare.render import units
+from compare.render.errors import ViewError
 from compare.render.html import environment, read_static
+from compare.render.report.page import Section
+from compare.run.folder.run_folder import REMEDIES
+from meshes.process.documents import read_json
+from meshes.process.one_line import one_line
 
 
 def page(found: Mapping[str, Any]) -> str:
     """The ordered list of each arm with its code, what was compiled on the way, and what remains."""
-    made = environment()
-    made.filters |= {"bytes": units.bytes_text, "exact": units.exact_text, "kept": units.kept, "time": units.time_text}
-    style = read_static("page.css")
-    return made.get_template("remedy.html.j2").render(found=found, style=style, words=text)
+    return _environment().get_template("remedy.html.j2").render(found=found, style=read_static("page.css"), words=text)
+
+
+def sections(folder: Path) -> list[Section]:
+    """The section of a run's page, if a search left its result there.  `ViewError` where it is no search's."""
+    path = folder / REMEDIES[0]
+    if not path.is_file():
+        return []
+    try:
+        found = read_json(path)
+        page(found)  # the section leads to it
+        html = _environment().get_template("remedy_section.html.j2").render(found=found, words=text)
+    except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
+        why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"
+        raise ViewError(f"{why}; take it away, or search again") from None
+    return [Section(anchor="remedies", title="What removes the bytes that nobody needed", html=Markup(html))]
+
+
+def _environment() -> Environment:
+    return environment(bytes=units.bytes_text, exact=units.exact_text, kept=units.kept, time=units.time_text)

@@ -25,10 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = read_run(asked.run)
     with replace_folder.writing(place) as beside:
         run_folder.copy(asked.run, beside)
+        from compare.remedy.page import sections
         from compare.render.report.draw import draw, show
 
         times = run.timelines()
-        report = draw(run.report(times), beside, timelines=times.found)
+        report = draw(run.report(times), beside, timelines=times.found, sections=sections(beside))
         place, note = run_folder.settled(beside, place, judged=judged(report))
     if asked.json:
         print_json(report)

@@ -36,11 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             )  # fmt: skip
         run_folder.fill(beside, case=case, outcomes=outcomes)
         run_folder.keep_measured(place, beside)
+        from compare.remedy.page import sections
         from compare.render.report.draw import draw, show
 
         run = read_run(beside)
         times = run.timelines()
-        report = draw(run.report(times), beside, timelines=times.found)
+        report = draw(run.report(times), beside, timelines=times.found, sections=sections(beside))
         place, note = run_folder.settled(beside, place, judged=judged(report))
     if asked.json:
         print_json(report)

@@ -11,8 +11,7 @@ from compare.run.cli.case_options import add_list, add_step, door_parser, read_c
 from compare.run.errors import WorkError
 from compare.sweep.engines.engines import ENGINES
 from meshes.assignment import chips
-from meshes.case import CHOICES, Case
-from meshes.checks import CAPACITY
+from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.mesh_spec import MeshSpec
 from meshes.memory import check_fits
 from meshes.mesh_argument import read_mesh

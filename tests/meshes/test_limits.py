@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from meshes.case import Case
+from meshes.case import Case, divisors
 from meshes.checkpoint import Checkpoint, read_model
 from meshes.checkpoint.safetensors import entries
-from meshes.checks import divisors
 from meshes.mesh_argument import read_mesh
 from meshes.models import LARGEST, MODELS, Model
 from meshes.process.errors import MeshError

@@ -5,7 +5,8 @@ them: the TPU compiler splits a 64-bit counter, as PyTorch/XLA's scan has it, in
 """
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -14,9 +15,6 @@ from compare.hlo.dataflow.call_context import Frame, body_of, condition_of
 from compare.hlo.dataflow.dataflow import Value, is_carry, origin
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
-
-if TYPE_CHECKING:
-    from compare.hlo.counts.evaluator import Evaluator
 
 _KNOWN = re.compile(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)"?')
 _TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
@@ -35,10 +33,17 @@ class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it nev
         self.path = path
 
 
+class Values(Protocol):
+    """What decides a loop's end: an `evaluator.Evaluator`."""
+
+    def number(self, frame: Frame, item: Instruction, path: tuple[int, ...] = (), /) -> int | None: ...
+    def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int], /) -> "Values": ...
+
+
 class Trips:
     """Trip counts, each found once for each activation of a loop."""
 
-    def __init__(self, values: "Evaluator"):
+    def __init__(self, values: Values):
         self._values = values
         self.notes: dict[tuple[Frame, Instruction], str] = {}
         """What made a count unbelievable."""

@@ -2,16 +2,13 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from compare.hlo.text.attributes import CALL, STRING, close_of, left_over, names, read_attributes, split_top
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, Shape, read_shape
-
-if TYPE_CHECKING:
-    from compare.hlo.text.module import Module
 
 _HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
 HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
@@ -21,6 +18,20 @@ _SIGIL = re.compile(r"%([\w.\-]+)")
 _WHOLE = re.compile(r"\s*[0-9]{1,18}\s*")
 OP_NAME = re.compile(r'op_name="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
+
+
+class Source(Protocol):
+    """The module that a computation is part of: `module.Module`, as far as it is needed here."""
+
+    lines: list[str]
+    text: str
+
+    @property
+    def calls(self) -> Mapping[str, Sequence[int]]: ...
+    def number(self, at: int) -> int: ...
+    def lines_text(self, first: int, last: int) -> str: ...
+    def at(self, index: int) -> "Instruction": ...
+    def computation(self, name: str, asked: "Instruction") -> "Computation": ...
 
 
 class Instruction:
@@ -158,7 +169,7 @@ class Instruction:
 class Computation:
     """A named list of instructions; only their names are indexed until one is asked for."""
 
-    def __init__(self, module: "Module", *, name: str, first: int, last: int, is_entry: bool):
+    def __init__(self, module: Source, *, name: str, first: int, last: int, is_entry: bool):
         self.module, self.name, self.is_entry = module, name, is_entry
         self.first, self.last = first, last
         self._parsed: dict[int, Instruction] = {}

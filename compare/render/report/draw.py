@@ -6,12 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import TemplateError
-
-from compare.remedy import page as remedy_page
 from compare.render import figures, tables
-from compare.render.errors import ViewError
-from compare.render.report.page import page
+from compare.render.report.page import Section, page
 from compare.render.report.text import print_note, print_page, print_report
 from compare.render.time import figures as time_figures
 from compare.render.time import perfetto
@@ -19,12 +15,8 @@ from compare.render.time import tables as time_tables
 from compare.render.time.timeline_strip import Strip, stages, strip
 from compare.render.time.timeline_view import Key, timed
 from compare.timing.timeline import Timeline
-from meshes.process.documents import read_json
-from meshes.process.one_line import one_line
 
 PAGE = "report.html"
-REMEDIES = "remedies.json"
-"""What a search for remedies has left there."""
 TRACE = "timeline.perfetto.json.gz"
 
 NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
@@ -33,35 +25,28 @@ STRIPS_BYTES = 1_000_000
 """Of all strips in a page; where they are more, those of the controls are left to the trace."""
 
 
-def draw(report: dict[str, Any], folder: Path, *, timelines: Mapping[Key, Timeline] = NO_TIMELINES) -> dict[str, Any]:
+def draw(
+    report: dict[str, Any],
+    folder: Path,
+    *,
+    timelines: Mapping[Key, Timeline] = NO_TIMELINES,
+    sections: Sequence[Section] = (),
+) -> dict[str, Any]:
     """Write report.json, report.html, figures/, tables/ and the trace, the same files from the same report.
 
-    timelines: of the programs that were modelled or measured.  Returns the report.
+    timelines: of the programs that were modelled or measured.  sections: those of slices.  Returns the report.
     """
     (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     found, strips = figures.pictures(report), _strips(report, timelines)
     of_time = time_figures.pictures(report, strips=strips)
     figures.save([*found, *of_time], folder / "figures")
     tables.save(report, folder / "tables")
-    html = page(report, pictures=found, time_pictures=of_time, strips=strips, remedies=_remedies(folder / REMEDIES))
+    html = page(report, pictures=found, time_pictures=of_time, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")
     if timelines:
         time_tables.save(report, folder / "tables", timelines=timed(report, timelines))
         perfetto.write(folder / TRACE, timelines=timed(report, timelines))
     return report
-
-
-def _remedies(path: Path) -> dict[str, Any] | None:
-    """What a search found, if there was one.  Raises `ViewError` where it is no search's."""
-    if not path.is_file():
-        return None
-    try:
-        found: dict[str, Any] = read_json(path)
-        remedy_page.page(found)  # the report's page tells the same of it
-    except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
-        why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"
-        raise ViewError(f"{why}; take it away, or search again") from None
-    return found
 
 
 def _strips(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Strip]:

@@ -6,12 +6,12 @@ as JSON that no script element ends in.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from compare.remedy import text as remedy
 from compare.render import units
 from compare.render.figures import Picture
 from compare.render.glossary import GLOSSARY
@@ -49,15 +49,25 @@ HLO_LINES, HLO_CHARACTERS = 2, 1500
 """Of a group of alike instructions, how many lines are shown, and how much of each."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section of the page that a slice adds."""
+
+    anchor: str
+    title: str
+    html: Markup
+    """What stands under the title."""
+
+
 def page(
     report: Report,
     *,
     pictures: Sequence[Picture] = (),
     time_pictures: Sequence[Picture] = (),
     strips: Sequence[Strip] = (),
-    remedies: Report | None = None,
+    sections: Sequence[Section] = (),
 ) -> str:
-    """The whole page as HTML; `strips` are the timelines that it shows, `remedies` what a search for them found."""
+    """The whole page as HTML; `strips` are the timelines that it shows, `sections` what slices add."""
     template = _environment().get_template("page.html.j2")
     return template.render(
         report=report,
@@ -69,8 +79,7 @@ def page(
         programs=list(programs(report)),
         titles=titles(report),
         showed=showed_lines(report),
-        remedies=remedies,
-        words=remedy,
+        sections=sections,
         time=time_part(report, strips=strips, pictures=time_pictures),
         script=Markup(SCRIPT),
         script_hash=SCRIPT_HASH,

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.hlo.devices.axes import read_axes
-from meshes.case import CHOICES, Case
-from meshes.checks import CAPACITY
+from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.generations import GENERATIONS
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.models import MODELS, Model

@@ -1,16 +1,16 @@
 """Remedies in words, and as a page: every line from a search that is written by hand."""
 
 import io
+import json
 from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
 
-from compare.remedy.page import page
+from compare.remedy.page import page, sections
 from compare.remedy.search import Measured
 from compare.remedy.text import print_remedies
 from compare.render.errors import ViewError
-from compare.render.report.draw import draw
 from compare.render.report.page import page as report_page
 from compare.render.terminal import WIDTH
 from tests.compare.remedy.test_measure import Table, searched
@@ -72,9 +72,10 @@ def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
         assert " + ".join(one["names"]) in made
 
 
-def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report):
+def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report, tmp_path):
     _, found = searched(Table())
-    made = report_page(report, remedies=found).replace("\N{NO-BREAK SPACE}", " ")
+    (tmp_path / "remedies.json").write_text(json.dumps(found))
+    made = report_page(report, sections=sections(tmp_path)).replace("\N{NO-BREAK SPACE}", " ")
     shown = made[made.index('<section id="remedies">') :]
     shown = shown[: shown.index("</section>")]
     assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in shown
@@ -85,7 +86,7 @@ def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}"])
-def test_what_is_no_search_s_is_refused_in_one_line(text, report, tmp_path):
+def test_what_is_no_search_s_is_refused_in_one_line(text, tmp_path):
     (tmp_path / "remedies.json").write_text(text)
     with pytest.raises(ViewError, match=r"remedies\.json is not what compare\.remedy --into writes"):
-        draw(report, tmp_path)
+        sections(tmp_path)
