@@ -47,10 +47,10 @@ class Session:
         """`load` makes the weights, given a `Step`."""
         from jax_impl.decoder.step import WATCH_DIMS, Step
         from jax_impl.process.loading import empty_cache
-        from jax_impl.sharding.layout import Layout
+        from jax_impl.sharding.create import layout_on_devices
 
         configure(case)
-        steps = {phase: Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
+        steps = {phase: Step.of(layout_on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
         self.programs = {phase: step.layout.jit(step.watch, output_dims=WATCH_DIMS) for phase, step in steps.items()}
         self.weights, self.cache = load(steps["prefill"]), empty_cache(steps["prefill"])
         self.logits: Any = None

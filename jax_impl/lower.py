@@ -20,11 +20,11 @@ def lower(case: Case, out: Path) -> None:
     stages.begin("import")
     from jax_impl.decoder.step import OUTPUT_DIMS, Step
     from jax_impl.process import about
-    from jax_impl.sharding.layout import Layout
+    from jax_impl.sharding.create import abstract_layout
 
     configure(case)
     stages.begin("trace")
-    step = Step.of(Layout.abstract(case))
+    step = Step.of(abstract_layout(case))
     traced = step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
     stages.begin("lower")
     lowered = traced.lower(lowering_platforms=("tpu",))

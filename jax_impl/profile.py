@@ -31,12 +31,12 @@ def profile(case: Case, out: Path, platform: str) -> None:
 
     from jax_impl.decoder.step import OUTPUT_DIMS, Step
     from jax_impl.process import about, loading
-    from jax_impl.sharding.layout import Layout
+    from jax_impl.sharding.create import layout_on_devices
     from meshes.process.random_inputs import drawn
 
     configure(case)
     stages.begin("load")
-    step, numbers = Step.of(Layout.on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
+    step, numbers = Step.of(layout_on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")

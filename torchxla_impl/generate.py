@@ -46,9 +46,9 @@ class Session:
         """`load` makes the weights, given a `Step`."""
         from torchxla_impl.decoder.step import Step
         from torchxla_impl.process.loading import empty_cache
-        from torchxla_impl.sharding.layout import Layout
+        from torchxla_impl.sharding.create import layout_on_devices
 
-        self.steps = {phase: Step.of(Layout.on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
+        self.steps = {phase: Step.of(layout_on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
         self.weights, self.cache = load(self.steps["prefill"]), empty_cache(self.steps["prefill"])
         self.logits: Any = None
         """Of the last step, [slots, stages, batch of a microbatch, parts, vocab]."""

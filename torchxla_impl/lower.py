@@ -24,10 +24,10 @@ def lower(case: Case, out: Path) -> None:
     from torchxla_impl.decoder.cache import Cache
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import about, stablehlo
-    from torchxla_impl.sharding.layout import Layout
+    from torchxla_impl.sharding.create import layout_on_devices
 
     stages.begin("trace")
-    step = Step.of(Layout.on_devices(case))
+    step = Step.of(layout_on_devices(case))
     tensors = [step.layout.placeholder(each.shape, each.dtype) for each in step.arguments]
     given = dict(zip((each.name for each in step.arguments), tensors, strict=True))
     weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}

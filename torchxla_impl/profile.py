@@ -34,10 +34,10 @@ def profile(case: Case, out: Path, platform: str) -> None:
     from meshes.process.random_inputs import drawn
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import about, loading
-    from torchxla_impl.sharding.layout import Layout
+    from torchxla_impl.sharding.create import layout_on_devices
 
     stages.begin("load")
-    step, numbers = Step.of(Layout.on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
+    step, numbers = Step.of(layout_on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")

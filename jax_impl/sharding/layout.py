@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, Shaped
 
@@ -55,24 +55,6 @@ class Layout:
     case: Case
     mesh: AbstractMesh | Mesh
     _scopes: list[str] = field(default_factory=list, repr=False)
-
-    @classmethod
-    def abstract(cls, case: Case) -> "Layout":
-        """A mesh of no devices: programs are traced for logical ids 0, 1, …, row-major over the axes."""
-        sizes = case.mesh.axes
-        mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
-        return _of_style(case)(case, mesh)
-
-    @classmethod
-    def on_devices(cls, case: Case) -> "Layout":
-        """A mesh of this process's devices, in order of id."""
-        sizes = case.mesh.axes
-        there, needed = jax.devices(), case.mesh.num_devices
-        if len(there) < needed:
-            raise LayoutError(f"mesh {case.mesh.name} needs {needed} devices; here are {len(there)}")
-        # `jax.make_mesh` would lay TPUs out anew, as the other twin's runtime can't.
-        devices = np.array(there[:needed]).reshape(*sizes.values())
-        return _of_style(case)(case, Mesh(devices, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes)))
 
     @property
     def dtype(self) -> jnp.dtype:
@@ -290,11 +272,3 @@ def _last_of(x: Int[Array, "..."], *, axis: int) -> Int[Array, "..."]:
         return jnp.squeeze(x, axis)
     place = jax.lax.broadcasted_iota(jnp.int32, x.shape, axis)
     return jnp.sum(jnp.where(place == size - 1, x, 0), axis=axis)
-
-
-def _of_style(case: Case) -> type[Layout]:
-    """The layout of the case's style."""
-    # It is one of these layouts, made of this file.
-    from jax_impl.sharding.explicit import ExplicitLayout
-
-    return ExplicitLayout if case.style == "explicit" else Layout

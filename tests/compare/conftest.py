@@ -7,7 +7,7 @@ import pytest
 
 from tests.compare.render.browsers import started
 from tests.compare.render.reports import made_report, made_without_torchxla
-from tests.compare.run.toy_arm import case, toy
+from tests.compare.run.toy_framework import case, toy
 
 __all__ = ["browser", "case", "failed_report", "report", "toy"]
 

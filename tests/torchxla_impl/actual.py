@@ -45,9 +45,9 @@ def main(case: Case) -> dict[str, Any]:
 
     from torchxla_impl.decoder.cache import Cache
     from torchxla_impl.decoder.step import Step
-    from torchxla_impl.sharding.layout import Layout
+    from torchxla_impl.sharding.create import layout_on_devices
 
-    step = Step.of(Layout.on_devices(case))
+    step = Step.of(layout_on_devices(case))
     made = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}
     random = np.random.default_rng(0)
     given, told = {}, {}

@@ -19,9 +19,9 @@ def main(case: Case, out: Path) -> None:
 
     from torchxla_impl.decoder.cache import Cache
     from torchxla_impl.decoder.step import Step
-    from torchxla_impl.sharding.layout import Layout
+    from torchxla_impl.sharding.create import layout_on_devices
 
-    step = Step.of(Layout.on_devices(case))
+    step = Step.of(layout_on_devices(case))
     given = {
         each.name: step.layout.shard(torch.zeros(each.shape, dtype=each.dtype), each.dims) for each in step.arguments
     }

@@ -24,10 +24,10 @@ def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
 
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import loading
-    from torchxla_impl.sharding.layout import Layout
+    from torchxla_impl.sharding.create import layout_on_devices
 
     loading.PIECE_BYTES = 2048
-    step, read, asked = Step.of(Layout.on_devices(case)), Checkpoint.open(folder).read, []
+    step, read, asked = Step.of(layout_on_devices(case)), Checkpoint.open(folder).read, []
 
     def counted(*at: Any) -> np.ndarray:
         asked.append(at[0].name)

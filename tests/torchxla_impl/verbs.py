@@ -29,7 +29,7 @@ def main() -> dict[str, Any]:
     from torchxla_impl.sharding.layout import STREAM, Layout
 
     def on(mesh: str, phase: str = "prefill", **words: Any) -> Layout:
-        return Layout.on_devices(Case.read(mesh, model_name="tiny", phases=(phase,), **words))
+        return layout_on_devices(Case.read(mesh, model_name="tiny", phases=(phase,), **words))
 
     layout, stages, single, parts = on("dp2pp2tp2"), on("pp4tp2"), on("tp8"), on("pp2cp2tp2+sp")
     device = torch_xla.device()

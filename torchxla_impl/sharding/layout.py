@@ -55,15 +55,6 @@ class Layout:
     mesh: xs.Mesh
     _scopes: list[str] = field(default_factory=list, repr=False)
 
-    @classmethod
-    def on_devices(cls, case: Case) -> "Layout":
-        """A mesh of this process's devices, logical ids 0, 1, … row-major over the axes."""
-        sizes = case.mesh.axes
-        there, needed = torch_xla.runtime.global_runtime_device_count(), case.mesh.num_devices
-        if there != needed:
-            raise LayoutError(f"mesh {case.mesh.name} needs {needed} devices; here are {there}")
-        return _of_style(case)(case, xs.Mesh(np.arange(needed), tuple(sizes.values()), tuple(sizes)))
-
     @property
     def dtype(self) -> torch.dtype:
         return DTYPES[self.case.dtype]
@@ -248,14 +239,3 @@ def _last_of(x: Shaped[Tensor, "..."], *, dim: int) -> Shaped[Tensor, "..."]:
         return x.squeeze(dim)
     last = torch.arange(size, device=x.device) == size - 1
     return torch.where(last.reshape(-1, *(1,) * (x.ndim - dim - 1)), x, 0).sum(dim, dtype=x.dtype)
-
-
-def _of_style(case: Case) -> type[Layout]:
-    """The layout of the case's style."""
-    # It is one of these layouts, made of this file.
-    from torchxla_impl.sharding import explicit
-
-    if case.style != "explicit":
-        return Layout
-    explicit.check(case)
-    return explicit.ExplicitLayout

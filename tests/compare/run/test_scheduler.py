@@ -161,11 +161,11 @@ def test_a_mesh_that_cannot_be_laid_is_refused_before_anything_starts(toy, tmp_p
 
 MAIN = """
     import sys
-    sys.path[:0] = [{root!r}, {tests!r}]
+    sys.path.insert(0, {root!r})
     from pathlib import Path
     from compare.run import scheduler
     from compare.run.cache import Cache
-    from tests.compare.run.toy_arm import TOY
+    from tests.compare.run.toy_framework import TOY
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     outcomes = scheduler.run(case, arms=[TOY], cache=Cache(Path({cache!r})), tell=lambda event: None)
@@ -174,7 +174,7 @@ MAIN = """
 
 
 def main(cache: Path) -> subprocess.Popen:
-    script = textwrap.dedent(MAIN.format(root=str(ROOT), tests=str(Path(__file__).parent), cache=str(cache)))
+    script = textwrap.dedent(MAIN.format(root=str(ROOT), cache=str(cache)))
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -191,6 +191,7 @@ def test_a_run_that_is_stopped_half_way_leaves_nothing_half_written(toy, case, t
     cache = tmp_path / "cache"
     started = main(cache)
     while len(list(cache.glob("compiled/*"))) < 1:
+        assert started.poll() is None, started.communicate()
         time.sleep(0.02)
     started.send_signal(by)
     _, error = started.communicate(timeout=20)

@@ -15,7 +15,8 @@ def test_an_installed_file_keeps_the_folder_that_says_so(monkeypatch):
         "stdlib": "/py/lib/python3.11",
     }
     monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
-    told = f'"{inside}/site-packages/torch/functional.py" "/py/lib/python3.11/contextlib.py" "{ROOT}/jax_impl/norm.py"'
+    norm = f"{ROOT}/jax_impl/decoder/norm.py"
+    told = f'"{inside}/site-packages/torch/functional.py" "/py/lib/python3.11/contextlib.py" "{norm}"'
     assert portable(told, ARMS["jax"]) == (
         '"site-packages/torch/functional.py" "lib/python3.11/contextlib.py" "jax_impl/decoder/norm.py"'
     )

@@ -7,6 +7,7 @@ import pytest
 
 from jax_impl.decoder.attention import HEADS, attention_of, ring_attention
 from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape, read, write
+from jax_impl.sharding.create import layout_on_devices
 from jax_impl.sharding.layout import Layout
 from meshes.case import Case
 
@@ -15,7 +16,7 @@ BATCH, HEAD_DIM = 2, 16
 
 def layout(mesh: str, *, phase: str, seq: int, attention: str = "idiomatic") -> Layout:
     case = Case.read(mesh, model_name="tiny", phases=(phase,), batch=BATCH, seq=seq, attention=attention, dtype="f32")
-    return Layout.on_devices(case)
+    return layout_on_devices(case)
 
 
 def drawn(*shape: int, seed: int) -> np.ndarray:

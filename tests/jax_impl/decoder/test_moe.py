@@ -7,6 +7,7 @@ import pytest
 from flax import nnx
 
 from jax_impl.decoder.moe import Moe, grouped, ungrouped
+from jax_impl.sharding.create import layout_on_devices
 from jax_impl.sharding.layout import Layout
 from meshes.case import Case
 from meshes.models import Model
@@ -17,7 +18,7 @@ MODEL = Model(name="four", vocab=64, embed=8, ffn=0, layers=1, heads=2, kv_heads
 
 def layout(mesh: str, *, seq: int, phase: str = "prefill", capacity: float | None = None) -> Layout:
     case = Case.read(mesh, shapes=MODEL, phases=(phase,), batch=4, seq=seq, capacity=capacity, dtype="f32")
-    return Layout.on_devices(case)
+    return layout_on_devices(case)
 
 
 def by_hand(moe: Moe, x: np.ndarray, *, groups: list[list[tuple[int, int]]], slots: int) -> np.ndarray:

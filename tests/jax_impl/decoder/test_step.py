@@ -9,7 +9,7 @@ from flax import nnx
 
 from jax_impl.decoder.cache import CACHE_DIMS
 from jax_impl.decoder.step import OUTPUT_DIMS, Step, microbatches, sequences
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.create import abstract_layout, layout_on_devices
 from meshes.case import Case
 from meshes.scopes import SCOPES
 from meshes.weights import weights
@@ -25,7 +25,7 @@ PHASES = ("prefill", "decode")
 
 def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, **words: str | int) -> Step:
     case = Case.read(mesh, model_name=model, phases=(phase,), **words)
-    return Step.of(Layout.on_devices(case) if devices else Layout.abstract(case))
+    return Step.of(layout_on_devices(case) if devices else abstract_layout(case))
 
 
 def lowered(made: Step) -> jax.stages.Lowered:

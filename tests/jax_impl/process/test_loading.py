@@ -10,7 +10,7 @@ from flax import nnx
 from jax_impl.convert import convert, restored
 from jax_impl.decoder.step import Step
 from jax_impl.process.loading import read_weights
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.create import layout_on_devices
 from meshes.case import Case
 from meshes.checkpoint import read_model
 from meshes.checkpoint.converted import Converted
@@ -24,7 +24,7 @@ CONFIG = config_of("qwen2_moe", num_attention_heads=24, num_key_value_heads=6, s
 
 def step(mesh: str, folder: Path, *, dtype: str) -> Step:
     case = Case.read(mesh, shapes=read_model(folder), phases=("prefill",), dtype=dtype, batch=32, seq=16)
-    return Step.of(Layout.on_devices(case))
+    return Step.of(layout_on_devices(case))
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,13 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec
 
+from jax_impl.sharding.create import abstract_layout, layout_on_devices
 from jax_impl.sharding.layout import STREAM, TOKENS, Layout, LayoutError
 from meshes.case import Case
 
 
 def layout(mesh: str, *, phase: str = "prefill", model: str = "tiny", batch: int = 8) -> Layout:
-    return Layout.abstract(Case.read(mesh, model_name=model, phases=(phase,), batch=batch))
+    return abstract_layout(Case.read(mesh, model_name=model, phases=(phase,), batch=batch))
 
 
 BATCH = ("dp", "ep")
@@ -58,11 +59,11 @@ def test_dims_that_are_not_the_arrays_are_refused() -> None:
 
 def test_too_few_devices_are_said() -> None:
     with pytest.raises(LayoutError, match="mesh dp16 needs 16 devices; here are 8"):
-        Layout.on_devices(Case.read("dp16", model_name="tiny", batch=16))
+        layout_on_devices(Case.read("dp16", model_name="tiny", batch=16))
 
 
 def on_devices(mesh: str, *, phase: str = "prefill") -> Layout:
-    return Layout.on_devices(Case.read(mesh, model_name="tiny", phases=(phase,)))
+    return layout_on_devices(Case.read(mesh, model_name="tiny", phases=(phase,)))
 
 
 def test_a_shift_moves_each_stage_to_the_next_and_nothing_wraps() -> None:

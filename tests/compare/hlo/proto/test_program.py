@@ -15,6 +15,7 @@ from compare.hlo.proto import program as proto
 from compare.hlo.proto.hlo_messages import MESSAGES
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
+from tests.places import CORPUS
 
 PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))
 COMPARED = [name for name in Collective.__slots__ if name not in ("line", "text")]

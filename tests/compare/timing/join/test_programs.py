@@ -11,10 +11,11 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.module import read
-from tests.compare.hlo.proto.test_program import CORPUS, SERIALIZE
+from tests.compare.hlo.proto.test_program import SERIALIZE
 from tests.compare.timing.scenes import timeline
 from tests.compare.timing.spaces import Space
 from tests.compare.timing.toy_tpu import ToyTpu, carried
+from tests.places import CORPUS
 
 PROGRAMS = [
     "async_all_reduce", "two_chains", "fsdp_v5e_fuse", "combined", "nested_cond", "pipe_cond_layers", "moe_ragged",
