@@ -17,8 +17,8 @@ DEFECTS = (
         what="the tokens that a block gathers are not pinned",
         setting=DP_TP_SP,
         sites={
-            "jax": Site("layout.py", _TOKENS, "return x", told=QKV_JAX),
-            "torchxla": Site("layout.py", _TOKENS, "return x", told=QKV_TORCH),
+            "jax": Site("sharding/layout.py", _TOKENS, "return x", told=QKV_JAX),
+            "torchxla": Site("sharding/layout.py", _TOKENS, "return x", told=QKV_TORCH),
         },
         rows=(
             # The tokens for v; the weights of q (16 heads) and of k (8).
@@ -47,16 +47,22 @@ DEFECTS = (
         setting=EP_TP,
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 _PLACES,
                 'return self.place(x, "stages experts routed _ embed")',
-                told=("moe.py", 'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))'),
+                told=(
+                    "decoder/moe.py",
+                    'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))',
+                ),
             ),
             "torchxla": Site(
-                "layout.py",
+                "sharding/layout.py",
                 _PLACES,
                 'return self.place(x, "stages experts routed _ embed")',
-                told=("moe.py", 'return self.layout.to_experts(torch.einsum("zgtec,zgtd->zegcd", table, tokens))'),
+                told=(
+                    "decoder/moe.py",
+                    'return self.layout.to_experts(torch.einsum("zgtec,zgtd->zegcd", table, tokens))',
+                ),
             ),
         },
         rows=(

@@ -9,36 +9,36 @@ from tests.planted.weights import SAMPLE
 
 _NEEDLESS = "A gather that no row asks for; each shard then takes its own part out again."
 
-SAMPLED_JAX = ("step.py", "return logits, layout.sample(logits)")
+SAMPLED_JAX = ("decoder/step.py", "return logits, layout.sample(logits)")
 SAMPLED_TORCH = (
-    "layout.py",
+    "sharding/layout.py",
     'return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch parts")',
 )
 PROJECTED_JAX = (
-    "attention.py",
+    "decoder/attention.py",
     "return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)",
 )
 PROJECTED_TORCH = (
-    "attention.py",
+    "decoder/attention.py",
     "return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)",
 )
-MIXED_JAX = ("attention.py", 'return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
-MIXED_TORCH = ("attention.py", 'return torch.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
+MIXED_JAX = ("decoder/attention.py", 'return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
+MIXED_TORCH = ("decoder/attention.py", 'return torch.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
 TURNED_JAX = (
-    "attention.py",
+    "decoder/attention.py",
     "return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)",
 )
 TURNED_TORCH = (
-    "attention.py",
+    "decoder/attention.py",
     "return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(x.dtype)",
 )
 READ_JAX = (
-    "cache.py",
+    "decoder/cache.py",
     "return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "
     '"stages batch positions kv_heads head_dim")',
 )
 READ_TORCH = (
-    "cache.py",
+    "decoder/cache.py",
     'return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")',
 )
 
@@ -49,7 +49,7 @@ DEFECTS = (
         what="the hidden activations are pinned whole",
         sites={
             "torchxla": Site(
-                "layers.py",
+                "decoder/layers.py",
                 'hidden = layout.place(F.silu(gate) * up, f"stages batch seq {self.ffn}")',
                 'hidden = layout.place(F.silu(gate) * up, "stages batch seq _")',
             ),
@@ -63,13 +63,13 @@ DEFECTS = (
         what="the queries are pinned whole",
         sites={
             "jax": Site(
-                "attention.py",
+                "decoder/attention.py",
                 PROJECTED_JAX[1],
                 PROJECTED_JAX[1].replace("(q, HEADS)", '(q, "stages batch seq _ head_dim")'),
                 told=TURNED_JAX,
             ),
             "torchxla": Site(
-                "attention.py",
+                "decoder/attention.py",
                 PROJECTED_TORCH[1],
                 PROJECTED_TORCH[1].replace("(q, HEADS)", '(q, "stages batch seq _ head_dim")'),
                 told=TURNED_TORCH,
@@ -85,7 +85,7 @@ DEFECTS = (
         what="the rule of keys and values names no axis for their heads",
         sites={
             "torchxla": Site(
-                "attention.py",
+                "decoder/attention.py",
                 'KV_HEADS = "stages batch seq kv_heads head_dim"',
                 'KV_HEADS = "stages batch seq _ head_dim"',
                 told=TURNED_TORCH,
@@ -101,13 +101,13 @@ DEFECTS = (
         what="what attention gives is pinned whole",
         sites={
             "jax": Site(
-                "attention.py",
+                "decoder/attention.py",
                 "mixed = layout.place(mixed, HEADS)",
                 'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
                 told=MIXED_JAX,
             ),
             "torchxla": Site(
-                "attention.py",
+                "decoder/attention.py",
                 "mixed = layout.place(mixed, HEADS)",
                 'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
                 told=MIXED_TORCH,
@@ -122,12 +122,12 @@ DEFECTS = (
         what="the logits are pinned whole",
         sites={
             "jax": Site(
-                "model.py",
+                "decoder/model.py",
                 'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")',
                 'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts _")',
             ),
             "torchxla": Site(
-                "model.py",
+                "decoder/model.py",
                 'return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")',
                 'return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts _")',
             ),
@@ -143,8 +143,10 @@ DEFECTS = (
         what="keys and values that are read from the cache are pinned whole over their heads",
         phase="decode",
         sites={
-            "jax": Site("cache.py", READ_JAX[1], READ_JAX[1].replace("positions kv_heads", "positions _")),
-            "torchxla": Site("cache.py", READ_TORCH[1], READ_TORCH[1].replace("positions kv_heads", "positions _")),
+            "jax": Site("decoder/cache.py", READ_JAX[1], READ_JAX[1].replace("positions kv_heads", "positions _")),
+            "torchxla": Site(
+                "decoder/cache.py", READ_TORCH[1], READ_TORCH[1].replace("positions kv_heads", "positions _")
+            ),
         },
         rows=(Row("layer.attention.core", "all-gather@tp", "4", "3/4·4·256·8·32·2", "induced cache-gather"),),
         why="What a token is written into is still the cache.",
@@ -156,10 +158,13 @@ DEFECTS = (
         phase="decode",
         sites={
             "jax": Site(
-                "step.py",
+                "decoder/step.py",
                 'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
                 'OUTPUT_DIMS = ("batch", Cache(*["_ stages batch positions _"] * 2))',
-                told=("cache.py", "return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)"),
+                told=(
+                    "decoder/cache.py",
+                    "return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)",
+                ),
             )
         },
         rows=(Row("layer.attention.core", "all-gather@tp", "2", "3/4·2·4·256·8·32·2", "induced cache-gather"),),
@@ -172,7 +177,7 @@ DEFECTS = (
         setting=CP_TP,
         phase="decode",
         sites={
-            "jax": Site("cache.py", READ_JAX[1], READ_JAX[1].replace("batch positions", "batch _")),
+            "jax": Site("decoder/cache.py", READ_JAX[1], READ_JAX[1].replace("batch positions", "batch _")),
         },
         rows=(Row("layer.attention.core", "all-gather@cp", "4", "1/2·8·256·2·32·2", "induced cache-gather"),),
         gone=(("layer.attention.core", "all-reduce@cp"),),
@@ -187,11 +192,11 @@ DEFECTS = (
         phase="decode",
         sites={
             "torchxla": Site(
-                "cache.py",
+                "decoder/cache.py",
                 READ_TORCH[1],
                 READ_TORCH[1].replace("batch positions", "batch _"),
                 told=(
-                    "cache.py",
+                    "decoder/cache.py",
                     "return torch.where((places == layout.cache_place(position))[:, None], token, length)",
                 ),
             )
@@ -216,13 +221,13 @@ DEFECTS = (
         what="the chosen ids are whole on every device",
         sites={
             "jax": Site(
-                "step.py",
+                "decoder/step.py",
                 'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
                 'OUTPUT_DIMS = ("_", Cache(CACHE_DIMS, CACHE_DIMS))',
                 told=SAMPLED_JAX,
             ),
             "torchxla": Site(
-                "step.py",
+                "decoder/step.py",
                 'return layout.place(sequences(ids), "batch"), logits, cache',
                 'return layout.place(sequences(ids), "_"), logits, cache',
                 told=SAMPLED_TORCH,

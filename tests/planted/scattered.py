@@ -15,7 +15,7 @@ DEFECTS = (
         setting=LLAMA_1B,
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 'STREAM = "stages stream_batch stream_seq embed"',
                 'STREAM = "stages stream_batch heads embed"',
                 told=DOWN_JAX,
@@ -52,10 +52,10 @@ DEFECTS = (
         what="what a block adds to the stream is pinned with its tokens split over tp, without +sp",
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 "return self.place(x, STREAM)",
                 'return self.place(x, "stages stream_batch heads embed")',
-                told=("pipeline.py", "state = layout.place(state, STREAM)"),
+                told=("decoder/pipeline.py", "state = layout.place(state, STREAM)"),
             )
         },
         rows=(
@@ -76,7 +76,7 @@ DEFECTS = (
         what="the same in PyTorch, where the looked-up rows stay whole",
         sites={
             "torchxla": Site(
-                "layout.py",
+                "sharding/layout.py",
                 "return self.place(x, STREAM)",
                 'return self.place(x, "stages stream_batch heads embed")',
                 told=DOWN_TORCH,

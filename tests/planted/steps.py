@@ -8,8 +8,8 @@ from tests.planted.defect import CP_TP, EP_TP, TP_PP, Defect, Row, Site
 from tests.planted.pins import SAMPLED_JAX
 from tests.planted.weights import DOWN_JAX, DOWN_TORCH
 
-SHIFT_JAX = ("pipeline.py", "state = layout.shift(state, embedded[slot], tick=at)")
-RING_JAX = ("attention.py", "k, v = layout.hop(k), layout.hop(v)")
+SHIFT_JAX = ("decoder/pipeline.py", "state = layout.shift(state, embedded[slot], tick=at)")
+RING_JAX = ("decoder/attention.py", "k, v = layout.hop(k), layout.hop(v)")
 
 _TICKS = "A sixth tick: layers run 12 times where 8 are asked for; the loop is no loop of 5 ticks, so none is a bubble."
 
@@ -34,13 +34,13 @@ DEFECTS = (
         what="a layer runs its feed-forward twice: a doubled sum",
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 "return x + self.feed_forward(self.mlp_norm(x)), cache",
                 "return (y := x + self.feed_forward(self.mlp_norm(x))) + self.feed_forward(self.mlp_norm(y)), cache",
                 told=DOWN_JAX,
             ),
             "torchxla": Site(
-                "layers.py",
+                "decoder/layers.py",
                 "return x + self.feed_forward(self.mlp_norm(x)), cache",
                 "return (y := x + self.feed_forward(self.mlp_norm(x))) + self.feed_forward(self.mlp_norm(y)), cache",
                 told=DOWN_TORCH,
@@ -64,17 +64,20 @@ DEFECTS = (
         setting=EP_TP,
         sites={
             "jax": Site(
-                "moe.py",
+                "decoder/moe.py",
                 "seats = (place[..., None] == jnp.arange(self.layout.case.expert_slots)) & (takes[..., None] > 0)",
                 "seats = (place[..., None] == jnp.arange(2 * self.layout.case.expert_slots)) & (takes[..., None] > 0)",
-                told=("moe.py", 'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))'),
+                told=(
+                    "decoder/moe.py",
+                    'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))',
+                ),
             ),
             "torchxla": Site(
-                "moe.py",
+                "decoder/moe.py",
                 "slots = torch.arange(self.layout.case.expert_slots, device=takes.device)",
                 "slots = torch.arange(2 * self.layout.case.expert_slots, device=takes.device)",
                 told=(
-                    "layout.py",
+                    "sharding/layout.py",
                     'return self.place(self.place(x, "stages _ groups _ embed"), "stages experts routed _ embed")',
                 ),
             ),
@@ -104,12 +107,14 @@ DEFECTS = (
         setting=TP_PP,
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 "return jnp.asarray(np.arange(slots + stages - 1) % slots)",
                 "return jnp.asarray(np.arange(slots + stages) % slots)",
                 told=DOWN_JAX,
             ),
-            "torchxla": Site("pipeline.py", "ticks = slots + stages - 1", "ticks = slots + stages", told=DOWN_TORCH),
+            "torchxla": Site(
+                "decoder/pipeline.py", "ticks = slots + stages - 1", "ticks = slots + stages", told=DOWN_TORCH
+            ),
         },
         rows=_EXTRA_TICK,
         why=_TICKS,
@@ -121,7 +126,7 @@ DEFECTS = (
         setting=TP_PP,
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 "moved = jnp.pad(state, [(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]",
                 "moved = jnp.roll(state, 1, axis=0)",
                 told=SHIFT_JAX,
@@ -149,7 +154,7 @@ DEFECTS = (
         setting=TP_PP,
         sites={
             "torchxla": Site(
-                "layout.py",
+                "sharding/layout.py",
                 "moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages]",
                 "moved = torch.roll(state, 1, 0)",
             )
@@ -175,7 +180,11 @@ DEFECTS = (
         chapter="Sums, ticks and hops",
         what="keys and values go all the way around the ring",
         setting=CP_TP,
-        sites={"jax": Site("attention.py", "for hop in range(ranks):", "for hop in range(ranks + 1):", told=RING_JAX)},
+        sites={
+            "jax": Site(
+                "decoder/attention.py", "for hop in range(ranks):", "for hop in range(ranks + 1):", told=RING_JAX
+            )
+        },
         rows=(
             Row(
                 "layer.attention.core",
@@ -193,13 +202,13 @@ DEFECTS = (
         what="the sum of a block is made and capped in float32",
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 DOWN_JAX[1],
                 'return jnp.tanh(layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], '
                 "preferred_element_type=jnp.float32), over=self.ffn)).astype(x.dtype)",
             ),
             "torchxla": Site(
-                "layers.py",
+                "decoder/layers.py",
                 DOWN_TORCH[1],
                 'return torch.tanh(layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden.float(), '
                 "self.down.float()), over=self.ffn)).to(x.dtype)",
@@ -222,14 +231,14 @@ DEFECTS = (
         what="the winners are chosen in float32",
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 'return self.place(jnp.argmax(logits, axis=-1).astype(jnp.int32), "slots stages batch parts")',
                 "return self.place(jnp.argmax(logits.astype(jnp.float32), axis=-1).astype(jnp.int32), "
                 '"slots stages batch parts")',
                 told=SAMPLED_JAX,
             ),
             "torchxla": Site(
-                "layout.py",
+                "sharding/layout.py",
                 'return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch parts")',
                 'return self.place(torch.argmax(logits.float(), dim=-1).int(), "slots stages batch parts")',
             ),
@@ -251,11 +260,11 @@ DEFECTS = (
         what="attention is PyTorch's own call, in a prompt",
         sites={
             "torchxla": Site(
-                "attention.py",
+                "decoder/attention.py",
                 '("einsum", "prefill"): grouped_attention,',
                 '("einsum", "prefill"): causal_attention,',
                 told=(
-                    "attention.py",
+                    "decoder/attention.py",
                     "return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(2, 3)",
                 ),
             )
@@ -273,11 +282,11 @@ DEFECTS = (
         phase="decode",
         sites={
             "torchxla": Site(
-                "attention.py",
+                "decoder/attention.py",
                 '("einsum", "decode"): grouped_attention,',
                 '("einsum", "decode"): cached_attention,',
                 told=(
-                    "attention.py",
+                    "decoder/attention.py",
                     "return F.scaled_dot_product_attention(packed, k, v, attn_mask=mask)"
                     ".reshape(q.shape).transpose(2, 3)",
                 ),

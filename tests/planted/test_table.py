@@ -56,7 +56,7 @@ def test_a_defect_is_planted_in_exactly_one_line_and_told_at_one(defect: Defect,
 
 def test_a_line_that_is_no_more_or_twice_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PlantError, match="0 lines are 'no such line'"):
-        plant("jax", Site("layers.py", "no such line", ""), tmp_path)
+        plant("jax", Site("decoder/layers.py", "no such line", ""), tmp_path)
     with pytest.raises(PlantError, match="2 lines are"):
         place_of("same\n  same\n", "same")
 

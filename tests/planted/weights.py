@@ -9,27 +9,36 @@ from tests.planted.defect import LLAMA_1B, Defect, Row, Site
 OUT, DOWN = ("layer.attention.out", "all-reduce@tp"), ("layer.mlp.down", "all-reduce@tp")
 EMBED, SAMPLE = ("embed", "all-reduce@tp"), ("sample", "all-gather@tp")
 
-DOWN_JAX = ("layers.py", 'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)')
-DOWN_TORCH = ("layers.py", 'return layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)')
-UP_JAX = ("layers.py", 'gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))')
+DOWN_JAX = (
+    "decoder/layers.py",
+    'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
+)
+DOWN_TORCH = (
+    "decoder/layers.py",
+    'return layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)',
+)
+UP_JAX = (
+    "decoder/layers.py",
+    'gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))',
+)
 OUT_JAX = (
-    "attention.py",
+    "decoder/attention.py",
     'return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache',
 )
 OUT_TORCH = (
-    "attention.py",
+    "decoder/attention.py",
     'return layout.summed(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache',
 )
 QKV_JAX = (
-    "attention.py",
+    "decoder/attention.py",
     'q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))',
 )
 QKV_TORCH = (
-    "attention.py",
+    "decoder/attention.py",
     'q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))',
 )
-LOOKUP_JAX = ("model.py", "return self.layout.lookup(self.table[...], tokens)")
-LOOKUP_TORCH = ("layout.py", 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
+LOOKUP_JAX = ("decoder/model.py", "return self.layout.lookup(self.table[...], tokens)")
+LOOKUP_TORCH = ("sharding/layout.py", 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
 SCORES = 'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")'
 
 _DECLARED = 'rows = [(each.name, "weight", each.dims, each.shape, dtype) for each in weights(case)]'
@@ -52,12 +61,12 @@ DEFECTS = (
         what="`mlp.down` is split on its output dim",
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 'self.down = layout.param(f"layers stages {ffn} embed")',
                 'self.down = nnx.Param(layout.param(f"layers stages {ffn} embed")[...], dims=f"layers stages _ {ffn}")',
                 told=DOWN_JAX,
             ),
-            "torchxla": Site("arguments.py", _DECLARED, _declared("ffn embed", "_ ffn"), told=DOWN_TORCH),
+            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("ffn embed", "_ ffn"), told=DOWN_TORCH),
         },
         rows=(
             Row(
@@ -79,7 +88,7 @@ DEFECTS = (
         setting=LLAMA_1B,
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 'self.down = layout.param(f"layers stages {ffn} embed")',
                 'self.down = nnx.Param(layout.param(f"layers stages {ffn} embed")[...], dims=f"layers stages _ {ffn}")',
                 told=DOWN_JAX,
@@ -105,13 +114,13 @@ DEFECTS = (
         what="`attention.out` is split on its output dim",
         sites={
             "jax": Site(
-                "attention.py",
+                "decoder/attention.py",
                 'self.o = layout.param("layers stages heads head_dim embed")',
                 'self.o = nnx.Param(layout.param("layers stages heads head_dim embed")[...], '
                 'dims="layers stages _ _ heads")',
                 told=OUT_JAX,
             ),
-            "torchxla": Site("arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH),
+            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH),
         },
         rows=(
             Row(
@@ -132,7 +141,7 @@ DEFECTS = (
         what="`mlp.gate` is split on its input dim",
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 'self.gate = layout.param(f"layers stages embed {ffn}")',
                 'self.gate = nnx.Param(layout.param(f"layers stages embed {ffn}")[...], dims=f"layers stages {ffn} _")',
                 told=UP_JAX,
@@ -151,12 +160,12 @@ DEFECTS = (
         what="the embedding is split on its width",
         sites={
             "jax": Site(
-                "model.py",
+                "decoder/model.py",
                 'self.table = layout.param("vocab embed")',
                 'self.table = nnx.Param(layout.param("vocab embed")[...], dims="_ vocab")',
                 told=LOOKUP_JAX,
             ),
-            "torchxla": Site("arguments.py", _DECLARED, _declared("vocab embed", "_ vocab"), told=LOOKUP_TORCH),
+            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("vocab embed", "_ vocab"), told=LOOKUP_TORCH),
         },
         rows=(Row("embed", "all-gather@tp", "1", "3/4·4·128·256·2", "inherent"),),
         gone=(EMBED,),
@@ -169,10 +178,10 @@ DEFECTS = (
         what="the head is split on its input dim",
         sites={
             "jax": Site(
-                "model.py",
+                "decoder/model.py",
                 'self.table = layout.param("embed vocab")',
                 'self.table = nnx.Param(layout.param("embed vocab")[...], dims="vocab _")',
-                told=("model.py", SCORES),
+                told=("decoder/model.py", SCORES),
             )
         },
         rows=(
@@ -188,14 +197,14 @@ DEFECTS = (
         what="the embedding is pinned whole before the lookup",
         sites={
             "jax": Site(
-                "layout.py",
+                "sharding/layout.py",
                 'found = jnp.take(table, self.place(tokens, "slots stages batch seq"), axis=0, mode="clip")',
                 'found = jnp.take(self.place(table, "_ embed"), self.place(tokens, "slots stages batch seq"), '
                 'axis=0, mode="clip")',
                 told=LOOKUP_JAX,
             ),
             "torchxla": Site(
-                "layout.py",
+                "sharding/layout.py",
                 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)',
                 'found = F.embedding(self.place(cut, "stages parts batch slots _"), self.place(table * 1, "_ embed"))',
             ),
@@ -211,11 +220,11 @@ DEFECTS = (
         what="gate and up are split over dp, the wrong axis",
         sites={
             "torchxla": Site(
-                "arguments.py",
+                "decoder/arguments.py",
                 _DECLARED,
                 _declared("embed ffn", "embed batch"),
                 told=(
-                    "layers.py",
+                    "decoder/layers.py",
                     'gate, up = (torch.einsum("zbsd,zdf->zbsf", x, weight) for weight in (self.gate, self.up))',
                 ),
             )
@@ -230,7 +239,7 @@ DEFECTS = (
         what="gate alone is split over dp, in JAX",
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 'self.gate = layout.param(f"layers stages embed {ffn}")',
                 'self.gate = nnx.Param(layout.param(f"layers stages embed {ffn}")[...], dims="layers stages _ batch")',
                 told=UP_JAX,
@@ -244,7 +253,7 @@ DEFECTS = (
         what="gate and up are glued together, multiplied once, and cut in two",
         sites={
             "jax": Site(
-                "layers.py",
+                "decoder/layers.py",
                 UP_JAX[1],
                 'gate, up = jnp.split(jnp.einsum("zbsd,zdf->zbsf", x, '
                 "jnp.concatenate([self.gate[...], self.up[...]], axis=-1)), 2, axis=-1)",
@@ -270,7 +279,7 @@ DEFECTS = (
         what="naive fused qkv: q, k and v are glued together along their heads, multiplied once, and cut in three",
         sites={
             "jax": Site(
-                "attention.py",
+                "decoder/attention.py",
                 QKV_JAX[1],
                 'q, k, v = jnp.split(jnp.einsum("zbsd,zdhk->zbshk", x, '
                 "jnp.concatenate([self.q[...], self.k[...], self.v[...]], axis=2)), [16, 24], axis=3)",
