@@ -120,7 +120,9 @@ DEFECTS = (
                 'dims="layers stages _ _ heads")',
                 told=OUT_JAX,
             ),
-            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH),
+            "torchxla": Site(
+                "decoder/arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH
+            ),
         },
         rows=(
             Row(
