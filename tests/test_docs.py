@@ -14,6 +14,7 @@ from compare.verdict.causes import INDUCED, INFLATED
 from meshes.dims import DIMS
 from meshes.scopes import SCOPES
 from tests.places import ROOT
+from tests.test_floors import SLICES, SPINE
 
 
 def between(text, mark):
@@ -90,3 +91,32 @@ def test_the_example_run_is_drawn_as_this_version_draws_it(tmp_path):
 def without_figures(page):
     """The page without its pictures, whose bytes depend on fonts and versions."""
     return re.sub(r'src="data:image/[^"]*"', "", page)
+
+
+def test_the_architecture_page_names_the_rooms_in_their_order():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `compare/(\w+)/` \|", text, re.MULTILINE)
+    assert tuple(rooms) == (*SPINE, *SLICES)
+
+
+def test_every_path_on_the_architecture_page_is_there():
+    text, _, planned = (
+        (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## Where the next rooms go")
+    )
+    paths = re.findall(r"`((?:compare|meshes|jax_impl|torchxla_impl|tests)/[\w/.]*)`", text)
+    assert len(paths) > 30
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    assert not missing
+    assert "compare/timing/energy/" in planned
+
+
+def test_the_index_of_the_docs_lists_every_page():
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").iterdir() if path.suffix == ".md" and path.name != "README.md"}
+    assert {page for page in pages if f"]({page})" not in index} == set()
+
+
+def test_every_link_of_the_readme_and_the_docs_leads_to_a_file():
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
