@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compare.render.collectives_table import INFERRED, LEGEND
 from compare.render.units import axes_text, bytes_text, counted, listing, times_text
 
 Report = Mapping[str, Any]
@@ -27,7 +28,9 @@ class Line:
     amount: str
     """Bytes a step, with a sign."""
     what: str
-    where: str
+    scope: str
+    op_name: str
+    """The framework's path of the operation; `~` before it, or a scope, that is only the nearest instruction's."""
     how: str
     """How often and how much; of a change what was, and what is."""
     source: str
@@ -46,11 +49,28 @@ def _line(one: Report) -> Line:
         sign=SIGNS[one["what"]],
         amount=signed(one["delta_bytes"]),
         what=f"{one['kind']} @ {one['axes']}",
-        where=one["where"] or "?",
+        scope=_marked(one, "scope"),
+        op_name=_op_name(one),
         how=changes or amount,
         source=one["source_line"] or "",
         entry=one,
     )
+
+
+def _marked(one: Report, name: str) -> str:
+    return f"{INFERRED * (name in one['inferred'])}{one[name]}"
+
+
+def _op_name(one: Report) -> str:
+    """The path of the first; how many others there are."""
+    others = len(one["other_op_names"])
+    return _marked(one, "op_name") + f" (+{others})" * bool(others) if one["op_name"] else ""
+
+
+def legend(found: Report) -> str:
+    """What the marks before scopes and paths mean; empty where there are none."""
+    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in lines(found))
+    return LEGEND if marked else ""
 
 
 def signed(count: int | None) -> str:

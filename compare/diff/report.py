@@ -6,7 +6,7 @@ from typing import Any
 from compare.diff.equivalents import Equivalent
 from compare.diff.matching import Diff, Difference, matched
 from compare.hlo.collective import Collective
-from compare.hlo.scope_key import where
+from compare.hlo.scope_key import path_of, where
 from compare.report.programs import Judged
 
 SCHEMA = 1
@@ -73,6 +73,7 @@ def _difference(one: Difference) -> dict[str, Any]:
         "what": one.what,
         **{name: getattr(row, name) for name in _COLUMNS},
         "where": where(row),
+        **_op_names(one),
         "times": len(one.b or one.a),
         "step_wire_bytes": [_sum(one.a), _sum(one.b)],
         "delta_bytes": one.delta_bytes,
@@ -82,6 +83,12 @@ def _difference(one: Difference) -> dict[str, Any]:
         "source_line": next((each.source_line for each in (*one.b, *one.a) if each.source_line), None),
         "hlo": {side: rows[0].text for side, rows in (("a", one.a), ("b", one.b)) if rows},
     }
+
+
+def _op_names(one: Difference) -> dict[str, Any]:
+    """The framework's paths of its operations, each once, the first as `op_name`; what is only the nearest's."""
+    paths = list(dict.fromkeys(filter(None, map(path_of, one.b or one.a)))) or [""]
+    return {"op_name": paths[0], "other_op_names": paths[1:], "inferred": list(one.first.inferred)}
 
 
 def _value(row: Collective, name: str) -> Any:

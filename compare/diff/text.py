@@ -10,6 +10,7 @@ from compare.diff.lines import (
     Line,
     case_words,
     equivalent_words,
+    legend,
     lines,
     total_words,
     totals_words,
@@ -20,7 +21,9 @@ from compare.render.terminal import console, text_width, wrapped
 from meshes.process.one_line import plain
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
-_NARROWEST = ((1, 20), (2, 28), (3, 14), (2, 20), (3, 10), (2, 12), (0, 16), (1, 8))
+_HEADINGS = ("collective", "scope", "op_name", "runs × payload", "source")
+_OP_NAME = _HEADINGS.index("op_name")
+_NARROWEST = ((2, 24), (1, 20), (3, 28), (2, 12), (4, 14), (3, 20), (4, 10), (3, 12), (2, 7), (0, 16), (1, 8), (4, 6))
 """What of a line gives way first: its columns, and how far; no scope of the closed list is longer than 20."""
 
 
@@ -41,29 +44,40 @@ def _print_lines(found: Mapping[str, Any], out: Console, *, indent: int = 0) -> 
     if told:
         out.print(*_table(told, width=text_width(out), indent=indent), sep="\n")
     pad = " " * indent
+    if words := legend(found):
+        out.print(wrapped(words, width=text_width(out), indent=pad, style="dim"))
     for words in equivalent_words(found):
         out.print(wrapped(f"= {words}", width=text_width(out), indent=pad, hang=pad + "  ", style="dim"))
     out.print(wrapped(verdict(found), width=text_width(out), indent=pad))
 
 
 def _table(told: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
-    """One line each: what is too long for it is cut, and whole in `--json` and on the page."""
-    cells = [[plain(word) for word in (one.what, one.where, one.how, _file(one.source))] for one in told]
+    """A heading and one line each: what is too long for it is cut, and whole in `--json` and on the page."""
+    cells = [[plain(word) for word in (one.what, one.scope, one.op_name, one.how, _file(one.source))] for one in told]
+    columns = [column for column, _ in enumerate(_HEADINGS) if any(row[column] for row in cells)]
     amounts = [f"{one.amount:>9}" for one in told]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    over = indent + 2 + max(map(len, amounts)) + sum(2 + size for size in widths) - width
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
+    over = indent + 2 + max(map(len, amounts)) + sum(2 + widths[column] for column in columns) - width
     for column, least in _NARROWEST:
-        taken = max(0, min(over, widths[column] - least))
+        taken = max(0, min(over, widths[column] - least)) if column in columns else 0
         widths[column] -= taken
         over -= taken
+
+    def line(row: Sequence[str]) -> str:
+        return "".join(f"  {_cut(row[column], widths[column], column):{widths[column]}}" for column in columns).rstrip()
+
+    heading = " " * indent + f"  {'bytes':>{max(map(len, amounts))}}" + line(_HEADINGS)
+    yield Text(heading, style="dim", no_wrap=True, overflow="ignore")
     for one, amount, row in zip(told, amounts, cells, strict=True):
-        words = "".join(f"  {_cut(word, size):{size}}" for word, size in zip(row, widths, strict=True))
         sign = (one.sign, _STYLES[one.sign])
-        yield Text.assemble(" " * indent, sign, f" {amount}", words.rstrip(), no_wrap=True, overflow="ignore")
+        yield Text.assemble(" " * indent, sign, f" {amount}", line(row), no_wrap=True, overflow="ignore")
 
 
-def _cut(words: str, size: int) -> str:
-    return words if len(words) <= size else f"{words[: size - 1]}…"
+def _cut(words: str, size: int, column: int) -> str:
+    """Of a framework's path the end stays, which names the operation; of all else the beginning."""
+    if len(words) <= size:
+        return words
+    return f"…{words[len(words) - size + 1 :]}" if column == _OP_NAME else f"{words[: size - 1]}…"
 
 
 def _file(source: str) -> str:

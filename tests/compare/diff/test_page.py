@@ -1,6 +1,7 @@
 """The page of a diff in a real browser, and its words."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def printed(found: dict[str, Any], tmp_path: Path) -> list[str]:
 def test_a_line_says_what_where_how_much_and_whose() -> None:
     (line,) = lines(diffed([SUM], [SUM, *[GATHER] * 3]))
     assert (line.sign, line.amount, line.what) == ("+", "+1.18 MB", "all-gather @ tensor")
-    assert (line.where, line.how, line.source) == ("layer.mlp.down", "3 × 524 kB", "model.py:7")
+    assert (line.scope, line.op_name) == ("layer.mlp.down", "layer.mlp.down/dot_general")
+    assert (line.how, line.source) == ("3 × 524 kB", "model.py:7")
 
 
 def test_a_change_says_what_was_and_what_is() -> None:
@@ -57,6 +59,25 @@ def test_every_difference_is_one_line_of_at_most_100_columns(tmp_path: Path) -> 
     told = printed(diffed([SUM], [LONG, GATHER, wire("all-reduce", "f32[256,1024]")]), tmp_path)
     assert sum(line[:1] in "+~−" for line in told) == 2 + 3  # two names, three differences
     assert max(map(len, told)) <= 100
+
+
+def test_scope_and_op_name_have_columns_and_a_path_that_is_cut_keeps_its_end(tmp_path: Path) -> None:
+    deep = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="outer/middle/inner/layer.mlp.down")
+    told = printed(diffed([SUM], [SUM, deep]), tmp_path)
+    (heading,), (line,) = ([row for row in told if word in row] for word in ("op_name", "all-gather @"))
+    scope, op_name, amount = (heading.index(word) for word in ("scope", "op_name", "runs"))
+    assert line[scope:op_name].rstrip() == "layer.mlp.down"
+    assert line[op_name:amount].rstrip() == "….mlp.down/dot_general"
+
+
+def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tmp_path: Path) -> None:
+    before = rows(SUM)
+    nameless = replace(rows(GATHER)[0], inferred=("scope",))
+    found = diff_report(matched(before, [*before, nameless]), names=("a", "b"), axes=AXES)
+    (line,) = lines(found)
+    assert (line.scope, line.op_name) == ("~layer.mlp.down", "layer.mlp.down/dot_general")
+    told = printed(found, tmp_path)
+    assert "~: not its own, but the nearest instruction's." in told
 
 
 pages = {
