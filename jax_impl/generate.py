@@ -18,7 +18,6 @@ import numpy as np
 
 from jax_impl.convert import restored
 from jax_impl.process.start import configure, start
-from jax_impl.process.worker import serve
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model, read_positions
 from meshes.checkpoint.converted import Converted, is_converted
@@ -36,6 +35,7 @@ from meshes.prompts import (
     read_words,
     respond,
 )
+from meshes.twins.worker import serve
 
 DECODE_STEPS = 8
 
@@ -135,7 +135,7 @@ def source(folder: Path) -> Callable[[Any], Any]:
 
 def main(argv: list[str]) -> int:
     if len(argv) == 2 and not argv[0].startswith("-"):
-        return serve(generate, argv, usage="python -m jax_impl.generate CASE.json OUTDIR")
+        return serve(generate, argv, usage="python -m jax_impl.generate CASE.json OUTDIR", framework="JAX")
     return respond("jax_impl", argv, answer=answer)
 
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from jax_impl.process.start import configure
-from jax_impl.process.worker import Stages, serve, write_about
 from meshes.case import Case
 from meshes.process.last_word import alone
+from meshes.twins.worker import Stages, serve, write_about
 
 
 def lower(case: Case, out: Path) -> None:
@@ -34,7 +34,7 @@ def lower(case: Case, out: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    return serve(lower, argv, usage="python -m jax_impl.lower CASE.json OUTDIR")
+    return serve(lower, argv, usage="python -m jax_impl.lower CASE.json OUTDIR", framework="JAX")
 
 
 if __name__ == "__main__":

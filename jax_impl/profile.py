@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from jax_impl.process.start import configure, start
-from jax_impl.process.worker import Stages, serve, write_about
 from meshes.case import Case
 from meshes.process.last_word import alone
+from meshes.twins.worker import Stages, serve, write_about
 
 WARMUP_STEPS = 2
 STEPS = 5
@@ -84,7 +84,7 @@ def recorded(out: Path, *, phase: str) -> Iterator[None]:
 
 
 def main(argv: list[str]) -> int:
-    return serve(profile, argv, usage="python -m jax_impl.profile CASE.json OUTDIR cpu|tpu")
+    return serve(profile, argv, usage="python -m jax_impl.profile CASE.json OUTDIR cpu|tpu", framework="JAX")
 
 
 if __name__ == "__main__":

@@ -232,7 +232,7 @@ def test_the_twins_have_the_same_files_and_classes():
     jax, torch = classes("jax_impl"), classes("torchxla_impl")
     for name in (
         "sharding/layout.py", "decoder/layers.py", "decoder/model.py", "decoder/pipeline.py", "decoder/cache.py",
-        "decoder/step.py", "process/loading.py", "process/start.py", "process/worker.py",
+        "decoder/step.py", "process/loading.py", "process/start.py",
         "lower.py", "profile.py", "generate.py",
     ):  # fmt: skip
         assert name in jax, name

@@ -33,8 +33,8 @@ from meshes.prompts import (
     read_words,
     respond,
 )
+from meshes.twins.worker import serve
 from torchxla_impl.process.start import start
-from torchxla_impl.process.worker import serve
 
 DECODE_STEPS = 8
 
@@ -138,7 +138,7 @@ def source(folder: Path) -> Callable[[Any], Any]:
 
 def main(argv: list[str]) -> int:
     if len(argv) == 2 and not argv[0].startswith("-"):
-        return serve(generate, argv, usage="python -m torchxla_impl.generate CASE.json OUTDIR")
+        return serve(generate, argv, usage="python -m torchxla_impl.generate CASE.json OUTDIR", framework="PyTorch/XLA")
     return respond("torchxla_impl", argv, answer=answer)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from meshes.case import Case
 from meshes.process.last_word import alone
+from meshes.twins.worker import Stages, serve, write_about
 from torchxla_impl.process.start import start
-from torchxla_impl.process.worker import Stages, serve, write_about
 
 
 def lower(case: Case, out: Path) -> None:
@@ -50,7 +50,7 @@ def lower(case: Case, out: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    return serve(lower, argv, usage="python -m torchxla_impl.lower CASE.json OUTDIR")
+    return serve(lower, argv, usage="python -m torchxla_impl.lower CASE.json OUTDIR", framework="PyTorch/XLA")
 
 
 if __name__ == "__main__":

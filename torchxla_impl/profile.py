@@ -17,8 +17,8 @@ from typing import Any
 
 from meshes.case import Case
 from meshes.process.last_word import alone
+from meshes.twins.worker import Stages, serve, write_about
 from torchxla_impl.process.start import start
-from torchxla_impl.process.worker import Stages, serve, write_about
 
 WARMUP_STEPS = 2
 STEPS = 5
@@ -99,7 +99,9 @@ def recorded(out: Path, *, phase: str) -> Iterator[None]:
 
 
 def main(argv: list[str]) -> int:
-    return serve(profile, argv, usage="python -m torchxla_impl.profile CASE.json OUTDIR cpu|tpu")
+    return serve(
+        profile, argv, usage="python -m torchxla_impl.profile CASE.json OUTDIR cpu|tpu", framework="PyTorch/XLA"
+    )
 
 
 if __name__ == "__main__":

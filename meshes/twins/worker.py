@@ -1,4 +1,4 @@
-"""What the workers of this twin share: how they are asked, what they say meanwhile, and how they end."""
+"""The worker protocol of a twin: its arguments, the stages it reports, and its exit status."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from meshes.process.last_word import refuse
 
 @dataclass(slots=True)
 class Stages:
-    """Seconds of each stage, told on stdout as it begins."""
+    """Seconds of each stage; each is reported on stdout as it begins, one JSON object a line."""
 
     _start: float = field(default_factory=monotonic)
     _begun: dict[str, float] = field(default_factory=dict)
@@ -30,10 +30,12 @@ class Stages:
         return {name: round(end - begun, 3) for (name, begun), end in zip(self._begun.items(), ends, strict=True)}
 
 
-def serve(work: Callable[..., None], argv: list[str], *, usage: str) -> int:
-    """Do `work(case, out, …)` with the arguments that `usage` names after the module, and return the exit status.
+def serve(work: Callable[..., None], argv: list[str], *, usage: str, framework: str) -> int:
+    """Run `work(case, out, …)` with the arguments that `usage` names after the module; returns the exit status.
 
-    0; 1: it failed; 2: the request can't be met.  The last line on stderr says why.
+    0: done; 1: failed; 2: the request cannot be met.  The last line on stderr says why.
+
+    framework: its name in the message about a missing package.
     """
     if len(argv) != len(usage.split()[3:]):
         refuse(f"usage: {usage}")
@@ -51,7 +53,7 @@ def serve(work: Callable[..., None], argv: list[str], *, usage: str) -> int:
         refuse(error)
         return REFUSED
     except ImportError as error:
-        refuse(f"PyTorch/XLA can't be imported: {error}")
+        refuse(f"{framework} can't be imported: {error}")
         return REFUSED
     except OSError as error:
         refuse(f"cannot write to {out}: {error.strerror or error}")
@@ -59,7 +61,7 @@ def serve(work: Callable[..., None], argv: list[str], *, usage: str) -> int:
     return 0
 
 
-def write_about(out: Path, found: Mapping[str, Any]) -> None:
-    """OUT/about.json, one line for each word."""
-    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+def write_about(out: Path, about: Mapping[str, Any]) -> None:
+    """Write OUT/about.json, one line a key."""
+    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
     (out / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
