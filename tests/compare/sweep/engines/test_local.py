@@ -27,7 +27,7 @@ WORKER = '''
     print(json.dumps({"stage": "half way"}), flush=True)
     does = asked["does"]
     if does == "abort": os.abort()
-    if does == "hang": time.sleep(60)
+    if does == "hang": time.sleep(600)
     if does == "refuse": sys.exit(print("error: no such thing", file=sys.stderr) or 2)
     time.sleep(0.3)
     (out / "run").mkdir()
@@ -106,7 +106,7 @@ def gone(pid):
 
 
 def soon(condition):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
