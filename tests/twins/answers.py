@@ -32,7 +32,7 @@ def scored(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.n
     full["variants"] = tuple(words.pop("variants", ()))
     case = Case.read(mesh, shapes=model, dtype="f32", batch=batch, seq=seq, room=generate.DECODE_STEPS, **full, **words)
     load = generate.source(folder / "checkpoint")
-    import_module(f"{arm}.start").start(num_devices=case.mesh.num_devices)
+    import_module(f"{arm}.process.start").start(num_devices=case.mesh.num_devices)
     session = generate.Session(case, load)
     return dict(zip(("logits", "tokens"), generate.watched(session, prompt, case=case), strict=True))
 
