@@ -82,9 +82,9 @@ def load(arm: str, folder: Path, mesh: str) -> dict[str, Any]:
     """In a process of its own: load the weights as the arm's `generate` does, and say what that took."""
     case = _case(folder, mesh).at(phases=("prefill",))
     import_module(f"{arm}.process.start").start(num_devices=case.mesh.num_devices)
-    layout = import_module(f"{arm}.sharding.create").layout_on_devices(case)
-    made = import_module(f"{arm}.decoder.step").Step.of(layout)
-    source = import_module(f"{arm}.generate").source(folder)
+    create, step = import_module(f"{arm}.sharding.create"), import_module(f"{arm}.decoder.step").Step
+    made = step.of(create.layout_on_devices(case))
+    source = import_module(f"{arm}.generate").open_weights(folder)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before, begun, worked = _memory("VmRSS"), time.monotonic(), time.process_time()
     held = source(made)

@@ -25,7 +25,7 @@ from meshes.process.command_line import Parser
 from meshes.process.errors import MeshError
 from meshes.process.last_word import alone, unheard
 from meshes.process.one_line import complain
-from meshes.prompts import Progress, printed
+from meshes.twins.prompts import Progress, print_result
 from meshes.weights import WeightSpec, weights
 
 CHUNK_BYTES = 2**25
@@ -194,7 +194,7 @@ def main(argv: list[str]) -> int:
         convert(asked.checkpoint, asked.out)
         return str(asked.out)
 
-    return printed(work)
+    return print_result(work)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint import read_model
+from meshes.twins.greedy import DECODE_STEPS, score_steps
 
 NEW_TOKENS = 32
 
@@ -30,11 +31,11 @@ def scored(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.n
     batch, seq = prompt.shape
     full: dict[str, Any] = {"capacity": None} if model.experts else {}
     full["variants"] = tuple(words.pop("variants", ()))
-    case = Case.read(mesh, shapes=model, dtype="f32", batch=batch, seq=seq, room=generate.DECODE_STEPS, **full, **words)
-    load = generate.source(folder / "checkpoint")
+    case = Case.read(mesh, shapes=model, dtype="f32", batch=batch, seq=seq, room=DECODE_STEPS, **full, **words)
+    load = generate.open_weights(folder / "checkpoint")
     import_module(f"{arm}.process.start").start(num_devices=case.mesh.num_devices)
     session = generate.Session(case, load)
-    return dict(zip(("logits", "tokens"), generate.watched(session, prompt, case=case), strict=True))
+    return dict(zip(("logits", "tokens"), score_steps(session, prompt, case=case), strict=True))
 
 
 def told(arm: str, checkpoint: Path, *, mesh: str, prompt: str) -> dict[str, Any]:

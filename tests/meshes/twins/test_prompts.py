@@ -1,4 +1,4 @@
-"""A prompt on a mesh: what is prefilled, what is decoded, where it ends, what is printed."""
+"""A prompt on a mesh: what is prefilled, what is decode_answer, where it ends, what is print_result."""
 
 import json
 from collections.abc import Sequence
@@ -12,18 +12,17 @@ import pytest
 from meshes.case import Case
 from meshes.models import model
 from meshes.process.errors import MeshError
-from meshes.prompts import (
+from meshes.twins.greedy import Ids, choose_tokens
+from meshes.twins.prompts import (
     Answer,
-    Ids,
     Request,
-    as_json,
-    as_text,
-    case_of,
-    chosen,
-    decoded,
-    encoded,
-    read_ends,
-    read_words,
+    build_case,
+    decode_answer,
+    encode_prompt,
+    format_json,
+    format_text,
+    read_end_ids,
+    read_tokenizer,
 )
 
 
@@ -33,7 +32,7 @@ def request(mesh: str, *more: str) -> Request:
 
 def case(mesh: str, *, num_tokens: int, model_name: str = "tiny", count: int = 32) -> Case:
     asked = request(mesh, "--max-new-tokens", str(count))
-    return case_of(asked, model=model(model_name), num_tokens=num_tokens)
+    return build_case(asked, model=model(model_name), num_tokens=num_tokens)
 
 
 @dataclass
@@ -112,7 +111,7 @@ def test_what_a_mesh_cannot_split_is_decoded_one_by_one(
     mesh: str, prompt: list[int], fed: list[tuple[int | None, list[int]]]
 ) -> None:
     session, asked = Counting(), case(mesh, num_tokens=len(prompt), count=3)
-    made = chosen(session, prompt, case=asked, count=3, ends=frozenset())
+    made = choose_tokens(session, prompt, case=asked, count=3, ends=frozenset())
     assert made == [prompt[-1] + 1, prompt[-1] + 2, prompt[-1] + 3]
     assert session.fed == fed
     last = max(position or 0 for position, _ in fed)
@@ -121,37 +120,37 @@ def test_what_a_mesh_cannot_split_is_decoded_one_by_one(
 
 def test_an_answer_ends_where_the_model_says() -> None:
     asked = case("tp8", num_tokens=3)
-    assert chosen(Counting(), [5, 6, 7], case=asked, count=32, ends=frozenset({1, 10})) == [8, 9, 10]
+    assert choose_tokens(Counting(), [5, 6, 7], case=asked, count=32, ends=frozenset({1, 10})) == [8, 9, 10]
 
 
 @pytest.mark.parametrize(("broken", "step"), [(None, "the prefill"), (4, "the decode step at position 4")])
 def test_an_answer_of_no_numbers_is_refused_by_its_step(broken: int | None, step: str) -> None:
     with pytest.raises(MeshError, match=f"the logits of {step} are not finite numbers; the weights are damaged"):
-        chosen(Counting(broken=broken), [5, 6, 7], case=case("tp8", num_tokens=3), count=4, ends=frozenset())
+        choose_tokens(Counting(broken=broken), [5, 6, 7], case=case("tp8", num_tokens=3), count=4, ends=frozenset())
 
 
 def test_no_more_tokens_are_asked_for_than_the_model_has_positions() -> None:
     asked, known = request("tp8", "--max-new-tokens", "4"), model("tiny")
-    assert case_of(asked, model=known, num_tokens=12, positions=16).seq == 12
+    assert build_case(asked, model=known, num_tokens=12, positions=16).seq == 12
     for num_tokens, right in ((13, "ask for at most 3 with --max-new-tokens"), (16, "write a shorter prompt")):
         says = rf"has {num_tokens} tokens, and 4 more are asked for, but the model knows 16 positions .*; {right}"
         with pytest.raises(MeshError, match=says):
-            case_of(asked, model=known, num_tokens=num_tokens, positions=16)
+            build_case(asked, model=known, num_tokens=num_tokens, positions=16)
 
 
 def test_a_prompt_that_is_not_utf_8_is_refused() -> None:
     with pytest.raises(MeshError, match=r"the prompt is not UTF-8 \(character 2 is '\\udcff'\)"):
-        encoded(Letters(), "a\udcff")
+        encode_prompt(Letters(), "a\udcff")
 
 
 def test_text_keeps_the_space_that_a_tokenizer_eats_at_the_beginning() -> None:
     words = Letters()
-    assert decoded(words, encoded(words, "two"), encoded(words, " words")) == " words"
+    assert decode_answer(words, encode_prompt(words, "two"), encode_prompt(words, " words")) == " words"
 
 
 def test_a_prompt_of_nothing_is_refused() -> None:
     with pytest.raises(MeshError, match="has no tokens"):
-        encoded(Letters(), "")
+        encode_prompt(Letters(), "")
 
 
 @pytest.mark.parametrize(
@@ -167,19 +166,19 @@ def test_the_ends_are_those_of_the_generation_or_else_of_the_model(
 ) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert read_ends(tmp_path) == ends
+    assert read_end_ids(tmp_path) == ends
 
 
 @pytest.mark.parametrize("text", ["[", "[1]", '{"eos_token_id": "</s>"}'])
 def test_ends_that_are_none_are_refused_by_the_file(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(MeshError, match=r"config\.json"):
-        read_ends(tmp_path)
+        read_end_ids(tmp_path)
 
 
 def test_a_folder_without_a_tokenizer_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(MeshError, match=r"has no tokenizer\.json"):
-        read_words(tmp_path, load=lambda path: Letters())
+        read_tokenizer(tmp_path, load=lambda path: Letters())
 
 
 @pytest.mark.parametrize("words", [["--mesh", "tp8"], ["--max-new-tokens", "0"], ["--dtype", "f16"]])
@@ -192,11 +191,11 @@ def test_a_wrong_option_is_one_line(words: list[str], capsys: pytest.CaptureFixt
 
 def test_json_says_what_was_read_and_what_was_chosen() -> None:
     answer = Answer(text=" b", tokens=(2,), prompt_tokens=(1,), case=case("tp8", num_tokens=1), seconds={"load": 1.5})
-    assert json.loads(as_json(answer)) == {
+    assert json.loads(format_json(answer)) == {
         "text": " b", "tokens": [2], "prompt_tokens": [1], "mesh": "tp8", "dtype": "bf16", "seconds": {"load": 1.5},
     }  # fmt: skip
 
 
 def test_what_would_steer_a_terminal_is_written_out() -> None:
     found = Answer(text="é\n\x1b[2J", tokens=(), prompt_tokens=(), case=case("tp2", num_tokens=4), seconds={})
-    assert as_text(found) == "é\n\\x1b[2J"
+    assert format_text(found) == "é\n\\x1b[2J"
