@@ -1,4 +1,4 @@
-"""A prompt on a mesh: what is prefilled, what is decode_answer, where it ends, what is print_result."""
+"""A prompt on a mesh: what is prefilled, what is decoded, where it ends, what is printed."""
 
 import json
 from collections.abc import Sequence
