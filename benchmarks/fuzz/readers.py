@@ -1,5 +1,6 @@
 """What is tried: each reader with inputs that it reads, what they are mutated by, and what is asked of a reading."""
 
+import argparse
 import gzip
 import json
 import random
@@ -7,8 +8,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from benchmarks.fuzz import hlo, mutate
 from compare.hlo.collectives.collectives import collectives
@@ -19,15 +23,26 @@ from compare.hlo.proto import program
 from compare.hlo.text.files import read_file
 from compare.hlo.text.module import read
 from compare.passes import archive, snapshot
+from compare.remedy.page import sections
 from compare.run.cache import MANIFEST, Cache, file_digest
 from compare.run.folder.load_run import read_run
+from compare.sweep.render.figure import ratios
+from compare.sweep.render.page import page as sweep_page
+from compare.sweep.render.table import programs as sweep_table
+from compare.sweep.render.text import print_sweep
+from compare.sweep.report import earlier, result, summary
+from compare.sweep.request import Combination
+from compare.sweep.sweep import Ended, read_result
 from compare.timing.join import profile
 from compare.timing.join.programs import protos
 from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
+from meshes.checkpoint.converted import WEIGHTS, Converted
 from meshes.checkpoint.safetensors import entries
 from meshes.mesh_argument import SPECS, read_mesh
+from meshes.process.documents import read_json
+from meshes.weights import weights
 from tests.compare.timing.spaces import Space, tpu
 
 ROOT = Path(__file__).parent.parent.parent
@@ -187,6 +202,61 @@ def _entry(given: str, folder: Path) -> object:
     return Cache(folder).find("compiled", "key")
 
 
+def _remedies(path: Path) -> object:
+    """A run folder with what a search for remedies left, which `compare.report` shows."""
+    return sections(path.parent)
+
+
+@cache
+def _sweep() -> tuple[str, ...]:
+    """What a sweep of one case wrote, whose run folder is the example's."""
+    case, report = Case.from_json((_RUN / "case.json").read_text()), read_json(_RUN / "report.json")
+    combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
+    results = [result(combination, status="done", folder="run", report=report)]
+    return (json.dumps(summary(results, asked=argparse.Namespace(batch=8), arms=list(report["arms"]))),)
+
+
+def _earlier(path: Path) -> object:
+    """The sweep of another case into the folder of an earlier one: all that it draws."""
+    run = path.parent / "run"
+    run.mkdir(exist_ok=True)
+    (run / "report.json").touch()
+    before = earlier(path.parent, [])
+    found = summary([], asked=argparse.Namespace(), arms=["jax"], before=before)
+    print_sweep(found, out=Console(file=StringIO(), width=100))
+    return sweep_table(found), sweep_page(found, picture=ratios(found))
+
+
+@cache
+def _reports() -> tuple[str, ...]:
+    return ((_RUN / "report.json").read_text(),)
+
+
+def _report(path: Path) -> object:
+    """What a sweep reads of the report in a run folder."""
+    case = Case.from_json((_RUN / "case.json").read_text())
+    combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
+    return read_result(combination, Ended("done", at=path.parent))
+
+
+def _converted_seed() -> list[str]:
+    """The table of `jax_impl.convert` for a model of `_config`, each weight in one file without bytes."""
+    shapes = model_of(json.loads(_config()[0]), name="seed")
+    rows = {spec.name: {"shape": spec.shape, "files": {"data": [0, 0]}}
+            for spec in weights(Case.read("tp1", shapes=shapes))}  # fmt: skip
+    return [json.dumps({"dtype": "bf16", "weights": rows})]
+
+
+def _open_converted(path: Path) -> object:
+    (path.parent / "config.json").write_text(_config()[0])
+    for name in json.loads(_converted_seed()[0])["weights"]:
+        folder = path.parent / WEIGHTS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "data").touch()
+    found = Converted.open(path.parent)
+    return [found.check(name) for name in found.weights]
+
+
 def _manifest() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "a.txt").write_text("a")
@@ -218,5 +288,10 @@ READERS = (
            lambda given, _: Case.from_json(given)),
     Reader("about.json of a run", 1_000, lambda: [(_RUN / "jax/prefill/tpu/about.json").read_text()], mutate.tree,
            _in_file("about.json", _cell)),
+    Reader("remedies.json", 1_000, lambda: [(_RUN / "remedies.json").read_text()], mutate.tree,
+           _in_file("remedies.json", _remedies)),
+    Reader("sweep.json of an earlier sweep", 1_000, _sweep, mutate.tree, _in_file("sweep.json", _earlier)),
+    Reader("report.json of a sweep's case", 500, _reports, mutate.tree, _in_file("report.json", _report)),
+    Reader("converted.json", 2_000, _converted_seed, mutate.tree, _in_file("converted.json", _open_converted)),
     Reader("cache manifest", 2_000, _manifest, mutate.tree, _entry),
 )  # fmt: skip

@@ -1,13 +1,16 @@
 """What came of a sweep as one plain value, which `sweep.json`, the table, the figure and the page all read."""
 
 import argparse
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache as once
 from pathlib import Path
 from typing import Any
 
 from compare.run.arms import arm
 from compare.sweep.request import Combination
 from meshes.process.documents import read_json
+from meshes.process.one_line import one_line
 
 SCHEMA = 1
 """Raised when a script that reads sweep.json would have to change; new fields do not raise it."""
@@ -48,22 +51,82 @@ def result(
         **{word: case.get(word) for word in _OPTIONS},
         "experts": one.case.model.experts if one.case else None,
         "folder": folder,
-        "phases": {name: _phase(found) for name, found in report["phases"].items()} if report else {},
+        "phases": {name: _phase(found) for name, found in report["phases"].items()} if report is not None else {},
     }
 
 
 def earlier(out: Path, results: Sequence[Value]) -> Value:
-    """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`."""
+    """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`.
+
+    None of a file that is damaged, or of another schema: its run folders are left as they are.
+    """
     try:
         found = read_json(out / FILE)
-        if found["schema"] != SCHEMA:
-            return NOTHING
+        check_sweep(found)
         own = {one["folder"] for one in results}
         rows = [one for one in found["results"] if _plain(one["folder"]) and one["folder"] not in own]
         rows = [{**one, "earlier": True} for one in rows if (out / one["folder"] / "report.json").is_file()]
         return {"arms": dict(found["arms"]), "results": rows} if rows else NOTHING
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return NOTHING
+
+
+def check_sweep(found: Any) -> None:
+    """Raise `ValueError` where this is not what `sweep.schema.json` describes."""
+    schema = _schema()
+    _check(found, schema, schema["$defs"], "sweep.json")
+    for row in found["results"]:
+        _check_case(row)
+
+
+def check_row(row: Any) -> None:
+    """The same of one of its results."""
+    definitions = _schema()["$defs"]
+    _check(row, definitions["result"], definitions, "the row")
+    _check_case(row)
+
+
+def _check_case(row: Value) -> None:
+    """A row of a case has that case's numbers."""
+    for word in ("num_devices", "batch", "seq", "microbatches"):
+        if row["case"] is not None and row[word] is None:
+            raise ValueError(f"the row has a case, and no {word}")
+
+
+@once
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(Path(__file__).with_name("sweep.schema.json").read_text(encoding="utf-8"))
+    return schema
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float),
+    "boolean": (bool,), "null": (type(None),),
+}  # fmt: skip
+
+
+def _check(value: Any, schema: Value, definitions: Value, name: str) -> None:
+    """The words of JSON Schema that `sweep.schema.json` uses; of anything else this would not know."""
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    names = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    allowed = tuple(kind for word in names for kind in _TYPES[word])
+    if names and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
+        raise ValueError(f"{name} is no {' or '.join(names)}")
+    if value not in schema.get("enum", [value]) or value != schema.get("const", value):
+        raise ValueError(f"{name} is none of the values that it may have")
+    if isinstance(value, int | float) and value < schema.get("minimum", value):
+        raise ValueError(f"{name} is less than {schema['minimum']}")
+    if isinstance(value, list) and "items" in schema:
+        for number, each in enumerate(value):
+            _check(each, schema["items"], definitions, f"{name}[{number}]")
+    if isinstance(value, dict):
+        for word in schema.get("required", ()):
+            if word not in value:
+                raise ValueError(f"{name} has no {word}")
+        for word, each in value.items():
+            inner = schema.get("properties", {}).get(word, schema.get("additionalProperties", {}))
+            _check(each, inner, definitions, f"{name}.{one_line(word, most=40)}")
 
 
 def _plain(name: Any) -> bool:

@@ -21,10 +21,11 @@ from compare.sweep import done_marks
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import Made, Task
 from compare.sweep.engines.worker import request
-from compare.sweep.report import result
+from compare.sweep.report import check_row, result
 from compare.sweep.request import Combination
 from meshes.case import Case
 from meshes.process.documents import read_json
+from meshes.process.one_line import one_line
 
 HIDDEN = ".sweep"
 """In a sweep's folder: its lock, its marks, what is half made."""
@@ -90,7 +91,7 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
             for task, made in ending:
                 ended[task.name] = _settle(made, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
                 tell(task.name, ended[task.name].status, made.seconds)
-        return [_result(one, ended[work.place(one.case).name] if one.case else None) for one in found]
+        return [read_result(one, ended[work.place(one.case).name] if one.case else None) for one in found]
 
 
 def _request(case: Case, work: Work) -> dict[str, Any]:
@@ -117,16 +118,19 @@ def _settle(made: Made, place: Path, mark: Path, *, by: str) -> Ended:
     return Ended(DONE, at=at)
 
 
-def _result(one: Combination, ended: Ended | None) -> dict[str, Any]:
+def read_result(one: Combination, ended: Ended | None) -> dict[str, Any]:
+    """The row of one combination, from the report in its run folder; refused where it never was a case."""
     if ended is None:
         return result(one, status="refused", error=one.refused)
+    folder = ended.at.name if ended.at else None
     try:
         report = read_json(ended.at / done_marks.REPORT) if ended.at else None
-    except (OSError, ValueError) as error:
-        return result(one, status="failed", error=f"{done_marks.REPORT} cannot be read again: {error}")
-    return result(
-        one, status=ended.status, error=ended.error, folder=ended.at.name if ended.at else None, report=report
-    )
+        row = result(one, status=ended.status, error=ended.error, folder=folder, report=report)
+        check_row(row)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = f"{done_marks.REPORT} cannot be read again: {one_line(error, most=200)}"
+        return result(one, status="failed", error=why, folder=folder)
+    return row
 
 
 def _mark(hidden: Path, name: str) -> Path:

@@ -2,12 +2,16 @@
 
 import copy
 import json
+import random
 
 import jsonschema
 import pytest
 
-from compare.sweep.report import all_done, earlier, result, sentence, summary
+from benchmarks.fuzz import mutate
+from compare.sweep.report import all_done, check_sweep, earlier, result, sentence, summary
 from compare.sweep.request import combinations, sweep_parser
+from compare.sweep.sweep import Ended, read_result
+from meshes.process.documents import parse_json
 from tests.compare.sweep.sweeps import REPORT, ROOT
 
 ASKED = sweep_parser().parse_args(["--meshes", "tp4pp2,tp8,ep8"])
@@ -75,6 +79,43 @@ def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_pat
     assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder stays.")
     (tmp_path / "sweep.json").write_text('{"schema": 1, "results')
     assert earlier(tmp_path, [])["results"] == []
+
+
+def refusal(sweep):
+    try:
+        check_sweep(sweep)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_what_is_read_again_is_checked_as_jsonschema_checks_it(results):
+    """The same verdict on a whole sweep and on 300 with another value, or one name less, somewhere."""
+    schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    text = json.dumps(summary(results, asked=ASKED, arms=["jax", "torchxla"]))
+    check_sweep(json.loads(text))
+    seen = set()
+    for seed in range(300):
+        try:
+            found = parse_json(mutate.tree(text, random.Random(seed)))
+        except ValueError:
+            continue
+        seen.add(validator.is_valid(found))
+        # That a case has its numbers is beyond the schema.
+        said = refusal(found)
+        assert (said == "") == validator.is_valid(found) or "has a case" in said
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"phases": {"decode": 1}}', '{"phases": '])
+def test_a_report_that_is_damaged_makes_its_row_failed(results, tmp_path, text):
+    (combination, *_) = combinations(ASKED)
+    (tmp_path / "report.json").write_text(text)
+    row = read_result(combination, Ended("done", at=tmp_path))
+    assert row["status"] == "failed"
+    assert row["error"].startswith("report.json cannot be read again: ")
+    assert row["phases"] == {}
 
 
 def test_it_follows_its_schema(results):
