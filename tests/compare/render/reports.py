@@ -14,9 +14,7 @@ TP = [[0, 1, 2, 3], [4, 5, 6, 7]]
 FORWARD = [[0, 4], [1, 5], [2, 6], [3, 7]]
 RING = [*FORWARD, [4, 0], [5, 1], [6, 2], [7, 3]]
 
-_ASKED = (
-    "scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "formula", "source",
-)  # fmt: skip
+_ASKED = ("scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes")
 
 _NUMBERS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
 
@@ -34,8 +32,8 @@ def row(name: str, kind: str, axes: str, scope: str, **more: Any) -> Row:
         "name": name, "kind": kind, "axes": axes, "network": "ici", "form": "sync", "scope": scope,
         "origin": "not recorded", "dtype": "bf16", "executions": 1, "executions_are": "exact",
         "payload_bytes": 0, "wire_bytes": 0, "step_wire_bytes": 0, "source_line": "jax_impl/decoder/layers.py:61",
-        "groups": TP, "inherent_bytes": 0, "inflated_bytes": 0, "induced_bytes": 0, "causes": {}, "serves": [],
-        "loops": [],
+        "changes": [], "groups": TP, "inherent_bytes": 0, "inflated_bytes": 0, "induced_bytes": 0, "causes": {},
+        "serves": [], "loops": [], "shapes": [], "device_executions": None,
         "hlo": f"  %{name} = bf16[2048,4096]{{1,0:T(8,128)(2,1)}} {kind}(%fusion.1), channel_id=3, "
                f'replica_groups=[2,4]<=[8], metadata={{op_name="jit(prefill)/{scope}/dot_general"}}',
     }  # fmt: skip
@@ -85,7 +83,8 @@ def _torchxla_rows() -> list[Row]:
 
 def _totals(rows: list[Row], asked: int) -> dict[str, Any]:
     found = {part: sum(one[f"{part}_bytes"] for one in rows) for part in ("inherent", "inflated", "induced")}
-    return {"wire_bytes": sum(one["step_wire_bytes"] for one in rows), **found, "missing": 0,
+    wire = sum(one["step_wire_bytes"] for one in rows)
+    return {"wire_bytes": wire, "ici_wire_bytes": wire, "dcn_wire_bytes": 0, **found, "missing": 0,
             "unserved": max(0, asked - found["inherent"]), "unknown_rows": 0, "upper_bound_rows": 0,
             "common": None, "framework_induced": None, "partitioner_induced": None}  # fmt: skip
 
@@ -99,9 +98,9 @@ def _cell(name: str, rows: list[Row], *, asked: list[Row], partitioner: str) -> 
         "seconds": {"import": 2.1, "trace": 1.5, "compile": 6.2},
         "memory": {"argument_bytes": 2_300_000_000, "output_bytes": 70_000_000, "temp_bytes": 410_000_000,
                    "alias_bytes": 70_000_000, "generated_code_bytes": 1_000_000, "peak_bytes": 2_800_000_000},
-        "cost": {"flops": 1.4e13}, "loop": "scan", "style": "pinned", "program_digest": "4f1c",
-        "attention": "einsum" if "einsum" in name else "idiomatic",
-        "collectives": rows, "served": asked, "totals": _totals(rows, total),
+        "cost": {"flops": 1.4e13}, "loop": "scan", "attention": "einsum" if "einsum" in name else "idiomatic",
+        "style": "pinned", "program_digest": "4f1c", "collectives": rows, "origins": [], "origins_why_not": "",
+        "served": asked, "totals": _totals(rows, total),
     }  # fmt: skip
 
 
@@ -148,9 +147,10 @@ def _differences(jax: list[Row], torchxla: list[Row]) -> list[dict[str, Any]]:
 
 def _phase(case: Case) -> dict[str, Any]:
     asked = [
-        {**{name: getattr(one, name) for name in _ASKED}, "served_bytes": one.step_wire_bytes, "unserved_bytes": 0}
+        {**{name: getattr(one, name) for name in _ASKED}, "served_bytes": one.step_wire_bytes, "unserved_bytes": 0,
+         "formula": one.formula, "source": one.source, "network": one.network}
         for one in inherent(case)
-    ]
+    ]  # fmt: skip
     total = sum(one["step_wire_bytes"] for one in asked)
     jax, torchxla = _jax_rows(), _torchxla_rows()
     arms = {
@@ -162,16 +162,17 @@ def _phase(case: Case) -> dict[str, Any]:
         "torchxla": _cell("tpu+einsum", [*_jax_rows()[:-1]], asked=asked, partitioner="gspmd"),
     }
     for arm, cell in arms.items():
-        cell["controls"] = {controls[arm]["cell"]: controls[arm]}
+        cell |= {"controls": {controls[arm]["cell"]: controls[arm]}, "profiles": {}}
         extra = cell["totals"]["inflated"] + cell["totals"]["induced"]
         cell["totals"] |= {"common": 931_135_560, "framework_induced": extra - 931_135_560, "partitioner_induced": 0}
     cells = [(arm, cell) for arm in arms for cell in (arms[arm], controls[arm])]
     titles = {"jax": "JAX", "torchxla": "TorchXLA"}
     return {
-        "inherent": asked, "inherent_total": total,
+        "inherent": asked, "inherent_total": total, "notes": [],
         "compared_cells": {"jax": "tpu+gspmd", "torchxla": "tpu"},
+        "arms": arms, "differences": _differences(jax, torchxla), "pairs": [], "attribution": [],
         "headline": [_line(arm, titles[arm], cell, asked=total) for arm, cell in cells],
-        "arms": arms, "differences": _differences(jax, torchxla),
+        "time_differences": {},
     }  # fmt: skip
 
 
@@ -195,10 +196,10 @@ def made_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) ->
     case = Case.read(mesh, phases=phases)
     return {
         "schema": 1,
-        "case": case.to_dict(),
-        "mesh": made_mesh(mesh),
         "sentence": "In prefill, TorchXLA moves 1.7 × what the plan needs (JAX: 1.3 ×); 100 % of the excess is one "
         "thing: its attention call gathers tensors over tp in every layer; written as einsum it moves 1.3 ×.",
+        "case": case.to_dict(),
+        "mesh": made_mesh(mesh),
         "arms": {
             arm: {"title": title, "status": "ok", "error": None, "versions": {arm: "0.10.2"}}
             for arm, title in (("jax", "JAX"), ("torchxla", "TorchXLA"))

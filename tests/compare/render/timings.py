@@ -39,10 +39,13 @@ def with_times(report: Report) -> Report:
     found = made_times(tuple(report["phases"]))
     for phase, entry in report["phases"].items():
         for arm, default in entry["arms"].items():
-            measured = {name: value for name, value in default.items() if name != "controls"} | {
-                "cell": "cpu", "label": found[arm, phase, "cpu"].timeline.label, "case": report["case"],
-                "reduced": True, "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
-            }  # fmt: skip
+            made = list(default.items())
+            at = list(default).index("collectives")
+            measured = dict([*made[:at], *{
+                "cell": "cpu", "case": report["case"], "label": found[arm, phase, "cpu"].timeline.label,
+                "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
+            }.items(), *made[at:]])  # fmt: skip
+            del measured["controls"], measured["profiles"]
             default["profiles"] = {"cpu": measured}
             for one in (default, *default["controls"].values(), measured):
                 if one["status"] == "ok":
