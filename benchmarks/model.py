@@ -96,8 +96,8 @@ def model_s(row: Measurement, program: Program, hardware: Hardware) -> float:
     whole = float(timeline.steps["duration_ns"].max()) / 1e9
     if row.what != "collective" or row.timing == "host":
         return whole
-    talks = timeline.events[timeline.events["role"] == "communication"]
-    seconds = float(talks["duration_ns"].max()) / 1e9
+    comms = timeline.events[timeline.events["role"] == "communication"]
+    seconds = float(comms["duration_ns"].max()) / 1e9
     if "measured_s" in row.fields:
         return seconds
     free = replace(hardware, launch_ns=0.0, hop_ns=0.0)

@@ -24,18 +24,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.timing.join.profile import read
     from compare.timing.metrics.summary import summary
     from compare.timing.tracks.times import times
-    from compare.timing.tracks.tracks import Lanes
+    from compare.timing.tracks.tracks import DeviceTracks
     from compare.timing.xplane.sessions import profile_files
 
     timeline = read(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
-    lanes = Lanes.of(timeline)
-    found = summary(lanes)
+    tracks = DeviceTracks.of(timeline)
+    found = summary(tracks)
     if asked.json:
         print_json(found)
     else:
         from compare.render.time.profile_summary import print_trace
 
-        print_trace(found, times(lanes, by=["axes", "kind"]).means())
+        print_trace(found, times(tracks, by=["axes", "kind"]).means())
     hint_axes(asked, found["per_step"]["by_axes"])
     return 0
 

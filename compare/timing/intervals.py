@@ -17,11 +17,11 @@ class Union:
 
     starts: Times
     ends: Times
-    done: Times = field(init=False, repr=False)
+    cumulative: Times = field(init=False, repr=False)
     """How much of it lies before each start; at last, all of it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "done", np.concatenate(([0.0], np.cumsum(self.ends - self.starts))))
+        object.__setattr__(self, "cumulative", np.concatenate(([0.0], np.cumsum(self.ends - self.starts))))
 
     @classmethod
     def of(cls, starts: Times, ends: Times) -> "Union":
@@ -43,7 +43,7 @@ class Union:
 
     @property
     def total(self) -> float:
-        return float(self.done[-1])
+        return float(self.cumulative[-1])
 
     def before(self, times: Times) -> Times:
         """How much of it lies before each time."""
@@ -52,7 +52,7 @@ class Union:
         at = np.searchsorted(self.starts, times, side="right")
         last = np.maximum(at - 1, 0)
         inside = np.clip(np.minimum(times, self.ends[last]) - self.starts[last], 0, None)
-        return np.where(at > 0, self.done[last] + inside, 0.0)
+        return np.where(at > 0, self.cumulative[last] + inside, 0.0)
 
     def inside(self, starts: Times, ends: Times) -> Times:
         """How much of each window it covers."""
@@ -73,7 +73,7 @@ class Union:
         return np.maximum(before(ends) - before(starts), 0.0)
 
 
-def shared_alone(starts: Times, ends: Times, busy: Union) -> Times:
+def exposed_shares(starts: Times, ends: Times, busy: Union) -> Times:
     """Of each interval, the time in which `busy` is not, divided evenly among the intervals that run just then.
 
     The parts add up to the length of (the union of the intervals) minus `busy`.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from compare.timing.intervals import Union, shared_alone
+from compare.timing.intervals import Union, exposed_shares
 
 COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
 """Roles of an event.  `container`: a loop, call or branch around others.  `part`: it belongs to a communication that
@@ -16,7 +16,7 @@ has an event of its own (the start and the done of an asynchronous one, its copy
 UNKNOWN = -1
 """The device of what no device is known of."""
 
-GIVEN = {
+EVENT_COLUMNS = {
     "device": "int32",
     "line": "category",
     "name": "category",
@@ -40,7 +40,7 @@ unknown.  start_ns: from the timeline's own zero.  duration_ns: of an asynchrono
 wait_ns: the part of it in which the device waits for others, NaN where the profile does not show it.
 """
 
-FOUND = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
+DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
 """What is derived from those.
 
 step: the step in which it starts, -1 outside all.  hidden_ns: of a communication, the part in which the same device
@@ -48,7 +48,7 @@ computes; exposed_ns: the rest.  alone_ns: the exposed part, where several commu
 evenly among them, so that the sum is the exposed time of the device.  0 for what is no communication.
 """
 
-STEPS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
+STEP_COLUMNS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,30 +79,30 @@ class Timeline:
         return int(self.steps["step"].nunique())
 
 
-def settled(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     """Events with their steps, hidden and exposed times.  `given` has the columns of GIVEN, steps those of STEPS."""
     events = given.sort_values(["device", "start_ns", "duration_ns"], ascending=[True, True, False], ignore_index=True)
     starts, ends = _spans(events)
     found = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
     step = np.full(len(events), -1, dtype=np.int32)
     devices = events["device"].to_numpy()
-    talks, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
-    marks = marked(steps)
+    comms, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+    marks = steps_by_device(steps)
     edges = np.flatnonzero(np.diff(devices)) + 1
     for rows in np.split(np.arange(len(events)), edges) if len(events) else []:
         device = int(devices[rows[0]])
         busy = Union.of(starts[rows][computes[rows]], ends[rows][computes[rows]])
-        own = rows[talks[rows]]
+        own = rows[comms[rows]]
         found["hidden_ns"][own] = busy.inside(starts[own], ends[own])
         found["exposed_ns"][own] = np.maximum(ends[own] - starts[own] - found["hidden_ns"][own], 0)
-        found["alone_ns"][own] = shared_alone(starts[own], ends[own], busy)
+        found["alone_ns"][own] = exposed_shares(starts[own], ends[own], busy)
         own_steps = marks.get(device, marks.get(UNKNOWN))
         if own_steps is not None:
             step[rows] = _steps_of(starts[rows], own_steps)
     return events.assign(step=step, **found)
 
 
-def marked(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
+def steps_by_device(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
     """The steps of each device, in order; those of UNKNOWN hold for every device that has none of its own."""
     ordered = steps.sort_values("start_ns", kind="stable")
     return {device: ordered[ordered["device"].eq(device)] for device in np.unique(ordered["device"]).tolist()}

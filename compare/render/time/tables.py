@@ -13,7 +13,7 @@ from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, frame
 from compare.render.time.timeline_view import Timed, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
-from compare.timing.timeline import COMMUNICATION, FOUND, GIVEN, STEPS
+from compare.timing.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {"category": _WORDS, "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
@@ -25,7 +25,7 @@ _SHOWN = (*VERDICTS, UNKNOWN_VERDICT, "")
 _ALIKE = {"stands_for": "int32"}
 """How many devices a row is of: a modelled timeline shows those that do the same once."""
 
-EVENTS = {**GIVEN, **FOUND, "verdict": "category", **_ALIKE}
+EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE}
 
 TIMES = {
     "phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH, "source": TEXT, "label": TEXT, "split_by": TEXT,
@@ -62,7 +62,7 @@ def save(report: Mapping[str, Any], folder: Path, *, timelines: Sequence[Timed])
     for name, columns in LISTS.items():
         frame(_listed(report, name), columns).to_parquet(folder / f"{name}.parquet", compression="zstd", index=False)
     _write(folder / "events.parquet", EVENTS, ((one, _judged(one)) for one in timelines))
-    _write(folder / "steps.parquet", {**STEPS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
+    _write(folder / "steps.parquet", {**STEP_COLUMNS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
 
 
 def _judged(one: Timed) -> pd.DataFrame:

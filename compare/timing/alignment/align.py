@@ -50,10 +50,10 @@ def align(left: Runs, right: Runs) -> Pairs:
     """Match as many as can be, in order, within each key."""
     size = int(max(left.key.max(initial=-1), right.key.max(initial=-1))) + 1
     counts = [np.bincount(side.key, minlength=size) for side in (left, right)]
-    settled = counts[0] == counts[1]
-    found = [[_ordered(side.key, settled)] for side in (left, right)]
-    before = [np.cumsum(settled[side.key]) for side in (left, right)]
-    for key in np.flatnonzero(~settled & (counts[0] > 0) & (counts[1] > 0)):
+    add_overlap = counts[0] == counts[1]
+    found = [[_ordered(side.key, add_overlap)] for side in (left, right)]
+    before = [np.cumsum(add_overlap[side.key]) for side in (left, right)]
+    for key in np.flatnonzero(~add_overlap & (counts[0] > 0) & (counts[1] > 0)):
         own = [np.flatnonzero(side.key == key) for side in (left, right)]
         few, many = (0, 1) if own[0].size < own[1].size else (1, 0)
         sides = (left, right)
@@ -63,9 +63,9 @@ def align(left: Runs, right: Runs) -> Pairs:
     return Pairs(*(np.concatenate(parts) for parts in found))
 
 
-def _ordered(keys: Whole, settled: NDArray[np.bool_]) -> Whole:
+def _ordered(keys: Whole, add_overlap: NDArray[np.bool_]) -> Whole:
     """The places of settled keys, key by key, each in order."""
-    own = np.flatnonzero(settled[keys])
+    own = np.flatnonzero(add_overlap[keys])
     return own[np.argsort(keys[own], kind="stable")]
 
 

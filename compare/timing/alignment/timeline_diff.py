@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, left_over
+from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, find_unmatched
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import number
 from compare.timing.tracks.times import times
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 JUDGED = ["collective", "verdict", "cause", "reason"]
 
@@ -61,11 +61,11 @@ def timeline_diff(
     `left_rows` and `right_rows` are the collectives of each one's report, for verdicts and reasons; `axes` are those
     that the mesh splits, for words that name only what is there.
     """
-    sides = {LEFT: Lanes.of(left), RIGHT: Lanes.of(right)}
-    found = left_over(sides[LEFT], sides[RIGHT])
+    sides = {LEFT: DeviceTracks.of(left), RIGHT: DeviceTracks.of(right)}
+    found = find_unmatched(sides[LEFT], sides[RIGHT])
     verdicts = {LEFT: shares(left_rows, axes=axes), RIGHT: shares(right_rows, axes=axes)}
     stretches = _with_reasons(found.stretches, verdicts)
-    notes = [f"{side}: {note}" for side, lanes in sides.items() for note in lanes.notes]
+    notes = [f"{side}: {note}" for side, tracks in sides.items() for note in tracks.notes]
     return Diff(
         labels={LEFT: left.label, RIGHT: right.label},
         total=_total(sides),
@@ -76,8 +76,8 @@ def timeline_diff(
     )
 
 
-def _total(sides: Mapping[str, Lanes]) -> dict[str, Any]:
-    means = {side: times(lanes).means().to_dict("records")[0] for side, lanes in sides.items()}
+def _total(sides: Mapping[str, DeviceTracks]) -> dict[str, Any]:
+    means = {side: times(tracks).means().to_dict("records")[0] for side, tracks in sides.items()}
     found: dict[str, Any] = {}
     for name in _COMPARED[:2]:
         values = {side: float(row[name]) for side, row in means.items()}
@@ -86,17 +86,17 @@ def _total(sides: Mapping[str, Lanes]) -> dict[str, Any]:
     return found
 
 
-def _by_scope(sides: Mapping[str, Lanes]) -> pd.DataFrame:
+def _by_scope(sides: Mapping[str, DeviceTracks]) -> pd.DataFrame:
     tables = [
-        times(lanes, by=_BY).means().set_index(_BY)[_COMPARED].add_prefix(f"{side}_") for side, lanes in sides.items()
+        times(tracks, by=_BY).means().set_index(_BY)[_COMPARED].add_prefix(f"{side}_") for side, tracks in sides.items()
     ]
     index = tables[0].index.union(tables[1].index)
     # What a side never runs takes none of its time; what it cannot tell stays unknown.
-    filled = [
+    fill_words = [
         pd.concat([table, pd.DataFrame(0.0, index=index.difference(table.index), columns=table.columns)]).loc[index]
         for table in tables
     ]
-    both = pd.concat(filled, axis=1).rename_axis(_BY).reset_index()
+    both = pd.concat(fill_words, axis=1).rename_axis(_BY).reset_index()
     for name in _COMPARED:
         # To the picosecond: what is beyond it is the arithmetic's.
         both[f"difference_{name}"] = (both[f"right_{name}"] - both[f"left_{name}"]).round(3)

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.alignment.align import Runs, align
-from compare.timing.tracks.tracks import Lane, Lanes
+from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
 LEFT, RIGHT = "left", "right"
 
@@ -25,7 +25,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOver:
+class Unmatched:
     """What nothing on the other side matches."""
 
     stretches: pd.DataFrame
@@ -42,106 +42,106 @@ class _Side:
     """One timeline; its communications numbered by what they are, alike on both sides."""
 
     name: str
-    lanes: Lanes
+    tracks: DeviceTracks
     key: Whole
     collective: Whole
 
-    def lane(self, device: int) -> Lane:
-        return next(lane for lane in self.lanes.lanes if lane.device == device)
+    def track(self, device: int) -> DeviceTrack:
+        return next(track for track in self.tracks.devices if track.device == device)
 
-    def rows(self, lane: Lane, place: int) -> Whole:
+    def rows(self, track: DeviceTrack, place: int) -> Whole:
         """The communications that start in a step."""
-        return np.flatnonzero(lane.at == place) + int(lane.rows.start)
+        return np.flatnonzero(track.at == place) + int(track.rows.start)
 
-    def runs(self, lane: Lane, place: int) -> Runs:
-        rows = self.rows(lane, place)
-        own = rows - lane.rows.start
+    def runs(self, track: DeviceTrack, place: int) -> Runs:
+        rows = self.rows(track, place)
+        own = rows - track.rows.start
         return Runs(
             key=self.key[rows],
-            payload=self.lanes.talks["payload_bytes"].to_numpy(np.float64)[rows],
-            offset=lane.starts[own] - lane.begins[place],
-            duration=lane.stops[own] - lane.starts[own],
+            payload=self.tracks.comms["payload_bytes"].to_numpy(np.float64)[rows],
+            offset=track.starts[own] - track.begins[place],
+            duration=track.stops[own] - track.starts[own],
             name=self.collective[rows],
         )
 
 
-def left_over(left: Lanes, right: Lanes) -> LeftOver:
+def find_unmatched(left: DeviceTracks, right: DeviceTracks) -> Unmatched:
     """Hold the nth step of one against the nth of the other, device by device.
 
     A stretch is a run of successive executions of one collective that are left over, with no other communication of
     the device between them.
     """
-    if not (left.told and right.told):
+    if not (left.has_devices and right.has_devices):
         note = "stretches are not told where events bear no device"
-        return LeftOver(stretches=pd.DataFrame(columns=_COLUMNS), ways=0, notes=(note,))
+        return Unmatched(stretches=pd.DataFrame(columns=_COLUMNS), ways=0, notes=(note,))
     sides = _numbered(left, right)
     devices = _devices(left, right)
     tables, ways = [pd.DataFrame(columns=_COLUMNS)], 0
     for pair, weight in devices.items():
-        lanes = [side.lane(device) for side, device in zip(sides, pair, strict=True)]
-        for place in np.flatnonzero(_both(lanes)).tolist():
-            pairs = align(*(side.runs(lane, place) for side, lane in zip(sides, lanes, strict=True)))
+        tracks = [side.track(device) for side, device in zip(sides, pair, strict=True)]
+        for place in np.flatnonzero(_both(tracks)).tolist():
+            pairs = align(*(side.runs(track, place) for side, track in zip(sides, tracks, strict=True)))
             ways += weight
-            for side, lane, matched in zip(sides, lanes, (pairs.left, pairs.right), strict=True):
-                alone = np.delete(np.arange(side.rows(lane, place).size), matched)
+            for side, track, matched in zip(sides, tracks, (pairs.left, pairs.right), strict=True):
+                alone = np.delete(np.arange(side.rows(track, place).size), matched)
                 if alone.size:
-                    tables.append(_table(side, lane, place, alone).assign(weight=weight))
+                    tables.append(_table(side, track, place, alone).assign(weight=weight))
     frame = pd.concat(tables[1:] or tables, ignore_index=True)
-    return LeftOver(stretches=frame[_COLUMNS], ways=ways, notes=tuple(_notes(left, right, devices)))
+    return Unmatched(stretches=frame[_COLUMNS], ways=ways, notes=tuple(_notes(left, right, devices)))
 
 
-def _both(lanes: Sequence[Lane]) -> NDArray[np.bool_]:
+def _both(tracks: Sequence[DeviceTrack]) -> NDArray[np.bool_]:
     """Of the steps that both have, in which both are known."""
-    many = min(lane.steps.size for lane in lanes)
-    known: NDArray[np.bool_] = np.logical_and(*(lane.known[:many] for lane in lanes))
+    many = min(track.steps.size for track in tracks)
+    known: NDArray[np.bool_] = np.logical_and(*(track.known[:many] for track in tracks))
     return known
 
 
-def _numbered(left: Lanes, right: Lanes) -> tuple[_Side, _Side]:
+def _numbered(left: DeviceTracks, right: DeviceTracks) -> tuple[_Side, _Side]:
     """Keys and collectives of all communications, the same number for the same words on both sides."""
-    both = pd.concat([lanes.talks[WORDS].astype(str) for lanes in (left, right)], ignore_index=True)
+    both = pd.concat([tracks.comms[WORDS].astype(str) for tracks in (left, right)], ignore_index=True)
     key = both.groupby(KEYS, sort=False).ngroup().to_numpy().astype(np.int64)
     collective = pd.factorize(both["collective"])[0].astype(np.int64)
-    cut = len(left.talks)
+    cut = len(left.comms)
     return (
-        _Side(name=LEFT, lanes=left, key=key[:cut], collective=collective[:cut]),
-        _Side(name=RIGHT, lanes=right, key=key[cut:], collective=collective[cut:]),
+        _Side(name=LEFT, tracks=left, key=key[:cut], collective=collective[:cut]),
+        _Side(name=RIGHT, tracks=right, key=key[cut:], collective=collective[cut:]),
     )
 
 
-def _devices(left: Lanes, right: Lanes) -> Counter[tuple[int, int]]:
+def _devices(left: DeviceTracks, right: DeviceTracks) -> Counter[tuple[int, int]]:
     """Pairs of shown devices that stand for the same one, and for how many."""
     shown = [
-        {one: lane.device for lane in lanes.lanes
-         for one in lanes.timeline.stands_for.get(lane.device, (lane.device,))}
-        for lanes in (left, right)
+        {one: track.device for track in tracks.devices
+         for one in tracks.timeline.stands_for.get(track.device, (track.device,))}
+        for tracks in (left, right)
     ]  # fmt: skip
     return Counter((shown[0][one], shown[1][one]) for one in shown[0] if one in shown[1])
 
 
-def _notes(left: Lanes, right: Lanes, devices: Counter[tuple[int, int]]) -> Iterator[str]:
+def _notes(left: DeviceTracks, right: DeviceTracks, devices: Counter[tuple[int, int]]) -> Iterator[str]:
     common = devices.total()
-    for name, lanes in ((LEFT, left), (RIGHT, right)):
-        many = sum(lane.weight for lane in lanes.lanes)
+    for name, tracks in ((LEFT, left), (RIGHT, right)):
+        many = sum(track.weight for track in tracks.devices)
         if many > common:
             yield f"{name}: {many - common} of {many} devices are not in the other timeline; stretches leave them out"
-    counts = [max(lane.steps.size for lane in lanes.lanes) for lanes in (left, right)]
+    counts = [max(track.steps.size for track in tracks.devices) for tracks in (left, right)]
     if counts[0] != counts[1]:
         yield f"{counts[0]} steps on the left, {counts[1]} on the right: stretches are of the first {min(counts)}"
 
 
-def _table(side: _Side, lane: Lane, place: int, alone: Whole) -> pd.DataFrame:
+def _table(side: _Side, track: DeviceTrack, place: int, alone: Whole) -> pd.DataFrame:
     """The stretches of one device and step; `alone` are places among its communications, by start."""
-    rows = side.rows(lane, place)[alone]
+    rows = side.rows(track, place)[alone]
     names = side.collective[rows]
     first = np.flatnonzero(np.concatenate(([True], (np.diff(alone) > 1) | (names[1:] != names[:-1]))))
-    own = rows - lane.rows.start
-    starts, stops = lane.starts[own], lane.stops[own]
-    exposed = side.lanes.talks["exposed_ns"].to_numpy(np.float64)[rows]
-    words = side.lanes.talks[WORDS].iloc[rows[first]].astype(str)
+    own = rows - track.rows.start
+    starts, stops = track.starts[own], track.stops[own]
+    exposed = side.tracks.comms["exposed_ns"].to_numpy(np.float64)[rows]
+    words = side.tracks.comms[WORDS].iloc[rows[first]].astype(str)
     return pd.DataFrame({
-        "side": side.name, "device": lane.device, "step": lane.steps[place],
-        "start_ns": starts[first] - lane.begins[place],
+        "side": side.name, "device": track.device, "step": track.steps[place],
+        "start_ns": starts[first] - track.begins[place],
         "duration_ns": np.maximum.reduceat(stops, first) - starts[first],
         "communication_ns": np.add.reduceat(stops - starts, first),
         "exposed_ns": np.add.reduceat(exposed, first),

@@ -13,7 +13,7 @@ from compare.timing.join.programs import Programs
 from compare.timing.platforms import cpu, tpu
 from compare.timing.timeline import UNKNOWN
 from compare.timing.xplane import reader
-from compare.timing.xplane.device_events import Raw, stacked
+from compare.timing.xplane.device_events import DeviceEvents, concat_frames
 from compare.timing.xplane.xspace import Space, one_clock
 
 _GPU = "/device:GPU:"
@@ -25,7 +25,7 @@ class Host:
     """One file, and what its devices did."""
 
     space: Space
-    raw: Raw
+    raw: DeviceEvents
 
     @property
     def devices(self) -> list[int]:
@@ -87,7 +87,7 @@ def hosts_of(spaces: Sequence[Space]) -> list[Host]:
     return _numbered(told)
 
 
-def _raw(space: Space) -> Raw:
+def _raw(space: Space) -> DeviceEvents:
     return tpu.op_events(space) if tpu.is_tpu(space) else cpu.op_events(space)
 
 
@@ -114,7 +114,7 @@ def _numbered(hosts: list[Host]) -> list[Host]:
     return _noted(found, f"{len(hosts)} hosts number their devices alike: they are numbered through, by file name")
 
 
-def placed(hosts: list[Host], programs: Programs) -> list[Host]:
+def number_by_place(hosts: list[Host], programs: Programs) -> list[Host]:
     """TPUs by their places in the program, which may number them in another order than the runtime does."""
     devices = [device for host in hosts for device in host.devices]
     modules = Counter[str]()
@@ -145,14 +145,14 @@ def _renumbered(host: Host, numbers: Mapping[int, int]) -> Host:
     return Host(host.space, replace(raw, events=events, steps=marks, executions=runs))
 
 
-def together(hosts: Sequence[Host]) -> Raw:
+def merge_hosts(hosts: Sequence[Host]) -> DeviceEvents:
     """All hosts' operations."""
     raws = [host.raw for host in hosts]
     skipped = Counter[str]()
     for raw in raws:
         skipped.update(raw.skipped)
-    return Raw(
-        events=stacked([raw.events for raw in raws]),
+    return DeviceEvents(
+        events=concat_frames([raw.events for raw in raws]),
         spanning_lines=frozenset().union(*(raw.spanning_lines for raw in raws)),
         other_cores=frozenset().union(*(raw.other_cores for raw in raws)),
         one_at_a_time=all(raw.one_at_a_time for raw in raws),

@@ -8,12 +8,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.join.async_pairing import DONE, INSIDE, WHOLE, Kept, Parts, kept
-from compare.timing.join.offload_calls import Linked, Seen, linked
-from compare.timing.join.operations import UNKNOWN, Operation, Signs, operation
+from compare.timing.join.offload_calls import CoreEvents, MatchedCalls, match_calls
+from compare.timing.join.operations import UNKNOWN, Operation, ProfileFields, add_start_facts, operation, start_names
 from compare.timing.join.programs import Programs
-from compare.timing.join.send_recv_pairing import exchanged, spelled_alike
-from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, GIVEN, PART
-from compare.timing.xplane.device_events import Raw, recoded
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
+from compare.timing.xplane.device_events import DeviceEvents, words_by_code
 
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
 _SIGNS = ("module", "hlo_op", "text", "category", "tf_op")
@@ -30,22 +29,22 @@ class Joined:
     notes: tuple[str, ...]
 
 
-def join(raw: Raw, programs: Programs) -> Joined:
+def join(raw: DeviceEvents, programs: Programs) -> Joined:
     """The events of a timeline.  `TimingError` where the axes fit no program of the profile."""
     places, of_event = _distinct(raw.events)
-    told = exchanged(list(_told(raw.events, places, programs)), _words(raw.events, "module", places))
+    told = add_start_facts(list(_told(raw.events, places, programs)), _words(raw.events, "module", places))
     programs.check()
     names = _collectives(raw.events, places, told)
-    talks = np.flatnonzero(_flags(told, "kind")[of_event])
-    parts = _parts(raw, told, names, of_event, talks)
+    comms = np.flatnonzero(_flags(told, "kind")[of_event])
+    parts = _parts(raw, told, names, of_event, comms)
     found = kept(parts)
-    links = _links(raw, told, of_event[talks], parts, found, talks)
-    of_event[talks[links.calls]] = of_event[talks[links.works]]
-    stands = found.stands & ~_anonymous(told)[of_event[talks]]
+    links = _links(raw, told, of_event[comms], parts, found, comms)
+    of_event[comms[links.calls]] = of_event[comms[links.works]]
+    stands = found.stands & ~_anonymous(told)[of_event[comms]]
     stands[links.works] = False
     found = replace(found, stands=stands)
-    role, ends = _roles(raw, told, of_event, talks, found)
-    enclosing = _enclosing(raw, role, parts, talks) if raw.one_at_a_time else np.empty(0, np.int64)
+    role, ends = _roles(raw, told, of_event, comms, found)
+    enclosing = _enclosing(raw, role, parts, comms) if raw.one_at_a_time else np.empty(0, np.int64)
     role[enclosing] = _ROLES.index(CONTAINER)
     aside = ~raw.events["main"].to_numpy() & (_anonymous(told) | ~_flags(told, "kind"))[of_event]
     unjoined = (role == _ROLES.index(COMMUNICATION)) & ~_flags(told, "joined")[of_event]
@@ -65,18 +64,20 @@ def _anonymous(told: Sequence[Operation]) -> NDArray[np.bool_]:
     return np.array([one.wraps and one.kind == UNKNOWN for one in told], np.bool_)
 
 
-def _links(raw: Raw, told: Sequence[Operation], of_talk: Codes, parts: Parts, found: Kept, talks: Codes) -> Linked:
-    """Calls of other cores, and what these show of them, by their places among the talks."""
-    device = raw.events["device"].to_numpy(np.int64)[talks]
+def _links(
+    raw: DeviceEvents, told: Sequence[Operation], of_talk: Codes, parts: Parts, found: Kept, comms: Codes
+) -> MatchedCalls:
+    """Calls of other cores, and what these show of them, by their places among the communications."""
+    device = raw.events["device"].to_numpy(np.int64)[comms]
 
-    def seen(chosen: NDArray[np.bool_]) -> Seen:
+    def seen(chosen: NDArray[np.bool_]) -> CoreEvents:
         place = np.flatnonzero(chosen & found.stands)
         kinds = [told[code].kind for code in of_talk[place]]
-        return Seen(
+        return CoreEvents(
             place=place, device=device[place], kind=kinds, starts=parts.starts[place], ends=found.ends[place]
         )  # fmt: skip
 
-    return linked(seen(_flags(told, "wraps")[of_talk]), seen(parts.half == INSIDE))
+    return match_calls(seen(_flags(told, "wraps")[of_talk]), seen(parts.half == INSIDE))
 
 
 def _distinct(events: pd.DataFrame) -> tuple[Codes, Codes]:
@@ -101,7 +102,7 @@ def _told(events: pd.DataFrame, places: Codes, programs: Programs) -> Iterator[O
     for module, name, text, *signs in every:
         # What one event has the line of HLO for, another of the same name may be without.
         known = lines[module, name] - {""}
-        told = Signs(name, text or (known.pop() if len(known) == 1 else ""), *signs)
+        told = ProfileFields(name, text or (known.pop() if len(known) == 1 else ""), *signs)
         yield operation(told, programs.find(module), programs.mesh)
 
 
@@ -121,13 +122,13 @@ def _flags(told: Sequence[Operation], name: str) -> NDArray[np.bool_]:
     return np.array([bool(getattr(one, name)) for one in told], np.bool_)
 
 
-def _parts(raw: Raw, told: Sequence[Operation], names: Sequence[str], of_event: Codes, talks: Codes) -> Parts:
-    events = raw.events.iloc[talks]
+def _parts(raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], of_event: Codes, comms: Codes) -> Parts:
+    events = raw.events.iloc[comms]
     spanning = _on(events, raw.spanning_lines)
-    half = np.array([one.half for one in told], np.int8)[of_event[talks]]
+    half = np.array([one.half for one in told], np.int8)[of_event[comms]]
     half = np.where(_on(events, raw.other_cores), INSIDE, np.where(spanning & (half == INSIDE), WHOLE, half))
-    words = np.array([names, spelled_alike(told, names)], dtype=object)
-    group = pd.factorize(words.ravel())[0].astype(np.int64).reshape(words.shape)[spanning.astype(int), of_event[talks]]
+    words = np.array([names, start_names(told, names)], dtype=object)
+    group = pd.factorize(words.ravel())[0].astype(np.int64).reshape(words.shape)[spanning.astype(int), of_event[comms]]
     for name in ("device", "run"):
         numbers = pd.factorize(events[name].to_numpy())[0]
         group = pd.factorize(group * (numbers.max(initial=0) + 1) + numbers)[0]
@@ -143,22 +144,22 @@ def _on(events: pd.DataFrame, lines: Set[str]) -> NDArray[np.bool_]:
 
 
 def _roles(
-    raw: Raw, told: Sequence[Operation], of_event: Codes, talks: Codes, found: Kept
+    raw: DeviceEvents, told: Sequence[Operation], of_event: Codes, comms: Codes, found: Kept
 ) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     """The role of each event, by its place in _ROLES, and when it ends."""
     compute, communication, container, part = range(len(_ROLES))
     alone = [container if one.encloses else part if one.waits else compute for one in told]
     role = np.array(alone, np.int8)[of_event]
-    role[talks] = np.where(found.stands, communication, part)
+    role[comms] = np.where(found.stands, communication, part)
     ends = raw.events["start_ns"].to_numpy(np.float64) + raw.events["duration_ns"].to_numpy(np.float64)
-    ends[talks] = found.ends
+    ends[comms] = found.ends
     return role, ends
 
 
-def _enclosing(raw: Raw, role: NDArray[np.int8], parts: Parts, talks: Codes) -> Codes:
+def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: Parts, comms: Codes) -> Codes:
     """Events in which the same line shows communication: whatever they are called, they are loops around it."""
     main = raw.events["main"].to_numpy()
-    inner = talks[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
+    inner = comms[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
     outer, inner = np.flatnonzero(main & (role == _ROLES.index(COMPUTE))), inner[main[inner]]
     found: list[Codes] = []
     starts = raw.events["start_ns"].to_numpy(np.float64)
@@ -178,16 +179,18 @@ def _events(
     events: pd.DataFrame, told: Sequence[Operation], names: Sequence[str], of_event: Codes, role: NDArray[np.int8],
     ends: NDArray[np.float64],
 ) -> pd.DataFrame:  # fmt: skip
-    words = {name: recoded(of_event, [str(getattr(one, name)) for one in told]) for name in ("scope", "kind", "axes")}
+    words = {
+        name: words_by_code(of_event, [str(getattr(one, name)) for one in told]) for name in ("scope", "kind", "axes")
+    }
     columns = {
         **{name: events[name].array for name in ("device", "line", "name", "hlo_op", "start_ns", "wait_ns")},
         **words,
-        "role": recoded(role.astype(np.int64), _ROLES),
-        "collective": recoded(of_event, names),
+        "role": words_by_code(role.astype(np.int64), _ROLES),
+        "collective": words_by_code(of_event, names),
         "payload_bytes": np.array([one.payload_bytes for one in told], np.float64)[of_event],
         "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
     }
-    return pd.DataFrame({name: columns[name] for name in GIVEN})
+    return pd.DataFrame({name: columns[name] for name in EVENT_COLUMNS})
 
 
 def _left_aside(events: pd.DataFrame, aside: NDArray[np.bool_]) -> Iterator[str]:

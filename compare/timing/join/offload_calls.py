@@ -16,7 +16,7 @@ Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class CoreEvents:
     """Communications that stand for themselves, of calls or of other cores."""
 
     place: Numbers
@@ -29,14 +29,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class MatchedCalls:
     """Places of calls, and of what each asked for."""
 
     calls: Numbers
     works: Numbers
 
 
-def linked(calls: Seen, works: Seen) -> Linked:
+def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:
     """For each of the other core's communications the first call on its device that is under way, of the same kind."""
     found: list[tuple[int, int]] = []
     waiting = _in_order(calls)
@@ -54,14 +54,14 @@ def linked(calls: Seen, works: Seen) -> Linked:
                 found.append((int(calls.place[call]), int(works.place[work])))
                 break
     pairs = np.array(found, np.int64).reshape(-1, 2)
-    return Linked(pairs[:, 0], pairs[:, 1])
+    return MatchedCalls(pairs[:, 0], pairs[:, 1])
 
 
-def _in_order(seen: Seen) -> list[int]:
+def _in_order(seen: CoreEvents) -> list[int]:
     return np.lexsort((seen.starts, seen.device)).tolist()  # type: ignore[no-any-return]
 
 
-def _over(calls: Seen, call: int, works: Seen, work: int) -> bool:
+def _over(calls: CoreEvents, call: int, works: CoreEvents, work: int) -> bool:
     """Whether a call has ended before this work, and before all that comes after it."""
     if calls.device[call] != works.device[work]:
         return bool(calls.device[call] < works.device[work])

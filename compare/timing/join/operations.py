@@ -6,6 +6,7 @@ if its HLO does.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compare.hlo.collectives.event_names import clone_of
@@ -61,7 +62,7 @@ COMPUTES = Operation()
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class ProfileFields:
     """All that a profile says of an operation."""
 
     hlo_op: str
@@ -70,7 +71,7 @@ class Signs:
     tf_op: str
 
 
-def operation(signs: Signs, program: Program | None, mesh: Mesh) -> Operation:
+def operation(signs: ProfileFields, program: Program | None, mesh: Mesh) -> Operation:
     """What it is."""
     found = _in_program(signs, program) if program is not None else None
     if found is not None:
@@ -79,7 +80,7 @@ def operation(signs: Signs, program: Program | None, mesh: Mesh) -> Operation:
     return replace(told, foreign=program is not None)
 
 
-def _in_program(signs: Signs, program: Program) -> Operation | None:
+def _in_program(signs: ProfileFields, program: Program) -> Operation | None:
     """By the instruction of this name, or the one that it is a clone of."""
     name = signs.hlo_op
     if name not in program.instructions:
@@ -103,7 +104,7 @@ def _in_program(signs: Signs, program: Program) -> Operation | None:
     )
 
 
-def _by_line(signs: Signs, mesh: Mesh) -> Operation:
+def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
     """By the line of HLO alone: its opcode, its groups, its operands."""
     if not _TELLING.search(signs.text):  # most lines are of fusions that compute, and quickly seen to be
         return _by_category(signs) if " fusion(" in signs.text else COMPUTES
@@ -142,7 +143,7 @@ def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:
     return mesh.axes_of_groups(groups or (tuple(range(mesh.num_devices)),))
 
 
-def _by_category(signs: Signs) -> Operation:
+def _by_category(signs: ProfileFields) -> Operation:
     """What kind it is, and no more."""
     found = _CATEGORY.fullmatch(signs.category.lower())
     if not found:
@@ -153,7 +154,7 @@ def _by_category(signs: Signs) -> Operation:
     return _unjoined(signs, kind, half, f"{named[1]}{named[3]}" if named else signs.hlo_op)
 
 
-def _by_name(signs: Signs) -> Operation:
+def _by_name(signs: ProfileFields) -> Operation:
     """By its category; where there is none by its name."""
     if signs.category:
         told = _by_category(signs)
@@ -163,6 +164,37 @@ def _by_name(signs: Signs) -> Operation:
     return Operation(encloses=bool(_ENCLOSING.fullmatch(signs.hlo_op)))
 
 
-def _unjoined(signs: Signs, kind: str, half: str | None, collective: str) -> Operation:
+def _unjoined(signs: ProfileFields, kind: str, half: str | None, collective: str) -> Operation:
     scope = scope_in(signs.tf_op) or UNKNOWN
     return Operation(kind=kind, half=_SUFFIX[half], collective=collective, scope=scope, axes=UNKNOWN, joined=False)
+
+
+def add_start_facts(operations: Sequence[Operation], modules: Sequence[str]) -> list[Operation]:
+    """Give each done, and each receive, the kind, axes and scope that the line of its start, or send, says.
+
+    The done of a communication names its start, and no groups.  Between slices it is four operations: the send and the
+    receive have a rendezvous in common.  modules: the program of each operation.
+    """
+    places = list(zip(modules, operations, strict=True))
+    begun = {(module, one.collective): one for module, one in places if one.kind and one.half == START}
+    sends = {(module, one.meets): one for module, one in places if one.meets and one.half == START}
+    begun |= {
+        (module, one.collective): sends[module, one.meets] for module, one in places if (module, one.meets) in sends
+    }
+    return [
+        replace(begun.get((module, one.collective), one), half=one.half) if one.half in (DONE, BETWEEN) else one
+        for module, one in places
+    ]
+
+
+def start_names(operations: Sequence[Operation], names: Sequence[str]) -> list[str]:
+    """For each whole operation the collective of the `-start` that is named like it, else its own.
+
+    On the line of asynchronous operations a communication may lack the `-start` that it has on the device's own line.
+    """
+    starts = {name for name, one in zip(names, operations, strict=True) if one.half == START}
+    found = []
+    for name, one in zip(names, operations, strict=True):
+        start = name.replace(one.kind, f"{one.kind}-start", 1) if one.kind and one.half == WHOLE else name
+        found.append(start if start in starts else name)
+    return found

@@ -8,13 +8,13 @@ import pandas as pd
 
 from compare.hlo.text.module import Module
 from compare.timing.errors import TimingError
-from compare.timing.join.hosts import Host, hosts_of, placed, read_spaces, together
+from compare.timing.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
 from compare.timing.join.join import join
 from compare.timing.join.profile_steps import annotations, steps
 from compare.timing.join.programs import Programs, protos
 from compare.timing.platforms import tpu
-from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, settled
-from compare.timing.xplane.device_events import Raw
+from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, add_overlap
+from compare.timing.xplane.device_events import DeviceEvents
 
 
 def read(
@@ -34,8 +34,8 @@ def read(
     hosts = hosts_of(spaces)
     modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
     programs = Programs(protos(spaces), axes=axes, given=hlo, modules=modules)
-    hosts = placed(hosts, programs)
-    raw = together(hosts)
+    hosts = number_by_place(hosts, programs)
+    raw = merge_hosts(hosts)
     devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})
     fewer = list(_check_axes(axes, devices))
     marks = [steps(host.raw, annotations(host.space)) for host in hosts]
@@ -43,7 +43,7 @@ def read(
     joined = join(raw, programs)
     told = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
     told += [note for found in marks for note in found.notes]
-    events = settled(joined.events, frame)
+    events = add_overlap(joined.events, frame)
     return Timeline(
         source="measured",
         label=label or _label(hosts, devices),
@@ -67,10 +67,10 @@ def _check_axes(axes: Mapping[str, int], devices: Sequence[int]) -> Iterator[str
 
 def _outside(events: pd.DataFrame) -> Iterator[str]:
     """What no step counts."""
-    talks = events[events["role"] == COMMUNICATION]
-    outside = int((talks["step"] < 0).sum())
+    comms = events[events["role"] == COMMUNICATION]
+    outside = int((comms["step"] < 0).sum())
     if outside:
-        yield f"{outside} of {len(talks)} communications begin outside all steps, and count in none"
+        yield f"{outside} of {len(comms)} communications begin outside all steps, and count in none"
 
 
 def _stands_for(devices: Sequence[int], axes: Mapping[str, int]) -> dict[int, tuple[int, ...]]:
@@ -90,7 +90,7 @@ def _label(hosts: Sequence[Host], devices: Sequence[int]) -> str:
     return f"measured on {many}" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
 
 
-def _skipped(raw: Raw) -> list[str]:
+def _skipped(raw: DeviceEvents) -> list[str]:
     return [
         f"{what}: {counted} events left out, since what they are is not known" for what, counted in raw.skipped.items()
     ]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compare.timing.timeline import STEPS, UNKNOWN
-from compare.timing.xplane.device_events import Raw
+from compare.timing.timeline import STEP_COLUMNS, UNKNOWN
+from compare.timing.xplane.device_events import DeviceEvents
 from compare.timing.xplane.xspace import Plane, Space
 
 _MOST = 0.5
@@ -27,14 +27,14 @@ def annotations(space: Space) -> pd.DataFrame:
     for plane in space.planes:
         for line in plane.lines if _marks_steps(plane) else ():
             step = line.numbers("step_num")
-            marked = step >= 0
-            if marked.any():
+            steps_by_device = step >= 0
+            if steps_by_device.any():
                 rows = pd.DataFrame(
                     {
-                        "word": np.asarray(line.names[marked]).astype(object),
-                        "step": step[marked],
-                        "start_ns": line.start_ns(space.zero_ns)[marked],
-                        "duration_ns": line.duration_ns[marked],
+                        "word": np.asarray(line.names[steps_by_device]).astype(object),
+                        "step": step[steps_by_device],
+                        "start_ns": line.start_ns(space.zero_ns)[steps_by_device],
+                        "duration_ns": line.duration_ns[steps_by_device],
                     }
                 )
                 found.append(rows)
@@ -45,14 +45,14 @@ def _marks_steps(plane: Plane) -> bool:
     return not plane.name.startswith("/device:") and "step_num" in plane.stat_names.values()
 
 
-def steps(raw: Raw, annotated: pd.DataFrame) -> Steps:
+def steps(raw: DeviceEvents, annotated: pd.DataFrame) -> Steps:
     """The steps of one host's devices.  annotated: as `annotations` finds them."""
     devices = np.unique(raw.events["device"].to_numpy())
     if raw.steps is not None and len(raw.steps):
         return _for_all(raw.steps, devices)
-    marked = _annotated(annotated, devices)
-    if marked is not None and _share_inside(marked.frame, raw.events) >= _MOST:
-        return marked
+    steps_by_device = _annotated(annotated, devices)
+    if steps_by_device is not None and _share_inside(steps_by_device.frame, raw.events) >= _MOST:
+        return steps_by_device
     executed = _executed(raw)
     if executed is not None:
         return executed
@@ -68,12 +68,12 @@ def _for_all(own: pd.DataFrame, devices: np.ndarray) -> Steps:
     """The devices' own marks; of a device without any, from the first that begins to the last that ends."""
     without = np.setdiff1d(devices, own["device"])
     if not without.size:
-        return Steps(frame=own.astype(STEPS))
+        return Steps(frame=own.astype(STEP_COLUMNS))
     every = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
     rest = _frame(without, every.index, every["start_ns"], every["end"] - every["start_ns"])
     named = ", ".join(map(str, without))
     return Steps(
-        frame=pd.concat([own, rest], ignore_index=True).astype(STEPS),
+        frame=pd.concat([own, rest], ignore_index=True).astype(STEP_COLUMNS),
         notes=(f"devices {named} mark no steps of their own: those of the others are taken",),
     )
 
@@ -93,14 +93,14 @@ def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
     )
 
 
-def _executed(raw: Raw) -> Steps | None:
+def _executed(raw: DeviceEvents) -> Steps | None:
     """Every execution of the program that takes the most time."""
     runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
     if not len(runs):
         return None
     busiest = runs.groupby("module", observed=True)["duration_ns"].sum().idxmax()
     own = runs[runs["module"] == busiest].sort_values("start_ns")
-    frame = own.assign(step=own.groupby("device").cumcount())[list(STEPS)].astype(STEPS)
+    frame = own.assign(step=own.groupby("device").cumcount())[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
     return Steps(frame=frame, notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",))
 
 
@@ -133,4 +133,6 @@ def _frame(
 ) -> pd.DataFrame:
     """The same steps for all of these devices."""
     one = pd.DataFrame({"step": list(step), "start_ns": list(start_ns), "duration_ns": list(duration_ns)})
-    return pd.concat([one.assign(device=device) for device in devices], ignore_index=True)[list(STEPS)].astype(STEPS)
+    return pd.concat([one.assign(device=device) for device in devices], ignore_index=True)[list(STEP_COLUMNS)].astype(
+        STEP_COLUMNS
+    )

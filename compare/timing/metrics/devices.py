@@ -7,27 +7,27 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.intervals import Union
-from compare.timing.metrics.network.sent_bytes import Sends
+from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.tracks.numbers import number, share
 from compare.timing.tracks.times import TIMES, Table
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 _COMPARED = ("step_ns", "compute_ns", "communication_ns", "exposed_ns", "wait_ns")
 
 
-def per_device(lanes: Lanes, table: Table) -> list[dict[str, Any]]:
+def per_device(tracks: DeviceTracks, table: Table) -> list[dict[str, Any]]:
     """Means over steps of each shown device; idle_ns: neither computing nor communicating.  None where unknown."""
-    if not lanes.told:
+    if not tracks.has_devices:
         return []
     frame = table.frame()
     rows = []
-    for lane in lanes.lanes:
-        own = frame[frame["device"].eq(lane.device)]
-        busy = (Union.of(lane.starts, lane.stops) | lane.busy).inside(lane.begins, lane.ends)
-        idle = (lane.ends - lane.begins - busy)[lane.known]
+    for track in tracks.devices:
+        own = frame[frame["device"].eq(track.device)]
+        busy = (Union.of(track.starts, track.stops) | track.busy).inside(track.begins, track.ends)
+        idle = (track.ends - track.begins - busy)[track.known]
         rows.append({
-            "device": lane.device,
-            "stands_for": lane.weight,
+            "device": track.device,
+            "stands_for": track.weight,
             **{name: number(float(own[name].mean())) for name in TIMES},
             "idle_ns": number(float(idle.mean())) if idle.size else None,
         })  # fmt: skip
@@ -46,7 +46,7 @@ def imbalance(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def arrivals(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:
+def arrival_lags(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.DataFrame:
     """How late each device comes to each collective of its group, after the first of the group to come.
 
     device, step, collective, group, nth (execution in the step), lag_ns, last (it alone comes last).  Permutes, and
@@ -59,8 +59,8 @@ def arrivals(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:
         for number, group in enumerate(one.groups)
         for device in group
     }
-    inside = lanes.talks["step"].ge(0) & lanes.talks["device"].ge(0)
-    rows = lanes.talks.loc[inside, ["device", "step", "collective", "start_ns"]]
+    inside = tracks.comms["step"].ge(0) & tracks.comms["device"].ge(0)
+    rows = tracks.comms.loc[inside, ["device", "step", "collective", "start_ns"]]
     rows = rows.assign(collective=rows["collective"].astype(str))
     keys = pd.MultiIndex.from_frame(rows[["collective", "device"]])
     groups = pd.Series(place, dtype=float).reindex(keys).to_numpy() if place else np.full(len(rows), np.nan)

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.tracks.numbers import number, share
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 FILL, STEADY, DRAIN = "fill", "steady", "drain"
 BEFORE, AFTER = "before", "after"
 
 
-def pipeline(lanes: Lanes, found: pd.DataFrame, *, microbatches: int, num_stages: int) -> dict[str, Any] | None:
+def pipeline(tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, num_stages: int) -> dict[str, Any] | None:
     """Means over devices and steps of what `ticks` found; `None` where it found nothing, or there is one stage.
 
     stages: stage, ticks, bubble_ticks, pipeline_ns, bubble_ns, bubble_share, busy_in_bubble_ns, idle_ns (in all
@@ -40,7 +40,7 @@ def pipeline(lanes: Lanes, found: pd.DataFrame, *, microbatches: int, num_stages
         "bubble_share": share(float(total["bubble_ns"]), float(total["pipeline_ns"])),
         "gpipe_bubble_share": share(num_stages - 1, microbatches + num_stages - 1),
         "ticks": _ticks(found, microbatches, num_stages),
-        "phases": _phases(lanes, found, microbatches, num_stages),
+        "phases": _phases(tracks, found, microbatches, num_stages),
     }  # fmt: skip
 
 
@@ -68,12 +68,12 @@ def _ticks(found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict
     return rows
 
 
-def _phases(lanes: Lanes, found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict[str, Any]]:
+def _phases(tracks: DeviceTracks, found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict[str, Any]]:
     """The sequence of phases in a mean step; those that take no tick are left out."""
     names = np.select([found["tick"] >= microbatches, found["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
     step = pd.DataFrame([
-        {"device": lane.device, "step": int(step), "step_ns": end - begin}
-        for lane in lanes.lanes for step, begin, end in zip(lane.steps, lane.begins, lane.ends, strict=True)
+        {"device": track.device, "step": int(step), "step_ns": end - begin}
+        for track in tracks.devices for step, begin, end in zip(track.steps, track.begins, track.ends, strict=True)
     ])  # fmt: skip
     edges = found.assign(phase=names).groupby(["device", "step", "weight", "phase"], sort=False)
     spans = edges.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).reset_index()

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from compare.timing.intervals import Times, Union
 from compare.timing.timeline import CONTAINER
-from compare.timing.tracks.tracks import Lane, Lanes, spans
+from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks, spans
 
 SHIFT = "pipeline.shift"
 COLUMNS = ["device", "weight", "step", "stage", "tick", "microbatch", "start_ns", "end_ns", "tick_ns", "busy_ns"]
 
 
-def ticks(lanes: Lanes, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
+def ticks(tracks: DeviceTracks, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
     """COLUMNS, one row for each tick of each device and step in which the shifts are those of a pipeline.
 
     A device that stands for some of several stages has rows for each of these.
@@ -30,18 +30,18 @@ def ticks(lanes: Lanes, stages: Sequence[int], *, microbatches: int) -> pd.DataF
     """
     count = microbatches + max(stages)
     tables = []
-    for lane in lanes.lanes if lanes.told else ():
-        loops = _loops(lanes, lane.device)
-        shifts = np.flatnonzero((lanes.talks["scope"].iloc[lane.rows] == SHIFT).to_numpy() & (lane.at >= 0))
-        names = lanes.talks["collective"].iloc[lane.rows].to_numpy()[shifts]
-        busy = Union.of(lane.starts, lane.stops) | lane.busy
-        for place in range(lane.steps.size):
-            own = _series(shifts[lane.at[shifts] == place], names[lane.at[shifts] == place], count)
+    for track in tracks.devices if tracks.has_devices else ():
+        loops = _loops(tracks, track.device)
+        shifts = np.flatnonzero((tracks.comms["scope"].iloc[track.rows] == SHIFT).to_numpy() & (track.at >= 0))
+        names = tracks.comms["collective"].iloc[track.rows].to_numpy()[shifts]
+        busy = Union.of(track.starts, track.stops) | track.busy
+        for place in range(track.steps.size):
+            own = _series(shifts[track.at[shifts] == place], names[track.at[shifts] == place], count)
             if own.size:
-                edges = _edges(lane, own, place, count, loops)
-                held = Counter(stages[device] for device in lane.stands_for)
+                edges = _edges(track, own, place, count, loops)
+                held = Counter(stages[device] for device in track.stands_for)
                 tables += [
-                    _table(lane, place, own, edges, busy, stage, microbatches).assign(weight=weight)
+                    _table(track, place, own, edges, busy, stage, microbatches).assign(weight=weight)
                     for stage, weight in held.items()
                 ]
     return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
@@ -58,19 +58,19 @@ def _series(own: NDArray[np.int64], names: NDArray[np.object_], count: int) -> N
     return own[:0]
 
 
-def _loops(lanes: Lanes, device: int) -> tuple[Times, Times]:
-    events = lanes.timeline.events
+def _loops(tracks: DeviceTracks, device: int) -> tuple[Times, Times]:
+    events = tracks.timeline.events
     return spans(events[events["role"].eq(CONTAINER) & events["device"].eq(device)])
 
 
-def _edges(lane: Lane, own: NDArray[np.int64], place: int, count: int, loops: tuple[Times, Times]) -> Times:
+def _edges(track: DeviceTrack, own: NDArray[np.int64], place: int, count: int, loops: tuple[Times, Times]) -> Times:
     """When each tick begins, and the last ends.
 
     The loop around the shifts says where the first tick begins and the last ends.  Without one they are as long as
     the others mostly are, as far as the step reaches.
     """
-    starts, stops = lane.starts[own], lane.stops[own]
-    low, high = lane.begins[place], lane.ends[place]
+    starts, stops = track.starts[own], track.stops[own]
+    low, high = track.begins[place], track.ends[place]
     lost = own.size == count - 1
     around = np.flatnonzero((loops[0] <= starts[0]) & (loops[1] >= stops[-1]) & (loops[0] >= low) & (loops[1] <= high))
     if around.size:
@@ -86,17 +86,17 @@ def _edges(lane: Lane, own: NDArray[np.int64], place: int, count: int, loops: tu
 
 
 def _table(
-    lane: Lane, place: int, own: NDArray[np.int64], edges: Times, busy: Union, stage: int, microbatches: int
+    track: DeviceTrack, place: int, own: NDArray[np.int64], edges: Times, busy: Union, stage: int, microbatches: int
 ) -> pd.DataFrame:
     begins, ends = edges[:-1], edges[1:]
-    shift = Union.of(lane.starts[own], lane.stops[own])
-    exposed = (shift | lane.busy).inside(begins, ends) - lane.busy.inside(begins, ends)
+    shift = Union.of(track.starts[own], track.stops[own])
+    exposed = (shift | track.busy).inside(begins, ends) - track.busy.inside(begins, ends)
     number = np.arange(begins.size)
     held = number - stage
     return pd.DataFrame({
-        "device": lane.device, "step": lane.steps[place], "stage": stage, "tick": number,
+        "device": track.device, "step": track.steps[place], "stage": stage, "tick": number,
         "microbatch": np.where((held >= 0) & (held < microbatches), held, -1),
-        "start_ns": begins - lane.begins[place], "end_ns": ends - lane.begins[place],
+        "start_ns": begins - track.begins[place], "end_ns": ends - track.begins[place],
         "tick_ns": np.maximum(ends - begins - exposed, 0), "busy_ns": busy.inside(begins, ends) - exposed,
     })  # fmt: skip
 

@@ -5,14 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from compare.timing.metrics.collectives import collective_rows
-from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
+from compare.timing.metrics.collectives import collective_rows, messages
+from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
 from compare.timing.metrics.network.bandwidth import peaks
 from compare.timing.metrics.network.gaps import interval_rows, intervals
 from compare.timing.metrics.network.matrix import matrix, uncounted
-from compare.timing.metrics.network.messages import messages
 from compare.timing.metrics.network.phases import network, phases, traffic
-from compare.timing.metrics.network.sent_bytes import Sends, sends
+from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
 from compare.timing.metrics.network.volume import volume
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import stages_of, ticks
@@ -20,9 +19,9 @@ from compare.timing.metrics.summary import by_column, summary
 from compare.timing.metrics.verdicts import by_verdict, shares
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import number
-from compare.timing.tracks.step_clipping import pieces
+from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.times import Table, times
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 MOST_CELLS = 20_000
 """Pairs of devices and axes that a section's traffic matrix may have; a larger one is left to `matrix` itself."""
@@ -42,31 +41,31 @@ def section(
     picture of the mesh (for routes, stages).  link_bytes_per_s: one way, one link; none where the timeline is of no
     TPU.  What cannot be told without them is null, or an empty list.
     """
-    lanes = Lanes.of(timeline)
-    found = sends(rows, mesh) if mesh is not None else {}
-    table, verdicts = times(lanes), shares(rows, axes=mesh["groups"] if mesh else None)
-    summed = summary(lanes)
-    summed["per_step"]["by_scope"] = by_column(lanes, "scope")
-    cut = pieces(lanes)
-    carried = traffic(lanes, cut, found)
+    tracks = DeviceTracks.of(timeline)
+    found = bytes_sent_by(rows, mesh) if mesh is not None else {}
+    table, verdicts = times(tracks), shares(rows, axes=mesh["groups"] if mesh else None)
+    summed = summary(tracks)
+    summed["per_step"]["by_scope"] = by_column(tracks, "scope")
+    cut = clip_to_steps(tracks)
+    carried = traffic(tracks, cut, found)
     up = phases(carried)
-    device_rows = per_device(lanes, table)
-    late = arrivals(lanes, found)
+    device_rows = per_device(tracks, table)
+    late = arrival_lags(tracks, found)
     speeds = peaks(found, mesh, link_bytes_per_s) if mesh is not None else {}
     return {
         **summed,
         "each_step": _each_step(table),
-        "by_verdict": by_verdict(lanes, cut, verdicts),
-        "collectives": collective_rows(lanes, cut, found, verdicts, speeds),
-        "intervals": interval_rows(intervals(lanes)),
-        "network": network(lanes, up),
-        "volume": _volume(volume(lanes, carried, up)),
+        "by_verdict": by_verdict(tracks, cut, verdicts),
+        "collectives": collective_rows(tracks, cut, found, verdicts, speeds),
+        "intervals": interval_rows(intervals(tracks)),
+        "network": network(tracks, up),
+        "volume": _volume(volume(tracks, carried, up)),
         "matrix": _matrix(found, mesh),
-        "pipeline": _pipeline(lanes, mesh, microbatches),
+        "pipeline": _pipeline(tracks, mesh, microbatches),
         "per_device": device_rows,
         "imbalance": imbalance(device_rows),
         "stragglers": stragglers(late),
-        "messages": messages(lanes, rows),
+        "messages": messages(tracks, rows),
         "notes": [*summed["notes"], *_notes(found)],
     }
 
@@ -91,7 +90,7 @@ def _volume(found: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _matrix(found: Mapping[str, Sends], mesh: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+def _matrix(found: Mapping[str, SentBytes], mesh: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
     if mesh is None or len(mesh["devices"]) ** 2 > MOST_CELLS:
         return None
     rows = matrix(found, mesh).to_dict("records")
@@ -99,14 +98,14 @@ def _matrix(found: Mapping[str, Sends], mesh: Mapping[str, Any] | None) -> list[
     return [{str(name): number(value) if name in whole else value for name, value in row.items()} for row in rows]
 
 
-def _pipeline(lanes: Lanes, mesh: Mapping[str, Any] | None, microbatches: int) -> dict[str, Any] | None:
+def _pipeline(tracks: DeviceTracks, mesh: Mapping[str, Any] | None, microbatches: int) -> dict[str, Any] | None:
     stages = stages_of(mesh) if mesh is not None else [0]
     if max(stages) == 0:
         return None
-    found = ticks(lanes, stages, microbatches=microbatches)
-    return pipeline(lanes, found, microbatches=microbatches, num_stages=max(stages) + 1)
+    found = ticks(tracks, stages, microbatches=microbatches)
+    return pipeline(tracks, found, microbatches=microbatches, num_stages=max(stages) + 1)
 
 
-def _notes(found: Mapping[str, Sends]) -> list[str]:
+def _notes(found: Mapping[str, SentBytes]) -> list[str]:
     left = uncounted(found)
     return [f"the traffic matrix leaves out {', '.join(left)}: how often each device runs them is unknown"] * bool(left)

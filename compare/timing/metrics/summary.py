@@ -6,7 +6,7 @@ from typing import Any
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, number, share
 from compare.timing.tracks.times import TIMES, VOLUMES, times
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 
 def trace_summary(timeline: Timeline) -> dict[str, Any]:
@@ -15,34 +15,34 @@ def trace_summary(timeline: Timeline) -> dict[str, Any]:
     Times are of one device and one step, as the mean over both; each device that is shown weighs as many as it stands
     for.  `null` is what does not apply, or the timeline does not show.
     """
-    return summary(Lanes.of(timeline))
+    return summary(DeviceTracks.of(timeline))
 
 
-def summary(lanes: Lanes) -> dict[str, Any]:
+def summary(tracks: DeviceTracks) -> dict[str, Any]:
     """The same, of a timeline that is laid out already."""
-    timeline = lanes.timeline
+    timeline = tracks.timeline
     return {
         "source": timeline.source,
         "label": timeline.label,
         "devices": timeline.num_devices,
         "steps": timeline.num_steps,
         "unjoined_events": timeline.unjoined_events,
-        "per_step": per_step(lanes),
-        "notes": list(lanes.notes),
+        "per_step": per_step(tracks),
+        "notes": list(tracks.notes),
     }
 
 
-def per_step(lanes: Lanes) -> dict[str, Any]:
+def per_step(tracks: DeviceTracks) -> dict[str, Any]:
     """All of it, then `by_axes` and `by_kind`."""
-    total = times(lanes).means().to_dict("records")[0]
-    return {**_times(total), "by_axes": by_column(lanes, "axes"), "by_kind": by_column(lanes, "kind")}
+    total = times(tracks).means().to_dict("records")[0]
+    return {**_times(total), "by_axes": by_column(tracks, "axes"), "by_kind": by_column(tracks, "kind")}
 
 
-def by_column(lanes: Lanes, column: str) -> dict[str, dict[str, Number]]:
+def by_column(tracks: DeviceTracks, column: str) -> dict[str, dict[str, Number]]:
     """The means of each value of one column, with executions and payload."""
     return {
         str(row[column]): {**_times(row), **{name: number(row[name]) for name in VOLUMES}}
-        for row in times(lanes, by=[column]).means().to_dict("records")
+        for row in times(tracks, by=[column]).means().to_dict("records")
     }
 
 

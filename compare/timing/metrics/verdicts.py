@@ -12,15 +12,15 @@ import pandas as pd
 from compare.report.differences import groups
 from compare.timing.tracks.numbers import Number, number, parts
 from compare.timing.tracks.times import times
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 from compare.verdict.causes import words
 
 VERDICTS = ("inherent", "inflated", "induced")
 UNKNOWN_VERDICT = "unknown"
 """Of what was traced to no collective, or to one whose executions are not known."""
 
-_TIMES = {"communication_ns": "own_ns", "exposed_ns": "alone_ns", "wait_ns": "wait_own_ns"}
-"""What is summed, and the column of `pieces` that adds up to it."""
+_TIMES = {"communication_ns": "communication_share_ns", "exposed_ns": "exposed_share_ns", "wait_ns": "wait_share_ns"}
+"""What is summed, and the column of `clip_to_steps` that adds up to it."""
 
 
 def shares(rows: Sequence[Mapping[str, Any]], *, axes: Collection[str] | None = None) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def shares(rows: Sequence[Mapping[str, Any]], *, axes: Collection[str] | None = 
 def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns, parts of the device's own.
 
-    `cut`, `found`: what `pieces` and `shares` give.  The sum over verdicts, axes and scopes is the device's time in
+    `cut`, `found`: from `clip_to_steps` and `shares`.  The sum over verdicts, axes and scopes is the device's time in
     that step.
     """
     table = found.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
@@ -66,13 +66,13 @@ def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     return sums[list(_TIMES)].sum(min_count=1).reset_index()
 
 
-def by_verdict(lanes: Lanes, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, dict[str, Number]]:
+def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, dict[str, Number]]:
     """Per verdict the three times of one device and step, as means; each adds up to that of `per_step`."""
-    total = times(lanes).means().to_dict("records")[0]
+    total = times(tracks).means().to_dict("records")[0]
     table = verdict_times(cut, found)
     columns = {}
     for name in _TIMES:
-        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / max(lanes.known_ways, 1)
+        sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / max(tracks.known_device_steps, 1)
         values = {verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
         columns[name] = parts(values, total=number(total[name]))
     return {verdict: {name: columns[name][verdict] for name in _TIMES} for verdict in (*VERDICTS, UNKNOWN_VERDICT)}

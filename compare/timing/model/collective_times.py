@@ -21,15 +21,15 @@ class Meetings:
         self._exchanges: dict[tuple[str, Groups, Algorithm], Exchange] = {}
         self._meetings: dict[tuple[object, ...], Meeting] = {}
 
-    def of(self, talk: Talk) -> Meeting:
-        row = talk.row
+    def of(self, comm: Talk) -> Meeting:
+        row = comm.row
         groups = row.mesh_groups
         largest = max((device for group in groups for device in group), default=0)
         if largest >= len(self._torus.places):
             raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
         if row.network == "dcn":
             return self._between_slices(row, groups)
-        how = algorithm(row.kind, talk.text if "collective_algorithm_config" in talk.text else row.text)
+        how = algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
         key = (row.kind, groups, how, row.payload_bytes)
         if key not in self._meetings:
             if how.note:

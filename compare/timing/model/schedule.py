@@ -21,7 +21,7 @@ from compare.timing.model.links import Real, Torus
 from compare.timing.model.schedule_program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk
 from compare.timing.model.simulator_state import Clocks, Mask
 from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merged
-from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEPS, Timeline, settled
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEP_COLUMNS, Timeline, add_overlap
 from meshes.mesh_argument import Plan
 
 MOST_POINTS = 400_000
@@ -52,8 +52,8 @@ def played(
     schedule = Schedule(module, carriers=carriers(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
     meetings = Meetings(torus, hardware, schedule.notes)
-    talks, choices = _met(nodes)
-    met = {id(talk): meetings.of(talk) for talk in talks}
+    comms, choices = _met(nodes)
+    met = {id(comm): meetings.of(comm) for comm in comms}
     alike = {id(meeting): meeting for meeting in met.values()}
     found = classes(torus, list(alike.values()), [choice.taken for choice in choices])
     rendezvous = {key: Rendezvous.of(meeting, found, torus) for key, meeting in alike.items()}
@@ -75,17 +75,17 @@ def _slices(module: Module, plan: Plan) -> int:
 
 def _met(nodes: Sequence[Node]) -> tuple[list[Talk], list[Choice]]:
     """The collectives, without their ends, and the branches."""
-    talks: list[Talk] = []
+    comms: list[Talk] = []
     choices: list[Choice] = []
 
     def see(node: Node) -> None:
         if isinstance(node, Talk) and node.part != "done":
-            talks.append(node)
+            comms.append(node)
         elif isinstance(node, Choice):
             choices.append(node)
 
     walk(nodes, see)
-    return talks, choices
+    return comms, choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,28 +142,28 @@ class _Step:
         elif isinstance(node, Block):
             self._covered(node.name, node.body)
 
-    def _whole(self, talk: Talk) -> None:
+    def _whole(self, comm: Talk) -> None:
         begun = self.clocks.now
-        met = self.clocks.meet(self.rendezvous[id(talk)], self.there)
+        met = self.clocks.meet(self.rendezvous[id(comm)], self.there)
         self.clocks.wait(met.end, self.there)
-        self.record.mark(Label(talk.name, COMMUNICATION, row=talk.row), begun, met.end, met.ready - begun, self.there)
+        self.record.mark(Label(comm.name, COMMUNICATION, row=comm.row), begun, met.end, met.ready - begun, self.there)
 
-    def _start(self, talk: Talk) -> None:
+    def _start(self, comm: Talk) -> None:
         now = self.clocks.now
-        met = self.clocks.meet(self.rendezvous[id(talk)], self.there)
-        self.record.mark(Label(talk.name, PART, row=talk.row), now, now, None, self.there)
-        flight = _Flight(self.points, talk.name, talk.row, now, met.ready, met.end, self.there)
-        self.flights.setdefault(talk.row.name, []).append(flight)
+        met = self.clocks.meet(self.rendezvous[id(comm)], self.there)
+        self.record.mark(Label(comm.name, PART, row=comm.row), now, now, None, self.there)
+        flight = _Flight(self.points, comm.name, comm.row, now, met.ready, met.end, self.there)
+        self.flights.setdefault(comm.row.name, []).append(flight)
 
-    def _done(self, talk: Talk) -> None:
+    def _done(self, comm: Talk) -> None:
         now = self.clocks.now
-        waiting = [flights for flights in map(self.flights.get, talk.ends) if flights]
+        waiting = [flights for flights in map(self.flights.get, comm.ends) if flights]
         if not waiting:
-            self.notes.add(f"{talk.name} ends what was started before this step: it does not wait")
+            self.notes.add(f"{comm.name} ends what was started before this step: it does not wait")
             return
         flight = min(waiting, key=lambda flights: flights[0].number).pop(0)
         self.clocks.wait(flight.end, self.there)
-        self.record.mark(Label(talk.name, PART, row=flight.row), now, self.clocks.now, None, self.there)
+        self.record.mark(Label(comm.name, PART, row=flight.row), now, self.clocks.now, None, self.there)
         self._land(flight, self.clocks.now)
 
     def _land(self, flight: _Flight, end: Real) -> None:
@@ -239,11 +239,11 @@ def _timeline(step: _Step, name: str) -> Timeline:
     devices = kept.first.astype(np.int32)
     zero = np.zeros(devices.size)
     steps = pd.DataFrame({"device": devices, "step": 0, "start_ns": zero, "duration_ns": zero + step.end_ns})
-    steps = steps.astype(STEPS)
+    steps = steps.astype(STEP_COLUMNS)
     return Timeline(
         source="modelled",
         label=f"modelled for {name}",
-        events=settled(given, steps),
+        events=add_overlap(given, steps),
         steps=steps,
         stands_for={int(first): kept.members(number) for number, first in enumerate(kept.first.tolist())},
         notes=step.notes.lines,

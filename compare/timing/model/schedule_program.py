@@ -200,7 +200,9 @@ class Schedule:
             if taken.size > MOST_ELEMENTS:
                 raise NotUnderstood
         except NotUnderstood:
-            longest = max(range(len(branches)), key=lambda at: (_talks(branches[at]), _length(branches[at]), -at))
+            longest = max(
+                range(len(branches)), key=lambda at: (_num_collectives(branches[at]), _length(branches[at]), -at)
+            )
             self.notes.add(f"which branch of {choice.name} runs is unknown: its longest is modelled on every device")
             taken = np.full((1,) * (1 + frame.depth), longest, np.int64)
         if any(branches):
@@ -258,18 +260,18 @@ def _inside(node: Node) -> tuple[tuple[Node, ...], ...]:
     return (node.body,) if isinstance(node, Block) else ()
 
 
-def _talks(nodes: Sequence[Node]) -> int:
+def _num_collectives(nodes: Sequence[Node]) -> int:
     """How many collectives one pass meets."""
     total = 0
     for node in nodes:
         if isinstance(node, Talk):
             total += 1
         elif isinstance(node, Loop):
-            total += node.trips * _talks(node.body)
+            total += node.trips * _num_collectives(node.body)
         elif isinstance(node, Choice):
-            total += max(map(_talks, node.branches))
+            total += max(map(_num_collectives, node.branches))
         elif isinstance(node, Block):
-            total += _talks(node.body)
+            total += _num_collectives(node.body)
     return total
 
 

@@ -15,7 +15,7 @@ from compare.hlo.collective import Collective
 from compare.timing.model.device_classes import Classes
 from compare.timing.model.links import Real, Whole
 from compare.timing.model.schedule_program import Run
-from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, GIVEN, PART
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
 
 CORE_LINE, BESIDE_LINE = "XLA Ops", "Async XLA Ops"
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
@@ -159,8 +159,8 @@ def _frame(columns: _Columns, labels: list[Label], words: pd.Index) -> pd.DataFr
     for column, key in (("collective", "name"), ("scope", "scope"), ("kind", "kind"), ("axes", "axes")):
         values = ["" if row is None else str(getattr(row, key)) for row in rows]
         made[column] = _words(values, label, tuple(dict.fromkeys([*values, ""])), "")
-    return pd.DataFrame({key: made[key] for key in GIVEN}).astype(
-        {key: kind for key, kind in GIVEN.items() if kind != "category"}
+    return pd.DataFrame({key: made[key] for key in EVENT_COLUMNS}).astype(
+        {key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"}
     )
 
 

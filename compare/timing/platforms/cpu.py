@@ -22,7 +22,7 @@ from compare.timing.platforms.threads.rendezvous import Meetings, meetings
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
 from compare.timing.platforms.threads.thunks import ends
 from compare.timing.xplane.columnar_protobuf import Whole
-from compare.timing.xplane.device_events import Raw, frame, mapped, no_events, recoded, stacked
+from compare.timing.xplane.device_events import DeviceEvents, concat_frames, frame, map_words, no_events, words_by_code
 from compare.timing.xplane.xspace import Plane, Space
 
 _HOST = "/host:CPU"
@@ -36,13 +36,13 @@ def is_cpu(space: Space) -> bool:
     return any("hlo_op" in plane.stat_names.values() for plane in _hosts(space))
 
 
-def op_events(space: Space) -> Raw:
+def op_events(space: Space) -> DeviceEvents:
     """The operations of this host's devices, and the steps that the program marks."""
     threads = Threads([line for plane in _hosts(space) for line in plane.lines], space.zero_ns)
     names = threads.words("hlo_op")
     ops = np.flatnonzero(np.asarray(names != ""))
     if not ops.size:
-        return Raw(events=no_events())
+        return DeviceEvents(events=no_events())
     met = meetings(threads)
     devices = _devices(threads, ops, met)
     start, until = threads.time(threads.begins[ops]), ends(threads, ops, devices.completed_ps)
@@ -52,7 +52,7 @@ def op_events(space: Space) -> Raw:
     events = frame(
         {
             "device": devices.device,
-            "line": recoded(threads.thread[ops], [line.name for line in threads.lines]),
+            "line": words_by_code(threads.thread[ops], [line.name for line in threads.lines]),
             "name": threads.names[ops],
             "hlo_op": names[ops],
             "module": _modules(threads, ops),
@@ -69,10 +69,10 @@ def op_events(space: Space) -> Raw:
     )
     steps = steps_of(marks(threads), events, devices.launched_ps)
     resumed, at = until.resumed_ps[late] / _PS, until.at_ps[late] / _PS
-    names = mapped(events["name"].array[late], lambda name: f"{END}{name}")
+    names = map_words(events["name"].array[late], lambda name: f"{END}{name}")
     again = events[late].assign(name=names, start_ns=resumed, duration_ns=at - resumed)
-    return Raw(
-        events=stacked([events, again]),
+    return DeviceEvents(
+        events=concat_frames([events, again]),
         steps=steps,
         notes=tuple(_notes(devices, until.unseen, late=int(late.sum()))),
     )
@@ -153,7 +153,7 @@ def _modules(threads: Threads, ops: Whole) -> pd.Categorical:
     words = []
     for name, own in zip((both // program.size).tolist(), (both % program.size).tolist(), strict=True):
         words.append(names.categories[name] + (f"({int(program[own]) % 2**64})" if program[own] != NONE else ""))
-    return recoded(pair, words)
+    return words_by_code(pair, words)
 
 
 def _waits(threads: Threads, ops: Whole, met: Meetings) -> NDArray[np.float64]:

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compare.timing.timeline import STEPS
-from compare.timing.xplane.device_events import EXECUTIONS, Raw, filled, frame, mapped, no_events, recoded, stacked
+from compare.timing.timeline import STEP_COLUMNS
+from compare.timing.xplane.device_events import (
+    EXECUTIONS,
+    DeviceEvents,
+    concat_frames,
+    fill_words,
+    frame,
+    map_words,
+    no_events,
+    words_by_code,
+)
 from compare.timing.xplane.xspace import Line, Plane, Space
 
 _TENSOR_CORE = re.compile(r"/device:TPU:(\d+)$")
@@ -70,7 +79,7 @@ def device_types(space: Space) -> set[str]:
     return {str(core.plane.stats.get("device_type_string", "")) for core in _cores(space)} - {""}
 
 
-def op_events(space: Space) -> Raw:
+def op_events(space: Space) -> DeviceEvents:
     """The operations of the devices that this host has, numbered as the host numbers them."""
     cores = list(_cores(space))
     executions = {core.device: _executions(core) for core in cores if core.is_main}
@@ -83,11 +92,11 @@ def op_events(space: Space) -> Raw:
             frames += [_operations(line, core, kind, own) for line in core.lines(kind)]
         notes += _buffers_dropped(core)
     marks = [_steps(core) for core in cores if core.is_main]
-    marked = [rows for rows in marks if len(rows)]
-    return Raw(
-        events=stacked(frames) if frames else no_events(),
-        steps=pd.concat(marked, ignore_index=True) if marked else None,
-        executions=stacked([rows for rows in executions.values() if len(rows)] or [nothing]),
+    steps_by_device = [rows for rows in marks if len(rows)]
+    return DeviceEvents(
+        events=concat_frames(frames) if frames else no_events(),
+        steps=pd.concat(steps_by_device, ignore_index=True) if steps_by_device else None,
+        executions=concat_frames([rows for rows in executions.values() if len(rows)] or [nothing]),
         spanning_lines=frozenset(core.shown(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
         other_cores=frozenset(core.shown(line) for core in cores if not core.is_main for line in core.plane.lines),
         one_at_a_time=True,
@@ -117,18 +126,20 @@ def _kind(line: Line) -> str | None:
 def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) -> pd.DataFrame:
     names = line.names
     starts = line.start_ns(core.zero_ns)
-    own = filled(mapped(names, _hlo_name), mapped(filled(line.words("hlo_op"), line.display_names), _bare))
+    own = fill_words(
+        map_words(names, _hlo_name), map_words(fill_words(line.words("hlo_op"), line.display_names), _bare)
+    )
     module, run = _program_at(starts, executions, line)
     return frame(
         {
             "device": core.device,
             "line": core.shown(line),
-            "name": mapped(line.display_names, lambda name: _hlo_name(name) or _bare(name)),
+            "name": map_words(line.display_names, lambda name: _hlo_name(name) or _bare(name)),
             "hlo_op": own,
             "module": module,
-            "text": mapped(names, lambda name: name if _HLO_NAME.match(name) else ""),
+            "text": map_words(names, lambda name: name if _HLO_NAME.match(name) else ""),
             "category": line.words("hlo_category"),
-            "tf_op": filled(line.words("tf_op"), line.words("tf_op_name")),
+            "tf_op": fill_words(line.words("tf_op"), line.words("tf_op_name")),
             "main": core.is_main and kind == OPS,
             "start_ns": starts,
             "duration_ns": line.duration_ns,
@@ -161,9 +172,9 @@ def _program_at(starts: np.ndarray, executions: pd.DataFrame, line: Line) -> tup
     modules = executions["module"].array
     words = [*modules.categories, ""]
     codes = np.where(inside, np.append(np.asarray(modules.codes, np.int64), -1)[at], len(words) - 1)
-    program = recoded(codes, words)
+    program = words_by_code(codes, words)
     run = np.where(inside, np.append(executions["run"].to_numpy(np.int64), -1)[at], -1)
-    return (program if inside.all() else filled(program, _numbered(line.numbers("program_id", missing=-1)))), run
+    return (program if inside.all() else fill_words(program, _numbered(line.numbers("program_id", missing=-1)))), run
 
 
 def _numbered(programs: np.ndarray) -> pd.Categorical:
@@ -188,7 +199,7 @@ def _executions(core: _Core) -> pd.DataFrame:
             }
         )
         found.append(rows.sort_values("start_ns", ignore_index=True))
-    return stacked(found).sort_values("start_ns", ignore_index=True)
+    return concat_frames(found).sort_values("start_ns", ignore_index=True)
 
 
 def _no_executions() -> pd.DataFrame:
@@ -209,7 +220,7 @@ def _steps(core: _Core) -> pd.DataFrame:
     numbers = rows["word"].astype(str).str.extract(r"(\d+)\s*$", expand=False)
     counted = numbers.isna().any() or numbers.duplicated().any()
     rows["step"] = np.arange(len(rows)) if counted else numbers.astype(np.int64)
-    return rows.assign(device=core.device)[list(STEPS)].astype(STEPS)
+    return rows.assign(device=core.device)[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
 
 
 def _unknown_lines(cores: Iterable[_Core]) -> dict[str, int]:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.intervals import Times, Union
-from compare.timing.tracks.tracks import Lane, Lanes
+from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
 TIMES = ["step_ns", "communication_ns", "exposed_ns", "hidden_ns", "wait_ns", "compute_ns"]
 VOLUMES = ["executions", "payload_bytes"]
@@ -53,26 +53,30 @@ class Table:
         return pd.DataFrame({**names, **found})
 
 
-def times(lanes: Lanes, *, by: Sequence[str] = ()) -> Table:
+def times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
     """How long what took, by columns of the timeline's events (`axes`, `kind`, `scope`, `collective`).
 
     Times are lengths of unions of intervals inside the step; executions and their payload count where they start.
     Rows without communication are there, with zeros; what cannot be told is NaN.
     """
-    names, codes = lanes.keys(by)
-    waited = np.bincount(codes, weights=lanes.talks["wait_ns"].notna(), minlength=len(names)) > 0
-    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)
-    lost = _lost(lanes, codes, payload, len(names))
+    names, codes = tracks.keys(by)
+    waited = np.bincount(codes, weights=tracks.comms["wait_ns"].notna(), minlength=len(names)) > 0
+    payload = tracks.comms["payload_bytes"].to_numpy(np.float64)
+    lost = _lost(tracks, codes, payload, len(names))
     keys: list[NDArray[np.int64]] = []
     columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", "known", *TIMES, *VOLUMES)}
-    for lane in lanes.lanes:
-        size, own, computing = lane.steps.size, codes[lane.rows], lane.busy.inside(lane.begins, lane.ends)
-        fixed = {"device": np.full(size, lane.device, np.float64), "step": lane.steps.astype(np.float64),
-                 "weight": np.full(size, lane.weight, np.float64), "known": lane.known.astype(np.float64)}  # fmt: skip
+    for track in tracks.devices:
+        size, own, computing = track.steps.size, codes[track.rows], track.busy.inside(track.begins, track.ends)
+        fixed = {
+            "device": np.full(size, track.device, np.float64),
+            "step": track.steps.astype(np.float64),
+            "weight": np.full(size, track.weight, np.float64),
+            "known": track.known.astype(np.float64),
+        }
         for code in range(len(names)):
             chosen = np.flatnonzero(own == code)
-            found = _times(lane, computing, chosen, told=lanes.told, waited=bool(waited[code]))
-            found |= _volumes(lane, chosen, payload[lane.rows], share=1 if lanes.told else lane.weight)
+            found = _times(track, computing, chosen, has_devices=tracks.has_devices, waited=bool(waited[code]))
+            found |= _volumes(track, chosen, payload[track.rows], share=1 if tracks.has_devices else track.weight)
             keys.append(np.full(size, code, np.int64))
             for name, values in (fixed | found).items():
                 columns[name].append(values + lost[name][code] if name in lost else values)
@@ -81,58 +85,62 @@ def times(lanes: Lanes, *, by: Sequence[str] = ()) -> Table:
     return Table(by=tuple(by), names=tuple(names), key=key, columns=joined)
 
 
-def _lost(lanes: Lanes, codes: NDArray[np.int64], payload: Times, size: int) -> dict[str, Times]:
+def _lost(tracks: DeviceTracks, codes: NDArray[np.int64], payload: Times, size: int) -> dict[str, Times]:
     """Volumes of communications of unknown device, spread evenly over all devices and steps."""
-    lost = np.flatnonzero(lanes.lost_rows & (lanes.talks["step"].to_numpy() >= 0))
+    lost = np.flatnonzero(tracks.lost_rows & (tracks.comms["step"].to_numpy() >= 0))
     if not lost.size:
         return {}
     return {
-        "executions": np.bincount(codes[lost], minlength=size) / lanes.ways,
-        "payload_bytes": np.bincount(codes[lost], weights=payload[lost], minlength=size) / lanes.ways,
+        "executions": np.bincount(codes[lost], minlength=size) / tracks.device_steps,
+        "payload_bytes": np.bincount(codes[lost], weights=payload[lost], minlength=size) / tracks.device_steps,
     }
 
 
-def _times(lane: Lane, computing: Times, chosen: NDArray[np.int64], *, told: bool, waited: bool) -> dict[str, Times]:
-    begins, ends = lane.begins, lane.ends
+def _times(
+    track: DeviceTrack, computing: Times, chosen: NDArray[np.int64], *, has_devices: bool, waited: bool
+) -> dict[str, Times]:
+    begins, ends = track.begins, track.ends
     found = {"step_ns": ends - begins}
     unknown = np.full(begins.size, np.nan)
-    if not told:
+    if not has_devices:
         return found | dict.fromkeys(TIMES[1:], unknown)
-    talking = Union.of(lane.starts[chosen], lane.stops[chosen])
+    talking = Union.of(track.starts[chosen], track.stops[chosen])
     communicating = talking.inside(begins, ends)
-    hidden = np.minimum(talking.inside_both(lane.busy, begins, ends), communicating)
+    hidden = np.minimum(talking.inside_both(track.busy, begins, ends), communicating)
     return found | {
         "communication_ns": communicating,
         "exposed_ns": communicating - hidden,
         "hidden_ns": hidden,
-        "wait_ns": waiting(lane, chosen).inside(begins, ends) if waited else unknown,
+        "wait_ns": waiting(track, chosen).inside(begins, ends) if waited else unknown,
         "compute_ns": computing,
     }
 
 
-def waiting(lane: Lane, chosen: NDArray[np.int64]) -> Union:
+def waiting(track: DeviceTrack, chosen: NDArray[np.int64]) -> Union:
     """When the device waits in some of its communications: a wait comes first, the transfer after it."""
-    waits = np.nan_to_num(lane.waits[chosen], nan=0.0)
-    return Union.of(lane.starts[chosen], np.minimum(lane.starts[chosen] + waits, lane.stops[chosen]))
+    waits = np.nan_to_num(track.waits[chosen], nan=0.0)
+    return Union.of(track.starts[chosen], np.minimum(track.starts[chosen] + waits, track.stops[chosen]))
 
 
-def _volumes(lane: Lane, chosen: NDArray[np.int64], payload: Times, *, share: int) -> dict[str, Times]:
-    inside = chosen[lane.at[chosen] >= 0]
-    counts, size = lane.at[inside], lane.steps.size
+def _volumes(track: DeviceTrack, chosen: NDArray[np.int64], payload: Times, *, share: int) -> dict[str, Times]:
+    inside = chosen[track.at[chosen] >= 0]
+    counts, size = track.at[inside], track.steps.size
     return {
         "executions": np.bincount(counts, minlength=size) / share,
         "payload_bytes": np.bincount(counts, weights=payload[inside], minlength=size) / share,
     }
 
 
-def volumes(lanes: Lanes, *, by: Sequence[str]) -> pd.DataFrame:
+def volumes(tracks: DeviceTracks, *, by: Sequence[str]) -> pd.DataFrame:
     """Columns: those of `by`, VOLUMES; the same means as those of `times`, quick for many values of `by`."""
-    names, codes = lanes.keys(by)
-    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)
-    weights = np.where(lanes.lost_rows & (lanes.talks["step"].to_numpy() >= 0), 1.0, 0.0)
-    for lane in lanes.lanes:
-        weights[lane.rows] = np.where(lane.at >= 0, lane.weight if lanes.told else 1, 0)
+    names, codes = tracks.keys(by)
+    payload = tracks.comms["payload_bytes"].to_numpy(np.float64)
+    weights = np.where(tracks.lost_rows & (tracks.comms["step"].to_numpy() >= 0), 1.0, 0.0)
+    for track in tracks.devices:
+        weights[track.rows] = np.where(track.at >= 0, track.weight if tracks.has_devices else 1, 0)
     sums = np.bincount(codes, weights=weights, minlength=len(names))
     sizes = np.bincount(codes, weights=np.where(weights > 0, weights * payload, 0.0), minlength=len(names))
     table = {column: [name[place] for name in names] for place, column in enumerate(by)}
-    return pd.DataFrame({**table, "executions": sums / lanes.ways, "payload_bytes": sizes / lanes.ways})
+    return pd.DataFrame(
+        {**table, "executions": sums / tracks.device_steps, "payload_bytes": sizes / tracks.device_steps}
+    )

@@ -36,13 +36,13 @@ EXECUTIONS = {"device": "int32", "module": "category", "run": "int64", "start_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Raw:
+class DeviceEvents:
     """The operations of one host's devices."""
 
     events: pd.DataFrame
     """Columns of RAW."""
     steps: pd.DataFrame | None = None
-    """Columns of `timeline.STEPS`, where the devices themselves mark steps; None: they are to be found elsewhere."""
+    """Columns of `timeline.STEP_COLUMNS`, where the devices themselves mark steps; else None."""
     executions: pd.DataFrame | None = None
     """Columns of EXECUTIONS, where the devices mark them."""
     spanning_lines: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ def no_events() -> pd.DataFrame:
     return frame({name: "" if dtype == "category" else [] for name, dtype in RAW.items()}, length=0)
 
 
-def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def concat_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Frames of the same columns one below the other; words stay categorical, which `pd.concat` forgets."""
     if len(frames) == 1:
         return frames[0].reset_index(drop=True)
@@ -80,16 +80,16 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for name in frames[0].columns:
         parts = [part[name] for part in frames]
         words = isinstance(parts[0].dtype, pd.CategoricalDtype)
-        made[name] = united([part.array for part in parts]) if words else pd.concat(parts, ignore_index=True)
+        made[name] = concat_words([part.array for part in parts]) if words else pd.concat(parts, ignore_index=True)
     return pd.DataFrame(made)
 
 
-def mapped(words: pd.Categorical, meaning: Callable[[str], str]) -> pd.Categorical:
+def map_words(words: pd.Categorical, meaning: Callable[[str], str]) -> pd.Categorical:
     """Each word by another, looked up once for each that is different."""
-    return recoded(words.codes, [meaning(word) for word in words.categories])
+    return words_by_code(words.codes, [meaning(word) for word in words.categories])
 
 
-def recoded(codes: np.ndarray, words: Sequence[str]) -> pd.Categorical:
+def words_by_code(codes: np.ndarray, words: Sequence[str]) -> pd.Categorical:
     """Words by number, of which some may be the same; -1 is the last."""
     codes = np.asarray(codes) % max(len(words), 1)
     used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
@@ -98,18 +98,18 @@ def recoded(codes: np.ndarray, words: Sequence[str]) -> pd.Categorical:
     return pd.Categorical.from_codes(each[codes], categories=pd.Index(unique, dtype=object))
 
 
-def filled(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:
+def fill_words(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:
     """The words, and where there is none the others."""
     if "" not in words.categories:
         return words
-    both = united([words, others])
+    both = concat_words([words, others])
     first, second = np.split(np.asarray(both.codes), 2)
     known = list(both.categories)
     empty = known.index("") if "" in known else -1
-    return recoded(np.where(first == empty, second, first), known)
+    return words_by_code(np.where(first == empty, second, first), known)
 
 
-def united(parts: Sequence[pd.Categorical]) -> pd.Categorical:
+def concat_words(parts: Sequence[pd.Categorical]) -> pd.Categorical:
     """Words one below the other; "" for what is missing."""
     before = np.cumsum([0, *(len(part.categories) for part in parts)])
     codes = [
@@ -117,4 +117,4 @@ def united(parts: Sequence[pd.Categorical]) -> pd.Categorical:
         for part, offset in zip(parts, before, strict=False)
     ]
     every = np.concatenate([np.empty(0, np.int64), *codes])
-    return recoded(every, [*(word for part in parts for word in part.categories), ""])
+    return words_by_code(every, [*(word for part in parts for word in part.categories), ""])

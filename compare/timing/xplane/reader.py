@@ -17,7 +17,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_bytes, unzipped
 from compare.timing.errors import TimingError
 from compare.timing.xplane.columnar_protobuf import Messages
-from compare.timing.xplane.truncated import name_of, salvaged
+from compare.timing.xplane.truncated import name_of, read_truncated
 from compare.timing.xplane.xspace import Line, Metadata, Plane, Space, Value, earliest
 from compare.timing.xplane.xstats import Stats
 
@@ -88,7 +88,7 @@ def _read(data: bytes, path: str) -> Space:
 
 def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
     """The planes of a damaged file that can be read, and what is to be said of the others."""
-    parts = salvaged(data)
+    parts = read_truncated(data)
     planes, notes = [], list(parts.notes)
     for part in parts.planes:
         try:

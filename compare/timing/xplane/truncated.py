@@ -9,7 +9,7 @@ _LONGEST_VARINT = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Salvaged:
+class Truncated:
     planes: tuple[bytes, ...]
     """Each ends where it should; what is inside may be damaged all the same."""
     notes: tuple[str, ...]
@@ -25,7 +25,7 @@ class _Field:
     whole: bool
 
 
-def salvaged(data: bytes) -> Salvaged:
+def read_truncated(data: bytes) -> Truncated:
     """The planes of a profile that are there.
 
     A plane that is cut is kept only where the cut lies behind its events and what they are: a device of which some
@@ -42,7 +42,7 @@ def salvaged(data: bytes) -> Salvaged:
             kept = bool(last) and last[0].number >= _STAT_METADATA and not last[0].whole
             notes.append(_cut(inside, kept=kept, at=len(data)))
             planes += [inside[: last[0].tag]] if kept else []
-    return Salvaged(planes=tuple(planes), notes=tuple(notes))
+    return Truncated(planes=tuple(planes), notes=tuple(notes))
 
 
 def _cut(plane: bytes, *, kept: bool, at: int) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.xplane.columnar_protobuf import Fields, Messages, Whole, fields
-from compare.timing.xplane.device_events import recoded
+from compare.timing.xplane.device_events import words_by_code
 from compare.timing.xplane.xstats import Codes, Stats
 
 Value = int | float | str | bytes
@@ -138,10 +138,10 @@ class Line:
         own, known = self._columns.stats.words(stat), self._metadata.words(stat)
         of_rows = np.append(known.codes, -1)[self.rows]
         others = np.where(of_rows >= 0, of_rows + len(own.words), -1)
-        return recoded(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words, ""])
+        return words_by_code(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words, ""])
 
     def _category(self, known: Codes) -> pd.Categorical:
-        return recoded(np.append(known.codes, -1)[self.rows], [*known.words, ""])
+        return words_by_code(np.append(known.codes, -1)[self.rows], [*known.words, ""])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ class Space:
 
 def earliest(planes: Sequence[Plane]) -> int:
     """The time of the earliest line with events, of those within a month of the last; of TPUs' where there are any."""
-    filled = [plane for plane in planes if any(map(len, plane.lines))]
-    devices = [plane for plane in filled if plane.name.startswith(_DEVICE)]
-    stamps = [line.timestamp_ns for plane in devices or filled for line in plane.lines if len(line)]
+    fill_words = [plane for plane in planes if any(map(len, plane.lines))]
+    devices = [plane for plane in fill_words if plane.name.startswith(_DEVICE)]
+    stamps = [line.timestamp_ns for plane in devices or fill_words for line in plane.lines if len(line)]
     return min((stamp for stamp in stamps if one_clock(stamp, max(stamps))), default=0)
 
 

@@ -4,7 +4,15 @@ from itertools import pairwise
 
 import pandas as pd
 
-from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, GIVEN, STEPS, Timeline, settled
+from compare.timing.timeline import (
+    COMMUNICATION,
+    COMPUTE,
+    CONTAINER,
+    EVENT_COLUMNS,
+    STEP_COLUMNS,
+    Timeline,
+    add_overlap,
+)
 
 NAN = float("nan")
 
@@ -21,7 +29,7 @@ def container(start, end, device=0, name="while"):
     return compute(start, end, device, name, CONTAINER)
 
 
-def talk(
+def comm(
     start, end, device=0, name="all-reduce.1", kind="all-reduce", axes="tp", scope="layer.mlp.down", payload=1000,
     wait=NAN,
 ):  # fmt: skip
@@ -41,11 +49,11 @@ def steps(*edges, devices=(0,)):
 
 def timeline(events, marks, *, source="measured", stands_for=None, notes=(), unjoined_events=0):
     """The timeline of these events and steps."""
-    given = pd.DataFrame(events, columns=list(GIVEN)).astype(GIVEN)
-    marks = pd.DataFrame(marks, columns=list(STEPS)).astype(STEPS)
+    given = pd.DataFrame(events, columns=list(EVENT_COLUMNS)).astype(EVENT_COLUMNS)
+    marks = pd.DataFrame(marks, columns=list(STEP_COLUMNS)).astype(STEP_COLUMNS)
     shown = sorted({*given["device"], *marks["device"]})
     return Timeline(
-        source=source, label=f"{source} by hand", events=settled(given, marks), steps=marks,
+        source=source, label=f"{source} by hand", events=add_overlap(given, marks), steps=marks,
         stands_for=stands_for or {device: (device,) for device in shown}, notes=notes,
         unjoined_events=unjoined_events,
     )  # fmt: skip

@@ -57,11 +57,11 @@ ENTRY main {
 """  # noqa: E501
 
 
-def serialized(text=PROGRAM, *, placed=b""):
+def serialized(text=PROGRAM, *, number_by_place=b""):
     """An HloProto, as profiles carry programs.  placed: its module's device assignment, serialized."""
     hlo = pytest.importorskip("jaxlib._hlo")
     module = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
-    return data(1, module + (data(15, placed) if placed else b""))
+    return data(1, module + (data(15, number_by_place) if number_by_place else b""))
 
 
 def timeline(space, tmp_path, axes=AXES, **more):
@@ -72,7 +72,7 @@ def per_step(space, tmp_path, axes=AXES, **more):
     return trace_summary(timeline(space, tmp_path, axes, **more))["per_step"]
 
 
-def talks(found, *columns):
+def comms(found, *columns):
     """The communications, as tuples of columns."""
     rows = found.events[found.events["role"] == "communication"]
     return [tuple(row) for row in rows[list(columns)].itertuples(index=False)]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.timing.intervals import Union, shared_alone
+from compare.timing.intervals import Union, exposed_shares
 
 END = 30
 MANY = st.lists(st.tuples(st.integers(0, END), st.integers(0, END)).map(sorted), max_size=8)
@@ -68,6 +68,6 @@ def test_what_several_expose_at_once_is_divided_evenly(pairs, busy):
     units = covered(busy)
     running = {unit: sum(start <= unit < end for start, end in pairs) for unit in covered(pairs)}
     expected = [sum(1 / running[unit] for unit in range(start, end) if unit not in units) for start, end in pairs]
-    found = shared_alone(*columns(pairs), union(busy))
+    found = exposed_shares(*columns(pairs), union(busy))
     assert found == pytest.approx(expected)
     assert sum(found) == pytest.approx(len(covered(pairs) - units))

@@ -85,5 +85,5 @@ def _line(item) -> str:
 def carried(space: Space, module: Module, proto: bytes) -> None:
     """The program, as its profile carries it: with the devices that it ran on."""
     devices = b"".join(data(3, number(1, device)) for device in range(module.num_partitions))
-    placed = data(15, number(1, 1) + number(2, module.num_partitions) + devices)
-    space.programs({"jit_f(17)": data(1, proto + (placed if module.replica_count == 1 else b""))})
+    number_by_place = data(15, number(1, 1) + number(2, module.num_partitions) + devices)
+    space.programs({"jit_f(17)": data(1, proto + (number_by_place if module.replica_count == 1 else b""))})

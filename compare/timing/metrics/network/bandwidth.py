@@ -11,26 +11,26 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.metrics.network.routes import CORE, SLICE, Box, Torus, loads
-from compare.timing.metrics.network.sent_bytes import Sends
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.metrics.network.sent_bytes import SentBytes
+from compare.timing.tracks.tracks import DeviceTracks
 
 
-def bandwidths(lanes: Lanes, found: Mapping[str, Sends]) -> pd.DataFrame:
+def bandwidths(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.DataFrame:
     """One row for each communication: collective, kind, axes, payload_bytes, duration_ns, wait_ns, and two bandwidths.
 
     algorithm_bytes_per_s: payload ÷ duration; bus_bytes_per_s: that times the kind's factor, NaN where the collective
     is not among `found`.
     """
-    talks = lanes.talks
+    comms = tracks.comms
     factors = {name: float(one.bus_factor) for name, one in found.items()}
-    duration = talks["duration_ns"].where(talks["duration_ns"] > 0)
-    algorithm = talks["payload_bytes"] / duration * 1e9
-    bus = algorithm * talks["collective"].astype(str).map(factors).astype(np.float64)
+    duration = comms["duration_ns"].where(comms["duration_ns"] > 0)
+    algorithm = comms["payload_bytes"] / duration * 1e9
+    bus = algorithm * comms["collective"].astype(str).map(factors).astype(np.float64)
     columns = ["collective", "kind", "axes", "device", "payload_bytes", "duration_ns", "wait_ns"]
-    return talks[columns].assign(algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus)
+    return comms[columns].assign(algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus)
 
 
-def peaks(found: Mapping[str, Sends], mesh: Mapping[str, Any], link_bytes_per_s: float | None) -> dict[str, float]:
+def peaks(found: Mapping[str, SentBytes], mesh: Mapping[str, Any], link_bytes_per_s: float | None) -> dict[str, float]:
     """Collective -> the bus bandwidth that its links allow; those for which it is unknown are left out.
 
     Of a permute or all-to-all: what the busiest link of the shortest routes allows.  Of any other: what the links
@@ -50,7 +50,7 @@ def peaks(found: Mapping[str, Sends], mesh: Mapping[str, Any], link_bytes_per_s:
     return result
 
 
-def _links(one: Sends, torus: Torus) -> Fraction | None:
+def _links(one: SentBytes, torus: Torus) -> Fraction | None:
     """The peak in links: how many times one link's bandwidth."""
     if one.kind in ("collective-permute", "all-to-all", "ragged-all-to-all"):
         return _by_routes(one, torus)
@@ -75,7 +75,7 @@ def _by_box(box: Box, torus: Torus) -> Fraction | None:
     return links / shared or None
 
 
-def _by_routes(one: Sends, torus: Torus) -> Fraction | None:
+def _by_routes(one: SentBytes, torus: Torus) -> Fraction | None:
     total: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
     for group in one.groups:
         for (source, target), amount in loads(one.kind, group, torus).items():

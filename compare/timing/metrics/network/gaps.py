@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compare.timing.intervals import Times
 from compare.timing.tracks.numbers import number
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 CURVE = [place / 40 for place in range(41)]
 """Where a distribution is told: from the least, by steps of 2.5 %, to the most."""
@@ -20,14 +20,14 @@ CURVE = [place / 40 for place in range(41)]
 _KEYS = ["device", "weight", "step"]
 
 
-def intervals(lanes: Lanes) -> pd.DataFrame:
+def intervals(tracks: DeviceTracks) -> pd.DataFrame:
     """device, weight, step, from_axes, to_axes, interval_ns: one row for each pair of successive communications.
 
     Of one axes string: each communication and the next of the same axes, whatever runs between them.  Of two: each
     communication and the next of all, where their axes differ.  The interval is the start of the next less the end of
     the axes' traffic so far: negative where they overlap.  Within one step of one device.
     """
-    rows = _rows(lanes)
+    rows = _rows(tracks)
     step = ["device", "step"]
     own = rows.groupby([*step, "axes"], observed=True, sort=False)
     rows["reached_ns"] = own["stop_ns"].cummax()
@@ -40,18 +40,18 @@ def intervals(lanes: Lanes) -> pd.DataFrame:
     return found[[*_KEYS, "from_axes", "to_axes", "interval_ns"]].reset_index(drop=True)
 
 
-def _rows(lanes: Lanes) -> pd.DataFrame:
+def _rows(tracks: DeviceTracks) -> pd.DataFrame:
     """The communications that start in a step, by device and start."""
     tables = []
-    for lane in lanes.lanes if lanes.told else ():
-        inside = lane.at >= 0
+    for track in tracks.devices if tracks.has_devices else ():
+        inside = track.at >= 0
         tables.append(pd.DataFrame({
-            "device": lane.device,
-            "weight": lane.weight,
-            "step": lane.steps[lane.at[inside]],
-            "axes": lanes.talks["axes"].iloc[lane.rows][inside].reset_index(drop=True),
-            "start_ns": lane.starts[inside],
-            "stop_ns": lane.stops[inside],
+            "device": track.device,
+            "weight": track.weight,
+            "step": track.steps[track.at[inside]],
+            "axes": tracks.comms["axes"].iloc[track.rows][inside].reset_index(drop=True),
+            "start_ns": track.starts[inside],
+            "stop_ns": track.stops[inside],
         }))  # fmt: skip
     if not tables:
         return pd.DataFrame({name: pd.Series(dtype=float) for name in (*_KEYS, "axes", "start_ns", "stop_ns")})

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from compare.timing.metrics.network.routes import Loads, Torus, loads
-from compare.timing.metrics.network.sent_bytes import Sends
+from compare.timing.metrics.network.sent_bytes import SentBytes
 
 COLUMNS = ["device_from", "device_to", "axes", "logical_bytes", "routed_bytes"]
 
@@ -18,7 +18,7 @@ Amounts = dict[tuple[str, str, tuple[int, ...]], Fraction]
 """(axes, kind, group) -> payload of one step."""
 
 
-def matrix(found: Mapping[str, Sends], mesh: Mapping[str, Any]) -> pd.DataFrame:
+def matrix(found: Mapping[str, SentBytes], mesh: Mapping[str, Any]) -> pd.DataFrame:
     """COLUMNS, one row for each pair of devices and axes that anything is sent over; bytes of one step.
 
     logical: a device's sum is what docs/definitions.md says that it sends; to each other member of its group the same.
@@ -39,7 +39,7 @@ def matrix(found: Mapping[str, Sends], mesh: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def uncounted(found: Mapping[str, Sends]) -> list[str]:
+def uncounted(found: Mapping[str, SentBytes]) -> list[str]:
     """The collectives that the matrix leaves out."""
     return [name for name, one in found.items() if one.executions is None]
 
@@ -53,7 +53,7 @@ def logical(kind: str, group: Sequence[int]) -> Loads:
     return {(source, target): part for source in group for target in group if source != target}
 
 
-def _amounts(found: Mapping[str, Sends]) -> Amounts:
+def _amounts(found: Mapping[str, SentBytes]) -> Amounts:
     amounts: Amounts = {}
     for one in found.values():
         for group in one.groups if one.executions is not None else ():

@@ -10,22 +10,22 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.intervals import Times, Union
-from compare.timing.metrics.network.sent_bytes import Sends
+from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.tracks.numbers import number, share, whole
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 ALL = "all"
 """In place of axes: the traffic of all of them together."""
 
 
-def traffic(lanes: Lanes, cut: pd.DataFrame, found: Mapping[str, Sends]) -> pd.DataFrame:
-    """`cut`, what `pieces` gives, with wire_bytes: what the device sends in that part, evenly over its duration.
+def traffic(tracks: DeviceTracks, cut: pd.DataFrame, found: Mapping[str, SentBytes]) -> pd.DataFrame:
+    """`cut`, what `clip_to_steps` gives, with wire_bytes: what the device sends in that part, evenly over its duration.
 
     Of a device that stands for several the mean over them, and most_wire_bytes the most that one of them sends.  NaN
-    where the payload is unknown or the collective is not among `found`, what `sends` gives.
+    where the payload is unknown or the collective is not among `found`, what `bytes_sent_by` gives.
     """
     mean, most = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
-    members = {lane.device: list(lane.stands_for) for lane in lanes.lanes}
+    members = {track.device: list(track.stands_for) for track in tracks.devices}
     keys = cut["collective"].astype(str), cut["device"]
     for rows in cut.groupby(list(keys)).indices.values():
         device = int(keys[1].iloc[rows[0]])
@@ -33,7 +33,7 @@ def traffic(lanes: Lanes, cut: pd.DataFrame, found: Mapping[str, Sends]) -> pd.D
         if one is not None and max(members[device]) < len(one.factors):
             sent = one.sent()[members[device]]
             mean[rows], most[rows] = sent.mean(), sent.max()
-    payload = lanes.talks["payload_bytes"].to_numpy(np.float64)[cut["talk"].to_numpy()] * cut["part"].to_numpy()
+    payload = tracks.comms["payload_bytes"].to_numpy(np.float64)[cut["comm"].to_numpy()] * cut["part"].to_numpy()
     return cut.assign(wire_bytes=payload * mean, most_wire_bytes=payload * most)
 
 
@@ -83,16 +83,16 @@ def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
     return np.maximum.reduceat(np.cumsum(change), np.searchsorted(edges, up.starts))
 
 
-def network(lanes: Lanes, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
-    lasts = sum(lane.weight * float((lane.ends - lane.begins)[lane.known].sum()) for lane in lanes.lanes)
+    lasts = sum(track.weight * float((track.ends - track.begins)[track.known].sum()) for track in tracks.devices)
     result = {}
     for axes, rows in found.groupby("axes", sort=True):
         weight = rows["weight"]
         count = float(weight.sum())
         result[str(axes)] = {
             "duty_cycle": share(float((weight * rows["duration_ns"]).sum()), lasts),
-            "up_phases": number(count / lanes.known_ways),
+            "up_phases": number(count / tracks.known_device_steps),
             "bytes_per_up_phase": number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
             "peak_bytes_per_s": whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
         }

@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sends:
+class SentBytes:
     """One collective of a program on all devices of a mesh."""
 
     name: str
@@ -43,7 +43,7 @@ class Sends:
         return np.array([float(factor) for factor in self.factors])
 
 
-def sends(rows: Sequence[Row], mesh: Mapping[str, Any]) -> dict[str, Sends]:
+def bytes_sent_by(rows: Sequence[Row], mesh: Mapping[str, Any]) -> dict[str, SentBytes]:
     """Collective -> what it sends.  `mesh` is a report's picture of the mesh."""
     slices: dict[int, list[int]] = {}
     for device in mesh["devices"]:
@@ -51,10 +51,10 @@ def sends(rows: Sequence[Row], mesh: Mapping[str, Any]) -> dict[str, Sends]:
     return {row["name"]: _sends(row, len(mesh["devices"]), list(slices.values())) for row in rows}
 
 
-def _sends(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> Sends:
+def _sends(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> SentBytes:
     groups = _everywhere(row, num_devices, slices)
     factors = _factors(row["kind"], groups, num_devices)
-    return Sends(
+    return SentBytes(
         name=row["name"], kind=row["kind"], axes=row["axes"], groups=groups, payload_bytes=row["payload_bytes"],
         factors=factors, executions=_executions(row, factors),
     )  # fmt: skip

@@ -6,21 +6,21 @@ from numpy.typing import NDArray
 
 from compare.timing.intervals import Times
 from compare.timing.metrics.network.phases import ALL
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 
 BINS = 240
 
 _COLUMNS = ["axes", "bin", "turn_from", "turn_to", "start_ns", "wire_bytes", "sum_wire_bytes", "up"]
 
 
-def volume(lanes: Lanes, carried: pd.DataFrame, up: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
+def volume(tracks: DeviceTracks, carried: pd.DataFrame, up: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
     """Means over devices and steps, each step cut in `bins` equal parts; `carried` and `up`: `traffic` and `phases`.
 
     axes (also ALL); bin; turn_from and turn_to, in turns of the step; start_ns, of the mean step; wire_bytes that a
     device sends in it; sum_wire_bytes, up to its end; up, the part of it in which the network is up.
     """
-    ways = max(lanes.known_ways, 1)
-    mean = sum(lane.weight * float((lane.ends - lane.begins)[lane.known].sum()) for lane in lanes.lanes) / ways
+    ways = max(tracks.known_device_steps, 1)
+    mean = sum(track.weight * float((track.ends - track.begins)[track.known].sum()) for track in tracks.devices) / ways
     edges = np.arange(bins + 1) / bins
     tables = []
     for axes, phases in up.groupby("axes", sort=True):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.platforms.threads.thread_timeline import NONE, Threads
-from compare.timing.timeline import STEPS
+from compare.timing.timeline import STEP_COLUMNS
 from compare.timing.xplane.columnar_protobuf import Whole
 
 _MOST = 0.5
@@ -44,15 +44,15 @@ def marks(threads: Threads) -> pd.DataFrame:
     return pd.DataFrame(merged.reset_index(drop=True))
 
 
-def steps_of(marked: pd.DataFrame, events: pd.DataFrame, launched: Whole) -> pd.DataFrame | None:
+def steps_of(steps_by_device: pd.DataFrame, events: pd.DataFrame, launched: Whole) -> pd.DataFrame | None:
     """Columns of STEPS; None where too little was launched in the marks.
 
     events: device, start_ns, duration_ns of operations.  launched: when each was, in ps.
     """
-    begin, end = marked["begin"].to_numpy(), marked["end"].to_numpy()
+    begin, end = steps_by_device["begin"].to_numpy(), steps_by_device["end"].to_numpy()
     step = np.searchsorted(begin, launched, side="right") - 1
     inside = (step >= 0) & (launched < np.append(end, 0)[step])
-    if not len(marked) or inside.mean() < _MOST:
+    if not len(steps_by_device) or inside.mean() < _MOST:
         return None
     devices, row = np.unique(events["device"].to_numpy(), return_inverse=True)
     done = (events["start_ns"] + events["duration_ns"]).to_numpy()
@@ -61,9 +61,9 @@ def steps_of(marked: pd.DataFrame, events: pd.DataFrame, launched: Whole) -> pd.
     until = np.maximum.accumulate(until, axis=1)
     since = np.maximum(begin / 1e3, np.pad(until[:, :-1], ((0, 0), (1, 0)), constant_values=-np.inf))
     frame = {
-        "device": np.repeat(devices, len(marked)),
-        "step": np.tile(marked["step"].to_numpy(), devices.size),
+        "device": np.repeat(devices, len(steps_by_device)),
+        "step": np.tile(steps_by_device["step"].to_numpy(), devices.size),
         "start_ns": since.ravel(),
         "duration_ns": (until - since).ravel(),
     }
-    return pd.DataFrame(frame).astype(STEPS)
+    return pd.DataFrame(frame).astype(STEP_COLUMNS)

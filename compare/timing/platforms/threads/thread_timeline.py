@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from compare.timing.errors import TimingError
 from compare.timing.xplane.columnar_protobuf import Whole
-from compare.timing.xplane.device_events import recoded, united
+from compare.timing.xplane.device_events import concat_words, words_by_code
 from compare.timing.xplane.xspace import Line
 
 NONE = np.iinfo(np.int64).min
@@ -80,8 +80,8 @@ class Threads:
         return self._categorical([line.words(stat) for line in self.lines])
 
     def _categorical(self, parts: Sequence[pd.Categorical]) -> pd.Categorical:
-        words = united(parts)
-        return recoded(np.asarray(words.codes)[self._order], list(words.categories))
+        words = concat_words(parts)
+        return words_by_code(np.asarray(words.codes)[self._order], list(words.categories))
 
     @cached_property
     def made(self) -> Whole:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.timing.alignment.timeline_diff import timeline_diff
-from tests.compare.timing.build import compute, row, steps, talk, timeline
+from tests.compare.timing.build import comm, compute, row, steps, timeline
 
 DIFFERENCES = ["difference_communication_ns", "difference_exposed_ns", "difference_executions",
                "difference_payload_bytes"]  # fmt: skip
@@ -23,8 +23,8 @@ COMPUTES = st.lists(st.tuples(SPAN, st.integers(0, 1)), max_size=6)
 EDGES = (0, 100, 200)
 
 
-def drawn(talks, computes, shift=0.0):
-    events = [talk(start + shift, end + shift, **words) for (start, end), words in talks]
+def drawn(comms, computes, shift=0.0):
+    events = [comm(start + shift, end + shift, **words) for (start, end), words in comms]
     events += [compute(start + shift, end + shift, device=device) for (start, end), device in computes]
     return timeline(events, steps(*(edge + shift for edge in EDGES), devices=(0, 1)))
 
@@ -37,30 +37,30 @@ def nothing(diff):
 
 @settings(max_examples=20, deadline=None)
 @given(TALKS, COMPUTES)
-def test_a_profile_against_itself_gives_zero_everywhere(talks, computes):
-    one = drawn(talks, computes)
+def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
+    one = drawn(comms, computes)
     assert nothing(timeline_diff(one, one))
 
 
 @settings(max_examples=20, deadline=None)
 @given(TALKS, COMPUTES, st.floats(-1e9, 1e12))
-def test_a_shifted_copy_gives_zero_everywhere(talks, computes, shift):
+def test_a_shifted_copy_gives_zero_everywhere(comms, computes, shift):
     shift = float(round(shift))
-    assert nothing(timeline_diff(drawn(talks, computes), drawn(talks, computes, shift)))
+    assert nothing(timeline_diff(drawn(comms, computes), drawn(comms, computes, shift)))
 
 
 @settings(max_examples=40, deadline=None)
 @given(TALKS, COMPUTES, st.tuples(SPAN, WORDS), st.booleans())
-def test_one_injected_collective_comes_out_as_exactly_that_one(talks, computes, injected, on_the_left):
+def test_one_injected_collective_comes_out_as_exactly_that_one(comms, computes, injected, on_the_left):
     (start, end), words = injected
-    few, many = drawn(talks, computes), drawn([*talks, injected], computes)
+    few, many = drawn(comms, computes), drawn([*comms, injected], computes)
     diff = timeline_diff(many, few) if on_the_left else timeline_diff(few, many)
     (one,) = diff.stretches.to_dict("records")
     assert one["side"] == ("left" if on_the_left else "right")
     assert {name: one[name] for name in ("scope", "axes", "kind", "executions")} == {
         "scope": words["scope"], "axes": words["axes"], "kind": words["kind"], "executions": 1,
     }  # fmt: skip
-    same = [talk for talk in talks if talk[0] == injected[0] and {**talk[1], "name": ""} == {**words, "name": ""}]
+    same = [comm for comm in comms if comm[0] == injected[0] and {**comm[1], "name": ""} == {**words, "name": ""}]
     if not same:  # else either may be the new one
         assert one["collective"] == words["name"]
     assert (one["device"], one["step"], one["start_ns"]) == (words["device"], start // 100, start % 100)
@@ -77,10 +77,10 @@ def layers(count, *, gathers=0, work=50, talking=10, lead=0):
         events.append(compute(at, at + work))
         at += work
         for _ in range(gathers):
-            events.append(talk(at, at + 20, name="gather", kind="all-gather", scope="layer.attention.core"))
+            events.append(comm(at, at + 20, name="gather", kind="all-gather", scope="layer.attention.core"))
             at += 20
         at += lead
-        events.append(talk(at, at + talking, name="sum"))
+        events.append(comm(at, at + talking, name="sum"))
         at += talking
     return timeline(events, steps(0, at))
 
@@ -119,10 +119,10 @@ def test_among_equals_the_extra_one_is_told_by_what_stands_around_it():
     for layer in range(4):
         at = 100 * layer
         for side, twice in ((few, False), (many, layer == 1)):
-            side.append(talk(at, at + 10, kind="all-gather", scope="embed", name="g"))
-            side.append(talk(at + 20, at + 30))
+            side.append(comm(at, at + 10, kind="all-gather", scope="embed", name="g"))
+            side.append(comm(at + 20, at + 30))
             if twice:
-                side.append(talk(at + 40, at + 50))
+                side.append(comm(at + 40, at + 50))
     # The other side is slower, and by no even factor.
     many = [event | {"start_ns": event["start_ns"] * 1.7 + 3} for event in many]
     diff = timeline_diff(timeline(few, steps(0, 400)), timeline(many, steps(0, 700)))
@@ -132,26 +132,26 @@ def test_among_equals_the_extra_one_is_told_by_what_stands_around_it():
 
 @pytest.mark.parametrize("place", range(5))
 def test_an_extra_of_another_size_is_that_one(place):
-    sums = [talk(100 * at, 100 * at + 10, payload=64) for at in range(5)]
-    longer = sorted([*sums, talk(100 * place + 50, 100 * place + 60, payload=8)], key=lambda event: event["start_ns"])
+    sums = [comm(100 * at, 100 * at + 10, payload=64) for at in range(5)]
+    longer = sorted([*sums, comm(100 * place + 50, 100 * place + 60, payload=8)], key=lambda event: event["start_ns"])
     late = [event | {"start_ns": event["start_ns"] * 3} for event in longer]
     diff = timeline_diff(timeline(sums, steps(0, 500)), timeline(late, steps(0, 2000)))
     assert diff.stretches["start_ns"].tolist() == [300 * place + 150]
 
 
 def test_alike_devices_are_shown_once_on_one_side_only():
-    shown = timeline([talk(0, 10)], steps(0, 100), stands_for={0: (0, 1)}, source="modelled")
-    every = timeline([talk(0, 10), talk(0, 10, device=1)], steps(0, 100, devices=(0, 1)))
+    shown = timeline([comm(0, 10)], steps(0, 100), stands_for={0: (0, 1)}, source="modelled")
+    every = timeline([comm(0, 10), comm(0, 10, device=1)], steps(0, 100, devices=(0, 1)))
     assert nothing(timeline_diff(shown, every))
-    more = timeline([*(talk(0, 10, device=d) for d in (0, 1)), talk(40, 44, device=1)], steps(0, 100, devices=(0, 1)))
+    more = timeline([*(comm(0, 10, device=d) for d in (0, 1)), comm(40, 44, device=1)], steps(0, 100, devices=(0, 1)))
     diff = timeline_diff(shown, more)
     assert diff.excess["communication_ns"].tolist() == [2]
     assert diff.labels == {"left": "modelled by hand", "right": "measured by hand"}
 
 
 def test_devices_and_steps_of_one_side_only_are_noted():
-    left = timeline([talk(0, 10)], steps(0, 100, 200))
-    right = timeline([talk(0, 10), talk(0, 30, device=1)], steps(0, 100, devices=(0, 1)))
+    left = timeline([comm(0, 10)], steps(0, 100, 200))
+    right = timeline([comm(0, 10), comm(0, 30, device=1)], steps(0, 100, devices=(0, 1)))
     diff = timeline_diff(left, right)
     assert diff.notes == (
         "right: 1 of 2 devices are not in the other timeline; stretches leave them out",
@@ -162,14 +162,14 @@ def test_devices_and_steps_of_one_side_only_are_noted():
 
 def test_a_step_of_a_device_that_is_not_known_has_no_stretches():
     marks = steps(0, 100, devices=(0, 1, -1))
-    every = timeline([talk(0, 10), talk(0, 10, device=1)], marks)
-    lost = timeline([talk(0, 10), talk(0, 10, device=-1)], marks)
+    every = timeline([comm(0, 10), comm(0, 10, device=1)], marks)
+    lost = timeline([comm(0, 10), comm(0, 10, device=-1)], marks)
     assert timeline_diff(every, lost).stretches.empty
 
 
 def test_without_devices_only_volumes_are_compared():
-    left = timeline([talk(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
-    diff = timeline_diff(left, timeline([talk(0, 10)], steps(0, 100)))
+    left = timeline([comm(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
+    diff = timeline_diff(left, timeline([comm(0, 10)], steps(0, 100)))
     assert diff.total["difference_exposed_ns"] is None
     assert diff.by_scope["difference_executions"].tolist() == [0]
     assert "stretches are not told where events bear no device" in diff.notes

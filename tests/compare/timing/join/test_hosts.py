@@ -6,7 +6,7 @@ from compare.timing.errors import TimingError
 from compare.timing.join.profile import read
 from compare.timing.metrics.summary import trace_summary
 from compare.timing.xplane.sessions import profile_files
-from tests.compare.timing.scenes import AXES, FUSION, REDUCE, talks
+from tests.compare.timing.scenes import AXES, FUSION, REDUCE, comms
 from tests.compare.timing.spaces import Space, tpu
 
 OPS = [(FUSION, 0, 100), (REDUCE, 100, 100)]
@@ -30,7 +30,7 @@ def test_hosts_are_numbered_behind_devices_that_do_nothing(tmp_path):
     host(0, 1).write(tmp_path, "w-1")
     found = read(profile_files(tmp_path), axes=AXES)
     assert sorted(found.stands_for) == sorted(set(found.steps["device"])) == [0, 1, 2, 3]
-    assert talks(found, "device") == [(0,), (2,), (3,)]
+    assert comms(found, "device") == [(0,), (2,), (3,)]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_file_that_holds_no_profile_is_left_out_of_several(tmp_path, lost, wor
     path = host(0, 1).write(tmp_path, "w-1")
     (path.parent / "w-0.xplane.pb").write_bytes(lost)
     found = read(profile_files(tmp_path), axes=AXES)
-    assert talks(found, "device", "duration_ns") == [(0, 100), (1, 100)]
+    assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100)]
     assert any(note.startswith("w-0.xplane.pb is left out: ") and words in note for note in found.notes)
     path.unlink()
     with pytest.raises(TimingError, match=words):

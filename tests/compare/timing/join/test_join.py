@@ -13,10 +13,10 @@ from tests.compare.timing.scenes import (
     REDUCE,
     WHILE,
     collective,
+    comms,
     done,
     serialized,
     start,
-    talks,
     timeline,
 )  # fmt: skip
 from tests.compare.timing.spaces import Ref, Space, data, number, tpu
@@ -31,7 +31,7 @@ def test_a_line_of_hlo_tells_kind_axes_and_payload(tmp_path):
     about = {"about": {"tf_op": "jit(f)/layer.mlp.down/psum:"}}
     tpu(space, 0, [(FUSION, 0, 5), (REDUCE, 5, 5, about), (collective("all-gather", 4, DATA), 10, 5)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "kind", "axes", "scope", "payload_bytes") == [
+    assert comms(found, "collective", "kind", "axes", "scope", "payload_bytes") == [
         ("all-reduce.1", "all-reduce", "tensor", "layer.mlp.down", 4000),
         ("all-gather.4", "all-gather", "data", "?", 4000),
     ]
@@ -41,7 +41,7 @@ def test_a_line_of_hlo_tells_kind_axes_and_payload(tmp_path):
 def test_without_axes_they_are_unknown(tmp_path):
     space = Space()
     tpu(space, 0, [(REDUCE, 5, 5)])
-    assert talks(timeline(space, tmp_path, axes={}), "kind", "axes") == [("all-reduce", "?")]
+    assert comms(timeline(space, tmp_path, axes={}), "kind", "axes") == [("all-reduce", "?")]
 
 
 @pytest.mark.parametrize("name", ["broadcast.7", "reduce.3", "gather.1", "scatter.2", "all-reduce-fusion.1", "send_it"])
@@ -73,7 +73,7 @@ def test_a_name_alone_tells_the_kind_and_counts_as_unjoined(tmp_path):
     space = Space()
     tpu(space, 0, [("all-reduce.3", 0, 5), ("collective-permute-start.2", 5, 1), ("collective-permute-done.2", 8, 2)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "kind", "axes", "start_ns", "duration_ns") == [
+    assert comms(found, "collective", "kind", "axes", "start_ns", "duration_ns") == [
         ("all-reduce.3", "all-reduce", "?", 0, 5),
         ("collective-permute.2", "collective-permute", "?", 5, 5),
     ]
@@ -87,7 +87,7 @@ def test_a_fusion_whose_program_is_not_there_is_counted(tmp_path):
     space = Space()
     tpu(space, 0, [(begun, 0, 5), (FUSION, 5, 20), (over, 25, 5), (scatters, 30, 5), (REDUCE, 35, 5)])
     found = timeline(space, tmp_path)
-    assert talks(found, "kind", "axes", "start_ns", "duration_ns") == [
+    assert comms(found, "kind", "axes", "start_ns", "duration_ns") == [
         ("?", "?", 0, 30), ("reduce-scatter", "?", 30, 5), ("all-reduce", "tensor", 35, 5),
     ]  # fmt: skip
     assert found.unjoined_events == 2
@@ -98,7 +98,7 @@ def test_a_bare_name_means_what_the_line_of_another_event_says(tmp_path):
     ops = [(start(3), 0, 5), (FUSION, 5, 20), (done(3), 25, 5)]
     tpu(space, 0, ops, Async_XLA_Ops=[("all-reduce-start.3", 0, 30)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "axes", "duration_ns") == [("all-reduce-start.3", "tensor", 30)]
+    assert comms(found, "collective", "axes", "duration_ns") == [("all-reduce-start.3", "tensor", 30)]
     assert found.unjoined_events == 0
 
 
@@ -123,7 +123,7 @@ def test_the_program_that_the_profile_carries_tells_most(tmp_path):
     events = [("twice", 0, 5), ("begun", 5, 1), ("fusion.9", 6, 10), ("over", 16, 4)]
     tpu(space, 0, events, XLA_Modules=[("jit_f(17)", 0, 20)])
     found = timeline(space, tmp_path)
-    assert talks(found, "hlo_op", "collective", "kind", "axes", "scope", "start_ns", "duration_ns") == [
+    assert comms(found, "hlo_op", "collective", "kind", "axes", "scope", "start_ns", "duration_ns") == [
         ("begun", "begun", "all-reduce", "tensor", "layer.mlp.down", 5, 15),
         ("fusion.9", "inner.1", "reduce-scatter", "data", "?", 6, 10),
     ]
@@ -138,7 +138,7 @@ def test_cloned_names_are_joined_to_what_they_were_cloned_from(tmp_path):
     space.programs({"jit_f(17)": serialized()})
     tpu(space, 0, [("fusion.9.clone.1", 0, 5), ("twice.remat2", 5, 5)], XLA_Modules=[("jit_f(17)", 0, 20)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "axes") == [("inner.1", "data")]
+    assert comms(found, "collective", "axes") == [("inner.1", "data")]
     assert not any("not in the program" in note for note in found.notes)
 
 
@@ -150,7 +150,7 @@ def test_programs_with_the_same_names_are_told_apart(tmp_path):
         space, 0, [("begun", 0, 1), ("over", 1, 4), ("begun", 10, 1), ("over", 11, 4)],
         XLA_Modules=[("jit_f(17)", 0, 9), ("jit_f(18)", 10, 9)],
     )  # fmt: skip
-    assert talks(timeline(space, tmp_path), "collective", "axes") == [
+    assert comms(timeline(space, tmp_path), "collective", "axes") == [
         ("jit_f(17)/begun", "tensor"), ("jit_f(18)/begun", "data,tensor"),
     ]  # fmt: skip
 
@@ -159,16 +159,16 @@ def test_a_program_is_found_by_its_number_too(tmp_path):
     space = Space()
     space.programs({"jit_f(17)": serialized(), "jit_g(18)": serialized()})
     tpu(space, 0, [("fusion.9", 0, 5, {"about": {"program_id": 17}})])
-    assert talks(timeline(space, tmp_path), "collective", "axes") == [("inner.1", "data")]
+    assert comms(timeline(space, tmp_path), "collective", "axes") == [("inner.1", "data")]
 
 
 def test_a_program_may_be_given_where_the_profile_has_none(tmp_path):
     space = Space()
     tpu(space, 0, [("begun", 0, 1), ("fusion.9", 1, 10), ("over", 11, 4)], XLA_Modules=[("jit_f(17)", 0, 20)])
-    assert talks(timeline(space, tmp_path, hlo=read_hlo(PROGRAM)), "collective", "axes", "duration_ns") == [
+    assert comms(timeline(space, tmp_path, hlo=read_hlo(PROGRAM)), "collective", "axes", "duration_ns") == [
         ("begun", "tensor", 15), ("inner.1", "data", 10),
     ]  # fmt: skip
-    assert talks(timeline(space, tmp_path), "collective") == []
+    assert comms(timeline(space, tmp_path), "collective") == []
 
 
 def test_operations_of_another_program_are_counted(tmp_path):
@@ -179,7 +179,7 @@ def test_operations_of_another_program_are_counted(tmp_path):
     found = timeline(space, tmp_path, hlo=read_hlo(PROGRAM))
     (note,) = [note for note in found.notes if "not in the program" in note]
     assert note == "most operations, 9 of 10, are not in the program that is known for them; is it another program's?"
-    assert talks(found, "collective", "axes") == [("all-reduce.1", "tensor")]
+    assert comms(found, "collective", "axes") == [("all-reduce.1", "tensor")]
 
 
 def test_a_program_that_cannot_be_read_is_noted_and_lines_of_hlo_are_enough(tmp_path):
@@ -187,7 +187,7 @@ def test_a_program_that_cannot_be_read_is_noted_and_lines_of_hlo_are_enough(tmp_
     space.programs({"jit_f(17)": b"\xff\xff\xff"})
     tpu(space, 0, [(REDUCE, 5, 5)], XLA_Modules=[("jit_f(17)", 0, 20)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "axes") == [("all-reduce.1", "tensor")]
+    assert comms(found, "collective", "axes") == [("all-reduce.1", "tensor")]
     assert any("'jit_f(17)' cannot be read" in note for note in found.notes)
 
 
@@ -211,11 +211,11 @@ def test_devices_bear_the_numbers_of_their_places_in_the_program(tmp_path):
     # HloModuleProto.device_assignment: four replicas of one computation, on the runtime's devices 1, 0, 3 and 2.
     order = data(3, b"".join(number(1, device) for device in (1, 0, 3, 2)))
     space = Space()
-    space.programs({"jit_f(17)": serialized(placed=number(1, 4) + number(2, 1) + order)})
+    space.programs({"jit_f(17)": serialized(number_by_place=number(1, 4) + number(2, 1) + order)})
     for device in (0, 1):
         tpu(space, device, [("begun", 10 * device, 1), ("over", 90, 1)], XLA_Modules=[("jit_f(17)", 0, 99)])
     found = timeline(space, tmp_path, axes={})
-    assert talks(found, "device", "start_ns") == [(0, 10), (1, 0)]
+    assert comms(found, "device", "start_ns") == [(0, 10), (1, 0)]
     assert any("places in the program" in note for note in found.notes)
 
 
@@ -223,7 +223,7 @@ def test_starts_and_dones_without_a_program_are_tied_by_the_dones_operand(tmp_pa
     space = Space()
     tpu(space, 0, [(start(1), 0, 1), (start(2, DATA), 1, 1), (FUSION, 2, 10), (done(2), 12, 1), (done(1), 13, 2)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "axes", "start_ns", "duration_ns", "hidden_ns", "exposed_ns") == [
+    assert comms(found, "collective", "axes", "start_ns", "duration_ns", "hidden_ns", "exposed_ns") == [
         ("all-reduce-start.1", "tensor", 0, 15, 10, 5),
         ("all-reduce-start.2", "data", 1, 12, 10, 2),
     ]

@@ -17,10 +17,10 @@ from tests.compare.timing.scenes import (
     REDUCE,
     WHILE,
     collective,
+    comms,
     done,
     per_step,
     start,
-    talks,
     timeline,
 )  # fmt: skip
 from tests.compare.timing.spaces import Space, tpu
@@ -120,7 +120,7 @@ def test_several_steps_are_averaged(tmp_path):
     ops = [(FUSION, 0, 100), (REDUCE, 100, 100), (FUSION, 1000, 100), (REDUCE, 1100, 300), (REDUCE, 5000, 50)]
     tpu(space, 0, ops, Steps=[("7", 0, 200), ("8", 1000, 400)])
     found = timeline(space, tmp_path)
-    assert talks(found, "step", "duration_ns") == [(7, 100), (8, 300), (-1, 50)]
+    assert comms(found, "step", "duration_ns") == [(7, 100), (8, 300), (-1, 50)]
     assert times(per_step(space, tmp_path)) == exactly(300, 200, 200, 0, 100, 200 / 300, 0)
 
 
@@ -146,7 +146,7 @@ def test_a_sparse_cores_collective_counts_once_and_is_no_compute(tmp_path, word)
     tpu(space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)], **STEP)
     for core, (at, length) in enumerate(((105, 290), (110, 285))):
         space.plane(f"/device:TPU:0 SparseCore {core}").line("Sparse Core Ops").event(SPARSE, at, length)
-    assert talks(timeline(space, tmp_path), "kind", "axes", "payload_bytes", "start_ns", "duration_ns") == [
+    assert comms(timeline(space, tmp_path), "kind", "axes", "payload_bytes", "start_ns", "duration_ns") == [
         ("all-reduce", "tensor", 4000, 100, 300)
     ]
     assert times(per_step(space, tmp_path)) == exactly(800, 300, 200, 100, 100, 300 / 800, 100 / 300)
@@ -199,20 +199,20 @@ def hosts(tmp_path, count, *, first=0):
 
 def test_several_hosts_are_one_profile(tmp_path):
     found = read(hosts(tmp_path, 2), axes=AXES)
-    assert talks(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
+    assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
     assert found.num_devices == 4
     assert any("numbered through" in note for note in found.notes)
 
 
 def test_hosts_that_already_number_through_keep_their_numbers(tmp_path):
     found = read(hosts(tmp_path, 2, first=2), axes=AXES)
-    assert talks(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
+    assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
     assert not any("numbered" in note for note in found.notes)
 
 
 def test_the_tenth_host_comes_behind_the_second(tmp_path):
     found = read(hosts(tmp_path, 11), axes={"data": 22})
-    assert [duration for _, duration in talks(found, "device", "duration_ns")][::2] == [100 * n for n in range(1, 12)]
+    assert [duration for _, duration in comms(found, "device", "duration_ns")][::2] == [100 * n for n in range(1, 12)]
 
 
 def test_hosts_share_one_zero_of_time(tmp_path):
@@ -221,7 +221,7 @@ def test_hosts_share_one_zero_of_time(tmp_path):
         plane = space.plane(f"/device:TPU:{host}")
         plane.line("XLA Ops", timestamp_ns=1_700_000_000_000_000_000 + late).event(REDUCE, 10, 5)
         space.write(tmp_path, f"w-{host}")
-    assert talks(read(profile_files(tmp_path), axes=AXES), "device", "start_ns") == [(0, 5010), (1, 10)]
+    assert comms(read(profile_files(tmp_path), axes=AXES), "device", "start_ns") == [(0, 5010), (1, 10)]
 
 
 def test_a_host_without_devices_is_noted(tmp_path):
@@ -253,7 +253,7 @@ def test_a_collective_permutes_axes_are_those_along_which_it_moves(tmp_path):
     space = Space()
     move = f"%collective-permute.2 = {F32} collective-permute({F32} %x), source_target_pairs={{{{0,2}},{{1,3}}}}"
     tpu(space, 0, [(move, 0, 5), (collective("all-gather", 3, "{{0,1,2,3}}"), 5, 5)])
-    assert talks(timeline(space, tmp_path), "axes") == [("data",), ("data,tensor",)]
+    assert comms(timeline(space, tmp_path), "axes") == [("data",), ("data,tensor",)]
 
 
 def test_communications_outside_all_steps_are_noted(tmp_path):

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from compare.timing.join.profile_steps import steps as steps_of
-from compare.timing.xplane.device_events import Raw, frame
+from compare.timing.xplane.device_events import DeviceEvents, frame
 from tests.compare.timing.scenes import FUSION, REDUCE, timeline
 from tests.compare.timing.spaces import Space, tpu
 
@@ -100,7 +100,7 @@ def test_executions_whose_device_is_not_known_are_no_steps_where_others_are():
         "text": "", "category": "", "tf_op": "", "main": True, "start_ns": [start for *_, start in ops],
         "duration_ns": 20, "wait_ns": float("nan"), "run": [run for _, run, _ in ops],
     }  # fmt: skip
-    found = steps_of(Raw(events=frame(columns, length=len(ops))), pd.DataFrame())
+    found = steps_of(DeviceEvents(events=frame(columns, length=len(ops))), pd.DataFrame())
     rows = found.frame[found.frame["device"] >= 0].sort_values(["device", "step"])
     assert rows[["device", "step", "start_ns"]].values.tolist() == [[0, 0, 10], [0, 1, 110], [1, 0, 12], [1, 1, 112]]
     assert (found.frame["device"] >= 0).all()

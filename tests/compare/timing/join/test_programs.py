@@ -47,8 +47,8 @@ def test_a_program_that_the_profile_carries(tmp_path, protos, name, own_line):
     tpu = ToyTpu(space, module, own_line=own_line)
     tpu.steps(STEPS)
     found = timeline(space, tmp_path, axes)
-    talks = found.events[found.events["role"] == "communication"]
-    seen = Counter(talks[["collective", "kind", "axes", "payload_bytes"]].itertuples(index=False, name=None))
+    comms = found.events[found.events["role"] == "communication"]
+    seen = Counter(comms[["collective", "kind", "axes", "payload_bytes"]].itertuples(index=False, name=None))
     rows = collectives(module, axes)
     expected = {(row.name, row.kind, row.axes, row.payload_bytes): tpu.executed[row.name] for row in rows}
     assert seen == Counter(expected)
@@ -64,10 +64,10 @@ def test_lines_of_hlo_alone_tell_as_many(tmp_path, name):
     tpu = ToyTpu(space, module)
     tpu.steps(STEPS)
     found = timeline(space, tmp_path, axes)
-    talks = found.events[found.events["role"] == "communication"]
+    comms = found.events[found.events["role"] == "communication"]
     rows = collectives(module, axes)
-    assert len(talks) == sum(tpu.executed[row.name] for row in rows)
-    told = talks[talks["axes"] != "?"].groupby("axes", observed=True).size().to_dict()
+    assert len(comms) == sum(tpu.executed[row.name] for row in rows)
+    told = comms[comms["axes"] != "?"].groupby("axes", observed=True).size().to_dict()
     most = Counter[str]()
     for row in rows:
         most[row.axes] += tpu.executed[row.name]

@@ -3,31 +3,31 @@
 import pytest
 
 from compare.report.build import mesh_picture
-from compare.timing.metrics.devices import arrivals, imbalance, per_device, stragglers
-from compare.timing.metrics.network.sent_bytes import sends
+from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
+from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.tracks.times import times
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import compute, row, steps, talk, timeline
+from tests.compare.timing.build import comm, compute, row, steps, timeline
 
 MESH = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
 GROUPS = [range(4), range(4, 8)]
-FOUND = sends([row("sum", "all-reduce", "tp", 100, GROUPS), row("all", "all-gather", "pp,tp", 100, [range(8)]),
+SENT = bytes_sent_by([row("sum", "all-reduce", "tp", 100, GROUPS), row("all", "all-gather", "pp,tp", 100, [range(8)]),
                row("shift", "collective-permute", "pp", 100, [(0, 4)])], MESH)  # fmt: skip
 
 
 def laid(events, **kwargs):
     devices = {event["device"] for event in events}
-    return Lanes.of(timeline(events, steps(0, 100, devices=sorted(devices)), **kwargs))
+    return DeviceTracks.of(timeline(events, steps(0, 100, devices=sorted(devices)), **kwargs))
 
 
 def rows(events, **kwargs):
-    lanes = laid(events, **kwargs)
-    return per_device(lanes, times(lanes))
+    tracks = laid(events, **kwargs)
+    return per_device(tracks, times(tracks))
 
 
 def test_each_device_has_its_own_times():
-    found = rows([compute(0, 60), talk(50, 80), compute(0, 30, device=1)])
+    found = rows([compute(0, 60), comm(50, 80), compute(0, 30, device=1)])
     assert [row["device"] for row in found] == [0, 1]
     assert {name: found[0][name] for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
         "compute_ns": 60, "communication_ns": 30, "exposed_ns": 20, "idle_ns": 20,
@@ -49,9 +49,9 @@ def test_a_shown_device_counts_as_often_as_it_stands_for_one():
 
 
 def test_a_device_that_is_always_last_is_the_straggler():
-    events = [talk(start + 7 * (device == 2), start + 20, device=device, name="sum")
+    events = [comm(start + 7 * (device == 2), start + 20, device=device, name="sum")
               for device in range(4) for start in (0, 50)]  # fmt: skip
-    late = arrivals(laid(events), FOUND)
+    late = arrival_lags(laid(events), SENT)
     assert late.loc[late["device"].eq(2), "lag_ns"].tolist() == [7, 7]
     found = stragglers(late)
     assert found[0] == {"device": 2, "mean_lag_ns": 7, "last_share": 1}
@@ -59,10 +59,10 @@ def test_a_device_that_is_always_last_is_the_straggler():
 
 
 def test_groups_and_executions_are_held_against_themselves_only():
-    events = [talk(0, 10, device=0, name="sum"), talk(3, 10, device=1, name="sum"),
-              talk(50, 60, device=4, name="sum"), talk(52, 60, device=5, name="sum"),
-              talk(20, 30, device=0, name="sum"), talk(20, 30, device=1, name="sum")]  # fmt: skip
-    late = arrivals(laid(events), FOUND)
+    events = [comm(0, 10, device=0, name="sum"), comm(3, 10, device=1, name="sum"),
+              comm(50, 60, device=4, name="sum"), comm(52, 60, device=5, name="sum"),
+              comm(20, 30, device=0, name="sum"), comm(20, 30, device=1, name="sum")]  # fmt: skip
+    late = arrival_lags(laid(events), SENT)
     assert late.set_index(["device", "nth"])["lag_ns"].to_dict() == {
         (0, 0): 0, (0, 1): 0, (1, 0): 3, (1, 1): 0, (4, 0): 0, (5, 0): 2,
     }  # fmt: skip
@@ -70,16 +70,16 @@ def test_groups_and_executions_are_held_against_themselves_only():
 
 @pytest.mark.parametrize("name", ["shift", "unheard of"])
 def test_permutes_and_the_unknown_tell_no_straggler(name):
-    late = arrivals(laid([talk(0, 10, name=name), talk(5, 10, device=4, name=name)]), FOUND)
+    late = arrival_lags(laid([comm(0, 10, name=name), comm(5, 10, device=4, name=name)]), SENT)
     assert stragglers(late) == []
 
 
 def test_a_device_that_is_shown_alone_waits_for_nobody_that_is_seen():
-    assert arrivals(laid([talk(0, 10, name="sum")]), FOUND).empty
+    assert arrival_lags(laid([comm(0, 10, name="sum")]), SENT).empty
 
 
 def test_without_devices_nobody_is_slow():
-    lanes = laid([talk(0, 10, device=-1, name="sum")])
-    assert per_device(lanes, times(lanes)) == []
-    assert stragglers(arrivals(lanes, FOUND)) == []
-    assert stragglers(arrivals(laid([talk(0, 10)]), {})) == []
+    tracks = laid([comm(0, 10, device=-1, name="sum")])
+    assert per_device(tracks, times(tracks)) == []
+    assert stragglers(arrival_lags(tracks, SENT)) == []
+    assert stragglers(arrival_lags(laid([comm(0, 10)]), {})) == []

@@ -7,17 +7,17 @@ import pytest
 from compare.report.build import mesh_picture
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import SHIFT, stages_of, ticks
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import compute, container, steps, talk, timeline
+from tests.compare.timing.build import comm, compute, container, steps, timeline
 
 SHIFT_IS = {"kind": "collective-permute", "axes": "pp", "scope": SHIFT, "name": "permute"}
 
 
 def found(events, marks, stages, microbatches):
-    lanes = Lanes.of(timeline(events, marks))
-    table = ticks(lanes, stages, microbatches=microbatches)
-    return pipeline(lanes, table, microbatches=microbatches, num_stages=max(stages) + 1)
+    tracks = DeviceTracks.of(timeline(events, marks))
+    table = ticks(tracks, stages, microbatches=microbatches)
+    return pipeline(tracks, table, microbatches=microbatches, num_stages=max(stages) + 1)
 
 
 def uniform(stages, microbatches, *, order="shift first", before=0, after=0, loop=False, work=90, shift=10):
@@ -26,7 +26,7 @@ def uniform(stages, microbatches, *, order="shift first", before=0, after=0, loo
     for device in range(stages):
         at = before
         for tick in range(count):
-            parts = [(talk, shift, SHIFT_IS), (compute, work, {})]
+            parts = [(comm, shift, SHIFT_IS), (compute, work, {})]
             if order == "shift last":
                 parts.reverse()
             if order == "first shift lost" and tick == 0:
@@ -82,7 +82,7 @@ def test_a_bubble_that_computes_is_busy_and_one_that_does_not_is_idle():
 
 def test_a_slow_stage_has_its_own_ticks():
     """Ticks of 100 and 300 ns: the bubble is the share of time, not of ticks."""
-    events = [talk(0, 10, **SHIFT_IS), talk(100, 110, **SHIFT_IS), talk(400, 410, **SHIFT_IS), compute(410, 500)]
+    events = [comm(0, 10, **SHIFT_IS), comm(100, 110, **SHIFT_IS), comm(400, 410, **SHIFT_IS), compute(410, 500)]
     both = [event | {"device": device} for event in events for device in (0, 1)]
     one = found([*both, container(0, 500), container(0, 500, device=1)], steps(0, 500, devices=(0, 1)), range(2), 2)
     assert [row["bubble_ns"] for row in one["stages"]] == [90, 90]
@@ -91,7 +91,7 @@ def test_a_slow_stage_has_its_own_ticks():
 
 def test_shifts_of_several_parts_are_told_by_one_collective():
     events, marks = uniform(2, 2)
-    extra = [talk(e["start_ns"], e["start_ns"] + 5, device=e["device"], **{**SHIFT_IS, "name": "rest"})
+    extra = [comm(e["start_ns"], e["start_ns"] + 5, device=e["device"], **{**SHIFT_IS, "name": "rest"})
              for e in events if e["scope"] == SHIFT]  # fmt: skip
     assert found([*events, *extra, *extra], marks, range(2), 2)["bubble_share"] == round(1 / 3, 9)
 

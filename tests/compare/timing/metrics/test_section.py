@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from compare.timing.metrics.section import section
-from tests.compare.timing.build import compute, container, steps, talk, timeline
+from tests.compare.timing.build import comm, compute, container, steps, timeline
 from tests.places import ROOT
 
 REPORT = json.loads((ROOT / "docs/example-run/report.json").read_text(encoding="utf-8"))
@@ -25,7 +25,7 @@ def run(name, start, length, device):
     """An execution of a collective of the example."""
     known = KNOWN[name]
     words = {word: known[word] for word in ("kind", "axes", "scope")}
-    return talk(start, start + length, device=device, name=name, payload=known["payload_bytes"], wait=2, **words)
+    return comm(start, start + length, device=device, name=name, payload=known["payload_bytes"], wait=2, **words)
 
 
 def step_of_the_example():
@@ -130,7 +130,7 @@ def test_scopes_stand_beside_axes_and_kinds(found):
 
 
 def test_anybodys_profile_needs_no_rows_and_no_mesh():
-    alone = section(timeline([compute(0, 50), talk(40, 80)], steps(0, 100)))
+    alone = section(timeline([compute(0, 50), comm(40, 80)], steps(0, 100)))
     assert set(alone) == FIELDS
     assert alone["by_verdict"]["unknown"]["exposed_ns"] == 30
     assert (alone["pipeline"], alone["matrix"], alone["stragglers"]) == (None, None, [])

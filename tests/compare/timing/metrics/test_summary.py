@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from compare.timing.errors import TimingError
 from compare.timing.metrics.summary import trace_summary
 from compare.timing.timeline import PART
-from tests.compare.timing.build import compute, container, each, steps, talk, timeline
+from tests.compare.timing.build import comm, compute, container, each, steps, timeline
 
 PERMUTE = {"kind": "collective-permute", "axes": "pp", "scope": "pipeline.shift", "name": "permute"}
 
@@ -20,7 +20,7 @@ def per_step(*args, **kwargs):
 
 
 def test_the_summary_has_these_fields():
-    found = trace_summary(timeline([compute(0, 50), talk(40, 80)], steps(0, 100), unjoined_events=3))
+    found = trace_summary(timeline([compute(0, 50), comm(40, 80)], steps(0, 100), unjoined_events=3))
     assert {name: found[name] for name in ("source", "devices", "steps", "unjoined_events")} == {
         "source": "measured", "devices": 1, "steps": 1, "unjoined_events": 3,
     }  # fmt: skip
@@ -41,7 +41,7 @@ def test_one_device_that_never_communicates_has_no_overlap():
 
 def test_local_work_and_what_encloses_it_is_no_communication():
     events = [
-        container(0, 800, name="while.1"), compute(0, 500, name="broadcast.7"), talk(500, 800),
+        container(0, 800, name="while.1"), compute(0, 500, name="broadcast.7"), comm(500, 800),
         compute(0, 800, name="collective_rpc", role=PART),
     ]  # fmt: skip
     found = per_step(events, steps(0, 800))
@@ -50,12 +50,12 @@ def test_local_work_and_what_encloses_it_is_no_communication():
 
 
 def test_an_exposed_asynchronous_all_reduce_in_a_loop_is_exposed():
-    events = [container(0, 100), compute(0, 30), talk(30, 70), compute(70, 100)]
+    events = [container(0, 100), compute(0, 30), comm(30, 70), compute(70, 100)]
     assert per_step(events, steps(0, 100))["exposed_ns"] == 40
 
 
 def test_two_collectives_at_once_are_communication_once():
-    found = per_step([talk(0, 10), talk(5, 15, **PERMUTE)], steps(0, 100))
+    found = per_step([comm(0, 10), comm(5, 15, **PERMUTE)], steps(0, 100))
     assert found["communication_ns"] == 15
     assert (found["by_axes"]["tp"]["communication_ns"], found["by_axes"]["pp"]["communication_ns"]) == (10, 10)
 
@@ -63,62 +63,62 @@ def test_two_collectives_at_once_are_communication_once():
 @pytest.mark.parametrize("devices", [1, 2, 8])
 def test_volumes_do_not_change_with_the_number_of_devices_in_the_file(devices):
     every = range(devices)
-    events = [*each(talk, every, 0, 10, payload=64), *each(talk, every, 20, 30, payload=64)]
+    events = [*each(comm, every, 0, 10, payload=64), *each(comm, every, 20, 30, payload=64)]
     found = per_step(events, steps(0, 50, devices=every))["by_kind"]["all-reduce"]
     assert (found["executions"], found["payload_bytes"]) == (2, 128)
 
 
 def test_means_are_over_devices_and_steps():
-    events = [talk(0, 10, device=0), talk(100, 130, device=0), talk(0, 20, device=1)]
+    events = [comm(0, 10, device=0), comm(100, 130, device=0), comm(0, 20, device=1)]
     found = per_step(events, steps(0, 100, 200, devices=(0, 1)))
     assert found["communication_ns"] == (10 + 30 + 20 + 0) / 4
     assert found["by_axes"]["tp"]["executions"] == 0.75
 
 
 def test_a_device_without_events_counts_with_zeros():
-    assert per_step([talk(0, 10)], steps(0, 100, devices=(0, 1)))["communication_ns"] == 5
+    assert per_step([comm(0, 10)], steps(0, 100, devices=(0, 1)))["communication_ns"] == 5
 
 
 def test_a_shown_device_weighs_as_many_as_it_stands_for():
-    events = [talk(0, 10, device=0), talk(0, 20, device=3)]
+    events = [comm(0, 10, device=0), comm(0, 20, device=3)]
     found = per_step(events, steps(0, 100, devices=(0, 3)), stands_for={0: (0, 1, 2), 3: (3,)})
     assert found["communication_ns"] == 12.5
     assert found["by_axes"]["tp"]["executions"] == 1
 
 
 def test_times_are_cut_at_the_edges_of_a_step_and_executions_count_where_they_start():
-    found = per_step([talk(90, 130), talk(250, 260)], steps(0, 100, 200))
+    found = per_step([comm(90, 130), comm(250, 260)], steps(0, 100, 200))
     assert found["communication_ns"] == (10 + 30) / 2
     assert found["by_axes"]["tp"]["executions"] == 0.5
 
 
 def test_waiting_comes_first_and_is_counted_once():
-    events = [talk(0, 10, wait=4), talk(2, 12, wait=6, **PERMUTE)]
+    events = [comm(0, 10, wait=4), comm(2, 12, wait=6, **PERMUTE)]
     found = per_step(events, steps(0, 100))
     assert found["wait_ns"] == 8
     assert (found["by_axes"]["tp"]["wait_ns"], found["by_axes"]["pp"]["wait_ns"]) == (4, 6)
 
 
 def test_waiting_that_is_shown_in_part_is_noted():
-    found = trace_summary(timeline([talk(0, 10, wait=4), talk(20, 30)], steps(0, 100)))
+    found = trace_summary(timeline([comm(0, 10, wait=4), comm(20, 30)], steps(0, 100)))
     assert found["per_step"]["wait_ns"] == 4
     assert found["notes"] == ["1 of 2 communications do not show how long they wait"]
 
 
 def test_fractions_of_a_nanosecond_are_told_to_the_picosecond():
-    found = per_step([talk(0, 1 / 3)], steps(0, 2))
+    found = per_step([comm(0, 1 / 3)], steps(0, 2))
     assert (found["communication_ns"], found["step_ns"]) == (0.333, 2)
     assert isinstance(found["step_ns"], int)
 
 
 def test_an_unknown_payload_makes_the_sum_unknown():
-    found = per_step([talk(0, 10, payload=float("nan")), talk(20, 30, **PERMUTE)], steps(0, 100))
+    found = per_step([comm(0, 10, payload=float("nan")), comm(20, 30, **PERMUTE)], steps(0, 100))
     assert found["by_axes"]["tp"]["payload_bytes"] is None
     assert found["by_axes"]["pp"]["payload_bytes"] == 1000
 
 
 def test_events_of_no_known_device_have_volumes_and_no_times():
-    events = [talk(start, start + 10, device=-1, payload=64) for start in range(0, 80, 10)]
+    events = [comm(start, start + 10, device=-1, payload=64) for start in range(0, 80, 10)]
     found = trace_summary(timeline(events, steps(0, 100, devices=(-1,)), stands_for={-1: tuple(range(4))}))
     assert found["per_step"]["step_ns"] == 100
     assert found["per_step"]["communication_ns"] is None
@@ -132,7 +132,7 @@ def test_events_of_no_known_device_have_volumes_and_no_times():
 
 def test_some_events_of_unknown_device_are_in_volumes_and_noted():
     marks = steps(0, 100, devices=(0, 1, -1))
-    found = trace_summary(timeline([talk(0, 10), talk(0, 10, device=1), talk(0, 30, device=-1)], marks))
+    found = trace_summary(timeline([comm(0, 10), comm(0, 10, device=1), comm(0, 30, device=-1)], marks))
     assert found["per_step"]["communication_ns"] == 10
     assert found["per_step"]["by_axes"]["tp"]["executions"] == 1.5
     assert found["notes"] == ["1 of 3 events bear no device: they are in no time, and in volumes only"]
@@ -141,7 +141,7 @@ def test_some_events_of_unknown_device_are_in_volumes_and_noted():
 def test_a_device_whose_events_are_lost_is_unknown_and_not_idle():
     """In step 1 the second device's collective bears no device: that device counts in step 0 only."""
     marks = steps(0, 100, 200, devices=(0, 1, -1))
-    events = [talk(0, 10), talk(0, 30, device=1), talk(100, 110), talk(100, 130, device=-1)]
+    events = [comm(0, 10), comm(0, 30, device=1), comm(100, 110), comm(100, 130, device=-1)]
     found = trace_summary(timeline([*events, compute(10, 20)], marks))
     assert found["per_step"]["communication_ns"] == round((10 + 30 + 10) / 3, 3)
     assert found["per_step"]["by_axes"]["tp"]["executions"] == 1
@@ -152,7 +152,7 @@ def test_a_device_whose_events_are_lost_is_unknown_and_not_idle():
 
 
 def test_devices_without_steps_are_left_out_and_noted():
-    found = trace_summary(timeline([talk(0, 10), talk(0, 30, device=5)], steps(0, 100)))
+    found = trace_summary(timeline([comm(0, 10), comm(0, 30, device=5)], steps(0, 100)))
     assert found["per_step"]["communication_ns"] == 10
     assert found["notes"] == ["devices 5 have events and no steps: they are left out"]
 
@@ -160,11 +160,11 @@ def test_devices_without_steps_are_left_out_and_noted():
 @pytest.mark.parametrize("marks", [[], steps(7, 7)])
 def test_a_timeline_without_a_step_says_so(marks):
     with pytest.raises(TimingError, match="no step that lasts"):
-        trace_summary(timeline([talk(0, 10)], marks))
+        trace_summary(timeline([comm(0, 10)], marks))
 
 
 def test_no_summary_changes_its_timeline():
-    given_ = timeline([compute(0, 50), talk(40, 80)], steps(0, 100))
+    given_ = timeline([compute(0, 50), comm(40, 80)], steps(0, 100))
     before = given_.events.copy(deep=True)
     trace_summary(given_)
     pd.testing.assert_frame_equal(given_.events, before)
@@ -179,7 +179,7 @@ EVENTS = st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(["tp", "pp"
 def test_every_time_is_what_a_sweep_finds(drawn):
     """Each unit of time of each device is communicating, computing, both or neither; steps are 0 … 20 … 40."""
     events = [
-        talk(*span, device=device, axes=axes) if axes else compute(*span, device=device)
+        comm(*span, device=device, axes=axes) if axes else compute(*span, device=device)
         for span, device, axes in drawn
     ]  # fmt: skip
     found = per_step(events, steps(0, 20, 40, devices=(0, 1)))

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from compare.timing.metrics.summary import trace_summary
 from compare.timing.metrics.verdicts import VERDICTS, by_verdict, shares, verdict_times
-from compare.timing.tracks.step_clipping import pieces
-from compare.timing.tracks.tracks import Lanes
-from tests.compare.timing.build import compute, row, steps, talk, timeline
+from compare.timing.tracks.step_clipping import clip_to_steps
+from compare.timing.tracks.tracks import DeviceTracks
+from tests.compare.timing.build import comm, compute, row, steps, timeline
 
 TP = [range(4)]
 ROWS = [
@@ -22,8 +22,8 @@ ROWS = [
 
 
 def split(events, marks):
-    lanes = Lanes.of(timeline(events, marks))
-    return by_verdict(lanes, pieces(lanes), shares(ROWS))
+    tracks = DeviceTracks.of(timeline(events, marks))
+    return by_verdict(tracks, clip_to_steps(tracks), shares(ROWS))
 
 
 def test_a_collective_is_divided_as_its_bytes_are():
@@ -36,7 +36,7 @@ def test_a_collective_is_divided_as_its_bytes_are():
 
 
 def test_each_verdict_has_its_part_of_the_time():
-    events = [talk(0, 10, name="needed"), talk(20, 40, name="bubbly", wait=5), talk(50, 60, name="useless")]
+    events = [comm(0, 10, name="needed"), comm(20, 40, name="bubbly", wait=5), comm(50, 60, name="useless")]
     assert split([*events, compute(55, 60)], steps(0, 100)) == {
         "inherent": {"communication_ns": 22, "exposed_ns": 22, "wait_ns": 3},
         "inflated": {"communication_ns": 8, "exposed_ns": 8, "wait_ns": 2},
@@ -47,24 +47,24 @@ def test_each_verdict_has_its_part_of_the_time():
 
 @pytest.mark.parametrize("name", ["uncounted", "never heard of", ""])
 def test_what_has_no_verdict_is_unknown_and_shown(name):
-    assert split([talk(0, 10, name=name)], steps(0, 100))["unknown"]["exposed_ns"] == 10
+    assert split([comm(0, 10, name=name)], steps(0, 100))["unknown"]["exposed_ns"] == 10
 
 
 def test_two_that_are_exposed_at_once_share_the_time():
-    found = split([talk(0, 10, name="needed"), talk(0, 10, name="useless")], steps(0, 100))
+    found = split([comm(0, 10, name="needed"), comm(0, 10, name="useless")], steps(0, 100))
     assert found["inherent"]["exposed_ns"] == found["induced"]["exposed_ns"] == 5
 
 
 def test_only_what_lies_inside_a_step_counts():
-    found = split([talk(90, 120, name="needed"), talk(190, 230, name="useless")], steps(0, 100, 200))
+    found = split([comm(90, 120, name="needed"), comm(190, 230, name="useless")], steps(0, 100, 200))
     assert found["inherent"]["exposed_ns"] == (10 + 20) / 2
     assert found["induced"]["exposed_ns"] == 10 / 2
 
 
 def test_the_table_tells_device_step_axes_and_scope():
-    events = [talk(0, 10, name="needed"), talk(0, 30, device=1, name="useless", axes="pp", scope="?")]
-    lanes = Lanes.of(timeline(events, steps(0, 100, devices=(0, 1))))
-    table = verdict_times(pieces(lanes), shares(ROWS))
+    events = [comm(0, 10, name="needed"), comm(0, 30, device=1, name="useless", axes="pp", scope="?")]
+    tracks = DeviceTracks.of(timeline(events, steps(0, 100, devices=(0, 1))))
+    table = verdict_times(clip_to_steps(tracks), shares(ROWS))
     some = table[table["exposed_ns"] > 0]
     columns = ["device", "step", "axes", "scope", "verdict", "exposed_ns"]
     assert some[columns].to_numpy().tolist() == [
@@ -73,14 +73,14 @@ def test_the_table_tells_device_step_axes_and_scope():
 
 
 def test_the_verdicts_add_up_where_some_devices_are_unknown():
-    events = [talk(0, 10, name="needed"), talk(0, 30, device=-1, name="useless")]
+    events = [comm(0, 10, name="needed"), comm(0, 30, device=-1, name="useless")]
     marks = steps(0, 100, devices=(0, 1, -1))
     assert split(events, marks)["inherent"]["exposed_ns"] == 10
     assert trace_summary(timeline(events, marks))["per_step"]["exposed_ns"] == 10
 
 
 def test_without_devices_nothing_is_told():
-    found = split([talk(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
+    found = split([comm(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
     assert found["unknown"] == {"communication_ns": None, "exposed_ns": None, "wait_ns": None}
 
 
@@ -90,8 +90,8 @@ NAMES = ["needed", "bubbly", "useless", "odd", "uncounted", ""]
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(NAMES)), max_size=8), st.lists(SPAN, max_size=4))
-def test_the_verdicts_add_up_to_the_step(talks, computes):
-    events = [talk(*span, device=device, name=name, wait=span[1] - span[0] - 1) for span, device, name in talks
+def test_the_verdicts_add_up_to_the_step(comms, computes):
+    events = [comm(*span, device=device, name=name, wait=span[1] - span[0] - 1) for span, device, name in comms
               if span[1] > span[0]]  # fmt: skip
     events += [compute(*span, device=1) for span in computes]
     marks = steps(0, 20, 40, devices=(0, 1))

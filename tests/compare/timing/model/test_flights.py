@@ -7,10 +7,10 @@ from tests.compare.timing.model.toys import (
     PERMUTE_NS,
     X,
     all_reduce,
+    comms,
     program,
     run,
     step_ns,
-    talks,
 )
 
 READS = "reads {\n  f = f32[2500]{0} parameter(0)\n  ROOT g = f32[1]{0:S(1)} reduce(f, f), to_apply=sum\n}\n"
@@ -84,7 +84,7 @@ def test_the_fusions_of_a_chain_do_not_move_the_buffers_that_they_hand_on():
     found = run(program(entry, more=CHAIN))
     computed = found.events[found.events["role"] == "compute"]
     assert computed[["hlo_op", "start_ns", "duration_ns"]].values.tolist() == [["f2", 0, 80]]
-    assert talks(found) == [("f1", 0, 1330, 1330 - 80)]
+    assert comms(found) == [("f1", 0, 1330, 1330 - 80)]
 
 
 def test_a_done_ends_what_began_before_the_loop_or_in_the_iteration_before():
@@ -121,7 +121,7 @@ body {{
 """
     found = run(program(entry, more=more))
     short = ALL_REDUCE_NS - 500
-    assert talks(found) == [
+    assert comms(found) == [
         ("s0", 0, ALL_REDUCE_NS, short),
         ("s", ALL_REDUCE_NS, ALL_REDUCE_NS, short),
         ("s", 2 * ALL_REDUCE_NS, ALL_REDUCE_NS, short),
@@ -159,8 +159,8 @@ def test_who_waits_for_a_late_device_does_not_keep_its_link_from_others():
 """  # noqa: E501
     found = run(program(entry, more=LATE))
     summed = 100 + 2 * 2 * 10 + 8000 / 10
-    assert talks(found, 0)[1] == ("r", 0, summed, summed)
-    assert talks(found, 0)[0][:3] == ("s", 0, 10000 + PERMUTE_NS)
+    assert comms(found, 0)[1] == ("r", 0, summed, summed)
+    assert comms(found, 0)[0][:3] == ("s", 0, 10000 + PERMUTE_NS)
 
 
 def test_only_those_whose_links_are_taken_wait_for_them():
@@ -175,7 +175,7 @@ def test_only_those_whose_links_are_taken_wait_for_them():
   ROOT all = ({X}, {whole}) tuple(r, d)
 """
     found = run(program(entry))
-    ends = {device: dict((name, start + duration) for name, start, duration, _ in talks(found, device))["r"]
+    ends = {device: dict((name, start + duration) for name, start, duration, _ in comms(found, device))["r"]
             for device in range(8)}  # fmt: skip
     between, after = 100 + 2 * 10 + 400, 100 + 7 * 10 + 1400 + 400
     assert ends == {0: after, 1: between, 2: between, 3: after, 4: after, 5: between, 6: between, 7: after}

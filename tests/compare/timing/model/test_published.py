@@ -80,8 +80,8 @@ def modelled(name: str, where: str):
 )
 def test_every_device_runs_each_collective_as_often_as_the_rows_say(name, where):
     rows, timeline = modelled(name, where)
-    talks = timeline.events[timeline.events["role"] == "communication"]
-    counts = talks.groupby(["device", "collective"], observed=True).size()
+    comms = timeline.events[timeline.events["role"] == "communication"]
+    counts = comms.groupby(["device", "collective"], observed=True).size()
     shown = {device: first for first, alike in timeline.stands_for.items() for device in alike}
     for row in rows:
         assert row.executions_are == "exact"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compare.timing.timeline import FOUND, GIVEN, STEPS
+from compare.timing.timeline import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS
 from tests.compare.timing.model.toys import (
     ALL_REDUCE_NS,
     BACK,
@@ -15,11 +15,11 @@ from tests.compare.timing.model.toys import (
     SHIFT,
     X,
     all_reduce,
+    comms,
     loop,
     program,
     run,
     step_ns,
-    talks,
 )
 
 
@@ -28,7 +28,7 @@ def test_a_synchronous_all_reduce_in_a_loop_is_all_exposed():
     found = run(program(LOOPED, more=loop(body, trips=3)))
     assert step_ns(found) == 3 * (1000 + ALL_REDUCE_NS)
     each = 1000 + ALL_REDUCE_NS
-    assert talks(found) == [("last", 1000 + trip * each, ALL_REDUCE_NS, ALL_REDUCE_NS) for trip in range(3)]
+    assert comms(found) == [("last", 1000 + trip * each, ALL_REDUCE_NS, ALL_REDUCE_NS) for trip in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_compute_between_start_and_done_hides_as_much_as_it_lasts(cycles, window
             f"  s = {X} {begun}\n  y = {X} compute(x, {int(cycles)})\n  ROOT d = {X} all-reduce-done(s)\n",
         )
     )
-    assert talks(found) == [("s", 0, window, exposed)]
+    assert comms(found) == [("s", 0, window, exposed)]
     assert step_ns(found) == max(cycles, ALL_REDUCE_NS)
     lines = found.events.groupby("role", observed=True)["line"].agg(set)
     assert lines["communication"] == {"Async XLA Ops"}
@@ -67,14 +67,14 @@ def permutes(*pairs):
 
 def test_two_collectives_on_the_same_link_follow_each_other():
     found = run(permutes(SHIFT, SHIFT))
-    ends = {name: start + duration for name, start, duration, _ in talks(found, 0)}
+    ends = {name: start + duration for name, start, duration, _ in comms(found, 0)}
     assert ends == {"s0": PERMUTE_NS, "s1": PERMUTE_NS + 400}
     assert step_ns(found) == PERMUTE_NS + 400
 
 
 def test_the_two_directions_of_a_link_do_not_disturb_each_other():
     found = run(permutes(SHIFT, BACK))
-    assert [start + duration for _, start, duration, _ in talks(found, 0)] == [PERMUTE_NS, PERMUTE_NS]
+    assert [start + duration for _, start, duration, _ in comms(found, 0)] == [PERMUTE_NS, PERMUTE_NS]
     assert step_ns(found) == PERMUTE_NS
 
 
@@ -109,8 +109,8 @@ def test_the_second_stage_waits_for_the_permute_of_the_first():
         program(f"{CHOICE}  ROOT z = {X} collective-permute(y), channel_id=1, source_target_pairs={SHIFT}", more=STAGED)
     )
     assert found.stands_for == {0: (0, 1, 2, 3), 4: (4, 5, 6, 7)}
-    assert talks(found, 0) == [("z", 1000, PERMUTE_NS, PERMUTE_NS)]
-    assert talks(found, 5) == [("z", 300, 700 + PERMUTE_NS, 700 + PERMUTE_NS)]
+    assert comms(found, 0) == [("z", 1000, PERMUTE_NS, PERMUTE_NS)]
+    assert comms(found, 5) == [("z", 300, 700 + PERMUTE_NS, 700 + PERMUTE_NS)]
     waits = found.events[found.events["role"] == "communication"].set_index("device")["wait_ns"]
     assert waits.to_dict() == {0: 0, 4: 700}
     assert list(found.steps["duration_ns"]) == [1000 + PERMUTE_NS] * 2
@@ -119,8 +119,8 @@ def test_the_second_stage_waits_for_the_permute_of_the_first():
 def test_a_collective_in_a_branch_runs_on_the_devices_that_take_it():
     branch = STAGED.replace("ROOT m = f32[1000]{0:S(1)} compute(l, 1000)", f"ROOT m = {X} {all_reduce('l')}")
     found = run(program(CHOICE.replace("  y =", "  ROOT y ="), more=branch))
-    assert talks(found, 0) == [("m", 0, ALL_REDUCE_NS, ALL_REDUCE_NS)]
-    assert talks(found, 4) == []
+    assert comms(found, 0) == [("m", 0, ALL_REDUCE_NS, ALL_REDUCE_NS)]
+    assert comms(found, 4) == []
     assert list(found.steps["duration_ns"]) == [ALL_REDUCE_NS] * 2
 
 
@@ -141,7 +141,7 @@ def test_an_unknown_loop_runs_once_and_is_noted():
 
 def test_without_collectives_there_is_no_communication():
     found = run(program(f"  y = {X} compute(x, 70)\n  ROOT z = {X} compute(y, 30)"))
-    assert talks(found) == []
+    assert comms(found) == []
     assert step_ns(found) == 100
     assert found.stands_for == {0: tuple(range(8))}
     assert list(found.events["duration_ns"]) == [70, 30]
@@ -164,13 +164,13 @@ def test_an_unscheduled_program_and_an_unknown_kernel_are_noted():
 
 def test_a_group_of_one_moves_nothing():
     found = run(program(f"  ROOT y = {X} {all_reduce('x', groups='{{0},{1},{2},{3},{4},{5},{6},{7}}')}"))
-    assert talks(found) == [("y", 0, 0, 0)]
+    assert comms(found) == [("y", 0, 0, 0)]
 
 
 def test_a_pair_with_itself_moves_nothing_and_devices_without_a_pair_do_not_wait():
     pairs = "{{0,0},{1,5}}"
     found = run(program(f"  ROOT y = {X} collective-permute(x), channel_id=1, source_target_pairs={pairs}"))
-    assert [talks(found, device)[0][2] for device in range(8)] == [0, PERMUTE_NS, 0, 0, 0, PERMUTE_NS, 0, 0]
+    assert [comms(found, device)[0][2] for device in range(8)] == [0, PERMUTE_NS, 0, 0, 0, PERMUTE_NS, 0, 0]
 
 
 def test_a_local_copy_runs_beside_the_core_and_its_done_waits():
@@ -236,14 +236,14 @@ def test_every_slice_talks_over_the_data_centre_at_its_own_rate():
 
 def test_the_timeline_has_the_form_that_measured_ones_have():
     found = run(program(f"  y = {X} compute(x, 70)\n  ROOT z = {X} {all_reduce('y')}"))
-    assert {name: str(found.events[name].dtype) for name in found.events} == {**GIVEN, **FOUND}
-    assert {name: str(found.steps[name].dtype) for name in found.steps} == STEPS
+    assert {name: str(found.events[name].dtype) for name in found.events} == {**EVENT_COLUMNS, **DERIVED_COLUMNS}
+    assert {name: str(found.steps[name].dtype) for name in found.steps} == STEP_COLUMNS
     assert found.source == "modelled"
     assert found.label == "modelled for v5e:2x4"
     assert (found.num_devices, found.num_steps) == (8, 1)
     assert (found.events["step"] == 0).all()
-    talk = found.events.set_index("hlo_op").loc["z"]
-    assert talk[["collective", "kind", "axes", "scope", "payload_bytes"]].tolist() == [
+    comm = found.events.set_index("hlo_op").loc["z"]
+    assert comm[["collective", "kind", "axes", "scope", "payload_bytes"]].tolist() == [
         "z",
         "all-reduce",
         "tp",

@@ -111,7 +111,7 @@ def step_ns(timeline: Timeline) -> float:
     return float(timeline.steps["duration_ns"].max())
 
 
-def talks(timeline: Timeline, device: int = 0) -> list[tuple[str, float, float, float]]:
+def comms(timeline: Timeline, device: int = 0) -> list[tuple[str, float, float, float]]:
     """(instruction, start, duration, exposed) of every communication of the class that a device is in."""
     (shown,) = (first for first, alike in timeline.stands_for.items() if device in alike)
     rows = timeline.events[(timeline.events["role"] == "communication") & (timeline.events["device"] == shown)]

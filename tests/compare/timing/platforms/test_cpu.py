@@ -152,8 +152,8 @@ def test_collectives_run_as_often_as_their_own_program_says_and_only_they_wait(a
             assert len(counts) == 8 * own["run"].nunique()
             ran += int(counts.sum())
     assert ran == len(events[events["wait_ns"].notna()]) == 8 * 3 * {"jax": 3 + 1 + 1, "torchxla": 4 + 1}[arm]
-    talks = events[events["wait_ns"].notna()]
-    assert ((talks["wait_ns"] >= 0) & (talks["wait_ns"] <= talks["duration_ns"])).all()
+    comms = events[events["wait_ns"].notna()]
+    assert ((comms["wait_ns"] >= 0) & (comms["wait_ns"] <= comms["duration_ns"])).all()
 
 
 def test_steps_are_the_marks_since_all_was_waited_for(arm, raws, others):

@@ -6,10 +6,10 @@ import pytest
 
 from compare.report.build import mesh_picture
 from compare.timing.metrics.network.bandwidth import bandwidths, peaks
-from compare.timing.metrics.network.sent_bytes import sends
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.metrics.network.sent_bytes import bytes_sent_by
+from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import row, steps, talk, timeline
+from tests.compare.timing.build import comm, row, steps, timeline
 
 LINK = 45e9
 
@@ -19,7 +19,7 @@ def peak(name, kind, *axes, pairs=None):
     case = Case.read(name, batch=256)
     picture = mesh_picture(case)
     rows = [row("r", kind, ",".join(axes), 100, pairs or case.mesh.groups(*axes))]
-    return peaks(sends(rows, picture), picture, LINK).get("r", float("nan")) / LINK
+    return peaks(bytes_sent_by(rows, picture), picture, LINK).get("r", float("nan")) / LINK
 
 
 @pytest.mark.parametrize(
@@ -30,25 +30,25 @@ def peak(name, kind, *axes, pairs=None):
 def test_bus_bandwidth_has_the_factors_of_nccl_tests(kind, factor):
     """doc/PERFORMANCE.md there, with n = 8."""
     picture = mesh_picture(Case.read("tp8@v5e:2x4"))
-    found = sends([row("r", kind, "tp", 1000, [range(8)])], picture)
-    lanes = Lanes.of(timeline([talk(0, 500, name="r", kind=kind, payload=1000)], steps(0, 1000)))
-    one = bandwidths(lanes, found).iloc[0]
+    found = bytes_sent_by([row("r", kind, "tp", 1000, [range(8)])], picture)
+    tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", kind=kind, payload=1000)], steps(0, 1000)))
+    one = bandwidths(tracks, found).iloc[0]
     assert one["algorithm_bytes_per_s"] == 2e9
     assert one["bus_bytes_per_s"] == 2e9 * factor
 
 
 def test_a_permute_is_send_and_receive():
     picture = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
-    found = sends([row("r", "collective-permute", "pp", 1000, [(0, 4)])], picture)
-    lanes = Lanes.of(timeline([talk(0, 500, name="r", payload=1000), talk(500, 500, name="r")], steps(0, 1000)))
-    frame = bandwidths(lanes, found)
+    found = bytes_sent_by([row("r", "collective-permute", "pp", 1000, [(0, 4)])], picture)
+    tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", payload=1000), comm(500, 500, name="r")], steps(0, 1000)))
+    frame = bandwidths(tracks, found)
     assert frame["bus_bytes_per_s"][0] == 2e9
     assert isnan(frame["bus_bytes_per_s"][1])
 
 
 def test_what_no_row_tells_has_no_bus_bandwidth():
-    lanes = Lanes.of(timeline([talk(0, 500, payload=1000)], steps(0, 1000)))
-    assert isnan(bandwidths(lanes, {}).iloc[0]["bus_bytes_per_s"])
+    tracks = DeviceTracks.of(timeline([comm(0, 500, payload=1000)], steps(0, 1000)))
+    assert isnan(bandwidths(tracks, {}).iloc[0]["bus_bytes_per_s"])
 
 
 def test_the_peak_gives_the_time_that_the_scaling_book_computes():
@@ -90,5 +90,5 @@ def test_all_to_all_is_bound_by_its_busiest_link():
 
 def test_without_the_speed_of_a_link_there_is_no_peak():
     picture = mesh_picture(Case.read("tp4pp2"))
-    found = sends([row("r", "all-gather", "tp", 100, [range(4), range(4, 8)])], picture)
+    found = bytes_sent_by([row("r", "all-gather", "tp", 100, [range(4), range(4, 8)])], picture)
     assert peaks(found, picture, None) == {}

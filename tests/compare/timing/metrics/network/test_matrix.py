@@ -10,7 +10,7 @@ from compare.report.build import mesh_picture
 from compare.timing.errors import TimingError
 from compare.timing.metrics.network.matrix import logical, matrix, uncounted
 from compare.timing.metrics.network.routes import Torus, loads
-from compare.timing.metrics.network.sent_bytes import sends
+from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from meshes.case import Case
 from tests.compare.timing.build import row
 from tests.places import example_report
@@ -31,7 +31,7 @@ def summed(frame, column, device):
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_the_matrix_of_a_real_program_sums_to_its_wire_bytes(phase, arm):
     rows = EXAMPLE["phases"][phase]["arms"][arm]["collectives"]
-    frame = matrix(sends(rows, EXAMPLE["mesh"]), EXAMPLE["mesh"])
+    frame = matrix(bytes_sent_by(rows, EXAMPLE["mesh"]), EXAMPLE["mesh"])
     by_axes = frame.groupby("axes")["logical_bytes"].sum() / 8
     for axes in {entry["axes"] for entry in rows}:
         assert by_axes[axes] == sum(entry["step_wire_bytes"] for entry in rows if entry["axes"] == axes)
@@ -117,10 +117,10 @@ def test_a_group_that_is_no_box_makes_a_ring_in_order_of_id():
 def test_groups_of_one_slice_stand_for_a_group_in_every_slice():
     picture = mesh("dp2tp8@2xv5e:2x4")
     rows = [row("r", "all-gather", "tp", 800, [range(8)], induced=700)]
-    frame = matrix(sends(rows, picture), picture)
+    frame = matrix(bytes_sent_by(rows, picture), picture)
     assert summed(frame, "logical_bytes", 0) == summed(frame, "logical_bytes", 8) == 700
     across = [row("r", "all-reduce", "dp", 100, [(at, at + 8) for at in range(8)], induced=100)]
-    frame = matrix(sends(across, picture), picture)
+    frame = matrix(bytes_sent_by(across, picture), picture)
     assert summed(frame, "logical_bytes", 8) == 100
     assert set(map(tuple, frame[["device_from", "device_to"]].to_numpy()[:1])) == {(0, 8)}
 
@@ -129,19 +129,19 @@ def test_groups_are_of_places_where_the_devices_of_a_slice_do_not_follow_each_ot
     """Stages over the slices: devices 0 to 3 and 8 to 11 are on the first."""
     picture = mesh("dp2pp2tp4-stages-apart.toml")
     inside = row("r", "all-gather", "dp", 800, [(at, at + 4) for at in range(4)], induced=400)
-    assert sends([inside], picture)["r"].groups[:5] == ((0, 8), (1, 9), (2, 10), (3, 11), (4, 12))
+    assert bytes_sent_by([inside], picture)["r"].groups[:5] == ((0, 8), (1, 9), (2, 10), (3, 11), (4, 12))
     shift = row("s", "collective-permute", "pp", 100, [(0, 4)], induced=100) | {"network": "dcn"}
-    assert sends([shift], picture)["s"].groups == ((0, 4),)
+    assert bytes_sent_by([shift], picture)["s"].groups == ((0, 4),)
 
 
 def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     picture = mesh("tp4pp2@v5e:2x4")
     groups = [range(4), range(4, 8)]
     known = row("r", "all-gather", "tp", 400, groups, executions=2, induced=300, device_executions=[2] * 4 + [0] * 4)
-    frame = matrix(sends([known], picture), picture)
+    frame = matrix(bytes_sent_by([known], picture), picture)
     assert summed(frame, "logical_bytes", 0) == 600
     assert summed(frame, "logical_bytes", 4) == 0
-    found = sends([{**known, "device_executions": None}], picture)
+    found = bytes_sent_by([{**known, "device_executions": None}], picture)
     assert uncounted(found) == ["r"]
     assert matrix(found, picture).empty
 
@@ -149,15 +149,17 @@ def test_executions_of_a_branch_count_for_the_devices_that_run_it():
 def test_executions_that_nobody_knows_are_named():
     picture = mesh("tp4pp2@v5e:2x4")
     rows = [row("r", "all-gather", "tp", 400, [range(4), range(4, 8)], executions=None)]
-    assert uncounted(sends(rows, picture)) == ["r"]
+    assert uncounted(bytes_sent_by(rows, picture)) == ["r"]
 
 
 def test_a_program_of_more_devices_than_the_mesh_is_refused():
     with pytest.raises(TimingError, match="names device 15, and the mesh has 8"):
-        sends([row("r", "all-gather", "tp", 400, [range(16)])], mesh("tp4pp2@v5e:2x4"))
+        bytes_sent_by([row("r", "all-gather", "tp", 400, [range(16)])], mesh("tp4pp2@v5e:2x4"))
 
 
 def test_a_device_sends_to_itself_nothing():
-    frame = matrix(sends(EXAMPLE["phases"]["prefill"]["arms"]["jax"]["collectives"], EXAMPLE["mesh"]), EXAMPLE["mesh"])
+    frame = matrix(
+        bytes_sent_by(EXAMPLE["phases"]["prefill"]["arms"]["jax"]["collectives"], EXAMPLE["mesh"]), EXAMPLE["mesh"]
+    )
     assert (frame["device_from"] != frame["device_to"]).all()
     assert np.isfinite(frame["routed_bytes"]).all()

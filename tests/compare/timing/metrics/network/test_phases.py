@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from compare.report.build import mesh_picture
 from compare.timing.metrics.network.phases import ALL, network, phases, traffic
-from compare.timing.metrics.network.sent_bytes import sends
+from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.metrics.network.volume import volume
-from compare.timing.tracks.step_clipping import pieces
-from compare.timing.tracks.tracks import Lanes
+from compare.timing.tracks.step_clipping import clip_to_steps
+from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import row, steps, talk, timeline
+from tests.compare.timing.build import comm, row, steps, timeline
 
 MESH = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
 ROWS = [
@@ -24,63 +24,63 @@ SHIFT = {"name": "shift", "kind": "collective-permute", "axes": "pp", "payload":
 
 def gather(start, end, device=0):
     """Sends 300 bytes."""
-    return talk(start, end, device=device, name="gather", kind="all-gather", payload=400)
+    return comm(start, end, device=device, name="gather", kind="all-gather", payload=400)
 
 
 def laid(events, marks, **kwargs):
-    lanes = Lanes.of(timeline(events, marks, **kwargs))
-    carried = traffic(lanes, pieces(lanes), sends(ROWS, MESH))
-    return lanes, carried, phases(carried)
+    tracks = DeviceTracks.of(timeline(events, marks, **kwargs))
+    carried = traffic(tracks, clip_to_steps(tracks), bytes_sent_by(ROWS, MESH))
+    return tracks, carried, phases(carried)
 
 
 def test_the_network_is_up_while_anything_runs():
-    lanes, _, up = laid([gather(0, 20), gather(10, 30), gather(50, 60)], steps(0, 100))
+    tracks, _, up = laid([gather(0, 20), gather(10, 30), gather(50, 60)], steps(0, 100))
     tp = up[up["axes"].eq("tp")]
     assert tp[["start_ns", "duration_ns", "wire_bytes"]].to_numpy().tolist() == [[0, 30, 600], [50, 10, 300]]
     assert (tp["peak_bytes_per_s"] / 1e9).tolist() == pytest.approx([30, 30])
     assert tp[["turn_from", "turn_to"]].to_numpy().tolist() == [[0, 0.3], [0.5, 0.6]]
-    assert network(lanes, up)["tp"] == {
+    assert network(tracks, up)["tp"] == {
         "duty_cycle": 0.4, "up_phases": 2, "bytes_per_up_phase": 450, "peak_bytes_per_s": 30 * 10**9,
     }  # fmt: skip
 
 
 def test_axes_have_their_own_phases_and_all_together_theirs():
-    lanes, _, up = laid([gather(0, 30), talk(20, 40, **SHIFT)], steps(0, 100))
-    found = network(lanes, up)
+    tracks, _, up = laid([gather(0, 30), comm(20, 40, **SHIFT)], steps(0, 100))
+    found = network(tracks, up)
     assert (found["tp"]["duty_cycle"], found["pp"]["duty_cycle"], found[ALL]["duty_cycle"]) == (0.3, 0.2, 0.4)
     assert found[ALL]["bytes_per_up_phase"] == 400
     assert found[ALL]["peak_bytes_per_s"] == 15 * 10**9
 
 
 def test_a_device_sends_what_its_place_in_the_collective_says():
-    _, carried, _ = laid([talk(0, 10, device=0, **SHIFT), talk(0, 10, device=4, **SHIFT)], steps(0, 20, devices=(0, 4)))
+    _, carried, _ = laid([comm(0, 10, device=0, **SHIFT), comm(0, 10, device=4, **SHIFT)], steps(0, 20, devices=(0, 4)))
     assert carried["wire_bytes"].tolist() == [100, 0]
 
 
 def test_a_phase_does_not_run_on_into_the_next_step():
-    lanes, _, up = laid([gather(90, 110)], steps(0, 100, 200))
+    tracks, _, up = laid([gather(90, 110)], steps(0, 100, 200))
     tp = up[up["axes"].eq("tp")]
     assert tp[["step", "start_ns", "duration_ns", "wire_bytes"]].to_numpy().tolist() == [[0, 90, 10, 150],
                                                                                        [1, 0, 10, 150]]  # fmt: skip
-    assert network(lanes, up)["tp"]["up_phases"] == 1
+    assert network(tracks, up)["tp"]["up_phases"] == 1
 
 
 def test_what_no_row_tells_has_phases_and_no_bytes():
-    lanes, _, up = laid([talk(0, 10, name="other")], steps(0, 100))
-    assert network(lanes, up)["tp"] == {
+    tracks, _, up = laid([comm(0, 10, name="other")], steps(0, 100))
+    assert network(tracks, up)["tp"] == {
         "duty_cycle": 0.1, "up_phases": 1, "bytes_per_up_phase": None, "peak_bytes_per_s": None,
     }  # fmt: skip
 
 
 def test_a_step_without_traffic_is_never_up():
-    lanes, carried, up = laid([], steps(0, 100))
-    assert network(lanes, up) == {}
-    assert volume(lanes, carried, up).empty
+    tracks, carried, up = laid([], steps(0, 100))
+    assert network(tracks, up) == {}
+    assert volume(tracks, carried, up).empty
 
 
 def test_the_volume_rises_while_the_network_is_up():
-    lanes, carried, up = laid([gather(10, 40), gather(60, 90)], steps(0, 100))
-    found = volume(lanes, carried, up, bins=10)
+    tracks, carried, up = laid([gather(10, 40), gather(60, 90)], steps(0, 100))
+    found = volume(tracks, carried, up, bins=10)
     tp = found[found["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([0, 100, 100, 100, 0, 0, 100, 100, 100, 0])
     assert tp["sum_wire_bytes"].tolist()[-1] == pytest.approx(600)
@@ -91,8 +91,8 @@ def test_the_volume_rises_while_the_network_is_up():
 def test_the_volume_is_a_mean_over_steps_of_their_own_length_and_devices():
     events = [gather(0, 50), gather(100, 200), gather(0, 50, device=7), gather(100, 200, device=7)]
     marks = steps(0, 100, 300, devices=(0, 7))
-    lanes, carried, up = laid(events, marks, stands_for={0: (0, 1, 2), 7: (7,)})
-    tp = volume(lanes, carried, up, bins=4)
+    tracks, carried, up = laid(events, marks, stands_for={0: (0, 1, 2), 7: (7,)})
+    tp = volume(tracks, carried, up, bins=4)
     tp = tp[tp["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([150, 150, 0, 0])
     assert tp["start_ns"].tolist() == [0, 37.5, 75, 112.5]
@@ -104,14 +104,14 @@ SPAN = st.tuples(st.integers(0, 50), st.integers(0, 30)).map(lambda pair: (pair[
 @settings(max_examples=30, deadline=None)
 @given(st.lists(SPAN, max_size=6), st.lists(SPAN, max_size=3), st.integers(1, 13))
 def test_no_byte_is_lost(gathers, shifts, bins):
-    events = [gather(*span) for span in gathers] + [talk(*span, **SHIFT) for span in shifts]
-    lanes, carried, up = laid(events, steps(0, 100))
+    events = [gather(*span) for span in gathers] + [comm(*span, **SHIFT) for span in shifts]
+    tracks, carried, up = laid(events, steps(0, 100))
     whole = 300 * len(gathers) + 100 * len(shifts)
     assert carried["wire_bytes"].sum() == pytest.approx(whole)
     lasting = 300 * sum(end > start for start, end in gathers) + 100 * sum(end > start for start, end in shifts)
     for axes in (ALL,):
         assert up.loc[up["axes"].eq(axes), "wire_bytes"].sum() == pytest.approx(lasting)
-    found = volume(lanes, carried, up, bins=bins)
+    found = volume(tracks, carried, up, bins=bins)
     every = found[found["axes"].eq(ALL)]
     if len(every):
         assert every["wire_bytes"].sum() == pytest.approx(whole)

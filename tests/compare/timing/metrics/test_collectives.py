@@ -2,13 +2,13 @@
 
 import pytest
 
-from compare.timing.metrics.network.messages import messages
-from compare.timing.tracks.tracks import Lanes
-from tests.compare.timing.build import row, steps, talk, timeline
+from compare.timing.metrics.collectives import messages
+from compare.timing.tracks.tracks import DeviceTracks
+from tests.compare.timing.build import comm, row, steps, timeline
 
 
 def counted(events, rows, devices=(0,)):
-    return messages(Lanes.of(timeline(events, steps(0, 10_000, devices=devices))), rows)
+    return messages(DeviceTracks.of(timeline(events, steps(0, 10_000, devices=devices))), rows)
 
 
 @pytest.mark.parametrize(("phase", "tokens"), [("prefill", 128), ("decode", 1)])
@@ -18,8 +18,8 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
     shapes = [f"bf16[{tokens},4096]"]
     names = ["attention", "mlp", "embed"]
     rows = [row(name, "all-reduce", "tp", size, [range(4)], shapes=shapes) for name in names]
-    events = [talk(number * 10, number * 10 + 5, name=names[number % 2], payload=size) for number in range(64)]
-    events.append(talk(700, 710, name="embed", payload=size))
+    events = [comm(number * 10, number * 10 + 5, name=names[number % 2], payload=size) for number in range(64)]
+    events.append(comm(700, 710, name="embed", payload=size))
     (found,) = counted(events, rows)
     assert found == {
         "kind": "all-reduce", "axes": "tp", "scope": "layer.mlp.down", "dtype": "bf16", "shapes": shapes,
@@ -30,8 +30,8 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
 def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first():
     rows = [row("a", "all-reduce", "tp", 8, [range(4)], shapes=["f32[2]"]),
             row("b", "all-reduce", "tp", 8, [range(4)], shapes=["f32[2,1]"])]  # fmt: skip
-    events = [talk(0, 1, name="a", payload=8), talk(2, 3, name="b", payload=8),
-              talk(4, 5, name="c", payload=80, scope="embed"), talk(6, 7, name="a", payload=8)]  # fmt: skip
+    events = [comm(0, 1, name="a", payload=8), comm(2, 3, name="b", payload=8),
+              comm(4, 5, name="c", payload=80, scope="embed"), comm(6, 7, name="a", payload=8)]  # fmt: skip
     found = counted(events, rows)
     assert [(one["payload_bytes"], one["shapes"], one["count"]) for one in found] == [
         (80, None, 1), (8, ["f32[2]"], 2), (8, ["f32[2,1]"], 1),
@@ -39,14 +39,14 @@ def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first
 
 
 def test_counts_are_of_one_device_and_step():
-    events = [talk(0, 1, device=device, payload=8) for device in range(4)]
+    events = [comm(0, 1, device=device, payload=8) for device in range(4)]
     assert counted(events, [], devices=range(4))[0]["count"] == 1
 
 
 def test_what_lies_outside_all_steps_is_not_counted():
-    assert counted([talk(20_000, 20_001)], []) == []
+    assert counted([comm(20_000, 20_001)], []) == []
 
 
 def test_an_unknown_payload_is_shown_as_unknown():
-    (found,) = counted([talk(0, 1, payload=float("nan"), name="", axes="?")], [])
+    (found,) = counted([comm(0, 1, payload=float("nan"), name="", axes="?")], [])
     assert (found["payload_bytes"], found["dtype"], found["axes"], found["count"]) == (None, None, "?", 1)

@@ -1,7 +1,7 @@
 """What one line of HLO leaves out and another tells; those between slices are libtpu's, of v5e:2x2 in two slices."""
 
 from compare.timing.metrics.summary import trace_summary
-from tests.compare.timing.scenes import FUSION, collective, done, start, talks, timeline
+from tests.compare.timing.scenes import FUSION, collective, comms, done, start, timeline
 from tests.compare.timing.spaces import Space, tpu
 
 RUNTIME = '_xla_host_transfer_handler_name="xla_megascale_runtime"'
@@ -33,7 +33,7 @@ def test_a_send_and_its_receive_are_one_communication_until_the_receive_is_over(
     ops = [(send, 0, 10), (receive, 10, 10), (FUSION, 20, 80), (sent, 100, 50), (received, 150, 100)]
     tpu(space, 0, ops, Steps=[("0", 0, 500)])
     found = timeline(space, tmp_path)
-    assert talks(found, "collective", "kind", "start_ns", "duration_ns", "payload_bytes") == [
+    assert comms(found, "collective", "kind", "start_ns", "duration_ns", "payload_bytes") == [
         ("send.1", "all-reduce", 0, 250, 2_097_152)
     ]
     per_step = trace_summary(found)["per_step"]
@@ -45,7 +45,7 @@ def test_two_under_way_at_once_are_told_apart_by_where_they_meet(tmp_path):
     space = Space()
     first, second = ([(line, 10 * at + late, 5) for at, line in enumerate(one)] for one, late in ((SUM, 0), (SHIFT, 5)))
     tpu(space, 0, [*first, *second])
-    assert talks(timeline(space, tmp_path), "kind", "start_ns", "duration_ns") == [
+    assert comms(timeline(space, tmp_path), "kind", "start_ns", "duration_ns") == [
         ("all-reduce", 0, 35), ("collective-permute", 5, 35),
     ]  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_an_end_that_began_before_the_record_has_what_its_start_says(tmp_path):
     """The second time shows the start."""
     space = Space()
     tpu(space, 0, [(done(3), 0, 5), (FUSION, 5, 5), (start(3), 10, 5), (FUSION, 15, 5), (done(3), 20, 5)])
-    assert talks(timeline(space, tmp_path), "collective", "axes", "start_ns", "duration_ns") == [
+    assert comms(timeline(space, tmp_path), "collective", "axes", "start_ns", "duration_ns") == [
         ("all-reduce-start.3", "tensor", 0, 5), ("all-reduce-start.3", "tensor", 10, 15),
     ]  # fmt: skip
 
@@ -65,4 +65,4 @@ def test_the_line_of_asynchronous_operations_may_call_it_by_another_word(tmp_pat
     tpu(space, 0, ops, Async_XLA_Ops=[(collective("all-reduce", 3), 0, 30)])
     found = timeline(space, tmp_path)
     # What is on the device's own line is another, though it is called the same.
-    assert talks(found, "line", "start_ns", "duration_ns") == [("Async XLA Ops", 0, 30), ("XLA Ops", 40, 5)]
+    assert comms(found, "line", "start_ns", "duration_ns") == [("Async XLA Ops", 0, 30), ("XLA Ops", 40, 5)]
