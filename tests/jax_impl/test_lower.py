@@ -66,6 +66,7 @@ def test_the_same_case_gives_the_same_program(tmp_path: Path) -> None:
         programs.append((tmp_path / name / "program.mlirbc").read_bytes())
     assert programs[0] == programs[1]
     assert b"jax_impl/decoder/layers.py" in programs[0]
+    assert b"jax_impl/sharding/" not in programs[0], "a pin bears the line of the model"
     assert str(ROOT).encode() not in programs[0]
     assert b"/site-packages" not in programs[0]
 
