@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from compare.report.build import plan
-from compare.run.cli.case_options import case_parser, listing, print_json, read_case
-from meshes.process.command_line import guarded
+from compare.run.cli.case_options import case_parser, listing, read_case
+from meshes.process.command_line import guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,14 +5,13 @@ from pathlib import Path
 
 from compare.gallery.lessons import LESSONS, chosen
 from compare.run import cache
-from compare.run.cli.case_options import door_parser, print_json
-from meshes.process.command_line import guarded
+from meshes.process.command_line import command_parser, guarded, print_json
 from meshes.process.one_line import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compile, and write the pages; or print one lesson.  0: all of it; 1: some program failed, the rest is shown."""
-    parser = door_parser(
+    parser = command_parser(
         "compare.teach",
         "A gallery of sharding patterns, compiled for four TPU chips as it is built: pages, or one lesson here.",
         example="matmul-contracting",

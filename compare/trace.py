@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from compare.hlo.text.files import read_file
-from compare.run.cli.case_options import add_axes, axes_of, hint_axes, print_json
-from meshes.process.command_line import Parser, guarded
+from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
+from meshes.process.command_line import Parser, guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.diff import request
-from compare.run.cli.case_options import add_axes, axes_of, hint_axes, print_json
+from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
 from meshes.process import atomic_files
-from meshes.process.command_line import Parser, guarded
+from meshes.process.command_line import Parser, guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:

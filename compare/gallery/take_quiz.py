@@ -14,8 +14,7 @@ from compare.gallery.render.quiz_text import print_question, print_truth
 from compare.gallery.render.quiz_words import Told, public_answer, public_question
 from compare.run import arms, cache, tasks
 from compare.run.cache import Cache
-from compare.run.cli.case_options import print_json
-from meshes.process.command_line import REFUSED
+from meshes.process.command_line import REFUSED, print_json
 from meshes.process.one_line import complain, plain
 
 SEEDS = 10**6

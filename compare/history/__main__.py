@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.history.lineage_query import histories, saved_histories
-from compare.run.cli.case_options import door_parser, print_json
 from compare.run.folder.load_run import read_run
 from compare.user_program.saved_program import is_saved
-from meshes.process.command_line import guarded
+from meshes.process.command_line import command_parser, guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the life of one collective, or a line for each."""
-    parser = door_parser(
+    parser = command_parser(
         "compare.history",
         "The passes of libtpu that put a collective there and changed it, with the HLO before and after.",
         example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --arm torchxla --phase prefill --name all-gather.42",

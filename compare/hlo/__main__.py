@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.hlo.collectives.collectives import collectives
-from compare.hlo.collectives.pre_partitioning import check_partitioned
-from compare.hlo.text.files import read_file
-from compare.hlo.text.module import read
-from compare.run.cli.case_options import add_axes, axes_of, hint_axes, print_json
-from compare.user_program.program_mesh import agreed
-from compare.user_program.saved_program import is_saved, read_saved
-from meshes.process.command_line import Parser, guarded
+from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
+from meshes.process.command_line import Parser, guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,6 +19,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_axes(parser)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     asked = parser.parse_args(argv)
+
+    from compare.hlo.collectives.collectives import collectives
+    from compare.hlo.collectives.pre_partitioning import check_partitioned
+    from compare.hlo.text.files import read_file
+    from compare.hlo.text.module import read
+    from compare.user_program.program_mesh import agreed
+    from compare.user_program.saved_program import is_saved, read_saved
+
     axes = axes_of(asked)
     saved = read_saved(Path(asked.file)) if is_saved(Path(asked.file)) else None
     module = read(saved.text) if saved else read_file(asked.file)

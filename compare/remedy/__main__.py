@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from compare.remedy.request import read_request, remedy_parser
 from compare.run import cache
-from compare.run.cli.case_options import listing, print_json
+from compare.run.cli.case_options import listing
 from compare.run.folder.run_folder import REMEDIES
 from meshes.process import atomic_files
-from meshes.process.command_line import guarded
+from meshes.process.command_line import guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:

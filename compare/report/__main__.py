@@ -4,10 +4,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.run.cli.case_options import print_json
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import judged, read_run, whole
-from meshes.process.command_line import Parser, guarded
+from meshes.process.command_line import Parser, guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,12 +7,12 @@ from rich.console import Console
 
 from compare.report import fail_if
 from compare.run import cache, progress, scheduler
-from compare.run.cli.case_options import listing, print_json, read_case
+from compare.run.cli.case_options import listing, read_case
 from compare.run.cli.run_options import read_programs, run_parser
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import judged, read_run, whole
 from meshes.memory import check_fits
-from meshes.process.command_line import guarded
+from meshes.process.command_line import guarded, print_json
 from meshes.process.one_line import complain
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.run.arms import arms_of
-from compare.run.cli.case_options import listing, print_json
+from compare.run.cli.case_options import listing
 from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
 from compare.sweep.report import all_done, earlier, summary
 from compare.sweep.request import combinations, sweep_parser
-from meshes.process.command_line import guarded
+from meshes.process.command_line import guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compare.run import scheduler
 from compare.run.arms import ARMS
-from compare.run.cli.case_options import add_list, add_step, door_parser, read_case, seconds
+from compare.run.cli.case_options import add_list, add_step, read_case, seconds
 from compare.run.errors import WorkError
 from compare.sweep.engines.engines import ENGINES
 from meshes.assignment import chips
@@ -16,7 +16,7 @@ from meshes.devices.mesh_spec import MeshSpec
 from meshes.memory import check_fits
 from meshes.mesh_argument import read_mesh
 from meshes.models import model
-from meshes.process.command_line import Parser, whole
+from meshes.process.command_line import Parser, command_parser, whole
 from meshes.process.errors import MeshError
 
 
@@ -33,7 +33,7 @@ class Combination:
 
 def sweep_parser() -> Parser:
     """A parser with the options of a sweep."""
-    parser = door_parser(
+    parser = command_parser(
         "compare.sweep",
         "Every model on every mesh, several at a time: one table, one figure, and a run folder for each.",
         example="--meshes tp8,tp4pp2,dp2tp4 --models llama-3.1-8b,qwen3-4b",

@@ -5,6 +5,7 @@ ends it as an interrupt does: what is half made is taken away.
 """
 
 import argparse
+import json
 import re
 import signal
 import sys
@@ -38,6 +39,23 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Never:
         complain(f"{self.prog}: {one_line(message, most=400)}; see --help")
         self.exit(REFUSED)
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Prints the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return super()._get_help_string(action) if action.default else action.help
+
+
+def command_parser(prog: str, description: str, *, example: str) -> Parser:
+    """A parser with no options yet, whose help prints defaults."""
+    return Parser(
+        prog=f"python -m {prog}",
+        description=description,
+        epilog=f"example: python -m {prog} {example}",
+        formatter_class=_Help,
+    )
 
 
 def whole(words: str, *, like: int = 8) -> int:
@@ -104,3 +122,8 @@ def _said(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'output'}: {error.strerror}"
     return str(error) or type(error).__name__
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    print(json.dumps(value, indent=1, ensure_ascii=False))

@@ -1,42 +1,21 @@
-"""The options that doors share: which case, on which mesh; and how a wrong request is refused."""
+"""The options of a case: which model, on which mesh, and how its step is written."""
 
 import argparse
-import json
 import math
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from compare.hlo.devices.axes import read_axes
 from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.generations import GENERATIONS
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.models import MODELS, Model
-from meshes.process.command_line import Parser, whole
+from meshes.process.command_line import Parser, command_parser, whole
 from meshes.process.errors import MeshError
-
-
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Tells defaults, where they are something."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        return super()._get_help_string(action) if action.default else action.help
-
-
-def door_parser(prog: str, description: str, *, example: str) -> Parser:
-    """A parser with no options yet, whose help tells defaults."""
-    return Parser(
-        prog=f"python -m {prog}",
-        description=description,
-        epilog=f"example: python -m {prog} {example}",
-        formatter_class=_Help,
-    )
 
 
 def case_parser(prog: str, description: str, *, example: str) -> Parser:
     """A parser with the options of a case."""
-    parser = door_parser(prog, description, example=example)
+    parser = command_parser(prog, description, example=example)
     group = parser.add_argument_group("the case")
     add = group.add_argument
     add(
@@ -118,35 +97,6 @@ def _shapes(checkpoint: Path | None) -> Model | None:
     return read_model(checkpoint)
 
 
-def add_axes(parser: argparse.ArgumentParser) -> None:
-    """The options that name the axes of somebody else's program."""
-    add = parser.add_mutually_exclusive_group().add_argument
-    add("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
-    add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
-
-
-def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
-    """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
-    if not asked.mesh:
-        return read_axes(asked.axes)
-    mesh = read_mesh(asked.mesh).mesh
-    return mesh.split_axes or mesh.axes
-
-
-def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
-    """What to say of axes as they were found: where none were named, or these are not the program's."""
-    strange = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
-    if not (asked.mesh or asked.axes) and strange:
-        hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
-    elif strange:
-        told = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
-        words = " and ".join(told[word] for word in strange)
-        hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
-    else:
-        return
-    print(hint, file=sys.stderr if asked.json else sys.stdout)
-
-
 def seconds(words: str) -> float:
     """A time that can pass, for argparse."""
     try:
@@ -196,8 +146,3 @@ def _topologies() -> Iterator[str]:
 
 
 _LISTS: dict[str, Callable[[], Iterator[str]]] = {"models": _models, "meshes": _meshes, "topologies": _topologies}
-
-
-def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    print(json.dumps(value, indent=1, ensure_ascii=False))

@@ -1,0 +1,37 @@
+"""The options that name the axes of a program: `--axes data=2,tensor=4` or `--mesh tp4pp2`."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+
+from compare.hlo.devices.axes import read_axes
+from meshes.mesh_argument import read_mesh
+
+
+def add_axes(parser: argparse.ArgumentParser) -> None:
+    """The options that name the axes of somebody else's program."""
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
+    add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
+
+
+def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
+    """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
+    if not asked.mesh:
+        return read_axes(asked.axes)
+    mesh = read_mesh(asked.mesh).mesh
+    return mesh.split_axes or mesh.axes
+
+
+def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
+    """What to say of axes as they were found: where none were named, or these are not the program's."""
+    strange = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
+    if not (asked.mesh or asked.axes) and strange:
+        hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
+    elif strange:
+        told = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
+        words = " and ".join(told[word] for word in strange)
+        hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
+    else:
+        return
+    print(hint, file=sys.stderr if asked.json else sys.stdout)
