@@ -4,11 +4,13 @@ An interval is [start, end) in ns; arrays of starts and of ends stand for many. 
 """
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Times = NDArray[np.float64]
+from compare.timing.arrays import Ints, Times
+
+Edges = TypeVar("Edges", Ints, Times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class Union:
     def __or__(self, other: "Union") -> "Union":
         return Union.of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
+    def __and__(self, other: "Union") -> "Union":
+        return Union.of(*intersect(self.starts, self.ends, other.starts, other.ends))
+
     @property
     def total(self) -> float:
         return float(self.cumulative[-1])
@@ -58,19 +63,14 @@ class Union:
         """How much of each window it covers."""
         return np.maximum(self.before(ends) - self.before(starts), 0.0)
 
-    def inside_both(self, other: "Union", starts: Times, ends: Times) -> Times:
-        """How much of each window both cover; quickest where `self` is the one of fewer intervals."""
-        if not self.starts.size:
-            return np.zeros(np.shape(starts))
-        shared = np.concatenate(([0.0], np.cumsum(other.inside(self.starts, self.ends))))
 
-        def before(times: Times) -> Times:
-            at = np.searchsorted(self.starts, times, side="right")
-            last = np.maximum(at - 1, 0)
-            begun = other.inside(self.starts[last], np.minimum(times, self.ends[last]))
-            return np.where(at > 0, shared[last] + begun, 0.0)
-
-        return np.maximum(before(ends) - before(starts), 0.0)
+def intersect(starts: Edges, ends: Edges, begins: Edges, stops: Edges) -> tuple[Edges, Edges]:
+    """Starts and ends of what any intervals have in common with others that are disjoint and in order."""
+    low, high = np.searchsorted(stops, starts, side="right"), np.searchsorted(begins, ends, side="left")
+    counts = np.maximum(high - low, 0)
+    own = np.repeat(np.arange(counts.size), counts)
+    at = np.repeat(low, counts) + np.arange(own.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.maximum(starts[own], begins[at]), np.minimum(ends[own], stops[at])
 
 
 def exposed_shares(starts: Times, ends: Times, busy: Union) -> Times:

@@ -24,10 +24,12 @@ from compare.render.figures import (
     picture,
 )
 from compare.render.time import network_figures
-from compare.render.time.pixel_coverage import Whole, common, covered
+from compare.render.time.pixel_coverage import covered
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import Timing, by_group, timings
 from compare.render.units import time_text
+from compare.timing.arrays import Ints
+from compare.timing.intervals import intersect
 
 Report = Mapping[str, Any]
 
@@ -164,7 +166,7 @@ def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
 
 
 def _talked(
-    one: Strip, talk: Mapping[str, Any], begins: Whole, ends: Whole, width: float
+    one: Strip, talk: Mapping[str, Any], begins: Ints, ends: Ints, width: float
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Each colour of a lane's communication and how much of each column it takes, the hidden part pale and last."""
     starts, of = np.cumsum(np.array(talk["start"], dtype=np.int64)), np.array(talk["of"], dtype=np.int64)
@@ -174,7 +176,7 @@ def _talked(
     for at, parts in enumerate(shares[:, :, None]):
         own = of == at
         everything += parts * covered(starts[own], stops[own], width=width, columns=_COLUMNS)
-        hidden += parts * covered(*common(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS)
+        hidden += parts * covered(*intersect(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS)
     most = np.maximum(everything.sum(axis=0), 1)
     for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
         for colour, share in zip(_COLOURS.values(), amounts / most, strict=True):

@@ -7,11 +7,8 @@ Where one side runs something more often, those are left over that fit the other
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compare.timing.intervals import Times
-
-Whole = NDArray[np.int64]
+from compare.timing.arrays import Ints, Mask, Times
 
 PAYLOAD, CONTEXT, DURATION, NAME, OFFSET = 4.0, 1.0, 1.0, 1.0, 1e-6
 """What a bad fit costs: another payload; for each settled communication more or less before it; another length,
@@ -28,13 +25,13 @@ MOST = 4_000_000
 class Runs:
     """The communications of one device in one step, by start."""
 
-    key: Whole
+    key: Ints
     """What it is: the same number for the same scope, axes and kind in both timelines."""
     payload: Times
     offset: Times
     """From the start of the step."""
     duration: Times
-    name: Whole
+    name: Ints
     """The collective that it executes, numbered alike in both timelines."""
 
 
@@ -42,8 +39,8 @@ class Runs:
 class Pairs:
     """Places of the matched ones; what is in neither is left over."""
 
-    left: Whole
-    right: Whole
+    left: Ints
+    right: Ints
 
 
 def align(left: Runs, right: Runs) -> Pairs:
@@ -63,7 +60,7 @@ def align(left: Runs, right: Runs) -> Pairs:
     return Pairs(*(np.concatenate(parts) for parts in found))
 
 
-def _ordered(keys: Whole, add_overlap: NDArray[np.bool_]) -> Whole:
+def _ordered(keys: Ints, add_overlap: Mask) -> Ints:
     """The places of settled keys, key by key, each in order."""
     own = np.flatnonzero(add_overlap[keys])
     return own[np.argsort(keys[own], kind="stable")]
@@ -74,12 +71,12 @@ class _Ends:
     """The runs of one key on one side."""
 
     runs: Runs
-    own: Whole
-    before: Whole
+    own: Ints
+    before: Ints
     """Settled communications up to each of the side's runs."""
 
 
-def _chosen(few: _Ends, many: _Ends) -> Whole:
+def _chosen(few: _Ends, many: _Ends) -> Ints:
     """For each of the few, in order, which of the many it is, so that all together fit best.
 
     After i of the few have passed over k of the many, the next pairs i with i + k: a table of few × (difference + 1).
@@ -100,7 +97,7 @@ def _chosen(few: _Ends, many: _Ends) -> Whole:
     return chosen
 
 
-def _cost(few: _Ends, row: int, many: _Ends, columns: Whole) -> Times:
+def _cost(few: _Ends, row: int, many: _Ends, columns: Ints) -> Times:
     """How badly one of the few fits each of some of the many."""
     one, others = few.own[row], many.own[columns]
     runs, more = few.runs, many.runs

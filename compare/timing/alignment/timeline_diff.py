@@ -9,7 +9,7 @@ import pandas as pd
 from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, find_unmatched
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
 from compare.timing.timeline import Timeline
-from compare.timing.tracks.numbers import number
+from compare.timing.tracks.numbers import to_number
 from compare.timing.tracks.times import times
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -81,8 +81,8 @@ def _total(sides: Mapping[str, DeviceTracks]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in _COMPARED[:2]:
         values = {side: float(row[name]) for side, row in means.items()}
-        found |= {f"{side}_{name}": number(value) for side, value in values.items()}
-        found[f"difference_{name}"] = number(values[RIGHT] - values[LEFT])
+        found |= {f"{side}_{name}": to_number(value) for side, value in values.items()}
+        found[f"difference_{name}"] = to_number(values[RIGHT] - values[LEFT])
     return found
 
 
@@ -124,6 +124,6 @@ def _excess(found: pd.DataFrame, ways: int) -> pd.DataFrame:
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
-        {str(name): number(value) if isinstance(value, int | float) else value for name, value in row.items()}
+        {str(name): to_number(value) if isinstance(value, int | float) else value for name, value in row.items()}
         for row in table.to_dict("records")
     ]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from compare.timing.alignment.align import Runs, align
+from compare.timing.arrays import Ints, Mask
 from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
 LEFT, RIGHT = "left", "right"
@@ -20,8 +20,6 @@ WORDS = ["collective", *KEYS]
 
 _COLUMNS = ["side", "device", "weight", "step", "start_ns", "duration_ns", "communication_ns", "exposed_ns",
             "executions", *WORDS]  # fmt: skip
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +41,13 @@ class _Side:
 
     name: str
     tracks: DeviceTracks
-    key: Whole
-    collective: Whole
+    key: Ints
+    collective: Ints
 
     def track(self, device: int) -> DeviceTrack:
         return next(track for track in self.tracks.devices if track.device == device)
 
-    def rows(self, track: DeviceTrack, place: int) -> Whole:
+    def rows(self, track: DeviceTrack, place: int) -> Ints:
         """The communications that start in a step."""
         return np.flatnonzero(track.at == place) + int(track.rows.start)
 
@@ -90,10 +88,10 @@ def find_unmatched(left: DeviceTracks, right: DeviceTracks) -> Unmatched:
     return Unmatched(stretches=frame[_COLUMNS], ways=ways, notes=tuple(_notes(left, right, devices)))
 
 
-def _both(tracks: Sequence[DeviceTrack]) -> NDArray[np.bool_]:
+def _both(tracks: Sequence[DeviceTrack]) -> Mask:
     """Of the steps that both have, in which both are known."""
     many = min(track.steps.size for track in tracks)
-    known: NDArray[np.bool_] = np.logical_and(*(track.known[:many] for track in tracks))
+    known: Mask = np.logical_and(*(track.known[:many] for track in tracks))
     return known
 
 
@@ -130,7 +128,7 @@ def _notes(left: DeviceTracks, right: DeviceTracks, devices: Counter[tuple[int, 
         yield f"{counts[0]} steps on the left, {counts[1]} on the right: stretches are of the first {min(counts)}"
 
 
-def _table(side: _Side, track: DeviceTrack, place: int, alone: Whole) -> pd.DataFrame:
+def _table(side: _Side, track: DeviceTrack, place: int, alone: Ints) -> pd.DataFrame:
     """The stretches of one device and step; `alone` are places among its communications, by start."""
     rows = side.rows(track, place)[alone]
     names = side.collective[rows]

@@ -10,21 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.timing.arrays import Ints, Mask, Times
 from compare.timing.intervals import Union
 
 WHOLE, START, DONE, INSIDE, BETWEEN = range(5)
 """Which part of its communication an event shows.  `inside`: another core's work for it.  `between`: neither end."""
-
-Times = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Events that show communications.  group: equal for those of one collective in one execution of its program."""
 
-    group: Numbers
+    group: Ints
     half: NDArray[np.int8]
     own_line: Mask
     """On the line of asynchronous operations, where a start spans all of it."""
@@ -74,8 +71,8 @@ def kept(parts: Parts) -> Kept:
 class _Pairs:
     """The places of starts, and of the done of each."""
 
-    starts: Numbers
-    dones: Numbers
+    starts: Ints
+    dones: Ints
 
 
 def _paired(parts: Parts, start: Mask, done: Mask) -> _Pairs:
@@ -99,7 +96,7 @@ def _paired(parts: Parts, start: Mask, done: Mask) -> _Pairs:
     return _Pairs(starts[at[both]], dones[both])
 
 
-def _counted(mask: Mask, first: Numbers, group: Numbers) -> Numbers:
+def _counted(mask: Mask, first: Ints, group: Ints) -> Ints:
     """How many there are in each group up to each place, that included."""
     total = np.cumsum(mask)
     return total - (total - mask)[first][group]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.join.async_pairing import DONE, INSIDE, WHOLE, Kept, Parts, kept
 from compare.timing.join.offload_calls import CoreEvents, MatchedCalls, match_calls
 from compare.timing.join.operations import UNKNOWN, Operation, ProfileFields, add_start_facts, operation, start_names
@@ -17,8 +18,6 @@ from compare.timing.xplane.device_events import DeviceEvents, words_by_code
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
 _SIGNS = ("module", "hlo_op", "text", "category", "tf_op")
 _MOST = 0.5
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +58,18 @@ def join(raw: DeviceEvents, programs: Programs) -> Joined:
     )  # fmt: skip
 
 
-def _anonymous(told: Sequence[Operation]) -> NDArray[np.bool_]:
+def _anonymous(told: Sequence[Operation]) -> Mask:
     """Calls of which nothing is known: communication only if another core shows what they ask for."""
     return np.array([one.wraps and one.kind == UNKNOWN for one in told], np.bool_)
 
 
 def _links(
-    raw: DeviceEvents, told: Sequence[Operation], of_talk: Codes, parts: Parts, found: Kept, comms: Codes
+    raw: DeviceEvents, told: Sequence[Operation], of_talk: Ints, parts: Parts, found: Kept, comms: Ints
 ) -> MatchedCalls:
     """Calls of other cores, and what these show of them, by their places among the communications."""
     device = raw.events["device"].to_numpy(np.int64)[comms]
 
-    def seen(chosen: NDArray[np.bool_]) -> CoreEvents:
+    def seen(chosen: Mask) -> CoreEvents:
         place = np.flatnonzero(chosen & found.stands)
         kinds = [told[code].kind for code in of_talk[place]]
         return CoreEvents(
@@ -80,7 +79,7 @@ def _links(
     return match_calls(seen(_flags(told, "wraps")[of_talk]), seen(parts.half == INSIDE))
 
 
-def _distinct(events: pd.DataFrame) -> tuple[Codes, Codes]:
+def _distinct(events: pd.DataFrame) -> tuple[Ints, Ints]:
     """Where each combination of signs first stands, and which one each event has."""
     codes = np.zeros(len(events), np.int64)
     for name in _SIGNS:
@@ -89,12 +88,12 @@ def _distinct(events: pd.DataFrame) -> tuple[Codes, Codes]:
     return np.unique(codes, return_index=True)[1], codes
 
 
-def _words(events: pd.DataFrame, name: str, places: Codes) -> list[str]:
+def _words(events: pd.DataFrame, name: str, places: Ints) -> list[str]:
     column = events[name].array
     return [str(column.categories[code]) for code in column.codes[places]]
 
 
-def _told(events: pd.DataFrame, places: Codes, programs: Programs) -> Iterator[Operation]:
+def _told(events: pd.DataFrame, places: Ints, programs: Programs) -> Iterator[Operation]:
     every = list(zip(*(_words(events, name, places) for name in _SIGNS), strict=True))
     lines: dict[tuple[str, str], set[str]] = {}
     for module, name, text, *_ in every:
@@ -106,7 +105,7 @@ def _told(events: pd.DataFrame, places: Codes, programs: Programs) -> Iterator[O
         yield operation(told, programs.find(module), programs.mesh)
 
 
-def _collectives(events: pd.DataFrame, places: Codes, told: Sequence[Operation]) -> list[str]:
+def _collectives(events: pd.DataFrame, places: Ints, told: Sequence[Operation]) -> list[str]:
     """The collective of each combination; one that several programs have is named with its program."""
     modules = _words(events, "module", places)
     homes: dict[str, set[str]] = {}
@@ -118,11 +117,11 @@ def _collectives(events: pd.DataFrame, places: Codes, told: Sequence[Operation])
     ]
 
 
-def _flags(told: Sequence[Operation], name: str) -> NDArray[np.bool_]:
+def _flags(told: Sequence[Operation], name: str) -> Mask:
     return np.array([bool(getattr(one, name)) for one in told], np.bool_)
 
 
-def _parts(raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], of_event: Codes, comms: Codes) -> Parts:
+def _parts(raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], of_event: Ints, comms: Ints) -> Parts:
     events = raw.events.iloc[comms]
     spanning = _on(events, raw.spanning_lines)
     half = np.array([one.half for one in told], np.int8)[of_event[comms]]
@@ -137,15 +136,15 @@ def _parts(raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], o
     return Parts(group=group, half=half.astype(np.int8), own_line=spanning, starts=starts, ends=ends)
 
 
-def _on(events: pd.DataFrame, lines: Set[str]) -> NDArray[np.bool_]:
+def _on(events: pd.DataFrame, lines: Set[str]) -> Mask:
     column = events["line"].array
     known = np.array([*(line in lines for line in column.categories), False], np.bool_)
     return known[np.asarray(column.codes, np.int64)]
 
 
 def _roles(
-    raw: DeviceEvents, told: Sequence[Operation], of_event: Codes, comms: Codes, found: Kept
-) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    raw: DeviceEvents, told: Sequence[Operation], of_event: Ints, comms: Ints, found: Kept
+) -> tuple[NDArray[np.int8], Floats]:
     """The role of each event, by its place in _ROLES, and when it ends."""
     compute, communication, container, part = range(len(_ROLES))
     alone = [container if one.encloses else part if one.waits else compute for one in told]
@@ -156,12 +155,12 @@ def _roles(
     return role, ends
 
 
-def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: Parts, comms: Codes) -> Codes:
+def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: Parts, comms: Ints) -> Ints:
     """Events in which the same line shows communication: whatever they are called, they are loops around it."""
     main = raw.events["main"].to_numpy()
     inner = comms[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
     outer, inner = np.flatnonzero(main & (role == _ROLES.index(COMPUTE))), inner[main[inner]]
-    found: list[Codes] = []
+    found: list[Ints] = []
     starts = raw.events["start_ns"].to_numpy(np.float64)
     ends = starts + raw.events["duration_ns"].to_numpy(np.float64)
     devices = raw.events["device"].to_numpy()
@@ -176,8 +175,8 @@ def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: Parts, comms: C
 
 
 def _events(
-    events: pd.DataFrame, told: Sequence[Operation], names: Sequence[str], of_event: Codes, role: NDArray[np.int8],
-    ends: NDArray[np.float64],
+    events: pd.DataFrame, told: Sequence[Operation], names: Sequence[str], of_event: Ints, role: NDArray[np.int8],
+    ends: Floats,
 ) -> pd.DataFrame:  # fmt: skip
     words = {
         name: words_by_code(of_event, [str(getattr(one, name)) for one in told]) for name in ("scope", "kind", "axes")
@@ -193,7 +192,7 @@ def _events(
     return pd.DataFrame({name: columns[name] for name in EVENT_COLUMNS})
 
 
-def _left_aside(events: pd.DataFrame, aside: NDArray[np.bool_]) -> Iterator[str]:
+def _left_aside(events: pd.DataFrame, aside: Mask) -> Iterator[str]:
     """Local copies and slices, and what other cores do for themselves."""
     for line, count in events["line"][aside].value_counts().items():
         if count:
@@ -206,7 +205,7 @@ def _cut(found: Kept) -> Iterator[str]:
             yield f"{count} asynchronous communications have no {missing} in the profile: what is seen of them counts"
 
 
-def _foreign(events: pd.DataFrame, told: Sequence[Operation], of_event: Codes) -> Iterator[str]:
+def _foreign(events: pd.DataFrame, told: Sequence[Operation], of_event: Ints) -> Iterator[str]:
     """Operations that their program does not have."""
     foreign = int(_flags(told, "foreign")[of_event].sum())
     if foreign:

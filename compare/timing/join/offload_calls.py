@@ -7,21 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from compare.timing.arrays import Ints, Times
 
 UNKNOWN = "?"
-
-Numbers = NDArray[np.int64]
-Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreEvents:
     """Communications that stand for themselves, of calls or of other cores."""
 
-    place: Numbers
+    place: Ints
     """Which event it is."""
-    device: Numbers
+    device: Ints
     kind: Sequence[str]
     """`?` of a call that does not say of what."""
     starts: Times
@@ -32,8 +30,8 @@ class CoreEvents:
 class MatchedCalls:
     """Places of calls, and of what each asked for."""
 
-    calls: Numbers
-    works: Numbers
+    calls: Ints
+    works: Ints
 
 
 def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
-from compare.timing.tracks.numbers import number, whole
+from compare.timing.tracks.numbers import to_number, to_whole
 from compare.timing.tracks.times import VOLUMES, volumes
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -44,15 +44,15 @@ def collective_rows(
         factor = float(found[name].bus_factor) if name in found else np.nan
         rows.append({
             **dict(zip(KEYS, key, strict=True)),
-            **{column: number(entry[column]) for column in VOLUMES},
-            "communication_ns": number(own["duration_ns"]),
-            "exposed_ns": number(own["exposed_share_ns"]),
-            "wait_ns": number(own["wait_ns"]),
+            **{column: to_number(entry[column]) for column in VOLUMES},
+            "communication_ns": to_number(own["duration_ns"]),
+            "exposed_ns": to_number(own["exposed_share_ns"]),
+            "wait_ns": to_number(own["wait_ns"]),
             "verdict": verdict["verdict"],
             "cause": verdict["cause"] or None,
-            "algorithm_bytes_per_s": whole(rates[name]),
-            "bus_bytes_per_s": whole(rates[name] * factor),
-            "peak_bytes_per_s": whole(peaks.get(name)),
+            "algorithm_bytes_per_s": to_whole(rates[name]),
+            "bus_bytes_per_s": to_whole(rates[name] * factor),
+            "peak_bytes_per_s": to_whole(peaks.get(name)),
         })  # fmt: skip
     return sorted(rows, key=lambda row: (-(row["exposed_ns"] or 0), -(row["communication_ns"] or 0), row["collective"]))
 
@@ -73,11 +73,11 @@ def messages(tracks: DeviceTracks, rows: Sequence[Mapping[str, Any]]) -> list[di
             continue
         shapes = tuple(row.get("shapes") or ())
         key = (entry["kind"], entry["axes"], entry["scope"], row.get("dtype"), shapes,
-               number(float(entry["payload_bytes"]) / runs))  # fmt: skip
+               to_number(float(entry["payload_bytes"]) / runs))  # fmt: skip
         counts[key] = counts.get(key, 0.0) + runs
     names = ("kind", "axes", "scope", "dtype", "shapes", "payload_bytes")
     found: list[dict[str, Any]] = [
-        {**dict(zip(names, key, strict=True)), "shapes": list(key[4]) or None, "count": number(runs)}
+        {**dict(zip(names, key, strict=True)), "shapes": list(key[4]) or None, "count": to_number(runs)}
         for key, runs in counts.items()
     ]
     return sorted(found, key=lambda row: (-(row["payload_bytes"] or 0), row["kind"], row["axes"], row["scope"]))

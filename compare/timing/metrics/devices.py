@@ -8,7 +8,7 @@ import pandas as pd
 
 from compare.timing.intervals import Union
 from compare.timing.metrics.network.sent_bytes import SentBytes
-from compare.timing.tracks.numbers import number, share
+from compare.timing.tracks.numbers import to_number, to_ratio
 from compare.timing.tracks.times import TIMES, Table
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -28,8 +28,8 @@ def per_device(tracks: DeviceTracks, table: Table) -> list[dict[str, Any]]:
         rows.append({
             "device": track.device,
             "stands_for": track.weight,
-            **{name: number(float(own[name].mean())) for name in TIMES},
-            "idle_ns": number(float(idle.mean())) if idle.size else None,
+            **{name: to_number(float(own[name].mean())) for name in TIMES},
+            "idle_ns": to_number(float(idle.mean())) if idle.size else None,
         })  # fmt: skip
     return rows
 
@@ -42,7 +42,7 @@ def imbalance(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if known:
             mean = sum(value * weight for value, _, weight in known) / sum(weight for *_, weight in known)
             most, device, _ = max(known, key=lambda entry: (entry[0], -entry[1]))
-            found[name] = {"largest_over_mean": share(most, mean), "device": device}
+            found[name] = {"largest_over_mean": to_ratio(most, mean), "device": device}
     return found
 
 
@@ -76,8 +76,8 @@ def arrival_lags(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.Dat
 def stragglers(found: pd.DataFrame) -> list[dict[str, Any]]:
     """device, mean_lag_ns, last_share (of its executions, those to which it alone comes last); the latest first."""
     rows = [
-        {"device": device, "mean_lag_ns": number(float(own["lag_ns"].mean())),
-         "last_share": share(int(own["last"].sum()), len(own))}
+        {"device": device, "mean_lag_ns": to_number(float(own["lag_ns"].mean())),
+         "last_share": to_ratio(int(own["last"].sum()), len(own))}
         for device, own in found.groupby("device")
     ]  # fmt: skip
     return sorted(rows, key=lambda row: (-(row["mean_lag_ns"] or 0), row["device"]))

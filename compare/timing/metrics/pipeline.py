@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.timing.tracks.numbers import number, share
+from compare.timing.tracks.numbers import to_number, to_ratio
 from compare.timing.tracks.tracks import DeviceTracks
 
 FILL, STEADY, DRAIN = "fill", "steady", "drain"
@@ -37,8 +37,8 @@ def pipeline(tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, nu
     return {
         "stages": [_stage(int(stage), row, float(ways[stage]), int(found["tick"].max()) + 1)  # type: ignore[call-overload]
                    for stage, row in sums.iterrows()],
-        "bubble_share": share(float(total["bubble_ns"]), float(total["pipeline_ns"])),
-        "gpipe_bubble_share": share(num_stages - 1, microbatches + num_stages - 1),
+        "bubble_share": to_ratio(float(total["bubble_ns"]), float(total["pipeline_ns"])),
+        "gpipe_bubble_share": to_ratio(num_stages - 1, microbatches + num_stages - 1),
         "ticks": _ticks(found, microbatches, num_stages),
         "phases": _phases(tracks, found, microbatches, num_stages),
     }  # fmt: skip
@@ -49,9 +49,9 @@ def _stage(stage: int, row: "pd.Series[float]", ways: float, count: int) -> dict
     return {
         "stage": stage,
         "ticks": count,
-        "bubble_ticks": number(row["bubble_ticks"] / ways),
-        **{name: number(row[name] / ways) for name in times},
-        "bubble_share": share(row["bubble_ns"], row["pipeline_ns"]),
+        "bubble_ticks": to_number(row["bubble_ticks"] / ways),
+        **{name: to_number(row[name] / ways) for name in times},
+        "bubble_share": to_ratio(row["bubble_ns"], row["pipeline_ns"]),
     }
 
 
@@ -91,4 +91,4 @@ def _phases(tracks: DeviceTracks, found: pd.DataFrame, microbatches: int, num_st
 
 
 def _mean(rows: pd.DataFrame, values: "pd.Series[float]") -> Any:
-    return number(float(np.average(values, weights=rows["weight"])))
+    return to_number(float(np.average(values, weights=rows["weight"])))

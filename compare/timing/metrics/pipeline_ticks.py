@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.timing.intervals import Times, Union
+from compare.timing.arrays import Ints, Times
+from compare.timing.intervals import Union
 from compare.timing.timeline import CONTAINER
 from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks, spans
 
@@ -47,12 +48,12 @@ def ticks(tracks: DeviceTracks, stages: Sequence[int], *, microbatches: int) -> 
     return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
 
 
-def _series(own: NDArray[np.int64], names: NDArray[np.object_], count: int) -> NDArray[np.int64]:
+def _series(own: Ints, names: NDArray[np.object_], count: int) -> Ints:
     """The shifts that mark ticks: all, or those of one collective, where they are as many as ticks, or one less."""
     if own.size in (count, count - 1):
         return own
     for name in dict.fromkeys(names):
-        some: NDArray[np.int64] = own[names == name]
+        some: Ints = own[names == name]
         if some.size in (count, count - 1):
             return some
     return own[:0]
@@ -63,7 +64,7 @@ def _loops(tracks: DeviceTracks, device: int) -> tuple[Times, Times]:
     return spans(events[events["role"].eq(CONTAINER) & events["device"].eq(device)])
 
 
-def _edges(track: DeviceTrack, own: NDArray[np.int64], place: int, count: int, loops: tuple[Times, Times]) -> Times:
+def _edges(track: DeviceTrack, own: Ints, place: int, count: int, loops: tuple[Times, Times]) -> Times:
     """When each tick begins, and the last ends.
 
     The loop around the shifts says where the first tick begins and the last ends.  Without one they are as long as
@@ -86,7 +87,7 @@ def _edges(track: DeviceTrack, own: NDArray[np.int64], place: int, count: int, l
 
 
 def _table(
-    track: DeviceTrack, place: int, own: NDArray[np.int64], edges: Times, busy: Union, stage: int, microbatches: int
+    track: DeviceTrack, place: int, own: Ints, edges: Times, busy: Union, stage: int, microbatches: int
 ) -> pd.DataFrame:
     begins, ends = edges[:-1], edges[1:]
     shift = Union.of(track.starts[own], track.stops[own])

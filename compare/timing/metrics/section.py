@@ -18,7 +18,7 @@ from compare.timing.metrics.pipeline_ticks import stages_of, ticks
 from compare.timing.metrics.summary import by_column, summary
 from compare.timing.metrics.verdicts import by_verdict, shares
 from compare.timing.timeline import Timeline
-from compare.timing.tracks.numbers import number
+from compare.timing.tracks.numbers import to_number
 from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.times import Table, times
 from compare.timing.tracks.tracks import DeviceTracks
@@ -76,7 +76,7 @@ def _each_step(table: Table) -> list[dict[str, Any]]:
     names = ["step_ns", "communication_ns", "exposed_ns"]
     return [
         {"step": int(rows["step"].iloc[0]),
-         **{name: number(float((rows[name] * rows["weight"]).sum() / rows["weight"].sum())) for name in names}}
+         **{name: to_number(float((rows[name] * rows["weight"]).sum() / rows["weight"].sum())) for name in names}}
         for _, rows in frame[frame["step_ns"].notna()].groupby("step")
     ]  # fmt: skip
 
@@ -84,8 +84,8 @@ def _each_step(table: Table) -> list[dict[str, Any]]:
 def _volume(found: pd.DataFrame) -> dict[str, Any]:
     """Curves by axes: of `bins` equal parts of the step, the bytes sent, and how much of each the network is up."""
     return {
-        str(axes): {"bins": len(rows), "wire_bytes": [number(value) for value in rows["wire_bytes"]],
-                    "up": [number(value) for value in rows["up"]]}
+        str(axes): {"bins": len(rows), "wire_bytes": [to_number(value) for value in rows["wire_bytes"]],
+                    "up": [to_number(value) for value in rows["up"]]}
         for axes, rows in found.groupby("axes")
     }  # fmt: skip
 
@@ -95,7 +95,7 @@ def _matrix(found: Mapping[str, SentBytes], mesh: Mapping[str, Any] | None) -> l
         return None
     rows = matrix(found, mesh).to_dict("records")
     whole = ("logical_bytes", "routed_bytes")
-    return [{str(name): number(value) if name in whole else value for name, value in row.items()} for row in rows]
+    return [{str(name): to_number(value) if name in whole else value for name, value in row.items()} for row in rows]
 
 
 def _pipeline(tracks: DeviceTracks, mesh: Mapping[str, Any] | None, microbatches: int) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compare.timing.timeline import Timeline
-from compare.timing.tracks.numbers import Number, number, share
+from compare.timing.tracks.numbers import Number, to_number, to_ratio
 from compare.timing.tracks.times import TIMES, VOLUMES, times
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -41,7 +41,7 @@ def per_step(tracks: DeviceTracks) -> dict[str, Any]:
 def by_column(tracks: DeviceTracks, column: str) -> dict[str, dict[str, Number]]:
     """The means of each value of one column, with executions and payload."""
     return {
-        str(row[column]): {**_times(row), **{name: number(row[name]) for name in VOLUMES}}
+        str(row[column]): {**_times(row), **{name: to_number(row[name]) for name in VOLUMES}}
         for row in times(tracks, by=[column]).means().to_dict("records")
     }
 
@@ -49,7 +49,7 @@ def by_column(tracks: DeviceTracks, column: str) -> dict[str, dict[str, Number]]
 def _times(row: Mapping[Any, Any]) -> dict[str, Number]:
     communication, hidden, step = row["communication_ns"], row["hidden_ns"], row["step_ns"]
     return {
-        **{name: number(row[name]) for name in TIMES},
-        "communication_fraction": share(communication, step),
-        "overlap": share(hidden, communication),
+        **{name: to_number(row[name]) for name in TIMES},
+        "communication_fraction": to_ratio(communication, step),
+        "overlap": to_ratio(hidden, communication),
     }

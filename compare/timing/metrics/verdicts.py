@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from compare.report.differences import groups
-from compare.timing.tracks.numbers import Number, number, parts
+from compare.timing.tracks.numbers import Number, round_to_total, to_number
 from compare.timing.tracks.times import times
 from compare.timing.tracks.tracks import DeviceTracks
 from compare.verdict.causes import words
@@ -74,5 +74,5 @@ def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> 
     for name in _TIMES:
         sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / max(tracks.known_device_steps, 1)
         values = {verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
-        columns[name] = parts(values, total=number(total[name]))
+        columns[name] = round_to_total(values, total=to_number(total[name]))
     return {verdict: {name: columns[name][verdict] for name in _TIMES} for verdict in (*VERDICTS, UNKNOWN_VERDICT)}

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.hlo.devices.groups import Groups
-from compare.timing.model.links import SLOTS, Real, Torus, Whole
+from compare.timing.arrays import Floats, Ints
+from compare.timing.model.links import SLOTS, Torus
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,9 @@ class Meeting:
 
     groups: Groups
     are_pairs: bool
-    before_ns: Real
+    before_ns: Floats
     """Of each group, from the last arrival until its links are needed."""
-    moving_ns: Real
+    moving_ns: Floats
     """Of each group, on its links."""
     uses: tuple[frozenset[int], ...]
     """Of each group, the ways out of its chips that nothing else may use meanwhile."""
@@ -33,8 +34,8 @@ class Meeting:
 class Classes:
     """Every device's class; classes are numbered by their first device."""
 
-    of: Whole
-    first: Whole
+    of: Ints
+    first: Ints
     """The first device of each."""
 
     @property
@@ -45,7 +46,7 @@ class Classes:
         return tuple(np.flatnonzero(self.of == number).tolist())
 
 
-def classes(torus: Torus, meetings: Sequence[Meeting], branches: Sequence[NDArray[np.int64]]) -> Classes:
+def classes(torus: Torus, meetings: Sequence[Meeting], branches: Sequence[Ints]) -> Classes:
     """branches: of each conditional what every device takes, devices first; a first dim of 1 tells none apart."""
     size = len(torus.places)
     columns = [_ids(taken.reshape(taken.shape[0], -1)) for taken in branches if taken.shape[0] == size]
@@ -64,7 +65,7 @@ def classes(torus: Torus, meetings: Sequence[Meeting], branches: Sequence[NDArra
         color = after
 
 
-def _numbered(color: Whole) -> Classes:
+def _numbered(color: Ints) -> Classes:
     _, first, inverse = np.unique(color, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
@@ -72,13 +73,13 @@ def _numbered(color: Whole) -> Classes:
     return Classes(rank[inverse.reshape(-1)], first[order])
 
 
-def _ids(rows: NDArray[np.generic]) -> Whole:
+def _ids(rows: NDArray[np.generic]) -> Ints:
     """Numbers for equal rows."""
     _, inverse = np.unique(rows, axis=0, return_inverse=True)
     return np.asarray(inverse, np.int64).reshape(-1)
 
 
-def _durations(meeting: Meeting, size: int) -> list[Whole]:
+def _durations(meeting: Meeting, size: int) -> list[Ints]:
     """Of each device the times of its group; of a permute as source and as target."""
     places = [0, 1] if meeting.are_pairs else [None]
     found = []
@@ -90,7 +91,7 @@ def _durations(meeting: Meeting, size: int) -> list[Whole]:
     return found
 
 
-def _ways(meeting: Meeting, torus: Torus) -> Whole:
+def _ways(meeting: Meeting, torus: Torus) -> Ints:
     """Of each device the ways out of its chip that its groups use: who needs others may find them taken."""
     masks = np.zeros(len(torus.places), np.int64)
     for group, uses in zip(meeting.groups, meeting.uses, strict=True):
@@ -109,13 +110,13 @@ def _chips(torus: Torus) -> Groups:
     return tuple(map(tuple, rows))
 
 
-def _table(groups: Groups) -> Whole:
+def _table(groups: Groups) -> Ints:
     """One row for each group, filled up with -1."""
     widest = max(map(len, groups), default=0)
     return np.array([[*group, *[-1] * (widest - len(group))] for group in groups], np.int64).reshape(-1, widest)
 
 
-def _met(table: Whole, color: Whole) -> Whole:
+def _met(table: Ints, color: Ints) -> Ints:
     """Of each device the colours of its group."""
     found = np.full(color.size, -1, np.int64)
     if table.size:
@@ -125,7 +126,7 @@ def _met(table: Whole, color: Whole) -> Whole:
     return found
 
 
-def _partners(pairs: Whole, color: Whole) -> list[Whole]:
+def _partners(pairs: Ints, color: Ints) -> list[Ints]:
     """Of each device the colour of whom it sends to, and of whom it hears."""
     to, by = np.full(color.size, -1, np.int64), np.full(color.size, -1, np.int64)
     to[pairs[:, 0]], by[pairs[:, 1]] = color[pairs[:, 1]], color[pairs[:, 0]]
@@ -136,17 +137,17 @@ def _partners(pairs: Whole, color: Whole) -> list[Whole]:
 class Rendezvous:
     """A meeting of classes.  Lists of lists lie end to end: `starts` says where each begins."""
 
-    before_ns: Real
-    moving_ns: Real
-    members: Whole
-    member_starts: Whole
-    uses: Whole
-    use_starts: Whole
-    takes_part: Whole
+    before_ns: Floats
+    moving_ns: Floats
+    members: Ints
+    member_starts: Ints
+    uses: Ints
+    use_starts: Ints
+    takes_part: Ints
     """The classes that are in any group."""
-    theirs: Whole
+    theirs: Ints
     """The groups of each of those."""
-    their_starts: Whole
+    their_starts: Ints
 
     @classmethod
     def of(cls, meeting: Meeting, found: Classes, torus: Torus) -> "Rendezvous":
@@ -191,6 +192,6 @@ def _containing(groups: Groups, devices: set[int]) -> dict[int, list[int]]:
     return found
 
 
-def _flat(lists: Sequence[Sequence[int]]) -> tuple[Whole, Whole]:
+def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     starts = np.cumsum([0, *map(len, lists)])[:-1]
     return np.array([one for row in lists for one in row], np.int64), starts.astype(np.int64)

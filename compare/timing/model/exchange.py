@@ -11,9 +11,10 @@ from itertools import pairwise
 import numpy as np
 
 from compare.hlo.devices.groups import Groups
+from compare.timing.arrays import Floats, Ints
 from compare.timing.model.algorithms import BLOCK, DIRECT, Algorithm
 from compare.timing.model.hardware import Hardware
-from compare.timing.model.links import SLOTS, Real, Torus, Whole
+from compare.timing.model.links import SLOTS, Torus
 from compare.timing.model.rings import Block, Order, ring
 
 
@@ -21,9 +22,9 @@ from compare.timing.model.rings import Block, Order, ring
 class Exchange:
     """Of each group, in the order given: its steps and its load."""
 
-    hops: Real
+    hops: Floats
     """Steps from a chip to a neighbour that follow each other."""
-    load: Real
+    load: Floats
     """Bytes on its busiest link for one byte of payload, summed over the phases."""
     uses: tuple[frozenset[int], ...]
     """The ways out of its own chips that it uses: chip times `SLOTS` plus the way."""
@@ -39,8 +40,8 @@ class Exchange:
 class Parts:
     """ns of each group: before its links are needed, and on them."""
 
-    before: Real
-    moving: Real
+    before: Floats
+    moving: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
     return Exchange(hops, load, tuple(own))
 
 
-def _steps(phase: _Phase, hops: Whole, group: Whole, num_groups: int) -> Real:
+def _steps(phase: _Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
     """Steps times the links of one: the longest way of direct messages, of a ring that to a usual neighbour (the way
     back along a line is long, and most of it is no step of its own)."""
     usual = np.zeros(num_groups)

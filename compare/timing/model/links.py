@@ -10,15 +10,12 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compare.hlo.devices.numbering import SLICE_UNIT
+from compare.timing.arrays import Floats, Ints, Mask
 from meshes.assignment import chips
 from meshes.devices.topology import Place
 from meshes.mesh_argument import Plan
-
-Whole = NDArray[np.int64]
-Real = NDArray[np.float64]
 
 SLOTS = 9
 """Ways out of a chip: +x -x +y -y +z -z, between its devices up and down, and to the data centre's network."""
@@ -41,12 +38,12 @@ class Torus:
         return cls(chips(plan), plan.topology.sides, (x, y, z), on_chip_weight)
 
     @cached_property
-    def at(self) -> Whole:
+    def at(self) -> Ints:
         """(devices, 3): coordinates."""
         return np.array([[place.x, place.y, place.z] for place in self.places], np.int64).reshape(-1, 3)
 
     @cached_property
-    def chip(self) -> Whole:
+    def chip(self) -> Ints:
         """Of each device the number of its chip."""
         slices = np.array([place.slice_index for place in self.places], np.int64)
         return self._number(slices, self.at)
@@ -63,14 +60,14 @@ class Torus:
         )
 
     @cached_property
-    def core(self) -> Whole:
+    def core(self) -> Ints:
         return np.array([place.core for place in self.places], np.int64)
 
-    def _number(self, slices: Whole, at: Whole) -> Whole:
+    def _number(self, slices: Ints, at: Ints) -> Ints:
         _, y, z = self.sides
         return ((slices * self.sides[0] + at[:, 0]) * y + at[:, 1]) * z + at[:, 2]
 
-    def routes(self, source: Whole, target: Whole) -> "Routes":
+    def routes(self, source: Ints, target: Ints) -> "Routes":
         """The links on the way of each message."""
         here, there = self.at[source].copy(), self.at[target]
         slices = self.chip[source] // int(np.prod(self.sides))
@@ -95,21 +92,21 @@ class Torus:
 class Routes:
     """Messages and their links, one entry for each use."""
 
-    message: Whole
-    link: Whole
+    message: Ints
+    link: Ints
     num_messages: int
     on_chip_weight: float
 
     @cached_property
-    def hops(self) -> Whole:
+    def hops(self) -> Ints:
         """Links of the torus on the way of each message."""
         return np.bincount(self.message[~self._beside], minlength=self.num_messages)
 
     @cached_property
-    def _beside(self) -> NDArray[np.bool_]:
+    def _beside(self) -> Mask:
         return np.greater_equal(self.link % SLOTS, ON_CHIP)
 
-    def load(self, sizes: Real) -> Real:
+    def load(self, sizes: Floats) -> Floats:
         """For each message, what the busiest link on its way carries of all messages, in bytes of a link's time."""
         carried = np.bincount(self.link, weights=sizes[self.message]) if self.link.size else np.zeros(0)
         weighted = carried[self.link] * np.where(self._beside, self.on_chip_weight, 1.0)
@@ -118,7 +115,7 @@ class Routes:
         return busiest
 
 
-def _way(here: Whole, there: Whole, *, side: int, wraps: bool) -> tuple[Whole, Whole]:
+def _way(here: Ints, there: Ints, *, side: int, wraps: bool) -> tuple[Ints, Ints]:
     """The direction along one side, and the number of steps."""
     ahead = there - here
     if wraps:

@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.event_names import carriers
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.devices.numbering import Program
 from compare.hlo.text.module import Module
+from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
 from compare.timing.model.collective_times import Meetings
 from compare.timing.model.costs import Costs
 from compare.timing.model.device_classes import Classes, Rendezvous, classes
 from compare.timing.model.hardware import Hardware
-from compare.timing.model.links import Real, Torus
+from compare.timing.model.links import Torus
 from compare.timing.model.schedule_program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk
-from compare.timing.model.simulator_state import Clocks, Mask
+from compare.timing.model.simulator_state import Clocks
 from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merged
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEP_COLUMNS, Timeline, add_overlap
 from meshes.mesh_argument import Plan
@@ -96,9 +96,9 @@ class _Flight:
     """Which began first."""
     name: str
     row: Collective
-    begun: Real
-    ready: Real
-    end: Real
+    begun: Floats
+    ready: Floats
+    end: Floats
     there: Mask
 
 
@@ -112,7 +112,7 @@ class _Step:
     record: Record = field(default_factory=Record)
     iterations: list[int] = field(default_factory=list)
     flights: dict[str, list[_Flight]] = field(default_factory=dict)
-    copies: dict[str, list[Real]] = field(default_factory=dict)
+    copies: dict[str, list[Floats]] = field(default_factory=dict)
     points: int = 0
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ class _Step:
         self.record.mark(Label(comm.name, PART, row=flight.row), now, self.clocks.now, None, self.there)
         self._land(flight, self.clocks.now)
 
-    def _land(self, flight: _Flight, end: Real) -> None:
+    def _land(self, flight: _Flight, end: Floats) -> None:
         """As a profile shows it: from start to done, even where all had arrived before."""
         label = Label(flight.name, COMMUNICATION, BESIDE_LINE, flight.row)
         self.record.mark(label, flight.begun, end, flight.ready - flight.begun, flight.there)
@@ -207,7 +207,7 @@ class _Step:
         self.there = outer
         self.record.mark(Label(choice.name, CONTAINER), begun, self.clocks.now, None, outer)
 
-    def _taken(self, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _taken(self, taken: Ints) -> Ints:
         """What each class takes in this iteration."""
         at = tuple(min(trip, size - 1) for trip, size in zip(self.iterations, taken.shape[1:], strict=False))
         now = taken[(slice(None), *at)].reshape(taken.shape[0])

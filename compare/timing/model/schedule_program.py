@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.event_names import Carrier
@@ -18,6 +17,7 @@ from compare.hlo.dataflow.call_context import Frame, body_of, branches_of, condi
 from compare.hlo.dataflow.dataflow import Value, handed
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
+from compare.timing.arrays import Floats, Ints
 from compare.timing.model.costs import Costs, is_free, is_unknown
 
 SHORTEST_NS = 1.0
@@ -31,7 +31,7 @@ class Run:
     """Operations that follow each other without waiting for anything."""
 
     names: tuple[str, ...]
-    ns: NDArray[np.float64]
+    ns: Floats
     memory_ns: float
     """How long the device's memory is at it."""
     total_ns: float
@@ -74,7 +74,7 @@ class Choice:
     """A conditional."""
 
     name: str
-    taken: NDArray[np.int64]
+    taken: Ints
     """The branch that each device takes in each iteration of the loops around; a dim of 1: all alike."""
     branches: "tuple[tuple[Node, ...], ...]"
 

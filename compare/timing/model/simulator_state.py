@@ -4,20 +4,18 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from compare.timing.arrays import Floats, Mask
 from compare.timing.model.device_classes import Rendezvous
-from compare.timing.model.links import SLOTS, Real
-
-Mask = NDArray[np.bool_]
+from compare.timing.model.links import SLOTS
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
     """Of each class: when the last member of its groups came, and when it had everything."""
 
-    ready: Real
-    end: Real
+    ready: Floats
+    end: Floats
 
 
 @dataclass
@@ -27,16 +25,16 @@ class Ways:
     What others were waiting for meanwhile may go before it, where there is time enough.
     """
 
-    before: Real
+    before: Floats
     """Until when a way was taken before that; of the last entry, which is never taken, 0 in all three."""
-    since: Real
-    until: Real
+    since: Floats
+    until: Floats
 
     @classmethod
     def of(cls, number: int) -> Self:
         return cls(np.zeros(number), np.zeros(number), np.zeros(number))
 
-    def take(self, rendezvous: Rendezvous, wanted: Real) -> Real:
+    def take(self, rendezvous: Rendezvous, wanted: Floats) -> Floats:
         """Of each group when all has passed, if it would begin at a time; -inf is a group that does not come."""
         uses, starts, moving = rendezvous.uses, rendezvous.use_starts, rendezvous.moving_ns
         counts = np.diff([*starts, uses.size])
@@ -62,13 +60,13 @@ class Ways:
 class Clocks:
     """All times in ns, one entry for each class."""
 
-    now: Real
+    now: Floats
     ways: Ways
-    taken: Real
+    taken: Floats
     """How long the TensorCore has had the memory to itself so far; local copies move in the rest."""
-    queued: Real
+    queued: Floats
     """How much of that rest is spoken for: when the last of the copies is there, were the memory theirs alone."""
-    copies: dict[str, list[Real]] = field(default_factory=dict)
+    copies: dict[str, list[Floats]] = field(default_factory=dict)
     """The same of each local copy under way, oldest first, by the name of its start."""
 
     @classmethod
@@ -106,5 +104,5 @@ class Clocks:
         end[who] = np.maximum.reduceat(done[rendezvous.theirs], rendezvous.their_starts)
         return Met(np.where(there, ready, self.now), np.where(there, end, self.now))
 
-    def wait(self, until: Real, there: Mask) -> None:
+    def wait(self, until: Floats, there: Mask) -> None:
         self.now = np.where(there, np.maximum(self.now, until), self.now)

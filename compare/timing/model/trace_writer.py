@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.hlo.collective import Collective
+from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.model.device_classes import Classes
-from compare.timing.model.links import Real, Whole
 from compare.timing.model.schedule_program import Run
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
 
@@ -39,18 +39,18 @@ class Record:
     labels: dict[Label, int] = field(default_factory=dict)
     marks: list[int] = field(default_factory=list)
     """The label of each single event."""
-    times: list[tuple[Real, Real, Real]] = field(default_factory=list)
+    times: list[tuple[Floats, Floats, Floats]] = field(default_factory=list)
     """Its start, end and waiting."""
     runs: dict[int, Run] = field(default_factory=dict)
-    ran: list[tuple[int, Real]] = field(default_factory=list)
+    ran: list[tuple[int, Floats]] = field(default_factory=list)
     """Which run began when."""
 
-    def mark(self, label: Label, start: Real, end: Real, wait: Real | None, there: NDArray[np.bool_]) -> None:
+    def mark(self, label: Label, start: Floats, end: Floats, wait: Floats | None, there: Mask) -> None:
         self.marks.append(self.labels.setdefault(label, len(self.labels)))
         begun = np.where(there, start, np.nan)
         self.times.append((begun, end, np.full(start.size, np.nan) if wait is None else wait))
 
-    def run(self, run: Run, start: Real, there: NDArray[np.bool_]) -> None:
+    def run(self, run: Run, start: Floats, there: Mask) -> None:
         self.runs[id(run)] = run
         self.ran.append((id(run), np.where(there, start, np.nan)))
 
@@ -92,7 +92,7 @@ def events(record: Record, found: Classes, kept: Classes, *, whole_runs: bool) -
     return _frame(columns, labels, words)
 
 
-def _operations(runs: Sequence[Run], *, whole: bool) -> tuple[list[str], Real, Whole]:
+def _operations(runs: Sequence[Run], *, whole: bool) -> tuple[list[str], Floats, Ints]:
     """All operations of all runs end to end; a run as a whole bears the name of its longest operation."""
     if whole:
         names = [run.names[int(run.ns.argmax())] for run in runs]
@@ -117,7 +117,7 @@ def _marks_of(record: Record, labels: list[Label], words: pd.Index, number: int)
 
 
 def _ops_of(
-    record: Record, runs: Mapping[int, int], codes: Whole, durations: Real, sizes: Whole, number: int
+    record: Record, runs: Mapping[int, int], codes: Ints, durations: Floats, sizes: Ints, number: int
 ) -> _Columns:
     """The operations of the runs of one class."""
     which = np.array([runs[key] for key, _ in record.ran], np.int64)
@@ -164,11 +164,11 @@ def _frame(columns: _Columns, labels: list[Label], words: pd.Index) -> pd.DataFr
     )
 
 
-def _words(values: list[str], label: Whole, known: tuple[str, ...], otherwise: str) -> pd.Categorical:
+def _words(values: list[str], label: Ints, known: tuple[str, ...], otherwise: str) -> pd.Categorical:
     """A word of each event by its label; operations of runs, which have none, bear the last."""
     codes = np.array([known.index(value) for value in [*values, otherwise]], np.int64)
     return pd.Categorical.from_codes(codes[label], categories=pd.Index(known, dtype=object))
 
 
-def _numbers(values: list[float], label: Whole) -> Real:
+def _numbers(values: list[float], label: Ints) -> Floats:
     return np.array([*values, np.nan], np.float64)[label]

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from compare.timing.arrays import Floats, Ints
 from compare.timing.platforms.threads.launch_chain import COMPLETE, LAUNCHES_ALL
 from compare.timing.platforms.threads.launches import launched_ps, launches, places
 from compare.timing.platforms.threads.marks import marks, steps_of
 from compare.timing.platforms.threads.rendezvous import Meetings, meetings
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
 from compare.timing.platforms.threads.thunks import ends
-from compare.timing.xplane.columnar_protobuf import Whole
 from compare.timing.xplane.device_events import DeviceEvents, concat_frames, frame, map_words, no_events, words_by_code
 from compare.timing.xplane.xspace import Plane, Space
 
@@ -80,11 +79,11 @@ def op_events(space: Space) -> DeviceEvents:
 
 @dataclass(frozen=True, slots=True)
 class _Devices:
-    device: Whole
-    run: Whole
-    launched_ps: Whole
+    device: Ints
+    run: Ints
+    launched_ps: Ints
     """When each operation's run was launched; where that is not shown, when the first of it began."""
-    completed_ps: Whole
+    completed_ps: Ints
     """When its device had completed its run, LAST unknown."""
     found: int
     """Of how many the device had to be found."""
@@ -92,7 +91,7 @@ class _Devices:
     """Whether devices are numbered otherwise than the process numbers them."""
 
 
-def _devices(threads: Threads, ops: Whole, met: Meetings) -> _Devices:
+def _devices(threads: Threads, ops: Ints, met: Meetings) -> _Devices:
     complete = threads.named(COMPLETE)
     events = np.concatenate([ops, complete])
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
@@ -114,7 +113,7 @@ def _devices(threads: Threads, ops: Whole, met: Meetings) -> _Devices:
     )
 
 
-def _completed(device: Whole, run: Whole, end: Whole, num: int) -> Whole:
+def _completed(device: Ints, run: Ints, end: Ints, num: int) -> Ints:
     """For each of the first events the end of that of the others which is of its device and run."""
     pair = np.unique(np.stack([device, run]), axis=1, return_inverse=True)[1].ravel()
     done = np.full(pair.max(initial=0) + 1, LAST)
@@ -123,14 +122,14 @@ def _completed(device: Whole, run: Whole, end: Whole, num: int) -> Whole:
     return done[pair[:num]]
 
 
-def _moved(device: Whole, place: dict[int, int]) -> Whole:
+def _moved(device: Ints, place: dict[int, int]) -> Ints:
     """Devices by their places; one that the program does not have keeps its number behind them."""
     each, code = np.unique(device, return_inverse=True)
     spare = max(place.values()) + 1
     return np.array([place.get(one, spare + one) for one in each.tolist()])[code]
 
 
-def _launched(threads: Threads, ops: Whole, run: Whole, launch: Whole) -> Whole:
+def _launched(threads: Threads, ops: Ints, run: Ints, launch: Ints) -> Ints:
     """When each run was launched, for each of its operations."""
     each, code = np.unique(run, return_inverse=True)
     first, begun = np.full(each.size, LAST), np.full(each.size, LAST)
@@ -145,7 +144,7 @@ def _launched(threads: Threads, ops: Whole, run: Whole, launch: Whole) -> Whole:
     return np.where(run == -1, threads.time(threads.begins[ops]), begun[code])
 
 
-def _modules(threads: Threads, ops: Whole) -> pd.Categorical:
+def _modules(threads: Threads, ops: Ints) -> pd.Categorical:
     """Programs as the profile's own list names them, `jit_f(0)`."""
     names = threads.words("hlo_module")[ops]
     number, program = pd.factorize(threads.numbers("program_id")[ops])
@@ -156,7 +155,7 @@ def _modules(threads: Threads, ops: Whole) -> pd.Categorical:
     return words_by_code(pair, words)
 
 
-def _waits(threads: Threads, ops: Whole, met: Meetings) -> NDArray[np.float64]:
+def _waits(threads: Threads, ops: Ints, met: Meetings) -> Floats:
     """How long each operation waits for others, NaN for one that meets no others."""
     spans = Spans.of(threads.begins[ops], threads.ends[ops])
     op = spans.innermost(threads.begins[met.event])

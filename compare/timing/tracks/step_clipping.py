@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.arrays import Ints
 from compare.timing.intervals import Union, exposed_shares
 from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
@@ -66,7 +67,7 @@ def _of(track: DeviceTrack) -> dict[str, NDArray[np.generic]]:
     }
 
 
-def _reached(track: DeviceTrack) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _reached(track: DeviceTrack) -> tuple[Ints, Ints]:
     """Pairs of a communication and a step that it reaches into, or starts in without lasting."""
     first = np.searchsorted(track.ends, track.starts, side="right")
     last = np.searchsorted(track.begins, track.stops, side="left") - 1

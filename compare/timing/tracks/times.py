@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from compare.timing.intervals import Times, Union
+from compare.timing.arrays import Ints, Times
+from compare.timing.intervals import Union
 from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
 TIMES = ["step_ns", "communication_ns", "exposed_ns", "hidden_ns", "wait_ns", "compute_ns"]
@@ -21,7 +21,7 @@ class Table:
     by: tuple[str, ...]
     names: tuple[tuple[str, ...], ...]
     """The values of `by`, sorted."""
-    key: NDArray[np.int64]
+    key: Ints
     """Of each row, which of them."""
     columns: dict[str, Times]
     """device, step, weight, known (1 or 0), TIMES, VOLUMES."""
@@ -63,7 +63,7 @@ def times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
     waited = np.bincount(codes, weights=tracks.comms["wait_ns"].notna(), minlength=len(names)) > 0
     payload = tracks.comms["payload_bytes"].to_numpy(np.float64)
     lost = _lost(tracks, codes, payload, len(names))
-    keys: list[NDArray[np.int64]] = []
+    keys: list[Ints] = []
     columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", "known", *TIMES, *VOLUMES)}
     for track in tracks.devices:
         size, own, computing = track.steps.size, codes[track.rows], track.busy.inside(track.begins, track.ends)
@@ -85,7 +85,7 @@ def times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
     return Table(by=tuple(by), names=tuple(names), key=key, columns=joined)
 
 
-def _lost(tracks: DeviceTracks, codes: NDArray[np.int64], payload: Times, size: int) -> dict[str, Times]:
+def _lost(tracks: DeviceTracks, codes: Ints, payload: Times, size: int) -> dict[str, Times]:
     """Volumes of communications of unknown device, spread evenly over all devices and steps."""
     lost = np.flatnonzero(tracks.lost_rows & (tracks.comms["step"].to_numpy() >= 0))
     if not lost.size:
@@ -96,17 +96,15 @@ def _lost(tracks: DeviceTracks, codes: NDArray[np.int64], payload: Times, size: 
     }
 
 
-def _times(
-    track: DeviceTrack, computing: Times, chosen: NDArray[np.int64], *, has_devices: bool, waited: bool
-) -> dict[str, Times]:
+def _times(track: DeviceTrack, computing: Times, chosen: Ints, *, has_devices: bool, waited: bool) -> dict[str, Times]:
     begins, ends = track.begins, track.ends
     found = {"step_ns": ends - begins}
     unknown = np.full(begins.size, np.nan)
     if not has_devices:
         return found | dict.fromkeys(TIMES[1:], unknown)
-    talking = Union.of(track.starts[chosen], track.stops[chosen])
-    communicating = talking.inside(begins, ends)
-    hidden = np.minimum(talking.inside_both(track.busy, begins, ends), communicating)
+    in_flight = Union.of(track.starts[chosen], track.stops[chosen])
+    communicating = in_flight.inside(begins, ends)
+    hidden = np.minimum((in_flight & track.busy).inside(begins, ends), communicating)
     return found | {
         "communication_ns": communicating,
         "exposed_ns": communicating - hidden,
@@ -116,13 +114,13 @@ def _times(
     }
 
 
-def waiting(track: DeviceTrack, chosen: NDArray[np.int64]) -> Union:
+def waiting(track: DeviceTrack, chosen: Ints) -> Union:
     """When the device waits in some of its communications: a wait comes first, the transfer after it."""
     waits = np.nan_to_num(track.waits[chosen], nan=0.0)
     return Union.of(track.starts[chosen], np.minimum(track.starts[chosen] + waits, track.stops[chosen]))
 
 
-def _volumes(track: DeviceTrack, chosen: NDArray[np.int64], payload: Times, *, share: int) -> dict[str, Times]:
+def _volumes(track: DeviceTrack, chosen: Ints, payload: Times, *, share: int) -> dict[str, Times]:
     inside = chosen[track.at[chosen] >= 0]
     counts, size = track.at[inside], track.steps.size
     return {

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.arrays import Ints, Mask, Times
 from compare.timing.errors import TimingError
-from compare.timing.intervals import Times, Union
+from compare.timing.intervals import Union
 from compare.timing.timeline import COMMUNICATION, COMPUTE, UNKNOWN, Timeline, steps_by_device
 
 
@@ -29,11 +30,11 @@ class DeviceTrack:
     stops: Times
     waits: Times
     """Of its communications, by start; NaN where the waiting is not shown."""
-    at: NDArray[np.int64]
+    at: Ints
     """The step in which each of them starts, by place in `steps`; -1 outside all."""
     busy: Union
     """When it computes."""
-    known: NDArray[np.bool_]
+    known: Mask
     """Of each step, whether its times are: not where it shows no event, and there are some whose device is unknown."""
 
     @property
@@ -79,7 +80,7 @@ class DeviceTracks:
         notes = (*_notes(timeline, summed, tracks, has_devices), *_waiting(comms))
         return cls(timeline=timeline, comms=comms, devices=tracks, has_devices=has_devices, notes=notes)
 
-    def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+    def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], Ints]:
         """The distinct values of some columns, sorted, and each communication's place among them."""
         if not by:
             return [()], np.zeros(len(self.comms), dtype=np.int64)
@@ -103,7 +104,7 @@ class DeviceTracks:
         return sum(track.weight * int(track.known.sum()) for track in self.devices)
 
     @property
-    def lost_rows(self) -> NDArray[np.bool_]:
+    def lost_rows(self) -> Mask:
         """Which communications are of unknown device while others are known: they count as volumes, in no time."""
         return self.comms["device"].eq(UNKNOWN).to_numpy() & self.has_devices
 

@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.timing.arrays import Ints, Mask
 from compare.timing.errors import TimingError
 
-Whole = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
 MOST_FIELDS = 1 << 12
@@ -36,8 +36,8 @@ class Messages:
     """Where each message begins and ends in one buffer."""
 
     data: NDArray[np.uint8]
-    starts: Whole
-    ends: Whole
+    starts: Ints
+    ends: Ints
 
     @classmethod
     def of(cls, parts: Sequence[bytes]) -> Self:
@@ -48,7 +48,7 @@ class Messages:
     def __len__(self) -> int:
         return self.starts.size
 
-    def only(self, kept: NDArray[np.bool_]) -> "Messages":
+    def only(self, kept: Mask) -> "Messages":
         return Messages(self.data, self.starts[kept], self.ends[kept])
 
 
@@ -56,15 +56,15 @@ class Messages:
 class Fields:
     """One field of each of some messages."""
 
-    owner: Whole
+    owner: Ints
     """Which message."""
-    number: Whole
+    number: Ints
     value: Bits
     """A number, or the bits of a double; of bytes their length."""
-    at: Whole
+    at: Ints
     """Where it begins in the buffer."""
 
-    def only(self, kept: NDArray[np.bool_]) -> "Fields":
+    def only(self, kept: Mask) -> "Fields":
         return Fields(self.owner[kept], self.number[kept], self.value[kept], self.at[kept])
 
 
@@ -88,7 +88,7 @@ def fields(messages: Messages) -> Iterator[Fields]:
         owner, at, ends = owner[left], after[left], ends[left]
 
 
-def _field(data: NDArray[np.uint8], owner: Whole, at: Whole) -> tuple[Fields, Whole]:
+def _field(data: NDArray[np.uint8], owner: Ints, at: Ints) -> tuple[Fields, Ints]:
     """The field at each place, and where the next begins."""
     tag, after = _varint(data, at)
     kind = tag & np.uint64(7)
@@ -110,13 +110,13 @@ def _field(data: NDArray[np.uint8], owner: Whole, at: Whole) -> tuple[Fields, Wh
     return Fields(owner, (tag >> np.uint64(3)).astype(np.int64), value, begins), after
 
 
-def _words(data: NDArray[np.uint8], at: Whole) -> Bits:
+def _words(data: NDArray[np.uint8], at: Ints) -> Bits:
     """The eight bytes at each place, the first the lowest."""
     every: Bits = np.ndarray((data.size - 7,), "<u8", data.data, strides=(1,))
     return every[np.minimum(at, data.size - 8)]
 
 
-def _varint(data: NDArray[np.uint8], at: Whole) -> tuple[Bits, Whole]:
+def _varint(data: NDArray[np.uint8], at: Ints) -> tuple[Bits, Ints]:
     """The number at each place, seven bits a byte while the eighth is set, and where it ends."""
     words = _words(data, at)
     ends = ~words & _MORE

@@ -32,7 +32,7 @@ which execution of the program, -1 unknown.
 
 
 EXECUTIONS = {"device": "int32", "module": "category", "run": "int64", "start_ns": "float64", "duration_ns": "float64"}
-"""Whole executions of programs, as a device marks them."""
+"""Numbers executions of programs, as a device marks them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

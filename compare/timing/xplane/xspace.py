@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from compare.timing.xplane.columnar_protobuf import Fields, Messages, Whole, fields
+from compare.timing.arrays import Floats, Ints
+from compare.timing.xplane.columnar_protobuf import Fields, Messages, fields
 from compare.timing.xplane.device_events import words_by_code
-from compare.timing.xplane.xstats import Codes, Stats
+from compare.timing.xplane.xstats import CodedWords, Stats
 
 Value = int | float | str | bytes
 
@@ -29,9 +29,9 @@ _DEVICE = "/device:TPU:"
 class _Columns:
     """The events of one line."""
 
-    metadata: Whole
-    offset_ps: Whole
-    duration_ps: Whole
+    metadata: Ints
+    offset_ps: Ints
+    duration_ps: Ints
     stats: Stats
 
 
@@ -44,9 +44,9 @@ class Metadata:
         self.names = names
         self.display_names = display_names
         self.stats = stats
-        self._words: dict[str, Codes] = {}
+        self._words: dict[str, CodedWords] = {}
 
-    def rows(self, ids: Whole) -> Whole:
+    def rows(self, ids: Ints) -> Ints:
         """The row of each id, -1 for one that the file does not have."""
         if not self._ids.size:
             return np.full(ids.size, -1, np.int64)
@@ -54,14 +54,14 @@ class Metadata:
         row = self._order[place]
         return np.where(self._ids[row] == ids, row, -1)
 
-    def words(self, column: str, source: "list[str] | None" = None) -> Codes:
+    def words(self, column: str, source: "list[str] | None" = None) -> CodedWords:
         """A column of words, or a statistic's, with a code for each row."""
         if column not in self._words:
             if source is None:
                 self._words[column] = self.stats.words(column)
             else:
                 codes, words = pd.factorize(np.array(source, dtype=object))
-                self._words[column] = Codes(codes.astype(np.int64), list(words))
+                self._words[column] = CodedWords(codes.astype(np.int64), list(words))
         return self._words[column]
 
 
@@ -106,7 +106,7 @@ class Line:
         return _Columns(columns[_METADATA], columns[_OFFSET], columns[_DURATION], own)
 
     @cached_property
-    def rows(self) -> Whole:
+    def rows(self) -> Ints:
         """The row of each event's metadata, -1 where the file has none."""
         return self._metadata.rows(self._columns.metadata)
 
@@ -119,15 +119,15 @@ class Line:
         """The short name, or where there is none the name."""
         return self._category(self._metadata.words("\0display", self._metadata.display_names))
 
-    def start_ns(self, zero_ns: int) -> NDArray[np.float64]:
+    def start_ns(self, zero_ns: int) -> Floats:
         """From this time on, which `Space.zero_ns` is: whole nanoseconds since 1970 are too long for a float."""
         return float(self.timestamp_ns - zero_ns) + self._columns.offset_ps / 1e3
 
     @property
-    def duration_ns(self) -> NDArray[np.float64]:
+    def duration_ns(self) -> Floats:
         return self._columns.duration_ps / 1e3
 
-    def numbers(self, stat: str, *, missing: int = -1) -> Whole:
+    def numbers(self, stat: str, *, missing: int = -1) -> Ints:
         """A statistic that is a whole number: the event's own, else its metadata's."""
         own = self._columns.stats.numbers(stat, missing=missing)
         of_rows = np.append(self._metadata.stats.numbers(stat, missing=missing), missing)
@@ -140,7 +140,7 @@ class Line:
         others = np.where(of_rows >= 0, of_rows + len(own.words), -1)
         return words_by_code(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words, ""])
 
-    def _category(self, known: Codes) -> pd.Categorical:
+    def _category(self, known: CodedWords) -> pd.Categorical:
         return words_by_code(np.append(known.codes, -1)[self.rows], [*known.words, ""])
 
 

@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.timing.xplane.columnar_protobuf import Bits, Messages, Whole, fields
+from compare.timing.arrays import Ints
+from compare.timing.xplane.columnar_protobuf import Bits, Messages, fields
 
 _NAME, _DOUBLE, _TEXT, _BYTES, _REFERENCE = 1, 2, 5, 6, 7
 """Numbers of XStat's fields; 3 and 4 are whole numbers."""
 
 
-class Codes:
+class CodedWords:
     """Words by number: `words[codes[i]]` is that of owner i, where the code is not -1."""
 
-    def __init__(self, codes: Whole, words: Sequence[str]):
+    def __init__(self, codes: Ints, words: Sequence[str]):
         self.codes = codes
         self.words = words
 
@@ -26,16 +27,16 @@ class Codes:
 class _Columns:
     """Every statistic: what it is called, which field holds its value, the value, and where its bytes begin."""
 
-    name: Whole
-    kind: Whole
+    name: Ints
+    kind: Ints
     value: Bits
-    at: Whole
+    at: Ints
 
 
 class Stats:
     """Statistics of `count` owners."""
 
-    def __init__(self, messages: Messages, owner: Whole, *, count: int, names: Mapping[int, str]):
+    def __init__(self, messages: Messages, owner: Ints, *, count: int, names: Mapping[int, str]):
         self._messages = messages
         self._owner = owner
         self._count = count
@@ -63,7 +64,7 @@ class Stats:
             return np.empty(0, np.intp)
         return np.flatnonzero(np.isin(self._columns.name, wanted))
 
-    def numbers(self, name: str, *, missing: int = -1) -> Whole:
+    def numbers(self, name: str, *, missing: int = -1) -> Ints:
         """The whole number that each owner has under this name; of 64 bits without a sign, the bits."""
         result = np.full(self._count, missing, np.int64)
         found = self._of(name)
@@ -78,7 +79,7 @@ class Stats:
                 result[self._owner[place]] = int(text)
         return result
 
-    def words(self, name: str) -> Codes:
+    def words(self, name: str) -> CodedWords:
         """The word that each owner has under this name."""
         codes = np.full(self._count, -1, np.int64)
         found = self._of(name)
@@ -88,7 +89,7 @@ class Stats:
         codes[self._owner[texts]] = own
         keys, each = np.unique(self._columns.value[references] if references.size else [], return_inverse=True)
         codes[self._owner[references]] = each + len(words)
-        return Codes(codes, [*words, *(self._names.get(int(key), "") for key in keys)])
+        return CodedWords(codes, [*words, *(self._names.get(int(key), "") for key in keys)])
 
     def data(self, name: str) -> dict[int, bytes]:
         """The bytes that an owner has under this name, by owner."""

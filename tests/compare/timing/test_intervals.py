@@ -37,8 +37,8 @@ def test_no_intervals_cover_nothing():
     assert nothing.total == 0
     assert nothing.before(np.array([0.0, 5.0])).tolist() == [0, 0]
     assert nothing.inside(np.array([0.0]), np.array([9.0])).tolist() == [0]
-    assert nothing.inside_both(union([(0, 9)]), np.array([0.0]), np.array([9.0])).tolist() == [0]
-    assert union([(0, 9)]).inside_both(nothing, np.array([0.0]), np.array([9.0])).tolist() == [0]
+    assert (nothing & union([(0, 9)])).inside(np.array([0.0]), np.array([9.0])).tolist() == [0]
+    assert (union([(0, 9)]) & nothing).inside(np.array([0.0]), np.array([9.0])).tolist() == [0]
 
 
 @given(MANY, MANY)
@@ -60,7 +60,7 @@ def test_a_window_holds_what_the_sweep_finds_in_it(pairs, windows):
 def test_a_window_holds_what_both_cover(first, second, windows):
     units = covered(first) & covered(second)
     expected = [len(units & set(range(*window))) for window in windows]
-    assert union(first).inside_both(union(second), *columns(windows)).tolist() == expected
+    assert (union(first) & union(second)).inside(*columns(windows)).tolist() == expected
 
 
 @given(MANY, MANY)

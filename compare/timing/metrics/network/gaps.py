@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from compare.timing.intervals import Times
-from compare.timing.tracks.numbers import number
+from compare.timing.arrays import Ints, Times
+from compare.timing.tracks.numbers import to_number
 from compare.timing.tracks.tracks import DeviceTracks
 
 CURVE = [place / 40 for place in range(41)]
@@ -58,7 +57,7 @@ def _rows(tracks: DeviceTracks) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def quantiles(values: Times, weights: NDArray[np.int64], at: list[float]) -> list[float]:
+def quantiles(values: Times, weights: Ints, at: list[float]) -> list[float]:
     """Of values, each there as often as its weight says; between two of them on the line from one to the other."""
     order = np.argsort(values, kind="stable")
     upto = np.cumsum(weights[order])
@@ -82,7 +81,7 @@ def interval_rows(found: pd.DataFrame) -> list[dict[str, Any]]:
         low, median, high, most, *curve = values
         rows.append({
             "from_axes": str(from_axes), "to_axes": str(to_axes), "n": int(weights.sum()),
-            "median_ns": number(median), "p95_ns": number(most), "iqr_ns": number(high - low),
-            "quantiles_ns": [number(value) for value in curve],
+            "median_ns": to_number(median), "p95_ns": to_number(most), "iqr_ns": to_number(high - low),
+            "quantiles_ns": [to_number(value) for value in curve],
         })  # fmt: skip
     return rows

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.timing.intervals import Times, Union
+from compare.timing.arrays import Times
+from compare.timing.intervals import Union
 from compare.timing.metrics.network.sent_bytes import SentBytes
-from compare.timing.tracks.numbers import number, share, whole
+from compare.timing.tracks.numbers import to_number, to_ratio, to_whole
 from compare.timing.tracks.tracks import DeviceTracks
 
 ALL = "all"
@@ -91,9 +92,9 @@ def network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, dict[str, An
         weight = rows["weight"]
         count = float(weight.sum())
         result[str(axes)] = {
-            "duty_cycle": share(float((weight * rows["duration_ns"]).sum()), lasts),
-            "up_phases": number(count / tracks.known_device_steps),
-            "bytes_per_up_phase": number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
-            "peak_bytes_per_s": whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
+            "duty_cycle": to_ratio(float((weight * rows["duration_ns"]).sum()), lasts),
+            "up_phases": to_number(count / tracks.known_device_steps),
+            "bytes_per_up_phase": to_number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
+            "peak_bytes_per_s": to_whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
         }
     return result

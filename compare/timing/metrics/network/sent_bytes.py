@@ -10,8 +10,8 @@ import numpy as np
 
 from compare.hlo.devices.groups import Groups
 from compare.hlo.emission.payload import round_half_up, sent_bytes
+from compare.timing.arrays import Times
 from compare.timing.errors import TimingError
-from compare.timing.intervals import Times
 
 Row = Mapping[str, Any]
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from compare.timing.intervals import Times
+from compare.timing.arrays import Floats, Times
 from compare.timing.metrics.network.phases import ALL
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -37,7 +36,7 @@ def volume(tracks: DeviceTracks, carried: pd.DataFrame, up: pd.DataFrame, *, bin
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=_COLUMNS)
 
 
-def _spread(begin: Times, length: Times, amount: Times, bins: int) -> NDArray[np.float64]:
+def _spread(begin: Times, length: Times, amount: Times, bins: int) -> Floats:
     """Amounts, each spread evenly over its length, by bin; all lie between 0 and 1."""
     last = begin + length
     first_bin = np.clip(np.floor(begin * bins).astype(np.int64), 0, bins - 1)

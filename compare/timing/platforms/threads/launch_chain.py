@@ -10,10 +10,9 @@ is another run that had waited for this one, of any device.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from compare.timing.arrays import Ints, Mask
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, RECORD, Spans, Threads
-from compare.timing.xplane.columnar_protobuf import Whole
 
 LAUNCHES_ALL = r"\w+Executable::Execute(?: \(.*\))?"
 """Launches a program on all its devices."""
@@ -41,7 +40,7 @@ class Ways:
         self._completions(threads)
         self._devices(threads)
 
-    def _hand_overs(self, threads: Threads, context: Whole) -> None:
+    def _hand_overs(self, threads: Threads, context: Ints) -> None:
         records = threads.named(RECORD)
         at, made = threads.begins[records], threads.made[records]
         order = np.argsort(made, kind="stable")
@@ -81,7 +80,7 @@ class Ways:
         while (self.root[self.root] != self.root).any():
             self.root = self.root[self.root]
 
-    def _places(self, share: NDArray[np.bool_]) -> Whole:
+    def _places(self, share: Mask) -> Ints:
         """The place of each share's device: shares are handed over in this order, also those that never began."""
         counts = (np.append(self.kind, -1)[self.giver] == LAUNCH_ALL) & (
             (self.given < 0) | np.append(share, True)[self.given]

@@ -8,15 +8,14 @@ device taking part in a run once.  Where more than one is left the device is not
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from compare.timing.arrays import Ints, Mask
 from compare.timing.platforms.threads.launch_chain import LAUNCH_ONE, Ways
 from compare.timing.platforms.threads.rendezvous import Meetings
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Threads
 from compare.timing.platforms.threads.waiting import waited
-from compare.timing.xplane.columnar_protobuf import Whole
 
-_Possible = NDArray[np.bool_]
+_Possible = Mask
 """Executions × places: what the device of each may be.  An execution is what one device does in one run."""
 
 
@@ -24,13 +23,13 @@ _Possible = NDArray[np.bool_]
 class Launches:
     """What launched each of some operations."""
 
-    device: Whole
+    device: Ints
     """The place of its device in the program, replicas outermost; -1 unknown."""
-    run: Whole
+    run: Ints
     """The event that launched its run, or where that is not known the first at which devices of it meet; -1 unknown."""
 
 
-def launches(threads: Threads, events: Whole, met: Meetings | None = None) -> Launches:
+def launches(threads: Threads, events: Ints, met: Meetings | None = None) -> Launches:
     """The device and the run of each of these events.  met: of programs whose devices are numbered by their places."""
     ways = Ways(threads)
     node = _executions(ways, threads.begins[events])
@@ -58,7 +57,7 @@ def launches(threads: Threads, events: Whole, met: Meetings | None = None) -> La
     return Launches(device, run)
 
 
-def launched_ps(threads: Threads, run: Whole) -> Whole:
+def launched_ps(threads: Threads, run: Ints) -> Ints:
     """When each of these runs was asked for: by the first thread on the way to the event that launched it."""
     ways = Ways(threads)
     at = threads.begins[run].copy()
@@ -86,21 +85,21 @@ def places(threads: Threads) -> dict[int, int]:
     return dict(zip(number[widest].tolist(), (replica * partitions + partition)[widest].tolist(), strict=True))
 
 
-def _executions(ways: Ways, at: Whole) -> Whole:
+def _executions(ways: Ways, at: Ints) -> Ints:
     """Which node launched what happens at each place, as far back as the way leads; -1 for none."""
     node = ways.spans.innermost(at)
     node = np.where(at <= np.append(ways.until, LAST)[node], node, -1)
     return np.append(ways.root, -1)[node]
 
 
-def _keep_members(possible: _Possible, row: Whole, group: Whole, met: Meetings) -> None:
+def _keep_members(possible: _Possible, row: Ints, group: Ints, met: Meetings) -> None:
     """Leave only devices that belong to every group in which an execution meets others."""
     for execution, number in np.unique(np.stack([row, group]), axis=1).T.tolist():
         if members := met.members[number]:
             possible[execution] &= np.isin(np.arange(possible.shape[1]), list(members))
 
 
-def _run_together(run: Whole, row: Whole, round_: Whole, event: Whole) -> Whole:
+def _run_together(run: Ints, row: Ints, round_: Ints, event: Ints) -> Ints:
     """Give executions of unknown runs that of those they meet, directly or through others; else the first event's."""
     row, round_, event = row[round_ >= 0], round_[round_ >= 0], event[round_ >= 0]
     far = np.iinfo(np.int64).max
@@ -117,7 +116,7 @@ def _run_together(run: Whole, row: Whole, round_: Whole, event: Whole) -> Whole:
         found = better
 
 
-def _take_part_once(possible: _Possible, run: Whole) -> None:
+def _take_part_once(possible: _Possible, run: Ints) -> None:
     """Take devices that are known in a run from what others of the run may be, until that tells no more."""
     for each in np.unique(run[(possible.sum(axis=1) > 1) & (run >= 0)]).tolist():
         rows = np.flatnonzero(run == each)
@@ -129,7 +128,7 @@ def _take_part_once(possible: _Possible, run: Whole) -> None:
             possible[taken] = False
 
 
-def _at_once(threads: Threads, events: Whole, run: Whole) -> bool:
+def _at_once(threads: Threads, events: Ints, run: Ints) -> bool:
     """Whether any two of these runs overlap in time."""
     if not events.size:
         return False

@@ -8,9 +8,9 @@ the last of its operations has ended, or the mark, and begins when the one befor
 import numpy as np
 import pandas as pd
 
+from compare.timing.arrays import Ints
 from compare.timing.platforms.threads.thread_timeline import NONE, Threads
 from compare.timing.timeline import STEP_COLUMNS
-from compare.timing.xplane.columnar_protobuf import Whole
 
 _MOST = 0.5
 """Marks in which less of the operations are launched than this belong to something else."""
@@ -44,7 +44,7 @@ def marks(threads: Threads) -> pd.DataFrame:
     return pd.DataFrame(merged.reset_index(drop=True))
 
 
-def steps_of(steps_by_device: pd.DataFrame, events: pd.DataFrame, launched: Whole) -> pd.DataFrame | None:
+def steps_of(steps_by_device: pd.DataFrame, events: pd.DataFrame, launched: Ints) -> pd.DataFrame | None:
     """Columns of STEPS; None where too little was launched in the marks.
 
     events: device, start_ns, duration_ns of operations.  launched: when each was, in ps.

@@ -14,10 +14,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from compare.timing.arrays import Floats, Ints
 from compare.timing.platforms.threads.thread_timeline import LAST, Threads
-from compare.timing.xplane.columnar_protobuf import Whole
 
 _MEETS = r"Rendezvous|RendezvousSingle"
 _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
@@ -27,12 +26,12 @@ _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
 class Meetings:
     """Every arrival at a rendezvous."""
 
-    event: Whole
-    wait_ns: NDArray[np.float64]
+    event: Ints
+    wait_ns: Floats
     """Until the last one arrived; NaN where the profile does not show who that was."""
-    round: Whole
+    round: Ints
     """Equal for those who wait for each other, -1 unknown."""
-    group: Whole
+    group: Ints
     """Which of the members."""
     members: tuple[frozenset[int] | None, ...]
     """The devices of each group, None where it names none."""

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
-from compare.timing.xplane.columnar_protobuf import Whole
 from compare.timing.xplane.device_events import concat_words, words_by_code
 from compare.timing.xplane.xspace import Line
 
@@ -38,7 +38,7 @@ class Threads:
     def __init__(self, lines: Sequence[Line], zero_ns: int):
         self.lines = tuple(lines)
         starts = [line.start_ns(zero_ns) for line in lines]
-        self.thread: Whole = np.repeat(np.arange(len(lines)), [own.size for own in starts])
+        self.thread: Ints = np.repeat(np.arange(len(lines)), [own.size for own in starts])
         start, length = _whole_ps(starts, [line.duration_ns for line in lines])
         self._order = _order(self.thread, start, length)
         start, length = start[self._order], length[self._order]
@@ -51,27 +51,27 @@ class Threads:
     def __len__(self) -> int:
         return self.thread.size
 
-    def shift(self, thread: Whole) -> Whole:
+    def shift(self, thread: Ints) -> Ints:
         """What takes a time to its place on the axis."""
         return thread * self._stretch - self._first
 
-    def time(self, at: Whole) -> Whole:
+    def time(self, at: Ints) -> Ints:
         """The time, in ps, of places on the axis; LAST stays."""
         return np.where(at == LAST, LAST, (at % self._stretch) + self._first)
 
-    def thread_of(self, at: Whole) -> Whole:
+    def thread_of(self, at: Ints) -> Ints:
         return at // self._stretch
 
     @cached_property
     def names(self) -> pd.Categorical:
         return self._categorical([line.names for line in self.lines])
 
-    def named(self, pattern: str) -> Whole:
+    def named(self, pattern: str) -> Ints:
         """The events whose whole name is this, in order."""
         wanted = np.array([re.fullmatch(pattern, word) is not None for word in self.names.categories], np.bool_)
         return np.flatnonzero(np.append(wanted, False)[self.names.codes])
 
-    def numbers(self, stat: str) -> Whole:
+    def numbers(self, stat: str) -> Ints:
         """A statistic that is a whole number, NONE where an event has it not."""
         return _joined([line.numbers(stat, missing=NONE) for line in self.lines])[self._order]
 
@@ -84,12 +84,12 @@ class Threads:
         return words_by_code(np.asarray(words.codes)[self._order], list(words.categories))
 
     @cached_property
-    def made(self) -> Whole:
+    def made(self) -> Ints:
         """The context that an event makes, for others on any thread to bear."""
         return self.numbers("_p")
 
     @cached_property
-    def borne(self) -> Whole:
+    def borne(self) -> Ints:
         """The context that an event bears."""
         return self.numbers("_c")
 
@@ -108,13 +108,13 @@ class Threads:
 class Spans:
     """Intervals of the axis, by begin, that nest or follow each other."""
 
-    begins: Whole
-    ends: Whole
-    outer: Whole
+    begins: Ints
+    ends: Ints
+    outer: Ints
     """The next around each, -1 for none."""
 
     @classmethod
-    def of(cls, begins: Whole, ends: Whole) -> Self:
+    def of(cls, begins: Ints, ends: Ints) -> Self:
         outer = np.full(begins.size, -1, np.int64)
         if (ends[:-1] > begins[1:]).any():
             around: list[int] = []
@@ -126,7 +126,7 @@ class Spans:
                 around.append(own)
         return cls(begins, ends, outer)
 
-    def innermost(self, at: Whole) -> Whole:
+    def innermost(self, at: Ints) -> Ints:
         """The last to begin of those around each place (an end is outside), -1 for none."""
         found = np.searchsorted(self.begins, at, side="right") - 1
         while (over := (found >= 0) & (np.append(self.ends, LAST)[found] <= at)).any():
@@ -138,16 +138,16 @@ class Spans:
 class Regions:
     """Pieces of work: where each runs, and the context under which it was handed over."""
 
-    begins: Whole
-    ends: Whole
-    context: Whole
+    begins: Ints
+    ends: Ints
+    context: Ints
 
 
-def _joined(parts: Sequence[Whole]) -> Whole:
+def _joined(parts: Sequence[Ints]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _whole_ps(starts: Sequence[NDArray[np.float64]], lengths: Sequence[NDArray[np.float64]]) -> tuple[Whole, Whole]:
+def _whole_ps(starts: Sequence[Floats], lengths: Sequence[Floats]) -> tuple[Ints, Ints]:
     start, length = np.concatenate([np.empty(0), *starts]), np.concatenate([np.empty(0), *lengths])
     apart = (start + length).max(initial=0) - start.min(initial=0)
     if apart * _PS * max(len(starts), 1) > LAST // 2:
@@ -155,7 +155,7 @@ def _whole_ps(starts: Sequence[NDArray[np.float64]], lengths: Sequence[NDArray[n
     return np.rint(start * _PS).astype(np.int64), np.rint(length * _PS).astype(np.int64)
 
 
-def _order(thread: Whole, start: Whole, length: Whole) -> NDArray[np.intp]:
+def _order(thread: Ints, start: Ints, length: Ints) -> NDArray[np.intp]:
     """By thread, start, and the longer first; most files are written so."""
     same = thread[1:] == thread[:-1]
     later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (length[1:] <= length[:-1]))
@@ -164,7 +164,7 @@ def _order(thread: Whole, start: Whole, length: Whole) -> NDArray[np.intp]:
     return np.lexsort((-length, start, thread))
 
 
-def _closings(thread: Whole, starting: NDArray[np.bool_]) -> Whole:
+def _closings(thread: Ints, starting: Mask) -> Ints:
     """For each start among marks of starts and stops the stop that closes it, -1 where the profile ends before."""
     closes = np.full(starting.size, -1, np.int64)
     follows = np.append((thread[1:] == thread[:-1]) & ~starting[1:], False)

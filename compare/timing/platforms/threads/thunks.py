@@ -13,23 +13,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compare.timing.arrays import Ints
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
-from compare.timing.xplane.columnar_protobuf import Whole
 
 _END = r"end: .*"
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    at_ps: Whole
+    at_ps: Ints
     """When each operation ends."""
-    resumed_ps: Whole
+    resumed_ps: Ints
     """When another thread took it up that completed it; of one that ends with its call, that end."""
     unseen: int
     """How many have no end in the profile: of these it is the end of their call."""
 
 
-def ends(threads: Threads, ops: Whole, completed_ps: Whole) -> Ends:
+def ends(threads: Threads, ops: Ints, completed_ps: Ints) -> Ends:
     """When each of these operations, in order, ends.  completed_ps: when their runs had."""
     called = threads.time(threads.ends[ops])
     made = threads.made[ops]
@@ -51,7 +51,7 @@ def ends(threads: Threads, ops: Whole, completed_ps: Whole) -> Ends:
     return Ends(at, resumed, unseen)
 
 
-def _completed(threads: Threads, spans: Spans, ops: Whole, op: Whole, mark: Whole) -> Whole:
+def _completed(threads: Threads, spans: Spans, ops: Ints, op: Ints, mark: Ints) -> Ints:
     """When operations were completed whose ends are marked after their calls."""
     begins = threads.begins[ops]
     region, own = spans.innermost(threads.begins[mark]), spans.innermost(begins[op])

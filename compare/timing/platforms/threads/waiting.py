@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from compare.timing.arrays import Ints
 from compare.timing.platforms.threads.launch_chain import LAUNCH_ONE, Ways
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Threads
-from compare.timing.xplane.columnar_protobuf import Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Late:
     """What the devices of one run did after it had waited."""
 
     run: int
-    executions: Whole
+    executions: Ints
     """The nodes where they begin."""
-    places: tuple[Whole, ...]
+    places: tuple[Ints, ...]
     """For each the devices that it may be: several where they came to wait at the same time."""
 
 
@@ -32,13 +32,13 @@ class Late:
 class _Idle:
     """Launches for one device that neither ran it nor handed it over, in order of runs and time."""
 
-    run: Whole
-    place: Whole
-    begins: Whole
-    ends: Whole
+    run: Ints
+    place: Ints
+    begins: Ints
+    ends: Ints
 
 
-def waited(ways: Ways, threads: Threads, late: Whole) -> Iterator[Late]:
+def waited(ways: Ways, threads: Threads, late: Ints) -> Iterator[Late]:
     """Match executions of which no launch is known with launches that had to wait, both in order.
 
     None where something was under way when the profile began: what waited then it does not show.
@@ -76,7 +76,7 @@ def _idle(ways: Ways, threads: Threads) -> _Idle:
     return _Idle(ways.run[root], ways.device[root], begins[order], threads.time(ways.spans.ends[node]))
 
 
-def _last_first(idle: _Idle, first: int, behind: int) -> Iterator[Whole]:
+def _last_first(idle: _Idle, first: int, behind: int) -> Iterator[Ints]:
     """The places in the order in which they are called.  Launches that overlap may have come either way round."""
     begins, ends, place = idle.begins[first:behind], idle.ends[first:behind], idle.place[first:behind]
     earliest = (ends[None, :] <= begins[:, None]).sum(axis=1)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.render.time.pixel_coverage import common, covered
+from compare.render.time.pixel_coverage import covered
+from compare.timing.intervals import intersect
 
 
 def _ints(*values: int) -> np.ndarray:
@@ -27,7 +28,7 @@ def test_what_overlaps_counts_for_each() -> None:
 
 
 def test_common_parts_are_those_of_each_with_all_others() -> None:
-    starts, ends = common(_ints(0, 5, 40), _ints(30, 12, 50), _ints(2, 10, 20), _ints(4, 15, 60))
+    starts, ends = intersect(_ints(0, 5, 40), _ints(30, 12, 50), _ints(2, 10, 20), _ints(4, 15, 60))
     assert sorted(zip(starts.tolist(), ends.tolist(), strict=True)) == [(2, 4), (10, 12), (10, 15), (20, 30), (40, 50)]
 
 
