@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.hlo.counts.execution_counts import lines_of
+from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.emission import megascale
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
@@ -59,7 +59,7 @@ def _lost(text: str, before: str) -> dict[int, str]:
         return {}
     try:
         module = read(text)
-        wires = [module.at(at) for at in lines_of(module)]
+        wires = collective_instructions(module)
         known = _Known.read(before, sent={_sent_as(item) for item in wires if megascale.is_megascale(item)})
     except HloError:  # said by those who read the program for its rows
         return {}
@@ -84,7 +84,7 @@ class _Known:
         sources = Sources(module)
         by_name: dict[str, str] = {}
         by_channel: dict[tuple[str, str], set[str]] = {}
-        for item in map(module.at, lines_of(module)):
+        for item in collective_instructions(module):
             by_name[item.name] = metadata = _metadata(item, sources)
             # Of a permute, what stays within slices stands beside what is sent, and keeps the channel.
             if item.name not in sent or item.opcode.startswith("collective-permute"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compare.hlo.counts.execution_counts import lines_of
+from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import chain_of, kind_of, starts_chain
@@ -45,7 +45,7 @@ class Seen:
 def seen(text: str) -> list[Seen]:
     """Every collective of a text once, in text order.  `HloError` where the text can't be read."""
     module = read(text)
-    items = [module.at(at) for at in lines_of(module)]
+    items = collective_instructions(module)
     receives = megascale.pairs(items)
     depth = _depths()
     rows = (item for item in items if item.opcode != "recv" and not _is_host(item) and not _carries_on(item))

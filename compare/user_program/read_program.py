@@ -12,7 +12,7 @@ from rich.console import Console
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import is_partitioned, is_scheduled
-from compare.hlo.counts.execution_counts import lines_of
+from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.proto import program as proto
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_bytes, text_of, unzipped
@@ -206,7 +206,9 @@ def _compiled(program: Given) -> Module | None:
         if text is None:
             module = read(proto.text(data))
             # Written out it has no shardings: without a schedule and a collective it is one that has still to get them.
-            return module if is_partitioned(module) and (is_scheduled(module) or lines_of(module)) else None
+            return (
+                module if is_partitioned(module) and (is_scheduled(module) or collective_instructions(module)) else None
+            )
         if "HloModule " not in text[:_HEAD_BYTES] and any(word in data[:_HEAD_BYTES] for word in _STABLEHLO):
             return None
         module = read(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from compare.hlo.collective import NOT_RECORDED, Asked, Collective, Operand
 from compare.hlo.collectives.completeness import check_whole
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.execution_counts import Site, lines_of, sites
+from compare.hlo.counts.execution_counts import Site, collective_instructions, sites
 from compare.hlo.devices import numbering
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
@@ -82,7 +82,7 @@ def _scatters(row: Collective) -> bool:
 def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[Program, Mesh]:
     """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
     in_program = module.num_devices
-    items = [] if axes and in_program else [module.at(at) for at in lines_of(module)]
+    items = [] if axes and in_program else collective_instructions(module)
     slices = max((megascale.slices_named(item) for item in items), default=1)
     if in_program is None:
         largest = 0 if axes else max((numbering.largest_id(item) for item in items), default=0)

@@ -7,13 +7,14 @@ Only the whole text tells: the rows need a part of it.
 import re
 from collections.abc import Set
 
-from compare.hlo.counts.execution_counts import ends_of
+from compare.hlo.counts.execution_counts import async_ends
 from compare.hlo.counts.partition_index import activation
 from compare.hlo.dataflow.dataflow import Value, handed
-from compare.hlo.text.instruction import HEADS, Computation, Instruction
+from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
-_USED = re.compile(r"%([A-Za-z0-9_.\-]+)")
+_DEFINED = re.compile(r"\n *+(?:ROOT +)?+%([A-Za-z0-9_.\-]++) = ")
+_USED = re.compile(r"%([A-Za-z0-9_.\-]++)(?! =)")
 
 
 def check_whole(module: Module) -> None:
@@ -21,17 +22,17 @@ def check_whole(module: Module) -> None:
     defined = module.computations.keys()
     for computation in module.computations.values():
         _check_names(computation, defined)
-    for item in ends_of(module):
+    for item in async_ends(module):
         _check_end(item)
 
 
 def _check_names(computation: Computation, defined: Set[str]) -> None:
     """Every operand is in the computation: looked up all at once where names have their `%`, else line by line."""
     text = computation.text
-    used, heads = _USED.findall(text), HEADS.findall(text)
-    if len(used) > len(heads) == computation.last - computation.first:
-        unknown = set(used)
-        unknown.difference_update(heads)
+    names = _DEFINED.findall(text)
+    if len(names) == computation.last - computation.first:
+        unknown = set(_USED.findall(text))
+        unknown.difference_update(names)
         if not unknown or unknown <= defined:
             return
     for item in computation:

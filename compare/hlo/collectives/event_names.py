@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from compare.hlo.collective import Collective
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.execution_counts import KINDS, lines_of, sites
+from compare.hlo.counts.execution_counts import KINDS, collective_instructions, sites
 from compare.hlo.counts.partition_index import activation
 from compare.hlo.dataflow.dataflow import Value, handed
 from compare.hlo.devices.numbering import Program
@@ -43,7 +43,7 @@ def carriers(module: Module, rows: Sequence[Collective]) -> Mapping[str, Carrier
     rows: those of `collectives(module, …)`.  Each has at least its own name; a name has one row: of several, the one
     that begins, ends or is executed in it, else the first.
     """
-    items = {item.line: item for item in map(module.at, lines_of(module))}
+    items = {item.line: item for item in collective_instructions(module)}
     links = _links(module)
     receives = megascale.pairs(items.values())
     found: dict[str, Carrier] = {}
@@ -113,7 +113,7 @@ def _ends(start: Instruction) -> Iterator[Instruction]:
     """The updates and the dones that take what a start made."""
     if not start.opcode.endswith(("-start", "-update", "send", "recv")):
         return
-    for user in start.computation.users[start]:
+    for user in start.users:
         if user.opcode.endswith(("-done", "-update")) and user.operand(0) is start:
             yield user
             yield from _ends(user)

@@ -2,7 +2,7 @@
 
 import re
 
-from compare.hlo.counts.execution_counts import lines_of
+from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module
 
@@ -38,7 +38,7 @@ def is_partitioned(module: Module) -> bool:
         return True
     if _BEFORE.search(module.text):
         return False
-    if lines_of(module):
+    if collective_instructions(module):
         return True
     try:
         check_partitioned(module)

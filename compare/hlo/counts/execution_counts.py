@@ -11,8 +11,7 @@ from compare.hlo.collective import Loop
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
 from compare.hlo.dataflow.call_context import ONE_CALL, Frame, body_of, branches_of, condition_of
-from compare.hlo.text.errors import HloError
-from compare.hlo.text.instruction import Computation, Instruction, Said, short
+from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
@@ -38,7 +37,7 @@ class Site:
     in_exact_branch: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Times:
     """How often an activation runs: a mask over devices and iterations, and what is not known of it."""
 
@@ -61,9 +60,9 @@ def sites(module: Module, values: Evaluator) -> list[Site]:
 
     `HloError` where one stands in a computation that nothing calls: what called it is missing.
     """
-    lines = lines_of(module)
+    items = collective_instructions(module)
     visits: dict[Instruction, list[tuple[Frame, _Times]]] = {}
-    wanted = _leading_to(module, lines)
+    wanted = _leading_to(module, items)
     for item in (module.at(at) for found in wanted.values() for at in found):
         item.check_attributes()
     module.check_calls()
@@ -72,72 +71,54 @@ def sites(module: Module, values: Evaluator) -> list[Site]:
         if count > MOST_VISITS:
             raise item.error(f"more than {MOST_VISITS} ways of calls lead to collectives; this is one of them")
         visits.setdefault(item, []).append((frame, times))
-    for item in map(module.at, lines):
+    for item in items:
         if item not in visits:
             raise item.error(f"a collective in computation {item.computation.name!r}, which nothing that runs calls")
-    return [_site(item, ways, values.num_devices) for item, ways in visits.items()]
+    executions = {times: times.of_each_device(values.num_devices) for ways in visits.values() for _, times in ways}
+    return [_site(item, ways, executions) for item, ways in visits.items()]
 
 
-def _site(item: Instruction, ways: list[tuple[Frame, _Times]], num_devices: int) -> Site:
+def _site(item: Instruction, ways: list[tuple[Frame, _Times]], executions: dict["_Times", NDArray[np.int64]]) -> Site:
     kinds = {times.are for _, times in ways}
     are = next((kind for kind in ("unknown", "upper-bound") if kind in kinds), "exact")
-    total = sum((times.of_each_device(num_devices) for _, times in ways), np.zeros(num_devices, np.int64))
+    total = sum((executions[times] for _, times in ways[1:]), executions[ways[0][1]])
     return Site(
         item=item,
         frames=tuple(frame for frame, _ in ways),
-        loops=ways[0][1].loops if ways else (),
+        loops=ways[0][1].loops,
         device_executions=() if are == "unknown" else tuple(total.tolist()),
         executions_are=are,
         in_exact_branch=any(times.in_exact_branch for _, times in ways),
     )
 
 
-def lines_of(module: Module) -> list[int]:
-    """The lines whose opcode is a collective's, or a send's or receive's; one in quotes only looks like it.
+def collective_instructions(module: Module) -> list[Instruction]:
+    """The collectives or their starts, the sends and the receives, in text order.
 
-    `HloError` where one stands outside of all computations, or behind another instruction on its line.
+    `HloError` where one stands outside of all computations, or behind another instruction on its line, and where a kind
+    is unknown.
     """
-    found = []
-    for item in _marked(module):
-        if not item.opcode.endswith(_LATER):
-            if not is_collective(item):
-                raise item.error(f"unknown kind of collective {item.opcode!r}; known are {', '.join(KINDS)}")
-            found.append(item.index)
-    return found
+    items = [item for item in module.communication if not item.opcode.endswith(_LATER)]
+    for item in items:
+        if not is_collective(item):
+            raise item.error(f"unknown kind of collective {item.opcode!r}; known are {', '.join(KINDS)}")
+    return items
 
 
-def ends_of(module: Module) -> list[Instruction]:
+def async_ends(module: Module) -> list[Instruction]:
     """The instructions that end a collective, a send or a receive, or carry it on."""
-    return [item for item in _marked(module) if item.opcode.endswith(_LATER)]
+    return [item for item in module.communication if item.opcode.endswith(_LATER)]
 
 
-def _marked(module: Module) -> list[Instruction]:
-    """What has an opcode that could be a collective's, or a part's of one."""
-    found: list[Instruction] = []
-    said: dict[int, Said] = {}
-    for at, column in module.opcodes:
-        owner, line = module.owner(at), module.lines[at]
-        if at not in said:
-            said[at] = Said(line)
-        if said[at].holds(column - 1):
-            continue
-        if owner is None or not owner.at(at).operands_begin_at(column):
-            word = line[:column].rsplit(maxsplit=1)[-1]
-            raise HloError(f"line {module.number(at)}: {word!r} where no instruction stands: {short(line)}")
-        found.append(owner.at(at))
-    return found
-
-
-def _leading_to(module: Module, lines: list[int]) -> dict[Computation, list[int]]:
+def _leading_to(module: Module, items: list[Instruction]) -> dict[Computation, list[int]]:
     """For each computation on the way to a collective, its lines to visit."""
     calls = module.calls  # Read even where there is no collective: a computation that is missing could have one.
     wanted: dict[Computation, set[int]] = {}
     todo = []
-    for at in lines:
-        owner = module.at(at).computation
-        if owner not in wanted:
-            todo.append(owner)
-        wanted.setdefault(owner, set()).add(at)
+    for item in items:
+        if item.computation not in wanted:
+            todo.append(item.computation)
+        wanted.setdefault(item.computation, set()).add(item.index)
     while todo:
         for caller in map(module.at, calls.get(todo.pop().name, ())):
             if caller.computation not in wanted:

@@ -6,7 +6,7 @@ from compare.hlo.text.instruction import Computation, Instruction
 class Frame:
     """One activation of a computation.  ENTRY's has no call; that of a loop's body stands for all its iterations."""
 
-    __slots__ = ("_inner", "call", "computation", "depth", "in_body", "outer")
+    __slots__ = ("_inner", "call", "computation", "depth", "forwards", "in_body", "outer")
 
     def __init__(self, computation: Computation, *, call: Instruction | None = None, outer: "Frame | None" = None):
         self.computation, self.call, self.outer = computation, call, outer
@@ -14,6 +14,10 @@ class Frame:
         self.depth: int = (outer.depth if outer else 0) + self.in_body
         """How many loops are around it."""
         self._inner: dict[tuple[Instruction, str], Frame] = {}
+        self.forwards: dict[
+            tuple[Instruction, tuple[int, ...]], list[tuple[Frame, Instruction, tuple[int, ...]]] | None
+        ] = {}
+        """What `dataflow.handed` found for values of this activation: every search goes over the same ground."""
 
     def inside(self, call: Instruction, computation: Computation) -> "Frame":
         """The activation that `call`, which stands in this one, makes.  The same one each time."""
@@ -64,4 +68,4 @@ def runs_once(item: Instruction) -> bool:
     """Whether its computation takes its operands and makes its result; that of a custom call may only compare two."""
     if item.opcode not in ONE_CALL or not item.called:
         return False
-    return item.opcode != "custom-call" or len(item.called[0].parameters) == len(item.operands)
+    return item.opcode != "custom-call" or len(item.called[0].parameters) == len(item.operand_names)

@@ -34,6 +34,13 @@ def handed(value: Value) -> list[Value] | None:
     branch), or they are the elements of a tuple that is asked for as a whole.
     """
     frame, item, path = value
+    if (item, path) not in frame.forwards:
+        frame.forwards[item, path] = _handed(value)
+    return frame.forwards[item, path]
+
+
+def _handed(value: Value) -> list[Value] | None:
+    frame, item, path = value
     opcode = item.opcode
     if not item.has(path):
         raise item.error(f"it has no element {path}, which is asked for")
@@ -65,7 +72,7 @@ def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[V
     if call.opcode not in ONE_CALL:
         return None  # a reduction or a sort hands its computation elements, not operands
     number = item.integer("")
-    return [(outer, call.operand(number), path)] if number < len(call.operands) else []
+    return [(outer, call.operand(number), path)] if number < len(call.operand_names) else []
 
 
 def _out_of_call(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value]:
@@ -165,9 +172,7 @@ def made_of(value: Value) -> list[Value]:
     found = handed(value)
     if found is None:
         return [(frame, one, ()) for one in item.operands]
-    if item.opcode == "conditional":
-        found.append((frame, item.operand(0), ()))
-    return found
+    return [*found, (frame, item.operand(0), ())] if item.opcode == "conditional" else found
 
 
 def used_by(value: Value) -> Iterator[Value]:
@@ -175,13 +180,13 @@ def used_by(value: Value) -> Iterator[Value]:
     frame, item, path = value
     if not item.has(path):
         raise item.error(f"it has no element {path}, which is handed to it")
-    for user in item.computation.users[item]:
+    for user in item.users:
         if user.opcode == "get-tuple-element":
             index = user.integer("index")
             if not path or path[0] == index:
                 yield frame, user, path[1:]
         elif user.opcode == "tuple":
-            yield from ((frame, user, (at, *path)) for at, operand in enumerate(user.operands) if operand is item)
+            yield from ((frame, user, (at, *path)) for at, name in enumerate(user.operand_names) if name == item.name)
         elif user.opcode == "while":
             yield from _into_loop(frame, user, path)
             yield frame, user, path
@@ -218,8 +223,8 @@ def _into_branches(frame: Frame, item: Instruction, choice: Instruction, path: t
 
 def _into_call(frame: Frame, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
     computation = call.called[0]
-    for number, operand in enumerate(call.operands):
-        if operand is item and number in computation.parameters:
+    for number, name in enumerate(call.operand_names):
+        if name == item.name and number in computation.parameters:
             yield frame.inside(call, computation), computation.parameters[number], path
 
 

@@ -55,10 +55,10 @@ def _keeps_a_part(item: Instruction) -> bool:
 
 def _only_sliced(item: Instruction) -> bool:
     """Whether every use, through what moves no element away, is a dynamic-slice of it at the device's own place."""
-    users, todo, sliced = item.computation.users, [item], False
+    todo, sliced = [item], False
     while todo:
         now = todo.pop()
-        for user in users[now]:
+        for user in now.users:
             if user.opcode == "dynamic-slice" and user.operand(0) is now:
                 if not any(map(told_by_place, user.operands[1:])):
                     return False
@@ -67,7 +67,7 @@ def _only_sliced(item: Instruction) -> bool:
                 todo.append(user)
             else:
                 return False
-        if not users[now]:
+        if not now.users:
             return False
     return sliced
 
@@ -79,9 +79,9 @@ def starts_chain(item: Instruction) -> bool:
 
 def feeds(item: Instruction, target: str) -> bool:
     """Whether a custom call takes its result, at most moved."""
-    todo, users = [item], item.computation.users
+    todo = [item]
     while todo:
-        for user in users[todo.pop()]:
+        for user in todo.pop().users:
             if f'custom_call_target="{target}"' in user.text:
                 return True
             if user.opcode in _MOVES:

@@ -2,22 +2,37 @@
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from compare.hlo.text.attributes import CALL, STRING, close_of, left_over, names, read_attributes, split_top
+from compare.hlo.text.attributes import (
+    CALL,
+    STRING,
+    Attributes,
+    close_of,
+    names,
+    read_attributes,
+    split_top,
+    unreadable_part,
+)
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, Shape, read_shape
 
 _HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
-HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
+_HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
 """The same, of many lines at once, as compilers spell it."""
-_OPCODE = re.compile(r"(?<=\s)([a-z][a-z0-9_\-]*)\(")
+_WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
+_OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*+)\(")
 _SIGIL = re.compile(r"%([\w.\-]+)")
+_SIGIL_LINES = re.compile(
+    r"\n *+(?:ROOT +)?+%[A-Za-z0-9_.\-]++ = (?:[^\n ]++| (?![a-z][a-z0-9_\-]*+\())*+ "
+    rf"(?:(?:{'|'.join(sorted(_WITHOUT_OPERANDS))})\(|[a-z][a-z0-9_\-]*+\([%)])"
+)
+"""Instructions whose own name has its `%`, and so have their operands, if any: as compilers write them."""
 _WHOLE = re.compile(r"\s*[0-9]{1,18}\s*")
 OP_NAME = re.compile(r'op_name="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
-_WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
 
 
 class Source(Protocol):
@@ -37,8 +52,8 @@ class Source(Protocol):
 class Instruction:
     """One line of a computation."""
 
-    __slots__ = ("_attributes", "_close", "_end", "_op_name", "_open", "_operands", "computation", "index", "name",
-                 "opcode", "shape_text", "text")  # fmt: skip
+    __slots__ = ("_attributes", "_called", "_close", "_op_name", "_open", "_operand_names", "_operands", "computation",
+                 "index", "name", "opcode", "shape_text", "text")  # fmt: skip
 
     def __init__(self, computation: "Computation", index: int):
         text = computation.module.lines[index]
@@ -50,10 +65,11 @@ class Instruction:
         self.name, self.opcode = head[2], found[1]
         self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
         self._close: int | None = None
-        self._attributes: dict[str, str] | None = None
-        self._end = 0
+        self._attributes: Attributes | None = None
+        self._operand_names: list[str] | None = None
         self._operands: tuple[Instruction, ...] | None = None
         self._op_name: str | None = None
+        self._called: list[Computation] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name} = {self.opcode} in {self.computation.name}>"
@@ -86,30 +102,37 @@ class Instruction:
     @property
     def operands(self) -> "tuple[Instruction, ...]":
         if self._operands is None:
-            self._operands = tuple(self._find(name) for name in self._operand_names())
+            self._operands = tuple(map(self._find, self.operand_names))
         return self._operands
 
     def operand(self, number: int) -> "Instruction":
         """An operand that must be there."""
-        if not 0 <= number < len(self.operands):
+        if not 0 <= number < len(self.operand_names):
             raise self.error(f"{self.opcode} without its operand {number}")
-        return self.operands[number]
+        return self._find(self.operand_names[number]) if self._operands is None else self._operands[number]
 
-    def _operand_names(self) -> list[str]:
-        if self.opcode in _WITHOUT_OPERANDS:
-            return []
-        arguments = self.arguments
-        if "%" in arguments:
-            return _SIGIL.findall(arguments)
-        return [part.split()[-1] for part in split_top(arguments)]
+    @property
+    def users(self) -> "list[Instruction]":
+        """The instructions of its computation that have it as an operand, in text order."""
+        return self.computation.users(self)
+
+    @property
+    def operand_names(self) -> list[str]:
+        if self._operand_names is None:
+            arguments = "" if self.opcode in _WITHOUT_OPERANDS else self.arguments
+            if "%" in arguments:
+                self._operand_names = _SIGIL.findall(arguments)
+            else:
+                self._operand_names = [part.split()[-1] for part in split_top(arguments)] if arguments else []
+        return self._operand_names
 
     def _find(self, name: str) -> "Instruction":
-        found = self.computation.get(name)
-        if found is None:
+        index = self.computation.index_of(name)
+        if index is None:
             raise self.error(f"the operand {name!r} is not in its computation")
-        if found.index >= self.index:
+        if index >= self.index:
             raise self.error(f"the operand {name!r} is made only after it")
-        return found
+        return self.computation.at(index)
 
     def has(self, path: tuple[int, ...]) -> bool:
         """Whether its shape has an element at `path`: a walk that follows no other must come to an end."""
@@ -123,16 +146,19 @@ class Instruction:
     @property
     def attributes(self) -> dict[str, str]:
         """What follows the operands, by name, as it is written."""
+        return self._read_attributes().values
+
+    def _read_attributes(self) -> Attributes:
         if self._attributes is None:
             _ = self.arguments
             assert self._close is not None
-            self._attributes, self._end = read_attributes(self.text, self._close + 1)
+            self._attributes = read_attributes(self.text, self._close + 1)
         return self._attributes
 
     def check_attributes(self) -> None:
         """`HloError` where something follows its operands that is no attribute: that may be another's, or a part."""
-        if left := left_over(self.text, self.attributes, self._end):
-            raise self.error(f"cannot read {short(left)[:60]!r} as an attribute, `, name=value`")
+        if rest := unreadable_part(self.text, self._read_attributes()):
+            raise self.error(f"cannot read {short(rest)[:60]!r} as an attribute, `, name=value`")
 
     @property
     def op_name(self) -> str:
@@ -145,9 +171,11 @@ class Instruction:
     @property
     def called(self) -> "list[Computation]":
         """The computations it names, in the order written: of a conditional its branches."""
-        module = self.computation.module
-        found = CALL.findall(self.text, self._open)
-        return [module.computation(name, self) for value in found for name in names(value)]
+        if self._called is None:
+            module = self.computation.module
+            values = CALL.findall(self.text, self._open)
+            self._called = [module.computation(name, self) for value in values for name in names(value)]
+        return self._called
 
     def attribute(self, key: str) -> str:
         """An attribute that must be there."""
@@ -173,6 +201,7 @@ class Computation:
         self.module, self.name, self.is_entry = module, name, is_entry
         self.first, self.last = first, last
         self._parsed: dict[int, Instruction] = {}
+        self._users: dict[Instruction, list[Instruction]] = {}
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
@@ -191,7 +220,7 @@ class Computation:
     def _index(self) -> dict[str, int]:
         """Names to lines.  The root is also under the empty name."""
         text, last = self.text, self.last - 1
-        heads = HEADS.findall(text)
+        heads = _HEADS.findall(text)
         index = dict(zip(heads, range(self.first, self.last), strict=False))
         roots = text.count("ROOT ")
         if len(index) != self.last - self.first or len(heads) != len(index) or roots > 1:
@@ -231,9 +260,9 @@ class Computation:
             found = self._parsed[index] = Instruction(self, index)
         return found
 
-    def get(self, name: str) -> Instruction | None:
-        index = self._index.get(name)
-        return None if index is None or not name else self.at(index)
+    def index_of(self, name: str) -> int | None:
+        """The line of the instruction of this name."""
+        return self._index.get(name) if name else None
 
     def __iter__(self) -> Iterator[Instruction]:
         return (self.at(index) for name, index in self._index.items() if name)
@@ -255,14 +284,29 @@ class Computation:
             raise self.root.error(f"the computation {self.name!r} has no parameter {number}, which its caller hands in")
         return self.parameters[number]
 
+    def users(self, item: Instruction) -> list[Instruction]:
+        """The instructions that have `item` as an operand, in text order."""
+        if item not in self._users:
+            mentions = map(self.at, dict.fromkeys(self._mentions.get(item.name, ())))
+            users = [user for user in mentions if item.name in user.operand_names]
+            for user in users:
+                user.operand(user.operand_names.index(item.name))  # which names one that comes after it, if it does
+            self._users[item] = users
+        return self._users[item]
+
     @cached_property
-    def users(self) -> dict[Instruction, list[Instruction]]:
-        """Who uses each instruction, in text order."""
-        users: dict[Instruction, list[Instruction]] = {item: [] for item in self}
-        for item in self:
-            for operand in dict.fromkeys(item.operands):
-                users[operand].append(item)
-        return users
+    def _mentions(self) -> dict[str, list[int]]:
+        """The lines on which each operand's name is written, and perhaps some on which it only calls or follows."""
+        mentions: defaultdict[str, list[int]] = defaultdict(list)
+        if len(_SIGIL_LINES.findall(self.text)) == self.last - self.first:
+            for at, line in enumerate(self.lines, self.first):
+                for name in _SIGIL.findall(line)[1:]:
+                    mentions[name].append(at)
+        else:
+            for user in self:
+                for name in user.operand_names:
+                    mentions[name].append(user.index)
+        return mentions
 
     @cached_property
     def callers(self) -> list[Instruction]:
@@ -270,20 +314,26 @@ class Computation:
         return [self.module.at(index) for index in self.module.calls.get(self.name, ())]
 
 
-class Said:
-    """What of a line is only said: in quotes that have their end, or in a comment."""
+class Quotes:
+    """The parts of a line that are in quotes that have their end, or in a comment."""
 
-    __slots__ = ("_all", "_begins", "_ends")
+    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "_line")
 
     def __init__(self, line: str):
-        found = [one.span() for one in STRING.finditer(line) if one[1]]
-        self._begins, self._ends = [begin for begin, _ in found], [end for _, end in found]
-        self._all = line.lstrip().startswith("//")
+        self._line, self._first = line, line.find('"')
+        self._is_comment = line.lstrip().startswith("//")
+        self._begins: list[int] | None = None
+        self._ends: list[int] = []
 
-    def holds(self, column: int) -> bool:
-        """Whether the letter in this column, from 0, is."""
+    def cover(self, column: int) -> bool:
+        """Whether the letter in this column, from 0, is in one of them."""
+        if self._is_comment or not 0 <= self._first <= column:
+            return self._is_comment
+        if self._begins is None:
+            spans = [string.span() for string in STRING.finditer(self._line) if string[1]]
+            self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
         at = bisect_right(self._begins, column) - 1
-        return self._all or (at >= 0 and column < self._ends[at])
+        return at >= 0 and column < self._ends[at]
 
 
 def short(text: str) -> str:

@@ -72,8 +72,6 @@ class Sources:
         if self._tables is None:
             self._tables = _read_tables(self._module)
         frames, places, files = (self._tables.get(name, {}) for name in ("StackFrames", "FileLocations", "FileNames"))
-        # XLA prints the parent's number plus one: a frame that names itself ends in 1 - 1.  With a 0 it is plain.
-        shift = 0 if any("parent_frame_id=0" in text for text in frames.values()) else 1
         seen: set[int] = set()
         while frame in frames and frame not in seen:
             seen.add(frame)
@@ -82,8 +80,14 @@ class Sources:
             file = files.get(int(place.get("file_name_id", 0)), "").strip('"')
             if file and not _INSTALLED.search(file):
                 return f"{file}:{place.get('line', '?')}"
-            frame = int(fields.get("parent_frame_id", 0)) - shift
+            frame = int(fields.get("parent_frame_id", 0)) - self._parent_shift
         return None
+
+    @cached_property
+    def _parent_shift(self) -> int:
+        """XLA prints the parent's number plus one: a frame that names itself ends in 1 - 1.  With a 0 it is plain."""
+        frames = (self._tables or {}).get("StackFrames", {})
+        return 0 if any("parent_frame_id=0" in text for text in frames.values()) else 1
 
 
 def _read_tables(module: Module) -> dict[str, dict[int, str]]:

@@ -9,9 +9,9 @@ from collections import Counter
 from functools import cached_property
 from itertools import accumulate
 
-from compare.hlo.text.attributes import CALL, left_over, names, read_attributes, split_top
+from compare.hlo.text.attributes import CALL, names, read_attributes, split_top, unreadable_part
 from compare.hlo.text.errors import MOST_DEVICES, HloError
-from compare.hlo.text.instruction import Computation, Instruction, short
+from compare.hlo.text.instruction import Computation, Instruction, Quotes, short
 
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
 _CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?(?:\s*//.*)?$")
@@ -45,9 +45,10 @@ class Module:
             raise HloError(_what_else(text))
         header = self.lines[self._start].lstrip()[len("HloModule ") :]
         self.name = header.partition(",")[0].strip()
-        self.header, end = read_attributes(header, len(self.name))
-        if left := left_over(header, self.header, end):
-            raise HloError(f"line {self.number(self._start)}: cannot read {short(left)[:60]!r}: {short(header)}")
+        attributes = read_attributes(header, len(self.name))
+        if rest := unreadable_part(header, attributes):
+            raise HloError(f"line {self.number(self._start)}: cannot read {short(rest)[:60]!r}: {short(header)}")
+        self.header = attributes.values
         self.computations = self._find_computations()
         self.entry = self._find_entry()
 
@@ -136,7 +137,7 @@ class Module:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *accumulate(len(line) + 1 for line in self.lines)]
+        return [0, *accumulate(map((1).__add__, map(len, self.lines)))]
 
     def line_at(self, offset: int) -> int:
         """The line that holds the character at `offset`."""
@@ -164,10 +165,26 @@ class Module:
         return owner.at(index)
 
     @cached_property
-    def opcodes(self) -> list[tuple[int, int]]:
-        """Where an opcode stands that could be a collective's: its line, and the column behind its parenthesis."""
-        ends = [found.end() for found in _OPCODE.finditer(self.text)]
-        return [(at, end - self._starts[at]) for end in ends for at in [self.line_at(end - 1)]]
+    def communication(self) -> list[Instruction]:
+        """The instructions whose opcode could be that of a collective or of a part of one, in text order.
+
+        An opcode in quotes or in a comment is none.  `HloError` where one stands outside of all computations, or behind
+        another instruction on its line.
+        """
+        items: list[Instruction] = []
+        quotes: dict[int, Quotes] = {}
+        for match in _OPCODE.finditer(self.text):
+            at = self.line_at(match.start())
+            owner, line, column = self.owner(at), self.lines[at], match.end() - self._starts[at]
+            if at not in quotes:
+                quotes = {at: Quotes(line)}
+            if quotes[at].cover(column - 1):
+                continue
+            if owner is None or not owner.at(at).operands_begin_at(column):
+                word = line[:column].rsplit(maxsplit=1)[-1]
+                raise HloError(f"line {self.number(at)}: {word!r} where no instruction stands: {short(line)}")
+            items.append(owner.at(at))
+        return items
 
     @cached_property
     def calls(self) -> dict[str, list[int]]:

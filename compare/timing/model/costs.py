@@ -111,7 +111,7 @@ class Costs:
 
     def _find_read(self, item: Instruction) -> int | None:
         total = 0
-        for user in item.computation.users[item]:
+        for user in item.users:
             if user.opcode in ("dynamic-slice", "slice", "gather") and user.operand(0) is item:
                 part: int | None = logical_bytes(user.shape)
             elif user.opcode in ("dynamic-update-slice", "scatter") and user.operand(0) is item:

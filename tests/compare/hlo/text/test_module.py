@@ -61,7 +61,7 @@ ENTRY main {
 
 def test_attributes_end_where_their_brackets_do():
     text = ", a={x=1,y={2}}, b=\"quoted, {\", c=mesh['p,q'=2] {'p,q'}, d=%name"
-    assert read_attributes(text, 0)[0] == {
+    assert read_attributes(text, 0).values == {
         "a": "{x=1,y={2}}",
         "b": '"quoted, {"',
         "c": "mesh['p,q'=2] {'p,q'}",
