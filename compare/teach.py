@@ -1,4 +1,4 @@
-"""`python -m compare.teach [PATTERN]`: which split sends what, from one matmul to a mixture of experts."""
+"""`python -m compare.teach [PATTERN]`: which collectives a sharding causes, from one matmul to a mixture of experts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,24 +13,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compile, and write the pages; or print one lesson.  0: all of it; 1: some program failed, the rest is shown."""
     parser = command_parser(
         "compare.teach",
-        "A gallery of sharding patterns, compiled for four TPU chips as it is built: pages, or one lesson here.",
+        "Build the gallery of sharding patterns, each compiled for TPU chips, as web pages; or print one lesson.",
         example="matmul-contracting",
     )
-    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="print this lesson; without it pages are written")
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("docs/gallery"), help="where pages are written")
-    parser.add_argument("--list", action="store_true", help="print the names of all lessons, and stop")
-    parser.add_argument("--json", action="store_true", help="print what was compiled as JSON, and write no pages")
-    parser.add_argument("--no-cache", action="store_true", help="compile everything anew, and keep nothing")
-    parser.add_argument("--quiz", action="store_true", help="ask what a split sends, compile it, and tell the truth")
-    parser.add_argument("--seed", metavar="N", type=int, help="of --quiz: the question's number; without it any")
-    parser.add_argument("--answer", metavar="WORDS", help='of --quiz: "2× all-gather@dp, all-reduce@tp", or "free"')
+    parser.add_argument(
+        "pattern", nargs="?", metavar="PATTERN", help="print this lesson (default: write the pages of all)"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("docs/gallery"), help="output folder of the pages"
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of all lessons and exit")
+    parser.add_argument("--json", action="store_true", help="print the compiled collectives as JSON; write no pages")
+    parser.add_argument("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
+    parser.add_argument(
+        "--quiz", action="store_true", help="ask which collectives a sharding causes, compile it, and show the answer"
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=int, help="with --quiz: the number of the question (default: random)"
+    )
+    parser.add_argument(
+        "--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp, all-reduce@tp" or "free"'
+    )
     asked = parser.parse_args(argv)
     if asked.quiz:
         from compare.gallery.take_quiz import take
 
         return take(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
     if asked.seed is not None or asked.answer is not None:
-        parser.error("--seed and --answer are of --quiz")
+        parser.error("--seed and --answer need --quiz")
     if asked.list:
         from compare.gallery.render.text import print_names
 
@@ -61,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print_gallery(made)
         if not any(one.ok for one in made):
-            complain(f"no program could be made: no pages are written to {asked.out}")
+            complain(f"no program could be compiled: no pages are written to {asked.out}")
             return 1
         write(made, asked.out, quiz=quiz_values(questions, answers, source_of))
         print(asked.out / INDEX)

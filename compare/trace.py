@@ -1,4 +1,4 @@
-"""`python -m compare.trace DIR|FILE --axes data=2,tensor=4`: where the time of anybody's profile goes."""
+"""`python -m compare.trace DIR|FILE --axes data=2,tensor=4`: communication time of any profile, by mesh axes."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print what a step's time is spent on, for the whole program and by the axes that it communicates over."""
     parser = Parser(
         prog="python -m compare.trace",
-        description="How long a profile's steps communicate, over which axes, and what compute hides of it.",
+        description="Communication time of a profile's steps, by mesh axes and kind, and how much of it compute hides.",
         epilog="example: python -m compare.trace profile/ --axes data=2,tensor=4 --json",
     )
-    parser.add_argument("profile", metavar="DIR|FILE", help="an xplane.pb, or the folder of one session's")
+    parser.add_argument("profile", metavar="DIR|FILE", help="an xplane.pb file, or the folder of one profiling session")
     add_axes(parser)
-    parser.add_argument("--hlo", metavar="FILE", help="the program's compiled HLO text, if the profile has none")
+    parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
     asked = parser.parse_args(argv)
     axes = axes_of(asked)

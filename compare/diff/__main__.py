@@ -1,4 +1,4 @@
-"""`python -m compare.diff A.hlo B.hlo --axes data=2,tensor=4`: what two programs, or runs, communicate differently."""
+"""`python -m compare.diff A.hlo B.hlo --axes data=2,tensor=4`: how the collectives of two programs or runs differ."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,24 +13,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0: both move the same; 1: they differ; 2: the request was wrong."""
     parser = Parser(
         prog="python -m compare.diff",
-        description="What two programs, or two run folders, communicate differently. Exit 0: nothing; 1: something; "
-        "2: the request was wrong.",
+        description="Compare the collectives of two programs, or of two run folders. Exit 0: they move the same bytes; "
+        "1: they differ; 2: invalid request.",
         epilog="example: python -m compare.diff before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
     )
-    told = (
-        "compiled HLO text (.gz too), StableHLO or HLO from before the partitioner, a folder of table.save(…), a run "
+    forms = (
+        "compiled HLO text (.gz too), StableHLO or HLO before partitioning, a folder of table.save(…), a run folder, "
     )
-    told += "folder, or a cell of one"
-    parser.add_argument("a", metavar="A", help=told)
-    parser.add_argument("b", metavar="B", help="the same of what it is held against")
+    forms += "or one program of it (RUN/jax/prefill/tpu)"
+    parser.add_argument("a", metavar="A", help=forms)
+    parser.add_argument("b", metavar="B", help="the second program or run, in the same form")
     add_axes(parser)
     parser.add_argument(
         "--topology", default="", metavar="NAME",
-        help="what programs that are not compiled yet are compiled for, like v5e:2x4; else the smallest v5e slice",
+        help="TPU to compile uncompiled programs for, like v5e:2x4 (default: the smallest v5e slice that fits)",
     )  # fmt: skip
-    parser.add_argument("--no-cache", action="store_true", help="compile them anew, and keep nothing")
+    parser.add_argument("--no-cache", action="store_true", help="recompile, and write nothing to the cache")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="also write it as a page")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="also write an HTML page")
     asked = parser.parse_args(argv)
     a, b = Path(asked.a), Path(asked.b)
     kind = request.kind_of(a, b)
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             asked.a, asked.b, axes=axes_of(asked), topology=asked.topology, no_cache=asked.no_cache
         )
     elif asked.mesh or asked.axes or asked.topology:
-        parser.error("run folders know their mesh; --axes, --mesh and --topology go with programs")
+        parser.error("run folders record their mesh; --axes, --mesh and --topology apply to programs only")
     else:
         found = request.of_runs(a, b) if kind == request.RUNS else request.of_cells(a, b)
     if asked.html:

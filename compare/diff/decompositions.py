@@ -68,7 +68,7 @@ def in_steps(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[
     return found
 
 
-_STEPS = "in steps, each over a part of its devices"
+_STEPS = "in stages, each over a part of its devices"
 
 
 @dataclass(frozen=True, slots=True)

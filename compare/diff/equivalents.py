@@ -73,7 +73,7 @@ class Leftover:
 
 def equivalents(left: Leftover) -> Iterator[Equivalent]:
     """What is found is taken out of `left`."""
-    how = "in a loop, or its copies where the loop is unrolled"
+    how = "one collective in a loop, or its copies in the unrolled loop"
     yield from _grouped(left, _loop_key, _same_runs, how=how)
     yield from _grouped(left, _loop_key_anywhere, _same_runs_of_nameless, how=how)
     yield from _grouped(left, _combined_key, _same_operands, how=_COMBINED)
@@ -160,7 +160,7 @@ def _of_one_place(a: Iterable[Collective], b: Iterable[Collective]) -> bool:
     return any("?" in side for side in sides) or sides[0] <= sides[1] or sides[1] <= sides[0]
 
 
-_COMBINED = "the same arrays, combined otherwise"
+_COMBINED = "the same arrays, combined differently"
 
 
 def _combined(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:

@@ -138,18 +138,18 @@ def verdict(found: Report) -> str:
     number = len(found["differences"] or ())
     alike = found["alike"]["collectives"] if found["alike"] else 0
     other = len(found["equivalents"] or ())
-    same = [f"{counted(alike, 'collective')} alike"] * bool(alike or not (number or other))
-    same += [f"{other} in another form"] * bool(other)
+    same = [f"{counted(alike, 'collective')} match{'es' * (alike == 1)}"] * bool(alike or not (number or other))
+    same += [f"{other} equivalent in another form"] * bool(other)
     moved = found["alike"]["in_another_order"] if found["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
     lost = found["alike"]["of_other_neighbours"] if found["alike"] else []
     scopes = listing(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
-    same += [f"{len(lost)} of a lost scope, which the nearest neighbour tells ({scopes})"] * bool(lost)
+    same += [f"{len(lost)} without a scope of their own, next to other neighbours ({scopes})"] * bool(lost)
     words = counted(number, "difference")
     if not number:
         cost = _cost(found["equivalents"] or ())
         words = f"No difference but {cost}" if cost else "No difference"
-    return f"{words}{',' if number else ':'} {', '.join(same)}." if same else f"{words}."
+    return f"{words}{';' if number else ':'} {', '.join(same)}." if same else f"{words}."
 
 
 TOTALS = ("wire_bytes", "inherent", "inflated", "induced", "framework_induced", "missing", "unknown_rows")
@@ -180,4 +180,4 @@ def version_words(found: Report) -> list[str]:
     """Packages whose version is another; those that are the same in one entry at the end."""
     told = [f"{name} {a or 'none'} → {b or 'none'}" for name, (a, b) in found["versions"].items() if a != b]
     same = [f"{name} {a}" for name, (a, b) in found["versions"].items() if a == b]
-    return [*told, *([f"the same: {', '.join(same)}"] if same else [])]
+    return [*told, *([f"unchanged: {', '.join(same)}"] if same else [])]

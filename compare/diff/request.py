@@ -23,7 +23,7 @@ def kind_of(a: Path, b: Path) -> str:
     """What two paths are.  Raises `WorkError` where they are not of one kind, or folders of neither."""
     kinds = [_kind(path) for path in (a, b)]
     if kinds[0] != kinds[1]:
-        told = {PROGRAMS: "no folder", CELLS: "a cell of a run", RUNS: "a run folder"}
+        told = {PROGRAMS: "a program", CELLS: "a cell of a run", RUNS: "a run folder"}
         raise WorkError(f"{a} is {told[kinds[0]]} and {b} is {told[kinds[1]]}; {_SHAPE}")
     return kinds[0]
 
@@ -47,8 +47,8 @@ def of_programs(
     """
     one, other = read_all([given(a), given(b)], axes=axes, topology=topology, no_cache=no_cache)
     if one.saved.axes and other.saved.axes and dict(one.saved.axes) != dict(other.saved.axes):
-        axes_of = f"{a} is over {spelled(one.saved.axes)}, {b} over {spelled(other.saved.axes)}"
-        raise WorkError(f"{axes_of}; name the axes of both with --axes")
+        axes_of = f"{a} has the axes {spelled(one.saved.axes)}, {b} has {spelled(other.saved.axes)}"
+        raise WorkError(f"{axes_of}; pass the axes of both with --axes")
     compiled = one.compiled, other.compiled
     return diff_report(matched(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
 

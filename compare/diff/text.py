@@ -90,7 +90,7 @@ def _print_runs(found: Mapping[str, Any], out: Console) -> None:
     for side, sign in (("a", "−"), ("b", "+")):
         words = f"{sign} {found[side]['run']}: {found[side]['case']}"
         out.print(wrapped(words, width=width, hang="  ", style="bold"))
-    for title, told in (("another case: ", case_words(found)), ("versions: ", version_words(found))):
+    for title, told in (("case: ", case_words(found)), ("versions: ", version_words(found))):
         if told:
             out.print(wrapped(f"{title}{'; '.join(told)}", width=width, hang="  "))
     for program in found["programs"]:
@@ -103,11 +103,11 @@ def _print_runs(found: Mapping[str, Any], out: Console) -> None:
             _print_lines(program, out, indent=2)
     out.print()
     if same := [_name(program) for program in found["programs"] if program["same"]]:
-        out.print(wrapped(f"the same: {', '.join(same)}", width=width, hang="  "))
+        out.print(wrapped(f"identical: {', '.join(same)}", width=width, hang="  "))
     for side, words in (("only_in_a", "only in the first"), ("only_in_b", "only in the second")):
         for arm, phase, cell in found[side]:
             out.print(wrapped(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
-    verdict_words = "The two runs move the same." if found["same"] else "The two runs are not the same."
+    verdict_words = "The two runs move the same bytes." if found["same"] else "The two runs differ."
     out.print(Text(verdict_words, style="bold"))
 
 

@@ -1,4 +1,4 @@
-"""`python -m compare.history RUN --name all-gather.42`: who put a collective there, and what each pass made of it."""
+"""`python -m compare.history RUN --name all-gather.42`: which pass created a collective, and which changed it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +13,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the life of one collective, or a line for each."""
     parser = command_parser(
         "compare.history",
-        "The passes of libtpu that put a collective there and changed it, with the HLO before and after.",
+        "Show the libtpu passes that created and changed a collective, with the HLO before and after each.",
         example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --arm torchxla --phase prefill --name all-gather.42",
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a program of table.save(…)")
-    parser.add_argument("--name", metavar="NAME", default="", help="of a collective in the optimized program; or all")
-    parser.add_argument("--arm", metavar="ARM", default="", help="only of this framework")
-    parser.add_argument("--phase", metavar="PHASE", default="", help="only of this phase")
-    parser.add_argument("--cell", metavar="CELL", default="", help="only of this cell; else of the default one")
-    parser.add_argument("--json", action="store_true", help="print them as JSON, with every line whole")
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a folder of table.save(…)")
+    parser.add_argument(
+        "--name", metavar="NAME", default="", help="a collective of the optimized program (default: all of them)"
+    )
+    parser.add_argument("--arm", metavar="ARM", default="", help="only this framework")
+    parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
+    parser.add_argument("--cell", metavar="CELL", default="", help="only this cell (default: the default cell)")
+    parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     asked = parser.parse_args(argv)
     if is_saved(asked.run):
         found = saved_histories(asked.run, name=asked.name)

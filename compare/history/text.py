@@ -45,7 +45,7 @@ def print_life(one: History, *, out: Console | None = None) -> None:
     out.print(wrapped(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
     out.print(wrapped(f"Origin: {row.origin}. {_sum(one)}", width=width))
     if row.source_line:
-        out.print(wrapped(f"Asked for by {row.source_line}", width=width, style="dim"))
+        out.print(wrapped(f"Source: {row.source_line}", width=width, style="dim"))
     number = 0
     for is_rename, events in groupby(one.track.events, key=lambda event: event.what == RENAMED):
         own = list(events)
@@ -69,8 +69,8 @@ def _heading(event: Event) -> str:
     if event.what != CREATED:
         return f"{event.span}: {event.what}" + (f" ({event.detail})" if event.detail else "")
     if event.span == PROGRAM:
-        return "in the program, as the framework wrote it"
-    return f"{event.span}: put there" + (", for what stood there before:" if event.before else "")
+        return "in the program from the framework"
+    return f"{event.span}: created" + (", replacing:" if event.before else "")
 
 
 def _renamed(events: Sequence[Event]) -> str:

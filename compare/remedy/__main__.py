@@ -1,4 +1,4 @@
-"""`python -m compare.remedy --mesh tp4pp2`: which changes remove the bytes that nobody needed, each compiled."""
+"""`python -m compare.remedy --mesh tp4pp2`: which code changes remove avoidable bytes, each of them compiled."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from meshes.process.command_line import guarded, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: every program was measured; 1: some arm or phase could not be, the rest is told."""
+    """0: every program was measured; 1: some arm or phase could not be, the rest is reported."""
     asked = remedy_parser().parse_args(argv)
     if "list" in asked:
         print(listing(asked.list))

@@ -223,10 +223,10 @@ def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measured, d
     one = Judged.of(case, result)
     try:
         if one.judgement is None:
-            return Measured(error="there is no program"), {}
+            return Measured(error="no program was compiled"), {}
         sums, rows = totals(one.judgement, one.contract), [row(verdict) for verdict in one.judgement.verdicts]
     except HloError as error:
-        return Measured(error=f"cannot be understood: {error}"), {}
+        return Measured(error=f"the program cannot be read: {error}"), {}
     found = groups(rows)
     measured = Measured(
         groups={key: group["bytes"] for key, group in found.items() if group["bytes"]},

@@ -33,8 +33,8 @@ def sections(folder: Path) -> list[Section]:
         html = _environment().get_template("remedy_section.html.j2").render(found=found, words=text)
     except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
         why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"
-        raise ViewError(f"{why}; take it away, or search again") from None
-    return [Section(anchor="remedies", title="What removes the bytes that nobody needed", html=Markup(html))]
+        raise ViewError(f"{why}; delete it, or search again") from None
+    return [Section(anchor="remedies", title="Code changes that remove avoidable bytes", html=Markup(html))]
 
 
 def _environment() -> Environment:

@@ -156,7 +156,7 @@ def _whole_vocabulary(case: Case) -> Iterator[Remedy]:
         yield Remedy(
             name="vocab-whole", scope="embed", site="vocab",
             changes={"plan": _without(case, "vocab")},
-            sentence=f"keep the vocabulary whole on every device, which takes {more / 1e6:,.1f} MB more of its memory",
+            sentence=f"replicate the vocabulary on every device, which takes {more / 1e6:,.1f} MB more memory on each",
             code='rules = { vocab = "none" }  # in a TOML spec file', kind=PLAN,
         )  # fmt: skip
 
@@ -169,6 +169,6 @@ def _by_hand(arm: str) -> Remedy:
     code = {"jax": "jax.shard_map(step, …) with jax.lax.psum, ppermute, all_to_all, and stages under jax.lax.cond"}
     return Remedy(
         name="style-explicit", scope="", site="style", changes={"style": "explicit"}, kind=HAND,
-        sentence="write every collective by hand, the stages under a condition, so that idle ones send nothing",
+        sentence="write every collective explicitly, each stage under a condition, so that idle stages send nothing",
         code=code.get(arm, "xs.enable_manual_sharding(…), where its collectives suffice"),
     )  # fmt: skip

@@ -33,21 +33,32 @@ def remedy_parser() -> Parser:
     """The options of `compare.remedy`."""
     parser = case_parser(
         "compare.remedy",
-        "Which changes of the code remove the bytes that nobody needed: each is compiled and measured, then the "
-        "smallest set is searched.",
+        "Find the smallest set of code changes that removes avoidable communication. Every candidate is compiled and "
+        "its collectives are counted.",
         example="--mesh tp4pp2 --arm torchxla",
     )
     add = parser.add_argument
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     add(
         "--max-compiles", metavar="N", type=whole, default=MOST_COMPILES,
-        help="programs to compile, or to take from the cache, at most; a longer search goes on from there",
+        help="most programs to compile or take from the cache; a search with a larger N continues from there",
     )  # fmt: skip
-    add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
-    add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
-    add("--html", metavar="FILE", type=Path, help="also write it as a page")
-    add("--into", metavar="RUN", type=Path, help="also keep it in this run folder, for its report (compare.report RUN)")
-    add("--json", action="store_true", help="print it as JSON")
+    add(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=scheduler.TIMEOUT_S,
+        help="time limit of each process, in seconds",
+    )
+    add("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
+    add("--html", metavar="FILE", type=Path, help="also write an HTML page")
+    add(
+        "--into",
+        metavar="RUN",
+        type=Path,
+        help="also write the result into this run folder; compare.report RUN then shows it",
+    )
+    add("--json", action="store_true", help="print the result as JSON")
     return parser
 
 
@@ -55,8 +66,10 @@ def read_request(asked: argparse.Namespace) -> Request:
     """What the options ask for.  Raises `ValueError` on what cannot be."""
     arms, case = tuple(arms_of(asked.arm)), read_case(asked)
     if case.style == BY_HAND:
-        raise WorkError(f"of collectives written by hand none is anybody else's; --style is one of {', '.join(STYLES)}")
+        raise WorkError(
+            f"--style explicit has no remedies: its collectives are all written by hand; use one of {', '.join(STYLES)}"
+        )
     check_fits(case)
     if asked.into and (there := read_run(asked.into).case).at(phases=case.phases, style=case.style) != case:
-        raise WorkError(f"{asked.into} is a run of {there.name}, and the search is of {case.name}")
+        raise WorkError(f"{asked.into} is a run of {there.name}, but the search is for {case.name}")
     return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)

@@ -46,12 +46,12 @@ def headline(found: Found, arm: Entry) -> str:
     case, own = found["case"], steps(arm)
     name = f"{arm['title']}, {case['model']['name']} on {case['mesh']['name']}"
     if all(one["error"] for one in arm["phases"].values()):
-        return f"{name}: nothing could be measured"
+        return f"{name}: no program could be measured"
     if all(not one["error"] and not one["before"]["unneeded_bytes"] for one in arm["phases"].values()):
-        return f"{name}: no byte beyond the plan; nothing to do"
+        return f"{name}: no avoidable bytes; no change is needed"
     if not own:
-        return f"{name}: no change of the code was found that removes bytes beyond the plan"
-    return f"{name}: {counted(len(own), 'change')}, in order, each compiled and measured"
+        return f"{name}: no code change was found that removes avoidable bytes"
+    return f"{name}: {counted(len(own), 'change')}, largest effect first, each compiled and measured"
 
 
 def steps(arm: Entry) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def others_line(entry: Entry) -> str:
     """What removes as much in its place, with its modelled steps; nothing where there is none."""
     told = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
             for name, steps in entry["others"].items()]  # fmt: skip
-    return f"in its place, with as few bytes left: {'; '.join(told)}" if told else ""
+    return f"equally good alternatives: {'; '.join(told)}" if told else ""
 
 
 def phase_lines(phase: str, one: Entry) -> Iterator[str]:
@@ -87,7 +87,7 @@ def phase_lines(phase: str, one: Entry) -> Iterator[str]:
         return
     before, after = one["before"], one["after"]
     if not before["unneeded_bytes"]:
-        yield f"{phase}: no byte beyond the plan"
+        yield f"{phase}: no avoidable bytes"
         return
     yield f"{phase}: {_change(before, after)}"
     for entry in one["beyond"]:
@@ -95,9 +95,9 @@ def phase_lines(phase: str, one: Entry) -> Iterator[str]:
     for words, entries in _alike(one["remains"]).items():
         yield f"{phase}, remains: {listing([_amount(entry) for entry in entries])} {words}"
     if one["missing_remains"]:
-        yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan that nothing serves"
+        yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan unserved: no collective carries it"
     if one["not_tried"]:
-        yield f"{phase}: {counted(len(one['not_tried']), 'set')} not compiled; --max-compiles allows more"
+        yield f"{phase}: {counted(len(one['not_tried']), 'set')} of changes not compiled; raise --max-compiles"
 
 
 def _alike(remains: Sequence[Entry]) -> dict[str, list[Entry]]:
@@ -120,7 +120,7 @@ def _change(before: Entry, after: Entry) -> str:
         if before[name] or after[name]
     ]
     if before["step_ns"] and after["step_ns"]:
-        longer = ", longer all the same" if after["step_ns"] > LONGER * before["step_ns"] else ""
+        longer = ", longer in spite of fewer bytes" if after["step_ns"] > LONGER * before["step_ns"] else ""
         parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}{longer}")
     return ", ".join(parts)
 
@@ -132,7 +132,7 @@ def _beyond(entry: Entry) -> str:
     if not entry["helps"]:
         return f"{begin}: removes nothing more"
     left, step = bytes_text(entry["after"]["unneeded_bytes"]), time_text(entry["after"]["step_ns"])
-    instead = " in place of the above" if entry["in_place_of"] else ""
+    instead = " instead of the changes above" if entry["in_place_of"] else ""
     return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
 
 
@@ -144,20 +144,21 @@ def why(entry: Entry) -> str:
 def _shown(entry: Entry) -> str:
     names = [one["name"] for one in entry["gone_with"]]
     if names and all(one["kind"] == HAND for one in entry["gone_with"]):
-        told = "gone with collectives by hand only, so it is the SPMD form's"
+        told = "removed only by explicit collectives, so the SPMD form causes it"
     elif names:
-        told = f"gone with {' or '.join(names)}"
+        told = f"removed by {' or '.join(names)}"
     elif entry["gone_by_hand_in"]:
-        told = f"{listing(entry['gone_by_hand_in'])} has it too, but with collectives by hand: it is the SPMD form's"
+        arms = listing(entry["gone_by_hand_in"])
+        told = f"{arms} has it too, removed there by explicit collectives: the SPMD form causes it"
     else:
-        told = f"{listing(entry['tried'])} do not remove it" if entry["tried"] else "nothing that was tried removes it"
+        told = f"{listing(entry['tried'])} do not remove it" if entry["tried"] else "no candidate removes it"
         # Of what serves the plan, and is too much, a pass put the needed part there, too.
         put = [one for one in entry["origins"] if one != _NOT_RECORDED and entry["verdict"] == "induced"]
-        told += f"; put there by {listing(put)}" if put else ""
-    return f"{told}; less with {listing(entry['less_with'])}" if entry["less_with"] else told
+        told += f"; created by {listing(put)}" if put else ""
+    return f"{told}; reduced by {listing(entry['less_with'])}" if entry["less_with"] else told
 
 
 def spent(found: Found) -> str:
     """`10 programs compiled or taken from the cache, of at most 40`."""
     most = found["most_compiles"]
-    return f"{counted(found['compiles'], 'program')} compiled, or taken from the cache, of at most {most}"
+    return f"{counted(found['compiles'], 'program')} compiled or taken from the cache (limit {most})"

@@ -13,9 +13,9 @@ from compare.sweep.request import Combination
 from compare.sweep.sweep import Tell
 
 REFRESH_S = 0.2
-WAITS = ("waits", "sent")
+WAITS = ("waiting", "submitted")
 """Nobody works on it yet."""
-WELL = ("done", "done before")
+WELL = ("done", "already done")
 BADLY = ("failed", "crashed")
 _MOST = 20
 """Rows of a terminal: those at work come first."""
@@ -38,7 +38,7 @@ def shown(refused: Sequence[Combination] = (), *, console: Console | None = None
         with Live(console=console, auto_refresh=False, transient=True) as live:
             yield _Screen(live, board).hear
     except KeyboardInterrupt:
-        console.print(Text(f"{board.counted()}; the same command goes on from there"), soft_wrap=True)
+        console.print(Text(f"{board.counted()}; run the same command again to continue"), soft_wrap=True)
         raise
 
 
@@ -97,7 +97,7 @@ class _Screen:
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False)
         table.add_column("case", overflow="ellipsis", no_wrap=True)
-        table.add_column("at", no_wrap=True)
+        table.add_column("stage", no_wrap=True)
         table.add_column("seconds", justify="right", no_wrap=True)
         order = sorted(self._board.cases, key=lambda name: (self._board.over(name), self._waits(name)))
         for name in order[:_MOST]:

@@ -150,14 +150,18 @@ def summary(
 
 
 def _stay(rows: int) -> str:
-    return f" {rows} row{'s' * (rows > 1)} of an earlier sweep in this folder stay{'s' * (rows == 1)}." if rows else ""
+    return (
+        f" {rows} row{'s' * (rows > 1)} of an earlier sweep in this folder {'is' if rows == 1 else 'are'} kept."
+        if rows
+        else ""
+    )
 
 
 def sentence(results: Sequence[Value]) -> str:
     """How many there are, and which program is furthest from its plan."""
     counts = {status: sum(one["status"] == status for one in results) for status in ("done", "refused")}
     failed = len(results) - sum(counts.values())
-    told = f"{counts['done']} of {len(results)} combinations are compiled and judged"
+    told = f"{counts['done']} of {len(results)} combinations compiled and judged"
     others = [f"{number} {word}" for number, word in ((counts["refused"], "refused"), (failed, "failed")) if number]
     told += f" ({', '.join(others)})" if others else ""
     furthest = max(_ratios(results), default=None, key=lambda found: found[0])
@@ -165,7 +169,8 @@ def sentence(results: Sequence[Value]) -> str:
         return f"{told}."
     ratio, one, phase, title = furthest
     number = f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
-    return f"{told}. Furthest from its plan is {title} on {one['mesh']} in {phase} of {one['model']}: {number} ×."
+    where = f"{title}, {one['model']} on {one['mesh']}, {phase}"
+    return f"{told}. Largest ratio of emitted to inherent bytes: {number} × ({where})."
 
 
 def all_done(summary: Value) -> bool:

@@ -35,16 +35,21 @@ def sweep_parser() -> Parser:
     """A parser with the options of a sweep."""
     parser = command_parser(
         "compare.sweep",
-        "Every model on every mesh, several at a time: one table, one figure, and a run folder for each.",
+        "Compare the frameworks for every model on every mesh: a run folder for each, one table, one figure.",
         example="--meshes tp8,tp4pp2,dp2tp4 --models llama-3.1-8b,qwen3-4b",
     )
     group = parser.add_argument_group("the cases")
-    meshes = "with commas: as of compare.run, like tp8,tp4pp2,tp8+sp,tp8@v6e:2x4,my.toml"
+    meshes = "comma-separated meshes, each as in compare.run: tp8,tp4pp2,tp8+sp,tp8@v6e:2x4,my.toml"
     group.add_argument("--meshes", metavar="LIST", default=argparse.SUPPRESS, help=meshes)
     models = group.add_mutually_exclusive_group().add_argument
-    models("--models", metavar="LIST", default="llama-3.1-8b", help="presets, with commas")
-    models("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder: the shapes of its config.json")
-    phases = "prefill, decode, or both with a comma"
+    models("--models", metavar="LIST", default="llama-3.1-8b", help="comma-separated model presets")
+    models(
+        "--checkpoint",
+        metavar="DIR",
+        type=Path,
+        help="a Hugging Face checkpoint folder; its config.json gives the shapes",
+    )
+    phases = "prefill, decode, or prefill,decode"
     group.add_argument("--phases", metavar="LIST", default=",".join(CHOICES["phases"]), help=phases)
     add_step(group)
     add_list(parser)
@@ -54,14 +59,32 @@ def sweep_parser() -> Parser:
 
 def _add_work(parser: Parser) -> None:
     add = parser.add_argument_group("the work").add_argument
-    out = "the sweep's folder: run folders, sweep.html, tables, figure (default: one below sweeps/)"
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
-    add("--jobs", metavar="N", type=whole, default=argparse.SUPPRESS, help="cases at a time (default: the cores)")
-    add("--engine", choices=tuple(ENGINES), default="local", help="processes here, or tasks of a Ray cluster")
-    add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
-    add("--no-cache", action="store_true", help="make everything anew, also what is done, and keep nothing")
-    add("--json", action="store_true", help="print sweep.json; the page's path goes to stderr")
+    add(
+        "--jobs",
+        metavar="N",
+        type=whole,
+        default=argparse.SUPPRESS,
+        help="cases compiled at the same time (default: number of cores)",
+    )
+    add(
+        "--engine", choices=tuple(ENGINES), default="local", help="processes on this machine, or tasks of a Ray cluster"
+    )
+    add(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=scheduler.TIMEOUT_S,
+        help="time limit of each process, in seconds",
+    )
+    add(
+        "--no-cache",
+        action="store_true",
+        help="recompile everything, finished cases too, and write nothing to the cache",
+    )
+    add("--json", action="store_true", help="print sweep.json; the path of the page goes to stderr")
 
 
 def combinations(asked: argparse.Namespace) -> list[Combination]:
@@ -71,7 +94,7 @@ def combinations(asked: argparse.Namespace) -> list[Combination]:
     else that is wrong with one of them is its own.
     """
     if "meshes" not in asked:
-        raise MeshError("no mesh was named; write --meshes tp8,tp4pp2, or see --list meshes")
+        raise MeshError("no mesh is given; write --meshes tp8,tp4pp2, or see --list meshes")
     meshes, models = _words(asked.meshes, "--meshes"), _models(asked)
     for name in meshes:
         _check_spelling(name)
@@ -79,7 +102,7 @@ def combinations(asked: argparse.Namespace) -> list[Combination]:
     if all(one.refused for one in found):
         reasons = list(dict.fromkeys(one.refused for one in found))
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
-        raise WorkError(f"none of these {len(found)} combinations can be: {reasons[0]}{more}")
+        raise WorkError(f"none of these {len(found)} combinations is possible: {reasons[0]}{more}")
     return list(_distinct(found))
 
 
@@ -132,5 +155,5 @@ def _distinct(found: Sequence[Combination]) -> Iterator[Combination]:
 def _words(text: str, option: str) -> list[str]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
-        raise WorkError(f"{option} {text!r} names nothing between two commas, or at an end; write names with commas")
+        raise WorkError(f"{option} {text!r} has an empty entry; write comma-separated names")
     return words

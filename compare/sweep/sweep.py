@@ -81,11 +81,11 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
         keys = {name: done_marks.made_by(case, work.arms) for name, case in cases.items()}
         ended: dict[str, Ended] = {}
         for name in cases:
-            tell(name, "waits", 0)
+            tell(name, "waiting", 0)
         for name in cases:
             if not work.no_cache and done_marks.is_done(_mark(hidden, name), work.out / name, by=keys[name]):
                 ended[name] = Ended(DONE, at=work.out / name)
-                tell(name, "done before", 0)
+                tell(name, "already done", 0)
         tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
         with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", tell=tell)) as ending:
             for task, made in ending:
@@ -146,7 +146,7 @@ def _alone_in(out: Path) -> Iterator[Path]:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        raise WorkError(f"another sweep is at work in {out}; wait for it, or choose another --out") from None
+        raise WorkError(f"another sweep is running in {out}; wait for it, or choose another --out") from None
     try:
         shutil.rmtree(hidden / "begun", ignore_errors=True)
         yield hidden

@@ -33,7 +33,7 @@ def files(tmp_path):
 def test_the_same_twice_is_an_empty_diff_and_exit_0(files, capsys):
     a, b = files([SUM, GATHER], [SUM, GATHER])
     assert main([a, b, *AXES]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "No difference: 2 collectives alike."
+    assert capsys.readouterr().out.splitlines()[-1] == "No difference: 2 collectives match."
     assert main([a, b, *AXES, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["same"], found["differences"], found["equivalents"]) == (True, [], [])
@@ -59,7 +59,7 @@ def test_another_form_of_the_same_bytes_is_told_and_no_difference(files, capsys)
     assert main([a, b, *AXES]) == 0
     printed = capsys.readouterr().out
     assert "1 all-gather over tensor = 3 collective-permute over tensor" in printed
-    assert "No difference: 1 collective alike, 1 in another form." in printed
+    assert "No difference: 1 collective matches, 1 equivalent in another form." in printed
 
 
 def test_gzipped_files_do_as_well(files, tmp_path, capsys):
@@ -67,7 +67,7 @@ def test_gzipped_files_do_as_well(files, tmp_path, capsys):
     packed = tmp_path / "b.hlo.gz"
     packed.write_bytes(gzip.compress(Path(b).read_bytes(), mtime=0))
     assert main([a, str(packed), *AXES]) == 0
-    assert "alike" in capsys.readouterr().out
+    assert "1 collective matches." in capsys.readouterr().out
 
 
 def test_the_page_holds_the_evidence_and_obeys_nothing_in_it(files, tmp_path, capsys):
@@ -97,7 +97,7 @@ def run(*words):
         (("a.hlo", "text.hlo"), "text.hlo: not HLO text"),
         (("a.hlo", "half.gz"), "half.gz: the gzip file is cut"),
         (("a.hlo", "bytes.pb"), "bytes.pb: "),
-        ((RUN, RUN, "--axes", "x=8"), "run folders know their mesh"),
+        ((RUN, RUN, "--axes", "x=8"), "run folders record their mesh"),
         (("a.hlo",), "required"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, said):
 
 def test_a_run_is_the_same_as_itself(capsys):
     assert main([str(RUN), str(RUN)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "The two runs move the same."
+    assert capsys.readouterr().out.splitlines()[-1] == "The two runs move the same bytes."
 
 
 def test_two_cells_of_a_run_are_two_programs(capsys):
@@ -157,7 +157,7 @@ def test_what_an_upgrade_changed_is_told_program_by_program(upgraded, tmp_path, 
     main([str(RUN), str(upgraded)])
     printed = capsys.readouterr().out
     assert "TorchXLA decode tpu\n  moved 571 MB → 4.07 MB" in printed
-    assert printed.splitlines()[-1] == "The two runs are not the same."
+    assert printed.splitlines()[-1] == "The two runs differ."
 
 
 LARGE_ROWS = 11_000
@@ -174,4 +174,4 @@ def test_two_files_of_3_mb_full_of_collectives_take_seconds(tmp_path, capsys):
     assert main([*map(str, paths), *AXES]) == 1
     # Wide of what `benchmarks.diff_programs` measures, so that only a change of its order fails.
     assert process_time() - begun < 8
-    assert capsys.readouterr().out.splitlines()[-1] == f"1 difference, {LARGE_ROWS:,} collectives alike."
+    assert capsys.readouterr().out.splitlines()[-1] == f"1 difference; {LARGE_ROWS:,} collectives match."

@@ -47,7 +47,7 @@ def test_the_life_of_a_permute_of_the_ring_begins_in_the_program(run, told, caps
     assert main([str(run), "--name", name]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"{name} of jax/prefill/tpu: collective-permute over cp in layer.attention.core")
-    assert "1. in the program, as the framework wrote it" in text
+    assert "1. in the program from the framework" in text
     assert "tpu_async_collective_creator: made async" in text
     assert "«" in text
     assert "»" in text

@@ -20,7 +20,10 @@ def remedy(*argv, cwd):
     ("argv", "says"),
     [
         (["--mesh", "tp8", "--max-compiles", "none"], "'none' is no whole number from 1; write one like 8"),
-        (["--mesh", "tp8", "--style", "explicit"], "none is anybody else's; --style is one of pinned, weights"),
+        (
+            ["--mesh", "tp8", "--style", "explicit"],
+            "--style explicit has no remedies: its collectives are all written by hand; use one of pinned",
+        ),
         (["--mesh", "tp64"], "error: tp64 does not divide the heads of llama-3.1-8b"),
         (["--mesh", "tp8", "--arm", "keras"], "error: unknown arm 'keras'; choose from jax, torchxla"),
         (

@@ -34,10 +34,10 @@ def sweep(*words, **more):
 
 
 WRONG = [
-    ((), "no mesh was named; write --meshes tp8,tp4pp2"),
+    ((), "no mesh is given; write --meshes tp8,tp4pp2"),
     (("--meshes", "tp8,tp3x"), "cannot read mesh 'tp3x'"),
     (("--meshes", "tp8", "--models", "gpt-2"), "unknown model 'gpt-2'"),
-    (("--meshes", "ep8", "--models", "tiny"), "none of these 1 combinations can be"),
+    (("--meshes", "ep8", "--models", "tiny"), "none of these 1 combinations is possible"),
     (("--meshes", "tp8", "--arm", "mlx"), "unknown arm 'mlx'"),
     (("--meshes", "tp8", "--engine", "slurm"), "invalid choice: 'slurm'"),
     (("--meshes", "tp8", "--jobs", "0"), "'0' is no whole number from 1"),
@@ -103,7 +103,7 @@ def test_a_killed_sweep_goes_on_where_it_was(scratch, stopped, done):
     assert status == 0, error
     assert list(stopped) == NAMES[:1]
     told = [" ".join(line.split()[:3]) for line in error]
-    assert f"{NAMES[0]} done before" in told
+    assert f"{NAMES[0]} already done" in told
     assert made(scratch / "out")[NAMES[0]] == stopped[NAMES[0]]
     assert sorted(made(scratch / "out")) == sorted(NAMES)
     assert not (scratch / "out/.sweep/begun").exists()
@@ -112,7 +112,7 @@ def test_a_killed_sweep_goes_on_where_it_was(scratch, stopped, done):
 @pytest.mark.slow
 def test_it_ends_in_a_table_a_figure_and_a_page(scratch, done):
     _, out, _ = done
-    assert out[0].startswith("3 of 4 combinations are compiled and judged (1 refused).")
+    assert out[0].startswith("3 of 4 combinations compiled and judged (1 refused).")
     assert out[-1] == str(scratch / "out/sweep.html")
     told = " ".join(out)
     assert "tiny on ep8: refused: mesh ep8 splits experts over ep8, but tiny has none" in told

@@ -21,7 +21,7 @@ def test_pages_that_are_there_stay_where_nothing_can_be_compiled(
     assert main(["--out", str(tmp_path), "--no-cache"]) == 1
     assert [path.read_text() for path in tmp_path.iterdir()] == ["as it was"]
     told = capsys.readouterr()
-    assert f"no program could be made: no pages are written to {tmp_path}" in told.err
+    assert f"no program could be compiled: no pages are written to {tmp_path}" in told.err
     assert "All four programs: not-installed: JAX is not installed" not in told.out
     assert "JAX (Shardy and GSPMD): not-installed: JAX is not installed" in told.out
 

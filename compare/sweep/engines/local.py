@@ -86,7 +86,7 @@ def _made(ended: Ended, out: Path) -> Made:
     if found is None:
         # What cannot be was refused before: a worker that refuses its request has failed.
         status = "failed" if ended.status in ("ok", "refused") else ended.status
-        error = (ended.error or "it ended well, but wrote no run folder").removeprefix("error: ")
+        error = (ended.error or "the process succeeded, but wrote no run folder").removeprefix("error: ")
         return Made(status=status, error=error, seconds=ended.seconds)
     return Made(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])
 

@@ -49,7 +49,7 @@ def made(
                 while waiting and len(running) < at_once:
                     task = waiting.pop(0)
                     running[run.remote(task, told)] = task
-                    tell(task.name, "sent", 0)
+                    tell(task.name, "submitted", 0)
                 ready, _ = ray.wait(list(running), timeout=TICK_S)
                 for words in _heard(told):
                     tell(*words)
@@ -137,7 +137,9 @@ def _cluster() -> Iterator[Any]:
             )  # fmt: skip
         except (OSError, RuntimeError, ValueError) as error:
             words = " ".join(str(error).split())[:_ERROR_LENGTH]
-            raise WorkError(f"no Ray cluster could be joined or started: {words}; RAY_ADDRESS names one") from None
+            raise WorkError(
+                f"no Ray cluster could be joined or started: {words}; set RAY_ADDRESS to a running cluster"
+            ) from None
         try:
             yield ray
         finally:

@@ -27,7 +27,7 @@ LOG_FROM = 6.0
 _WIDE, _ROW, _OVER, _UNDER = 8.6, 0.34, 0.5, 0.42
 """Inches: of the figure, of a mesh, above and below a panel."""
 
-_COUNTED = "Counted in compiled programs, not measured; the default program of each framework; mean over devices"
+_COUNTED = "Counted in the compiled default program of each framework, not measured; mean over devices"
 
 
 def ratios(sweep: Sweep) -> Picture:
@@ -45,7 +45,7 @@ def ratios(sweep: Sweep) -> Picture:
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        heading(figure, "Bytes on the wire over what the plan needs, by mesh", told)
+        heading(figure, "Emitted ÷ inherent bytes, by mesh", told)
         top = tall - head
         for model, own in rows.items():
             height = len(own) * _ROW
@@ -59,14 +59,14 @@ def ratios(sweep: Sweep) -> Picture:
             top -= _UNDER
         handles, labels = _legend(figure.axes)
         figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
-        caption = f"Compiled, not measured: emitted over inherent bytes a step, by mesh, of {listing(models)}"
+        caption = f"Compiled, not measured: emitted ÷ inherent bytes of one step, by mesh, of {listing(models)}"
         return picture("sweep", caption, figure)
 
 
 def _panel(panel: Any, own: Sequence[Result], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
     """A line of marks for each mesh, from the plan (1) to what each arm moves."""
     panel.set_xscale("log" if largest > LOG_FROM else "linear")
-    panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="the plan")
+    panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="inherent bytes")
     for row, one in enumerate(own):
         found = [_told(one, phase, arm) for arm in arms]
         if len(set(found)) == 1 and found[0][0] is None:  # of all arms the same: once is enough
@@ -107,13 +107,13 @@ def _told(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
     found = one["phases"].get(phase)
     programs = [] if not found else [p for p in found["programs"] if p["arm"] == arm and p["is_default"]]
     if not programs:
-        return None, "not asked" if one["status"] == "done" else one["status"]
+        return None, "not requested" if one["status"] == "done" else one["status"]
     program = programs[0]
     if program["wire_bytes"] is None:
         return None, str(program["status"])
     if program["ratio"] is None:
         moved = bytes_text(program["wire_bytes"])
-        return None, f"the plan needs nothing; {moved} moved" if program["wire_bytes"] else "nothing to move"
+        return None, f"no inherent bytes; {moved} emitted" if program["wire_bytes"] else "no communication"
     return float(program["ratio"]), marked(ratio_text(program["ratio"], program["qualifier"]), short=is_short(program))
 
 

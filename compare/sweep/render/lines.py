@@ -140,11 +140,11 @@ def _of(one: Mapping[str, Any]) -> Iterator[Reason]:
     told: dict[tuple[str, str], list[str]] = {}
     for phase, program in bad:
         where = f"{program['title']} {program['cell']} in {phase}"
-        told.setdefault((program["status"], program["error"] or "no reason was given"), []).append(where)
+        told.setdefault((program["status"], program["error"] or "no reason given"), []).append(where)
     for (status, error), places in told.items():
         yield Reason(what=f"{what}: {_some(places)}", status=status, reason=error)
     if one["error"] or not bad:
-        yield Reason(what=what, status=one["status"], reason=one["error"] or "no reason was given")
+        yield Reason(what=what, status=one["status"], reason=one["error"] or "no reason given")
 
 
 def _some(places: Sequence[str]) -> str:

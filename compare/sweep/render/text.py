@@ -15,7 +15,7 @@ from meshes.process.one_line import plain
 
 Sweep = Mapping[str, Any]
 
-NOTE = "×: what the default program moves over what the plan needs; steps are modelled, not measured."
+NOTE = "×: emitted ÷ inherent bytes of the default program; step times are modelled, not measured."
 
 
 def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
@@ -25,7 +25,7 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
     out.print(wrapped(sweep["sentence"], width=width, style="bold"))
     found, arms = lines(sweep), sweep["arms"]
     if common := common_words(sweep):
-        out.print(wrapped("All of them: " + ", ".join(common), width=width, style="dim"))
+        out.print(wrapped("Common to all: " + ", ".join(common), width=width, style="dim"))
     if found:
         table = _table(found, arms)
         out.print()
@@ -45,8 +45,8 @@ def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
         table.add_column(name, vertical="bottom")  # may wrap: numbers never do
     table.add_column("phase", no_wrap=True, vertical="bottom")
     far = list(arms) if crosses_slices(found) else []
-    heads = ["the plan\nneeds", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
-    for head in (*heads, *(f"{title}\nstep" for title in arms.values())):
+    heads = ["inherent\nbytes", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
+    for head in (*heads, *(f"{title}\nstep time" for title in arms.values())):
         table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
     before = ("", "")
     for line in found:
@@ -62,8 +62,8 @@ def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
 def _narrow(found: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
     """The same where a terminal has no room for a table."""
     for line in found:
-        told = "; ".join(f"{title} {line.ratio(arm)}, step {line.step(arm)}" for arm, title in arms.items())
-        words = f"{line.model} on {line.label}, {line.phase}: the plan needs {line.needs}; {told}"
+        told = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
+        words = f"{line.model} on {line.label}, {line.phase}: inherent {line.needs}; {told}"
         yield wrapped(words, width=width, hang="   ")
 
 

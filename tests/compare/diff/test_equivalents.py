@@ -94,7 +94,7 @@ def test_arrays_that_a_combiner_has_joined_are_those_that_it_joined():
     for pair in ((joined, apart), (apart, joined)):
         diff = matched(*pair)
         assert diff.is_empty
-        assert [one.how for one in diff.equivalents] == ["the same arrays, combined otherwise"]
+        assert [one.how for one in diff.equivalents] == ["the same arrays, combined differently"]
     assert not matched(joined, rows(SUM)).is_empty
 
 

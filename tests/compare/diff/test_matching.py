@@ -116,7 +116,7 @@ def test_a_lost_scope_that_other_neighbours_tell_is_told():
     diff = matched(*(collectives(read(one), AXES) for one in made))
     assert diff.is_empty
     assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("norm", "head")]
-    assert "1 of a lost scope, which the nearest neighbour tells (norm → head)" in verdict(told_of(diff))
+    assert "1 without a scope of their own, next to other neighbours (norm → head)" in verdict(told_of(diff))
 
 
 def test_every_row_is_in_one_place_of_the_diff():

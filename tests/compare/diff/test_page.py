@@ -49,10 +49,10 @@ def test_other_forms_are_told_once_for_all_alike() -> None:
     found = diffed([GATHER, GATHER], [HOP, HOP, BACK] * 2)
     (words,) = equivalent_words(found)
     assert words.startswith("1 all-gather over tensor = 3 collective-permute over tensor, 2 × (")
-    assert verdict(found) == "No difference: 2 in another form."
+    assert verdict(found) == "No difference: 2 equivalent in another form."
     more = diffed([GATHER], [HOP, HOP, BACK, BACK])
     assert equivalent_words(more)[0].endswith("; +131 kB a step")
-    assert verdict(more) == "No difference but +131 kB a step: 1 in another form."
+    assert verdict(more) == "No difference but +131 kB a step: 1 equivalent in another form."
 
 
 def test_every_difference_is_one_line_of_at_most_100_columns(tmp_path: Path) -> None:

@@ -130,4 +130,4 @@ def test_a_sum_over_two_slices_is_the_same_sum_and_what_goes_between_them_is_tol
     assert not diff.is_empty
     found = told(diff)
     assert equivalent_words(found)[0].endswith("; +65.5 kB a step over dcn")
-    assert verdict(found) == "No difference but +65.5 kB a step over dcn: 1 in another form."
+    assert verdict(found) == "No difference but +65.5 kB a step over dcn: 1 equivalent in another form."

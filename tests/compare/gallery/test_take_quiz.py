@@ -102,7 +102,7 @@ def test_a_question_that_cannot_be_compiled_says_so(capsys, monkeypatch: pytest.
 def test_seed_and_answer_are_of_the_quiz(capsys) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["--answer", "free"])
-    assert "--seed and --answer are of --quiz" in capsys.readouterr().err
+    assert "--seed and --answer need --quiz" in capsys.readouterr().err
 
 
 def test_every_question_has_its_lines_and_they_do_not_tell_the_lesson() -> None:

@@ -9,8 +9,8 @@ from compare.sweep.progress import shown
 from compare.sweep.request import Combination
 
 EVENTS = [
-    *((name, "waits", 0.0) for name in ("one", "two", "three")), ("one", "done before", 0.0), ("two", "start", 0.1),
-    ("two", "1 of 8, compile jax", 3.0), ("three", "sent", 0.0), ("three", "start on node 3f2a", 0.0),
+    *((name, "waiting", 0.0) for name in ("one", "two", "three")), ("one", "already done", 0.0), ("two", "start", 0.1),
+    ("two", "1 of 8, compile jax", 3.0), ("three", "submitted", 0.0), ("three", "start on node 3f2a", 0.0),
     ("two", "done", 30.0), ("three", "crashed", 5.0),
 ]  # fmt: skip
 
@@ -31,7 +31,7 @@ def test_where_nobody_looks_there_is_a_line_for_each_that_begins_or_ends():
     told(Console(file=out, width=40), *EVENTS, refused=refused)
     assert lines(out.getvalue()) == [
         "tiny on ep8: tiny has no experts",
-        "one done before 0.0 s (1 of 3 cases done, 0 s)",
+        "one already done 0.0 s (1 of 3 cases done, 0 s)",
         "two start 0.1 s",
         "three start on node 3f2a 0.0 s",
         "two done 30.0 s (2 of 3 cases done, 0 s)",
@@ -49,8 +49,8 @@ def test_a_terminal_shows_what_each_is_at():
 
 def interrupted(console):
     with shown(console=console) as tell:
-        tell("one", "done before", 0.0)
-        tell("two", "waits", 0.0)
+        tell("one", "already done", 0.0)
+        tell("two", "waiting", 0.0)
         raise KeyboardInterrupt
 
 
@@ -58,4 +58,4 @@ def test_an_interrupt_is_told_how_to_go_on():
     out = io.StringIO()
     with pytest.raises(KeyboardInterrupt):
         interrupted(Console(file=out, width=40))
-    assert lines(out.getvalue())[-1] == "1 of 2 cases done, 0 s; the same command goes on from there"
+    assert lines(out.getvalue())[-1] == "1 of 2 cases done, 0 s; run the same command again to continue"

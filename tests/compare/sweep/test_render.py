@@ -126,8 +126,8 @@ def test_the_files_hold_every_program_and_every_refusal(sweep: Sweep, tmp_path: 
 
 def test_the_figure_has_a_panel_for_each_model_and_phase(sweep: Sweep) -> None:
     svg = ratios(sweep).svg.decode()
-    for word in ("llama-3.1-8b, prefill", "tiny, decode", "dp2tp4", "JAX", "TorchXLA", "the plan", "177 ×", "crashed",
-                 "refused", "nothing to move", "Counted in compiled programs, not measured"):  # fmt: skip
+    for word in ("llama-3.1-8b, prefill", "tiny, decode", "dp2tp4", "JAX", "TorchXLA", "inherent bytes", "177 ×",
+                 "crashed", "refused", "no communication", "Counted in the compiled default program"):  # fmt: skip
         assert word in svg
     assert svg.count("refused") == 2 * 2  # once for all arms
 

@@ -53,10 +53,10 @@ def test_what_was_measured_is_not_told_as_modelled():
 
 def test_the_sentence_counts_and_names_the_furthest(results):
     assert sentence(results) == (
-        "1 of 3 combinations are compiled and judged (1 refused, 1 failed). Furthest from its plan is TorchXLA on "
-        "tp4pp2 in decode of llama-3.1-8b: 177 ×."
+        "1 of 3 combinations compiled and judged (1 refused, 1 failed). Largest ratio of emitted to inherent "
+        "bytes: 177 × (TorchXLA, llama-3.1-8b on tp4pp2, decode)."
     )
-    assert sentence(results[2:]) == "0 of 1 combinations are compiled and judged (1 refused)."
+    assert sentence(results[2:]) == "0 of 1 combinations compiled and judged (1 refused)."
 
 
 def test_what_cannot_be_is_no_failure(results):
@@ -76,7 +76,7 @@ def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_pat
         ("tp8", False), ("ep8", False), ("tp4pp2", True),
     ]  # fmt: skip
     assert whole["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
-    assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder stays.")
+    assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder is kept.")
     (tmp_path / "sweep.json").write_text('{"schema": 1, "results')
     assert earlier(tmp_path, [])["results"] == []
 

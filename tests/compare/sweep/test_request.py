@@ -59,13 +59,13 @@ def test_a_model_that_is_larger_than_the_chips_is_refused_before_anything_starts
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "no mesh was named; write --meshes tp8,tp4pp2"),
+        ((), "no mesh is given; write --meshes tp8,tp4pp2"),
         (("--meshes", "tp8,tp3x"), "cannot read mesh 'tp3x'"),
         (("--meshes", "tp8,xp4"), "names xp; the axes are"),
         (("--meshes", "tp8,nowhere.toml"), "cannot read mesh file 'nowhere.toml'"),
-        (("--meshes", "tp8,"), "names nothing between two commas, or at an end"),
+        (("--meshes", "tp8,"), "has an empty entry"),
         (("--meshes", "tp8", "--models", "gpt-2"), "unknown model 'gpt-2'"),
-        (("--meshes", "ep8,ep2tp4"), "none of these 2 combinations can be: mesh ep8 splits experts"),
+        (("--meshes", "ep8,ep2tp4"), "none of these 2 combinations is possible: mesh ep8 splits experts"),
         (("--meshes", "tp8", "--phases", "training"), "choose from prefill, decode"),
     ],
 )

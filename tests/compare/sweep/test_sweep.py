@@ -43,7 +43,7 @@ def test_what_is_done_is_not_done_again(tmp_path):
     again, told = Copies(), []
     results = run(tmp_path, again, told=told)
     assert again.made == []
-    expected = [(name, stage) for stage in ("waits", "done before") for name in NAMES]
+    expected = [(name, stage) for stage in ("waiting", "already done") for name in NAMES]
     assert [(name, stage) for name, stage, _ in told] == expected
     assert [report(tmp_path, name) for name in NAMES] == before
     assert set(statuses(results).values()) == {"done", "refused"}
@@ -131,7 +131,7 @@ def test_a_place_that_is_another_s_is_left_alone(tmp_path):
 
 def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
     (tmp_path / ".sweep").mkdir()
-    with FileLock(tmp_path / ".sweep/lock"), pytest.raises(WorkError, match="another sweep is at work in"):
+    with FileLock(tmp_path / ".sweep/lock"), pytest.raises(WorkError, match="another sweep is running in"):
         run(tmp_path, Copies())
     assert statuses(run(tmp_path, Copies()))["tp8"] == "done"
 

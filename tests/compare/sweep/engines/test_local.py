@@ -86,7 +86,7 @@ def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
     assert {name: (one.status, one.error, one.whole) for name, one in found.items()} == {
         "0-abort": ("crashed", "died of SIGABRT", False),
         "1-refuse": ("failed", "no such thing", False),
-        "2-half": ("failed", "it ended well, but wrote no run folder", False),
+        "2-half": ("failed", "the process succeeded, but wrote no run folder", False),
         "3-part": ("ok", "", False),
         "4-well": ("ok", "", True),
     }
