@@ -16,24 +16,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Build the gallery of sharding patterns, each compiled for TPU chips, as web pages; or print one lesson.",
         example="matmul-contracting",
     )
-    parser.add_argument(
-        "pattern", nargs="?", metavar="PATTERN", help="print this lesson (default: write the pages of all)"
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path("docs/gallery"), help="output folder of the pages"
-    )
-    parser.add_argument("--list", action="store_true", help="print the names of all lessons and exit")
-    parser.add_argument("--json", action="store_true", help="print the compiled collectives as JSON; write no pages")
-    parser.add_argument("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
-    parser.add_argument(
-        "--quiz", action="store_true", help="ask which collectives a sharding causes, compile it, and show the answer"
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=int, help="with --quiz: the number of the question (default: random)"
-    )
-    parser.add_argument(
-        "--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp, all-reduce@tp" or "free"'
-    )
+    add = parser.add_argument
+    add("pattern", nargs="?", metavar="PATTERN", help="print this lesson (default: write the pages of all lessons)")
+    add("--out", metavar="DIR", type=Path, default=Path("docs/gallery"), help="output folder of the pages")
+    add("--list", action="store_true", help="print the names of all lessons and exit")
+    add("--json", action="store_true", help="print the compiled collectives as JSON; write no pages")
+    add("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
+    add("--quiz", action="store_true", help="ask which collectives a sharding causes, compile it, show the answer")
+    add("--seed", metavar="N", type=int, help="with --quiz: the number of the question (default: random)")
+    add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp, all-reduce@tp" or "free"')
     asked = parser.parse_args(argv)
     if asked.quiz:
         from compare.gallery.take_quiz import take
