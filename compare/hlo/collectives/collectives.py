@@ -18,7 +18,7 @@ from compare.hlo.emission.payload import carried, payload_bytes, round_half_up, 
 from compare.hlo.provenance.provenance import Flow
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.module import Module
+from compare.hlo.text.module import Module, pause_gc
 from compare.hlo.text.shapes import Array
 
 MOST_PLACES = 1 << 24
@@ -26,6 +26,7 @@ MOST_PLACES = 1 << 24
 _SUMS = ("all-reduce", "reduce-scatter")
 
 
+@pause_gc()
 def collectives(
     module: Module,
     axes: Mapping[str, int],

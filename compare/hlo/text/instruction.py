@@ -21,16 +21,15 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, Shape, read_shape
 
 _HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
-_HEADS = re.compile(r"\n *+(?:ROOT +)?+%?+([A-Za-z0-9_.\-]++) = ")
-"""The same, of many lines at once, as compilers spell it."""
 _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
 _OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*+)\(")
 _SIGIL = re.compile(r"%([\w.\-]+)")
-_SIGIL_LINES = re.compile(
-    r"\n *+(?:ROOT +)?+%[A-Za-z0-9_.\-]++ = (?:[^\n ]++| (?![a-z][a-z0-9_\-]*+\())*+ "
-    rf"(?:(?:{'|'.join(sorted(_WITHOUT_OPERANDS))})\(|[a-z][a-z0-9_\-]*+\([%)])"
+_COMMON_LINE = re.compile(
+    r"\n( *+(?:ROOT )?+%?+)([A-Za-z0-9_.\-]++) = ((?:[^\n ]++| (?![a-z][a-z0-9_\-]*+\())*+) ([a-z][a-z0-9_\-]*+)"
+    r"\(([^()\"\n]*+\))?+"
 )
-"""Instructions whose own name has its `%`, and so have their operands, if any: as compilers write them."""
+"""An instruction as compilers spell it: what stands before its name, the name, shape and opcode, and the operands with
+the parenthesis that closes them, where no other one and no quote stands among them.  Read for all lines at once."""
 _WHOLE = re.compile(r"\s*[0-9]{1,18}\s*")
 OP_NAME = re.compile(r'op_name="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 
@@ -57,14 +56,20 @@ class Instruction:
 
     def __init__(self, computation: "Computation", index: int):
         text = computation.module.lines[index]
-        head = _HEAD.match(text)
-        found = _OPCODE.search(text, head.end() - 1) if head else None
-        if head is None or found is None:
-            raise HloError(f"line {computation.module.number(index)}: cannot read the instruction {short(text)!r}")
         self.computation, self.index, self.text = computation, index, text
-        self.name, self.opcode = head[2], found[1]
-        self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
         self._close: int | None = None
+        if common := computation.common_line(index):
+            before, self.name, shape, self.opcode, operands = common
+            self.shape_text = shape.rstrip()
+            self._open = len(before) + len(self.name) + len(shape) + len(self.opcode) + 5
+            self._close = self._open + len(operands) - 1 if operands else None
+        else:
+            head = _HEAD.match(text)
+            found = _OPCODE.search(text, head.end() - 1) if head else None
+            if head is None or found is None:
+                raise HloError(f"line {computation.module.number(index)}: cannot read the instruction {short(text)!r}")
+            self.name, self.opcode = head[2], found[1]
+            self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
         self._attributes: Attributes | None = None
         self._operand_names: list[str] | None = None
         self._operands: tuple[Instruction, ...] | None = None
@@ -200,11 +205,18 @@ class Computation:
     def __init__(self, module: Source, *, name: str, first: int, last: int, is_entry: bool):
         self.module, self.name, self.is_entry = module, name, is_entry
         self.first, self.last = first, last
-        self._parsed: dict[int, Instruction] = {}
-        self._users: dict[Instruction, list[Instruction]] = {}
+        self._common_lines: list[tuple[str, str, str, str, str]] | None = None
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
+
+    @cached_property
+    def _parsed(self) -> dict[int, Instruction]:
+        return {}
+
+    @cached_property
+    def _users(self) -> dict[Instruction, list[Instruction]]:
+        return {}
 
     @property
     def lines(self) -> list[str]:
@@ -219,16 +231,19 @@ class Computation:
     @cached_property
     def _index(self) -> dict[str, int]:
         """Names to lines.  The root is also under the empty name."""
-        text, last = self.text, self.last - 1
-        heads = _HEADS.findall(text)
-        index = dict(zip(heads, range(self.first, self.last), strict=False))
-        roots = text.count("ROOT ")
-        if len(index) != self.last - self.first or len(heads) != len(index) or roots > 1:
+        common = _COMMON_LINE.findall(self.text)
+        if len(common) != self.last - self.first:
             return self._index_slowly()
-        if roots and not self.module.lines[last].lstrip().startswith("ROOT "):
+        index = {line[1]: at for at, line in enumerate(common, self.first)}
+        if len(index) != len(common) or any("R" in line[0] for line in common[:-1]):
             return self._index_slowly()
-        index[""] = last
+        self._common_lines = common
+        index[""] = self.last - 1
         return index
+
+    def common_line(self, index: int) -> tuple[str, str, str, str, str] | None:
+        """The groups of `_COMMON_LINE` for a line, if it is known that it has them."""
+        return self._common_lines[index - self.first] if self._common_lines else None
 
     def _index_slowly(self) -> dict[str, int]:
         """Line by line: comments and blank lines are passed over, and what cannot be read is named."""
@@ -287,26 +302,27 @@ class Computation:
     def users(self, item: Instruction) -> list[Instruction]:
         """The instructions that have `item` as an operand, in text order."""
         if item not in self._users:
-            mentions = map(self.at, dict.fromkeys(self._mentions.get(item.name, ())))
-            users = [user for user in mentions if item.name in user.operand_names]
+            users = [self.at(at) for at in dict.fromkeys(self._uses.get(item.name, ()))]
             for user in users:
                 user.operand(user.operand_names.index(item.name))  # which names one that comes after it, if it does
             self._users[item] = users
         return self._users[item]
 
     @cached_property
-    def _mentions(self) -> dict[str, list[int]]:
-        """The lines on which each operand's name is written, and perhaps some on which it only calls or follows."""
-        mentions: defaultdict[str, list[int]] = defaultdict(list)
-        if len(_SIGIL_LINES.findall(self.text)) == self.last - self.first:
-            for at, line in enumerate(self.lines, self.first):
-                for name in _SIGIL.findall(line)[1:]:
-                    mentions[name].append(at)
-        else:
-            for user in self:
-                for name in user.operand_names:
-                    mentions[name].append(user.index)
-        return mentions
+    def _uses(self) -> dict[str, list[int]]:
+        """The lines of the instructions that have the one of each name as an operand."""
+        uses: defaultdict[str, list[int]] = defaultdict(list)
+        for at in sorted(self._index.values()):
+            line = self.common_line(at)
+            if line is not None and "%" in line[4]:
+                names = [] if line[3] in _WITHOUT_OPERANDS else _SIGIL.findall(line[4])
+            elif line is not None and line[3] in _WITHOUT_OPERANDS:
+                continue
+            else:
+                names = self.at(at).operand_names
+            for name in names:
+                uses[name].append(at)
+        return uses
 
     @cached_property
     def callers(self) -> list[Instruction]:

@@ -37,6 +37,7 @@ class Sources:
         self._module = module
         self._tables: dict[str, dict[int, str]] | None = None
         self._scopes: dict[str, str | None] = {}
+        self._frame_lines: dict[int, str | None] = {}
         self._arguments = {item.op_name for item in module.entry.parameters.values()}
 
     @cached_property
@@ -66,7 +67,11 @@ class Sources:
         if file and line and not _INSTALLED.search(file[1]):
             return f"{file[1]}:{line[1]}"
         found = _FRAME_ID.search(item.text)
-        return self._user_frame(int(found[1])) if found else None
+        if found is None:
+            return None
+        if (frame := int(found[1])) not in self._frame_lines:
+            self._frame_lines[frame] = self._user_frame(frame)
+        return self._frame_lines[frame]
 
     def _user_frame(self, frame: int) -> str | None:
         if self._tables is None:
