@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.json:
         print_json(contract)
     else:
-        from compare.render.report.text import print_plan
+        from compare.render.report.plan import print_plan
 
         print_plan(contract)
     return 0

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, TemplateError
-from markupsafe import Markup
+from jinja2 import TemplateError
 
 from compare.remedy import text
-from compare.render import units
+from compare.render.blocks import Section, Widget
 from compare.render.errors import ViewError
-from compare.render.html import environment, read_static
-from compare.render.report.page import Section
+from compare.render.html import read_static, shared_environment, to_html
 from compare.run.folder.run_folder import REMEDIES
 from meshes.process.documents import read_json
 from meshes.process.one_line import one_line
@@ -19,7 +17,11 @@ from meshes.process.one_line import one_line
 
 def page(found: Mapping[str, Any]) -> str:
     """The ordered list of each arm with its code, what was compiled on the way, and what remains."""
-    return _environment().get_template("remedy.html.j2").render(found=found, style=read_static("page.css"), words=text)
+    return (
+        shared_environment()
+        .get_template("remedy.html.j2")
+        .render(found=found, style=read_static("page.css"), words=text)
+    )
 
 
 def sections(folder: Path) -> list[Section]:
@@ -30,12 +32,10 @@ def sections(folder: Path) -> list[Section]:
     try:
         found = read_json(path)
         page(found)  # the section leads to it
-        html = _environment().get_template("remedy_section.html.j2").render(found=found, words=text)
+        section = Widget(template="remedy_section.html.j2", values={"found": found, "words": text})
+        to_html([section])
     except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
         why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"
         raise ViewError(f"{why}; delete it, or search again") from None
-    return [Section(anchor="remedies", title="Code changes that remove avoidable bytes", html=Markup(html))]
-
-
-def _environment() -> Environment:
-    return environment(bytes=units.bytes_text, exact=units.exact_text, kept=units.kept, time=units.time_text)
+    title = "code changes that remove avoidable bytes"
+    return [Section(anchor="remedies", title=title, link="remedies", blocks=(section,))]

@@ -4,9 +4,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -18,10 +16,10 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from compare.render.picture import Picture
 from compare.render.programs import Program, num_devices, programs
 from compare.render.traffic import Matrix, Traffic, traffic
 from compare.render.units import axes_text, bytes_text
-from meshes.process import atomic_files
 
 Report = Mapping[str, Any]
 
@@ -54,16 +52,6 @@ INK = "#20242b"
 """Of lines and words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """One figure: its file name without suffix, what it shows in words, and its two forms."""
-
-    name: str
-    caption: str
-    png: bytes
-    svg: bytes
-
-
 def pictures(report: Report) -> list[Picture]:
     """Bytes by verdict, then the traffic of each arm's default program in each phase."""
     found = [verdicts(report)]
@@ -78,14 +66,6 @@ def pictures(report: Report) -> list[Picture]:
             if table.by_axes
         ]
     return found
-
-
-def save(found: Sequence[Picture], folder: Path) -> None:
-    """Write each as PNG and SVG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for picture in found:
-        atomic_files.write_bytes(folder / f"{picture.name}.png", picture.png)
-        atomic_files.write_bytes(folder / f"{picture.name}.svg", picture.svg)
 
 
 def verdicts(report: Report) -> Picture:

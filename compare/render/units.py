@@ -83,3 +83,8 @@ def listing(words: Sequence[str]) -> str:
 def kept(words: str) -> str:
     """Prose in which no line ends between a number and its unit."""
     return _NUMBER.sub(KEPT, words)
+
+
+def capitalize_first(words: str) -> str:
+    """`prefill …` as a sentence begins."""
+    return words[:1].upper() + words[1:]

@@ -18,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write there, and leave the run folder as it is")
+    parser.add_argument("--details", action="store_true", help="print all tables, not a screenful")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)
     place = asked.out or asked.run
@@ -25,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with replace_folder.writing(place) as beside:
         run_folder.copy(asked.run, beside)
         from compare.remedy.page import sections
-        from compare.render.report.draw import draw, show
+        from compare.render.report.draw import draw
+        from compare.render.report.show import show
 
         times = run.timelines()
         report = draw(run.report(times), beside, timelines=times.found, sections=sections(beside))
@@ -34,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_json(report)
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place, note=note)
+        show(report, place, details=asked.details, note=note)
     return 0 if whole(report) else 1
 
 

@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_folder.fill(beside, case=case, outcomes=outcomes)
         run_folder.keep_measured(place, beside)
         from compare.remedy.page import sections
-        from compare.render.report.draw import draw, show
+        from compare.render.report.draw import draw
+        from compare.render.report.show import show
 
         run = read_run(beside)
         times = run.timelines()
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_json(report)
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place, note=note)
+        show(report, place, details=asked.details, note=note)
     failed = fail_if.tripped(report, conditions)
     for line in failed:
         complain(line)

@@ -1,11 +1,25 @@
-"""Whose the bytes beyond the plan are, and what each control showed: in sentences, and as rows of the page's table."""
+"""To what the bytes beyond the plan are attributed, and what each control removes: sentences, and tables of groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compare.render.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Fold,
+    Heading,
+    PageOnly,
+    Row,
+    Section,
+    Sentence,
+    Table,
+)
 from compare.render.programs import titles
 from compare.render.report.findings import PARTITIONERS
-from compare.render.units import bytes_text, listing
+from compare.render.units import axes_text, bytes_text, exact_text, listing
 from compare.report.attribution import COMPILER, FORM, OPEN
 from compare.report.controls import what
 from compare.report.programs import NOT_OFFERED
@@ -13,21 +27,38 @@ from compare.report.programs import NOT_OFFERED
 Report = Mapping[str, Any]
 Entry = Mapping[str, Any]
 
-WHOSE: Mapping[str, str] = {
-    "partitioner": "its partitioner's",
-    "attention": "its attention call's",
-    "loop": "its loop form's",
-    "libtpu": "this libtpu's",
-    "style": "its style's",
-    FORM: "the SPMD form's",
-    COMPILER: "the compiler's",
-    OPEN: "not told apart",
+OWNERS: Mapping[str, str] = {
+    "partitioner": "attributed to the partitioner",
+    "attention": "attributed to the attention call",
+    "loop": "attributed to the loop form",
+    "libtpu": "attributed to this libtpu",
+    "style": "attributed to the style",
+    FORM: "attributed to the SPMD form",
+    COMPILER: "attributed to the compiler",
+    OPEN: "unattributed",
 }
 """An owner, as it stands behind a number of bytes."""
 
-HEADING = "Whose the bytes beyond the plan are (of the default programs)"
-MORE = "--controls style compiles it with collectives by hand"
+HEADING = "Attribution of the bytes beyond the plan (default programs)"
+MORE = "--controls style adds the program with explicit collectives"
 _HAND = "explicit"
+
+
+def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
+    """Bytes beyond the plan by owner, in sentences and in tables; whether a second comparison agrees."""
+    lines = [*(whose_lines(report, phase) if report.get("controls") else ()), *pair_lines(report, phase)]
+    if lines:
+        yield Details((Heading(HEADING), *(Sentence(words) for words in lines)))
+    for title, table in attribution_tables(report, phase):
+        yield Fold(summary=f"Attribution: {title} `tpu` against its controls", blocks=(table,))
+
+
+def controls_section(report: Report) -> Section:
+    """What each control removes, over all phases."""
+    lines = tuple(showed_lines(report))
+    lead = "A control is the same program compiled with one thing changed. What is absent there is due to that thing."
+    blocks = (PageOnly((Sentence(lead),)), Details((Bullets(lines),))) if lines else ()
+    return Section(anchor="controls", title="what each control removes", link="controls", blocks=blocks)
 
 
 def whose_lines(report: Report, phase: str) -> list[str]:
@@ -37,8 +68,7 @@ def whose_lines(report: Report, phase: str) -> list[str]:
     for arm, title in titles(report).items():
         own = [entry for entry in found if entry["arm"] == arm]
         if own:
-            told = ", ".join(_owned(entries) for entries in _by_owner(own))
-            lines.append(f"{title}: {told}")
+            lines.append(f"{title}: {', '.join(_owned(entries) for entries in _by_owner(own))}")
     return lines
 
 
@@ -51,10 +81,10 @@ def _by_owner(own: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _owned(entries: Sequence[Entry]) -> str:
-    """`2.26 GB its attention call's (gone in tpu+einsum)`."""
+    """`2.26 GB attributed to the attention call (absent in tpu+einsum)`."""
     first = entries[0]
     total = bytes_text(sum(entry["bytes"] for entry in entries))
-    return f"{total} {WHOSE[first['owner']]} ({why(first)}{_causes(entries)})"
+    return f"{total} {OWNERS[first['owner']]} ({why(first)}{_causes(entries)})"
 
 
 def _causes(entries: Sequence[Entry]) -> str:
@@ -68,17 +98,17 @@ def why(entry: Entry) -> str:
     """What shows whose a group is, in a few words."""
     owner, evidence, cells = entry["owner"], entry["evidence"], entry["controls"]
     if owner == FORM:
-        return f"gone in {evidence} only" if evidence else "gone in the other framework's program by hand only"
+        return f"absent in {evidence} only" if evidence else "absent only in the other framework's explicit program"
     if owner == COMPILER:
-        return f"made by {evidence}" if _is_pass(evidence) else f"also in {listing(list(cells))}"
+        return f"inserted by {evidence}" if _is_pass(evidence) else f"also in {listing(list(cells))}"
     if owner != OPEN:
-        return f"gone in {evidence}"
+        return f"absent in {evidence}"
     if evidence in entry["removed_by"]:
-        return f"gone in {evidence}; --controls partitioner,attention tells more"
+        return f"absent in {evidence}; --controls partitioner,attention separates them"
     if evidence:
-        return f"partly gone in {evidence}"
-    there = f"also in {listing(list(cells))}" if cells else "no control was compiled"
-    return there if any(_HAND in cell for cell in cells) else f"{there}; {MORE}"
+        return f"partly absent in {evidence}"
+    present = f"also in {listing(list(cells))}" if cells else "no control was compiled"
+    return present if any(_HAND in cell for cell in cells) else f"{present}; {MORE}"
 
 
 def _is_pass(origin: str) -> bool:
@@ -86,45 +116,68 @@ def _is_pass(origin: str) -> bool:
 
 
 def effect(entry: Entry, cell: str) -> str:
-    """What one control does to a group: `gone`, `half gone`, `same`, or the bytes that went."""
+    """What one control does to a group: `absent`, `half`, `same`, or the bytes that it removes."""
     if cell not in entry["controls"]:
         return ""
     removed, amount = entry["controls"][cell]["removed_bytes"], entry["bytes"]
     if cell in entry["removed_by"]:
-        return "gone"
+        return "absent"
     if cell not in entry["reduced_by"]:
         return "same"
-    return "half gone" if 0.45 * amount <= removed <= 0.55 * amount else f"− {bytes_text(removed)}"
+    return "half" if 0.45 * amount <= removed <= 0.55 * amount else f"− {bytes_text(removed)}"
 
 
-def whose(report: Report, phase: str) -> list[dict[str, Any]]:
-    """A table for each arm: its groups, the largest first, and a column for each control that was compiled."""
-    tables = []
+def attribution_tables(report: Report, phase: str) -> Iterator[tuple[str, Table]]:
+    """Each arm's groups, the largest first, with a column for each control that was compiled."""
     for arm, title in titles(report).items():
         own = [entry for entry in report["phases"][phase].get("attribution") or () if entry["arm"] == arm]
         cells = list(dict.fromkeys(cell for entry in own for cell in entry["controls"]))
         if own and cells:
-            rows = [{"entry": entry, "whose": WHOSE[entry["owner"]], "why": why(entry),
-                     "effects": [effect(entry, cell) for cell in cells]} for entry in own]  # fmt: skip
-            tables.append({"title": title, "cells": cells, "rows": rows})
-    return tables
+            yield (
+                title,
+                Table(
+                    name=f"Attribution, {title}, {phase}",
+                    columns=(
+                        Column(heading="per step"),
+                        Column(heading="attribution", prose=True),
+                        Column(heading="collective", prose=True),
+                        *(Column(heading="", code=cell) for cell in cells),
+                    ),
+                    rows=tuple(_row(entry, cells) for entry in own),
+                ),
+            )
+
+
+def _row(entry: Entry, cells: Sequence[str]) -> Row:
+    effects = [effect(entry, cell) for cell in cells]
+    return Row(
+        name=bytes_text(entry["bytes"]),
+        style=entry["verdict"],
+        exact=exact_text(entry["bytes"]),
+        cells=(
+            Cell(OWNERS[entry["owner"]], soft=f"({why(entry)})"),
+            Cell(f"{entry['kind']} {axes_text(entry['axes'])} in {entry['scope']}",
+                 soft=f"({entry['verdict']}, {entry['cause']})"),
+            *(Cell(words, style="zero" if words == "same" else "") for words in effects),
+        ),
+    )  # fmt: skip
 
 
 def showed_lines(report: Report) -> list[str]:
-    """One sentence for each control: what it did to the bytes that nobody needed."""
+    """One sentence for each control: what it removes of the bytes beyond the plan."""
     names = titles(report)
     return [f"{names.get(one['arm'], one['arm'])} {one['cell']}, {what(one['cell'])}: {_showed(one['phases'])}"
             for one in report.get("controls", ())]  # fmt: skip
 
 
 def _showed(phases: Mapping[str, Entry]) -> str:
-    """`removes 2.26 GB of 3.12 GB beyond the plan in prefill; nothing changes in decode`, or once where all say it."""
-    told: dict[str, list[str]] = {}
+    """`removes 2.26 GB of 3.12 GB beyond the plan in prefill; no change in decode`, or once for all phases."""
+    effects: dict[str, list[str]] = {}
     for phase, one in phases.items():
-        told.setdefault(_effect(one), []).append(phase)
-    if len(told) == 1:
-        return next(iter(told))
-    return "; ".join(f"{words} in {listing(at)}" for words, at in told.items())
+        effects.setdefault(_effect(one), []).append(phase)
+    if len(effects) == 1:
+        return next(iter(effects))
+    return "; ".join(f"{words} in {listing(at)}" for words, at in effects.items())
 
 
 def _effect(one: Entry) -> str:
@@ -134,12 +187,12 @@ def _effect(one: Entry) -> str:
         return "not all of its bytes can be counted"
     removed, added, before = one["removed_bytes"], one["added_bytes"], bytes_text(one["default_bytes"])
     parts = [f"removes {'all' if removed == one['default_bytes'] else bytes_text(removed)} of {before} beyond the plan"]
-    told = [*(parts if removed else ()), *([f"adds {bytes_text(added)} elsewhere"] if added else ())]
-    return " and ".join(told) or "nothing changes"
+    words = [*(parts if removed else ()), *([f"adds {bytes_text(added)} elsewhere"] if added else ())]
+    return " and ".join(words) or "no change"
 
 
 def pair_lines(report: Report, phase: str) -> list[str]:
-    """Where the frameworks can be compared under a second partitioner: whether it says the same."""
+    """Where the frameworks can be compared under a second partitioner: whether the result is the same."""
     first, *others = report["phases"][phase].get("pairs") or [None]
     return [_pair(report, first, other) for other in others] if first else []
 
@@ -149,10 +202,9 @@ def _pair(report: Report, first: Entry, other: Entry) -> str:
     cells = " against ".join(f"{names.get(arm, arm)} {cell}" for arm, cell in other["cells"].items())
     under = PARTITIONERS.get(other["partitioner"], other["partitioner"])
     if other["common"] is None or first["common"] is None:
-        return f"Under {under} ({cells}) not all rows can be counted"
+        return f"Under {under} ({cells}) not all rows can be counted."
     if other["framework_induced"] == first["framework_induced"]:
-        return f"Under {under} ({cells}) the same is framework-induced"
-    told = listing(
-        [f"{names.get(arm, arm)} {bytes_text(amount)}" for arm, amount in other["framework_induced"].items()]
-    )
-    return f"Under {under} ({cells}) other bytes are framework-induced: {told}; so far the partitioner decides"
+        return f"Under {under} ({cells}) the framework-induced bytes are the same."
+    amounts = [f"{names.get(arm, arm)} {bytes_text(amount)}" for arm, amount in other["framework_induced"].items()]
+    words = f"Under {under} ({cells}) the framework-induced bytes differ: {listing(amounts)}"
+    return f"{words}; they depend on the partitioner."

@@ -7,8 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from compare.render import figures, tables
-from compare.render.report.page import Section, page
-from compare.render.report.text import print_note, print_page, print_report
+from compare.render.blocks import Section
+from compare.render.picture import save
+from compare.render.report.page import page
+from compare.render.report.show import PAGE
 from compare.render.time import figures as time_figures
 from compare.render.time import perfetto
 from compare.render.time import tables as time_tables
@@ -16,7 +18,6 @@ from compare.render.time.timeline_strip import Strip, stages, strip
 from compare.render.time.timeline_view import Key, timed
 from compare.timing.timeline import Timeline
 
-PAGE = "report.html"
 TRACE = "timeline.perfetto.json.gz"
 
 NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
@@ -39,7 +40,7 @@ def draw(
     (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     found, strips = figures.pictures(report), _strips(report, timelines)
     of_time = time_figures.pictures(report, strips=strips)
-    figures.save([*found, *of_time], folder / "figures")
+    save([*found, *of_time], folder / "figures")
     tables.save(report, folder / "tables")
     html = page(report, pictures=found, time_pictures=of_time, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")
@@ -54,10 +55,3 @@ def _strips(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> lis
     every = [(one, strip(one, stage_of=stage_of)) for one in timed(report, timelines)]
     small = sum(len(json.dumps(found)) for _, found in every) <= STRIPS_BYTES
     return [found for one, found in every if small or one.default or one.timeline.source != "modelled"]
-
-
-def show(report: Mapping[str, Any], folder: Path, *, note: Sequence[str] = ()) -> None:
-    """Print the report, and what else is to be said; the last line is the path of the page."""
-    print_report(report)
-    print_note(note)
-    print_page(folder / PAGE)

@@ -1,11 +1,13 @@
-"""What a phase's programs differ in, as readers take it in: arms beside each other, the small ones counted apart."""
+"""What a phase's programs differ in: arms beside each other, the small differences counted apart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.render.programs import Program, compared, programs
-from compare.render.units import UNKNOWN, bytes_text, listing
+from compare.render.blocks import ContractRow, Difference, Evidence
+from compare.render.programs import Program, compared, programs, titles
+from compare.render.report.step_walkthrough import Move, moves
+from compare.render.units import UNKNOWN, axes_text, bytes_text, counted, listing, times_text
 from compare.report.attribution import SOME
 from compare.report.controls import what
 
@@ -13,15 +15,16 @@ Phase = Mapping[str, Any]
 Entry = Mapping[str, Any]
 
 SMALL = 0.005
-"""Of what the phase's programs move beyond the plan: a finding below this part is counted, not told."""
+"""Of what the phase's programs move beyond the plan: a finding below this part is only counted."""
 
 MOST = 8
-"""Findings that are told one by one; the rest is one line."""
+"""Findings that are shown one by one; the rest is one line."""
 
-NOT_COMPARED = (
-    f"{UNKNOWN}: not compared. Frameworks are compared by their default programs, and by those under one partitioner."
-)
+NOT_COMPARED = f"{UNKNOWN}: not compared; frameworks are compared on default programs and under one partitioner."
 """What a dash in a headline says."""
+
+HLO_LINES, HLO_CHARACTERS = 2, 1500
+"""Of a group of alike instructions, how many lines are shown, and how much of each."""
 
 PARTITIONERS: Mapping[str, str] = {"shardy": "Shardy", "gspmd": "GSPMD"}
 
@@ -76,7 +79,7 @@ def findings(phase: Phase) -> Findings:
 def heading(report: Mapping[str, Any], phase: str) -> str:
     """What a phase's findings are: differences, where there is something to differ from."""
     arms = report["phases"][phase]["compared_cells"]
-    return "Differences, the largest first" if len(arms) > 1 else "Beyond the plan, the largest first"
+    return f"Largest {'differences' if len(arms) > 1 else 'bytes beyond the plan'} (bytes per step)"
 
 
 def left_out(phase: Phase) -> bool:
@@ -101,7 +104,7 @@ def same_place(entry: Entry, phase: Phase) -> int:
     return sum(other["bytes"] for other in phase["differences"] if all(other[name] == entry[name] for name in like))
 
 
-def gone_in(entry: Entry) -> list[str]:
+def absent_in(entry: Entry) -> list[str]:
     """The control cells in which nothing of it is left."""
     return [cell for cell, left in entry["controls"].items() if not left]
 
@@ -117,7 +120,7 @@ def asides(report: Mapping[str, Any], phase: str) -> list[str]:
         if _causes(one) != _causes(instead):
             told.append(
                 f"{one.title} {one.cell}, under {one.entry['partitioner']}, moves {_beyond(_causes(one))}; "
-                f"compared is {instead.cell}, under the partitioner of the others"
+                f"{instead.cell}, under the partitioner of the others, is compared in its place"
             )
     return told
 
@@ -137,13 +140,13 @@ def _beyond(causes: Mapping[str, int]) -> str:
 
 
 def control_text(entry: Entry, phase: Phase) -> str:
-    """Which control cell removes it: `gone in tpu+einsum (the same model with attention written as einsum)`."""
+    """Which control cell removes it: `absent in tpu+einsum (the same model with attention written as einsum)`."""
     there = same_place(entry, phase)
     told, stays = [], []
     for cell, left in sorted(entry["controls"].items(), key=lambda found: found[1]):
         name = _cell_name(cell, phase["arms"][entry["arm"]])
         if there - left >= SOME * there > 0:
-            what = "gone" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
+            what = "absent" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
             told.append(f"{what} in {name}")
         else:
             stays.append(name)
@@ -167,3 +170,69 @@ def sources(entry: Entry, shown: Sequence[Program]) -> list[tuple[str, int]]:
                 amount = row["causes"].get(entry["cause"], 0)
                 found[row["source_line"]] = found.get(row["source_line"], 0) + amount
     return sorted(found.items(), key=lambda line: -line[1])
+
+
+def difference(one: Finding, report: Mapping[str, Any], phase: str) -> Difference:
+    """A finding in words, with its evidence: contract rows, and for each arm the HLO."""
+    entry, found, names = one.first, report["phases"][phase], titles(report)
+    shown = compared(report, phase)
+    contract = [_contract_row(found["inherent"][number]) for number in entry["serves"]]
+    near = [] if contract else [_contract_row(row) for row in found["inherent"] if row["scope"] == entry["scope"]]
+    return Difference(
+        amount=bytes_text(one.excess_bytes or entry["bytes"]),
+        arm=names.get(entry["arm"], str(entry["arm"])) if one.excess_bytes else "Every arm",
+        collective=f"{entry['kind']} {axes_text(entry['axes'])}",
+        scope=entry["scope"],
+        verdict=entry["verdict"],
+        cause=entry["cause"],
+        sentence=entry["sentence"],
+        remedy=entry["remedy"],
+        executions=times_text(entry["executions"]),
+        instructions=len(entry["names"]),
+        by_arm=each_arm(one, titles=names) if entry["others"] else "",
+        sources=tuple((line, bytes_text(amount)) for line, amount in sources(entry, shown)),
+        absent_in=tuple(absent_in(entry)),
+        control=control_text(entry, found),
+        contract=tuple(contract),
+        near=tuple(near),
+        evidence=tuple(proof for entry in one.entries for proof in _evidence(entry, shown)),
+    )
+
+
+def _contract_row(row: Mapping[str, Any]) -> ContractRow:
+    amounts = f"{times_text(row['executions'])} {bytes_text(row['payload_bytes'])}"
+    return ContractRow(
+        collective=f"{row['kind']} {axes_text(row['axes'])}",
+        scope=row["scope"],
+        words=f"{amounts}, {bytes_text(row['step_wire_bytes'])} per step",
+        formula=row["formula"],
+        source=row["source"],
+    )
+
+
+def _evidence(entry: Entry, shown: Sequence[Program]) -> Iterator[Evidence]:
+    """For one arm's part of a difference its moves, with a few lines of HLO each."""
+    program = next((one for one in shown if one.arm == entry["arm"]), None)
+    if program is None:
+        return
+    names = set(entry["names"])
+    for move in moves(row for row in program.rows if row["name"] in names):
+        hlo = tuple(_cut(row["hlo"]) for row in move.rows[:HLO_LINES])
+        amount = bytes_text(sum(row["causes"].get(entry["cause"], 0) for row in move.rows))
+        like = "these" if len(hlo) > 1 else "this"
+        yield Evidence(
+            program=program.title,
+            cell=program.cell,
+            words=f"{counted(len(move.rows), 'instruction')} like {like}, {amount} of this cause",
+            sources=_source_lines(move),
+            hlo=hlo,
+        )
+
+
+def _cut(line: str) -> str:
+    text = line.strip()
+    return text if len(text) <= HLO_CHARACTERS else text[:HLO_CHARACTERS] + " …"
+
+
+def _source_lines(move: Move) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row["source_line"] for row in move.rows if row["source_line"]))

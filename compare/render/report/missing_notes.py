@@ -26,17 +26,17 @@ def is_short(phase: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
 
 def shortfalls(report: Report, phase: str) -> Iterator[str]:
     """A footnote for programs that move less: the contract rows that nothing serves, or not wholly."""
-    found: dict[str, list[str]] = {}
+    programs_short: dict[str, list[str]] = {}
     for program in programs(report):
         if program.phase != phase or not program.judged:
             continue
-        told = "; ".join(
+        missing = "; ".join(
             f"{row['kind']} {axes_text(row['axes'])} in {row['scope']}, "
             f"{bytes_text(row['unserved_bytes'])} of {bytes_text(row['step_wire_bytes'])}"
             for row in program.entry["served"]
             if row["unserved_bytes"]
         )
-        if told:
-            found.setdefault(told, []).append(f"{program.title} {program.cell}")
-    for told, who in found.items():
-        yield f"{MARK} {listing(who)} {'do' if len(who) > 1 else 'does'} not move, of what the plan needs: {told}"
+        if missing:
+            programs_short.setdefault(missing, []).append(f"{program.title} {program.cell}")
+    for missing, names in programs_short.items():
+        yield f"{MARK} {listing(names)} {'do' if len(names) > 1 else 'does'} not move all of the plan: {missing}"

@@ -1,14 +1,15 @@
-"""Who put a program's collectives there: a sentence for each default program, and the page's table of passes."""
+"""Which pass inserted a program's collectives: a sentence for each default program, and a table of passes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.programs import Program, programs
 from compare.render.report.findings import PARTITIONERS
-from compare.render.units import bytes_text, counted, listing
+from compare.render.units import bytes_text, counted, exact_text, listing
 
 Entry = Mapping[str, Any]
-Cell = tuple[int, int]
+Sum = tuple[int, int]
 """Collectives, and their bytes a step."""
 
 UNKNOWN = "unknown"
@@ -20,28 +21,42 @@ def origin_lines(report: Mapping[str, Any], phase: str) -> list[str]:
 
     None of a run from before passes were recorded.
     """
-    return [_line(one) for one in programs(report) if one.phase == phase and one.default and _tells(one)]
+    return [_line(one) for one in programs(report) if one.phase == phase and one.default and _is_recorded(one)]
 
 
-def origin_table(report: Mapping[str, Any], phase: str) -> dict[str, Any] | None:
-    """A row for each origin and each pass that changed any, a column for each program; nothing where none tells.
+def origin_table(report: Mapping[str, Any], phase: str) -> Table | None:
+    """A row for each origin and each pass that changed any, a column for each program; none where none was recorded.
 
-    A cell has a number of collectives and their bytes a step: of one that several passes changed in each of their rows.
+    A cell has a number of collectives and their bytes per step: of one that several passes changed in each row.
     """
-    shown = [one for one in programs(report) if one.phase == phase and one.judged and _tells(one)]
+    shown = [one for one in programs(report) if one.phase == phase and one.judged and _is_recorded(one)]
     shown = [one for one in shown if not one.entry["origins_why_not"]]
-    put, changed = ([dict(kind(one)) for one in shown] for kind in (_put, _changed))
-    rows = [(_first_words(key), key, sums) for sums in (put, changed) for key in _keys(sums)]
-    cells = [{"words": words, "cells": [one.get(key) for one in sums]} for words, key, sums in rows]
-    return {"programs": shown, "rows": cells} if shown else None
+    if not shown:
+        return None
+    inserted, changed = ([dict(kind(one)) for one in shown] for kind in (_inserted, _changed))
+    rows = [(_first_words(key), [one.get(key) for one in sums]) for sums in (inserted, changed) for key in _keys(sums)]
+    return Table(
+        name=f"Passes, {phase}",
+        columns=(
+            Column(heading="collectives, and what they move per step", prose=True),
+            *(Column(heading=one.title, code=one.cell) for one in shown),
+        ),
+        rows=tuple(Row(name=words, cells=tuple(map(_cell, sums))) for words, sums in rows),
+    )
 
 
-def _put(program: Program) -> Iterator[tuple[str, Cell]]:
+def _cell(sums: Sum | None) -> Cell:
+    if sums is None:
+        return Cell("–", style="zero")
+    return Cell(str(sums[0]), soft=bytes_text(sums[1]), exact=exact_text(sums[1]))
+
+
+def _inserted(program: Program) -> Iterator[tuple[str, Sum]]:
     for entry in program.entry["origins"]:
         yield entry["origin"], (entry["collectives"], entry["step_wire_bytes"])
 
 
-def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Cell]]:
+def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Sum]]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in program.rows:
         for key in dict.fromkeys((one["pass"], one["what"]) for one in row["changes"]):
@@ -50,7 +65,7 @@ def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Cell]]:
         yield key, (len(amounts), sum(amounts))
 
 
-def _keys(sums: list[dict[Any, Cell]]) -> list[Any]:
+def _keys(sums: list[dict[Any, Sum]]) -> list[Any]:
     """All that any program has, the most bytes first."""
     found = dict.fromkeys(key for one in sums for key in one)
     return sorted(found, key=lambda key: -max(one[key][1] for one in sums if key in one))
@@ -59,11 +74,11 @@ def _keys(sums: list[dict[Any, Cell]]) -> list[Any]:
 def _first_words(key: str | tuple[str, str]) -> str:
     if isinstance(key, tuple):
         return f"{key[1]} by {by_text(key[0])}"
-    return f"put there by {_who(key)}"
+    return f"inserted by {_who(key)}"
 
 
-def _tells(program: Program) -> bool:
-    """Whether there is anything to tell: it was recorded, or it is known why not."""
+def _is_recorded(program: Program) -> bool:
+    """Whether its passes were recorded, or it is known why not."""
     return bool(program.entry.get("origins")) and program.entry.get("origins_why_not") != NOT_RECORDED
 
 
@@ -71,21 +86,22 @@ def _line(program: Program) -> str:
     entries = program.entry["origins"]
     begin = f"{program.title} {program.cell}"
     if why := program.entry["origins_why_not"]:
-        return f"{begin}: who put its collectives there is not recorded ({why})"
+        return f"{begin}: which pass inserted its collectives is not recorded ({why})"
     if len(entries) == 1:
         only = entries[0]
         number = counted(only["collectives"], "collective")
-        told = f"{'all ' if only['collectives'] > 1 else ''}{number} put there by {_who(only['origin'], program)}"
+        every = "all " if only["collectives"] > 1 else ""
+        words = f"{every}{number} inserted by {_who(only['origin'], program)}"
     else:
-        told = "put there by " + listing([_part(entry, program) for entry in entries])
+        words = "inserted by " + listing([_part(entry, program) for entry in entries])
     changes = _changes(entries)
-    return f"{begin}: {told}" + (f"; then {listing(changes)}" if changes else "; no later pass changed any")
+    return f"{begin}: {words}" + (f"; then {listing(changes)}" if changes else "; no later pass changed any")
 
 
 def _part(entry: Entry, program: Program) -> str:
     return (
         f"{_who(entry['origin'], program)}: {counted(entry['collectives'], 'collective')} "
-        f"with {bytes_text(entry['step_wire_bytes'])} a step"
+        f"with {bytes_text(entry['step_wire_bytes'])} per step"
     )
 
 

@@ -18,11 +18,11 @@ from compare.render.figures import (
     STYLE,
     UNCLEAR,
     VERDICTS,
-    Picture,
     heading,
     heading_inches,
     picture,
 )
+from compare.render.picture import Picture
 from compare.render.time import network_figures
 from compare.render.time.pixel_coverage import covered
 from compare.render.time.timeline_strip import Strip

@@ -12,7 +12,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, Picture, heading, heading_inches, picture
+from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, heading, heading_inches, picture
+from compare.render.picture import Picture
 from compare.render.time.timing_section import Timing
 from compare.render.units import axes_text, bytes_text, time_text
 

@@ -1,4 +1,4 @@
-"""The finding in time: how long steps wait for communication that nobody needed, and by what one is the longer."""
+"""The headline of time: the avoidable exposed communication of each step, and why one step is the longer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from compare.render.units import time_text
 Report = Mapping[str, Any]
 
 _ALIKE = 0.01
-"""Steps differ that differ by more than this part of the longer one; of a difference, less than this is not told."""
+"""Steps differ that differ by more than this part of the longer one; of a difference, less than this is left out."""
 
 
 def time_sentence(report: Report) -> str:
-    """Of the default programs, the arm that waits longest in vain first; then by what its steps are longer or shorter.
+    """Of the default programs, the arm with the most avoidable wait first; then why its steps are longer or shorter.
 
-    Empty where none has times that tell it.
+    Empty where no program has times by verdict.
     """
     found = [one for phase in report["phases"] for one in timings(report, phase) if one.default]
     told = [one for one in found if one.needless_ns is not None]
@@ -26,10 +26,10 @@ def time_sentence(report: Report) -> str:
     label = f"{label[0].upper()}{label[1:]}"
     longer = _against([one for one in told if one.arm == first], [one for one in told if one.arm != first])
     if not any(one.needless_ns for one in told):
-        return f"{label}: no step waits for communication that nobody needed.{longer}"
+        return f"{label}: no step has avoidable exposed communication.{longer}"
     own = [one for one in told if one.arm == first]
     words = " and ".join(f"{_part(one)} {one.phase} step" for one in own)
-    sentence = f"{label}: {own[0].title} waits {words} for communication that nobody needed"
+    sentence = f"{label}: {own[0].title} spends {words} in avoidable exposed communication"
     rest = "; ".join(_short([one for one in told if one.arm == arm]) for arm in others)
     return f"{sentence} ({rest}).{longer}" if rest else f"{sentence}."
 

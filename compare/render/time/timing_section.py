@@ -146,7 +146,7 @@ def labels(found: Sequence[Timing]) -> Mapping[str, list[str]]:
 
 
 def failures(report: Report, phase: str) -> Iterator[str]:
-    """A line for each program that should have been timed and was not, or whose profile tells nothing."""
+    """A line for each program that should have times and has none, or whose profile has none."""
     for arm, entry in report["phases"][phase]["arms"].items():
         title = report["arms"][arm]["title"]
         for one in (entry, *entry.get("controls", {}).values()):
@@ -160,18 +160,18 @@ def failures(report: Report, phase: str) -> Iterator[str]:
 
 
 def sentence(one: Timing) -> str:
-    """`of a 61.0 ms step, 24.1 ms wait for communication; 23.0 ms of that nobody needed`."""
+    """`a 61.0 ms step, 24.1 ms of it exposed communication, of which 23.0 ms is avoidable`."""
     step, exposed, needless = one.time("step_ns"), one.time("exposed_ns"), one.needless_ns
     if exposed is None:
-        return f"a step takes {time_text(step)}; what of it waits for communication is not known"
+        return f"a {time_text(step)} step; how much of it is exposed communication is unknown"
     if not one.time("communication_ns"):
-        return f"a step takes {time_text(step)}, without communication"
+        return f"a {time_text(step)} step, without communication"
     if not exposed:
-        return f"nothing of a {time_text(step)} step waits for communication"
-    words = f"of a {time_text(step)} step, {time_text(exposed)} wait for communication"
+        return f"a {time_text(step)} step, without exposed communication"
+    words = f"a {time_text(step)} step, {time_text(exposed)} of it exposed communication, of which"
     if needless is None:
-        return f"{words}; whose fault it is, is not known"
-    return f"{words}; {time_text(needless) if needless else 'nothing'} of that nobody needed"
+        return f"{words} the avoidable part is unknown"
+    return f"{words} {time_text(needless) if needless else 'nothing'} is avoidable"
 
 
 def waits(one: Timing) -> list[Wait]:

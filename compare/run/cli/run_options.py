@@ -33,6 +33,7 @@ def run_parser() -> Parser:
     add("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
     add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
     add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
+    add("--details", action="store_true", help="print all tables, not a screenful")
     add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     add("--fail-if", metavar="EXPR", action="append", default=[], help=fail_if.HELP)
     return parser

@@ -6,8 +6,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from compare.render.figures import save
-from compare.render.report.text import print_page
+from compare.render.picture import save
 from compare.sweep.render.figure import ratios
 from compare.sweep.render.page import page
 from compare.sweep.render.table import programs
@@ -34,4 +33,4 @@ def draw(sweep: dict[str, Any], folder: Path) -> dict[str, Any]:
 def show(sweep: Mapping[str, Any], folder: Path) -> None:
     """Print the table; the last line is the path of the page."""
     print_sweep(sweep)
-    print_page(folder / PAGE)
+    print(folder / PAGE)

@@ -7,7 +7,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, UNCLEAR, Picture, heading, heading_inches, picture
+from compare.render.figures import INK, STYLE, UNCLEAR, heading, heading_inches, picture
+from compare.render.picture import Picture
 from compare.render.report.missing_notes import marked
 from compare.render.units import bytes_text, listing, ratio_text
 from compare.sweep.render.lines import footnotes, is_short, label, lines

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from compare.render.figures import matrices, pictures, save
+from compare.render.figures import matrices, pictures
+from compare.render.picture import save
 from compare.render.programs import programs
 from compare.render.traffic import traffic
 from tests.compare.render.reports import row

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from compare.render.time.timeline_view import Timed
-from compare.timing.timeline import GIVEN, STEPS, Timeline, settled
+from compare.timing.timeline import EVENT_COLUMNS, STEP_COLUMNS, Timeline, add_overlap
 
 LABEL = "modelled for v5e:2x4 (not measured)"
 MEASURED = "measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"
@@ -44,12 +44,12 @@ def talk(device: int, name: str, start: float, duration: float, *, wait: float =
 def made_timeline(
     events: list[Event], *, steps: list[tuple[int, int, float, float]], source: str = "modelled", label: str = LABEL
 ) -> Timeline:
-    """Of rows of GIVEN and of STEPS."""
-    given = pd.DataFrame(events, columns=list(GIVEN)).astype(GIVEN)
-    marks = pd.DataFrame(steps, columns=list(STEPS)).astype(STEPS)
+    """Of rows of EVENT_COLUMNS and of STEP_COLUMNS."""
+    given = pd.DataFrame(events, columns=list(EVENT_COLUMNS)).astype(EVENT_COLUMNS)
+    marks = pd.DataFrame(steps, columns=list(STEP_COLUMNS)).astype(STEP_COLUMNS)
     devices = sorted({row[0] for row in events})
     stands = {device: STAGES.get(device, (device,)) for device in devices}
-    return Timeline(source=source, label=label, events=settled(given, marks), steps=marks, stands_for=stands)
+    return Timeline(source=source, label=label, events=add_overlap(given, marks), steps=marks, stands_for=stands)
 
 
 def stage(device: int, *, gathers: bool, slower: float = 1.0) -> list[Event]:

@@ -1,8 +1,8 @@
 """Whose bytes, and what controls showed, as sentences."""
 
-from compare.render.report.attribution import pair_lines, showed_lines, whose, whose_lines
+from compare.render.report.attribution import attribution_tables, pair_lines, showed_lines, whose_lines
 from compare.render.report.page import page
-from compare.render.report.text import print_report
+from compare.render.report.show import print_report
 from tests.compare.render.reports import made_report
 
 
@@ -33,18 +33,20 @@ def test_bytes_are_told_by_owner_with_what_shows_it():
         entry("jax", 4_000, "open", same=("tpu+gspmd",)),
     ])  # fmt: skip
     assert whose_lines(found, "decode") == [
-        "JAX: 5.00 kB the compiler's (made by all-gather-combiner; bubble), 4.00 kB not told apart (also in tpu+gspmd; "
-        "--controls style compiles it with collectives by hand; bubble)",
-        "TorchXLA: 2.00 MB its attention call's (gone in tpu+einsum), 400 kB the SPMD form's (gone in tpu+explicit "
-        "only; bubble, replicated)",
+        "JAX: 5.00 kB attributed to the compiler (inserted by all-gather-combiner; bubble), 4.00 kB unattributed (also "
+        "in tpu+gspmd; --controls style adds the program with explicit collectives; bubble)",
+        "TorchXLA: 2.00 MB attributed to the attention call (absent in tpu+einsum), 400 kB attributed to the SPMD form "
+        "(absent in tpu+explicit only; bubble, replicated)",
     ]
 
 
 def test_the_table_says_for_each_control_what_became_of_a_group():
-    (table,) = whose(report([entry("jax", 80, "loop", evidence="b", gone=("b",), half=("c",), same=("a",))]), "decode")
-    assert table["cells"] == ["b", "c", "a"]
-    assert table["rows"][0]["effects"] == ["gone", "half gone", "same"]
-    assert whose(report([entry("jax", 80, "open")]), "decode") == []
+    entries = [entry("jax", 80, "loop", evidence="b", gone=("b",), half=("c",), same=("a",))]
+    ((title, table),) = attribution_tables(report(entries), "decode")
+    assert title == "JAX"
+    assert [column.code for column in table.columns[3:]] == ["b", "c", "a"]
+    assert [cell.words for cell in table.rows[0].cells[2:]] == ["absent", "half", "same"]
+    assert list(attribution_tables(report([entry("jax", 80, "open")]), "decode")) == []
 
 
 def control(cell, **phases):
@@ -65,7 +67,7 @@ def test_each_control_is_one_sentence():
         control("tpu+unrolled", decode=done(9, status="crashed", error="died of SIGABRT")),
     ]))  # fmt: skip
     assert lines == [
-        "JAX tpu+gspmd, the same program under the GSPMD partitioner: nothing changes",
+        "JAX tpu+gspmd, the same program under the GSPMD partitioner: no change",
         "JAX tpu+einsum, the same model with attention written as einsum: removes 3.00 kB of 4.00 kB beyond the plan "
         "in prefill; removes all of 20 B beyond the plan and adds 7 B elsewhere in "
         "decode",
@@ -83,18 +85,19 @@ def pair(partitioner, *, chosen=False, torch=5, common=1):
 def test_a_second_comparison_says_whether_it_agrees():
     first = pair("gspmd", chosen=True)
     assert pair_lines(report(pairs=[first, pair("shardy")]), "decode") == [
-        "Under Shardy (JAX tpu against TorchXLA tpu+shardy) the same is framework-induced"
+        "Under Shardy (JAX tpu against TorchXLA tpu+shardy) the framework-induced bytes are the same."
     ]
     assert pair_lines(report(pairs=[first, pair("shardy", torch=9)]), "decode") == [
-        "Under Shardy (JAX tpu against TorchXLA tpu+shardy) other bytes are framework-induced: JAX 0 B and TorchXLA "
-        "9 B; so far the partitioner decides"
+        "Under Shardy (JAX tpu against TorchXLA tpu+shardy) the framework-induced bytes differ: JAX 0 B and "
+        "TorchXLA 9 B; they depend on the partitioner."
     ]
     assert pair_lines(report(pairs=[first]), "decode") == []
 
 
 def test_a_report_of_before_has_none_of_it():
     old = {"arms": {"jax": {"title": "JAX"}}, "phases": {"decode": {}}}
-    assert (whose_lines(old, "decode"), showed_lines(old), pair_lines(old, "decode"), whose(old, "decode")) == ([],) * 4
+    assert (whose_lines(old, "decode"), showed_lines(old), pair_lines(old, "decode")) == ([], [], [])
+    assert list(attribution_tables(old, "decode")) == []
 
 
 def test_the_page_and_the_terminal_show_both(capsys):
@@ -102,12 +105,12 @@ def test_the_page_and_the_terminal_show_both(capsys):
     rows = [entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", cause="<b>", gone=("tpu+einsum",))]
     found["phases"]["prefill"] |= {"attribution": rows, "pairs": []}
     shown = page(found)
-    assert "Whose the bytes beyond the plan are: TorchXLA <code>tpu</code>, against its controls" in shown
-    assert "its attention call&#39;s <span" in shown
+    assert "Attribution: TorchXLA <code>tpu</code> against its controls" in shown
+    assert "attributed to the attention call <span" in shown
     assert "(inflated, &lt;b&gt;)" in shown
-    assert "<td>gone</td>" in shown
+    assert "<td>absent</td>" in shown
     assert 'id="controls"' in shown
-    print_report(found)
+    print_report(found, details=True)
     said = capsys.readouterr().out
-    assert "TorchXLA: 2.00 MB its attention call's (gone in tpu+einsum)" in said
-    assert "\nWhat each control showed\nJAX tpu+gspmd, the same program" in said
+    assert "TorchXLA: 2.00 MB attributed to the attention call (absent in tpu+einsum)" in said
+    assert "\nWhat each control removes\nJAX tpu+gspmd, the same program" in said

@@ -3,7 +3,7 @@
 from typing import Any
 
 from compare.render.programs import compared
-from compare.render.report.findings import control_text, each_arm, findings, gone_in, heading, sources
+from compare.render.report.findings import absent_in, control_text, each_arm, findings, heading, sources
 
 Report = dict[str, Any]
 
@@ -37,8 +37,8 @@ def test_the_smaller_arm_stands_behind_the_larger(report: Report) -> None:
 def test_a_control_cell_that_removes_it_is_named(report: Report) -> None:
     phase = report["phases"]["prefill"]
     entry = findings(phase).told[0].first
-    assert gone_in(entry) == ["tpu+einsum"]
-    assert control_text(entry, phase) == "gone in tpu+einsum (the same model with attention written as einsum)"
+    assert absent_in(entry) == ["tpu+einsum"]
+    assert control_text(entry, phase) == "absent in tpu+einsum (the same model with attention written as einsum)"
 
 
 def test_a_control_cell_that_changes_nothing_is_named_too(report: Report) -> None:
@@ -55,7 +55,7 @@ def test_a_default_program_is_no_control_but_the_framework_s_own(report: Report)
     phase = report["phases"]["prefill"]
     entry = next(entry for entry in phase["differences"] if entry["arm"] == "jax")
     assert control_text({**entry, "controls": {"tpu": 10**12}}, phase) == "also in its Shardy program (tpu)"
-    assert control_text({**entry, "controls": {"tpu": 0}}, phase) == "gone in its Shardy program (tpu)"
+    assert control_text({**entry, "controls": {"tpu": 0}}, phase) == "absent in its Shardy program (tpu)"
 
 
 def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) -> None:
@@ -70,5 +70,5 @@ def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) 
 
 
 def test_one_arm_alone_has_findings_and_no_differences(report: Report, failed_report: Report) -> None:
-    assert heading(report, "prefill").startswith("Differences")
-    assert heading(failed_report, "prefill").startswith("Beyond the plan")
+    assert heading(report, "prefill").startswith("Largest differences")
+    assert heading(failed_report, "prefill").startswith("Largest bytes beyond the plan")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from compare.render.report.ici_dcn import between_slices, network_words
+from compare.render.report.phase import between_slices
+from compare.render.report.plan import network_words
 from tests.compare.render.reports import made_report
 
 
@@ -26,13 +27,13 @@ def over_slices(**dcn):
 def test_each_program_says_what_it_moves_between_slices():
     (line,) = between_slices(over_slices(jax=41_943_040, torchxla=0), "prefill")
     assert line == (
-        "between the 2 slices (dcn): JAX tpu 41.9 MB, JAX tpu+gspmd 41.9 MB, TorchXLA tpu 0 B, TorchXLA tpu+einsum "
+        "Between the 2 slices (dcn): JAX tpu 41.9 MB, JAX tpu+gspmd 41.9 MB, TorchXLA tpu 0 B, TorchXLA tpu+einsum "
         "0 B; all else within them (ici)"
     )
 
 
 def test_where_nothing_crosses_that_is_said():
-    assert between_slices(over_slices(jax=0, torchxla=0), "prefill") == ["nothing moves between the 2 slices (dcn)"]
+    assert between_slices(over_slices(jax=0, torchxla=0), "prefill") == ["Between the 2 slices (dcn): nothing"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def lines(*origins, **words):
 
 def test_one_origin_is_told_in_one_sentence():
     assert lines(entry("partitioner", 8, 100)) == [
-        "JAX tpu: all 8 collectives put there by the partitioner (Shardy); no later pass changed any"
+        "JAX tpu: all 8 collectives inserted by the partitioner (Shardy); no later pass changed any"
     ]
 
 
@@ -29,8 +29,8 @@ def test_several_are_told_with_their_bytes_and_what_later_passes_did_with_them_a
     changes = {"tpu_async_collective_creator: made async": 2, "from a to b: moved": 1}
     told = lines(entry("partitioner", 2, 3_000_000), entry("program", 6, 2_000_000, **changes))
     assert told == [
-        "JAX tpu: put there by the partitioner (Shardy): 2 collectives with 3.00 MB a step and the program itself: "
-        "6 collectives with 2.00 MB a step; then 2 made async by tpu_async_collective_creator and 1 moved by a pass "
+        "JAX tpu: inserted by the partitioner (Shardy): 2 collectives with 3.00 MB per step and the program itself: "
+        "6 collectives with 2.00 MB per step; then 2 made async by tpu_async_collective_creator and 1 moved by a pass "
         "from a to b"
     ]
 
@@ -43,12 +43,12 @@ def test_several_are_told_with_their_bytes_and_what_later_passes_did_with_them_a
     ("unknown", "an unknown pass (not in the recorded texts)"),
 ])  # fmt: skip
 def test_every_origin_has_its_words(origin, words):
-    assert lines(entry(origin, 1, 1))[0].startswith(f"JAX tpu: 1 collective put there by {words};")
+    assert lines(entry(origin, 1, 1))[0].startswith(f"JAX tpu: 1 collective inserted by {words};")
 
 
 def test_a_run_without_passes_says_why_and_one_from_before_them_nothing():
     assert lines(entry("not recorded", 1, 1), why="not asked for") == [
-        "JAX tpu: who put its collectives there is not recorded (not asked for)"
+        "JAX tpu: which pass inserted its collectives is not recorded (not asked for)"
     ]
     assert lines(entry("not recorded", 1, 1), why="not recorded") == []
     assert lines() == []
@@ -71,13 +71,13 @@ def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
     other = cell | {"cell": "tpu+gspmd", "collectives": [], "origins": [entry("program", 5, 7)]}
     found["phases"]["decode"]["arms"]["jax"] = cell | {"controls": {"tpu+gspmd": other}}
     table = origin_table(found, "decode")
-    assert [one.cell for one in table["programs"]] == ["tpu", "tpu+gspmd"]
-    assert [(row["words"], row["cells"]) for row in table["rows"]] == [
-        ("put there by the partitioner", [(2, 300), None]),
-        ("put there by the pass late-pass", [(1, 40), None]),
-        ("put there by the program itself", [None, (5, 7)]),
-        ("merged by combiner", [(2, 200), None]),
-        ("moved by a pass from a to b", [(1, 0), None]),
+    assert [column.code for column in table.columns] == ["", "tpu", "tpu+gspmd"]
+    assert [(row.name, [f"{cell.words} {cell.soft}" for cell in row.cells]) for row in table.rows] == [
+        ("inserted by the partitioner", ["2 300 B", "– "]),
+        ("inserted by the pass late-pass", ["1 40 B", "– "]),
+        ("inserted by the program itself", ["– ", "5 7 B"]),
+        ("merged by combiner", ["2 200 B", "– "]),
+        ("moved by a pass from a to b", ["1 0 B", "– "]),
     ]
 
 

@@ -7,20 +7,22 @@ from typing import Any
 
 import pytest
 
-from compare.render.report.text import print_page, print_plan, print_report
+from compare.render.report.plan import print_plan
+from compare.render.report.show import print_report, show
 from compare.render.terminal import console
 from compare.report.build import plan
 from meshes.case import Case
 from meshes.process.one_line import plain
+from tests.compare.render.reports import made_report
 from tests.compare.render.timings import with_times
 
 Report = dict[str, Any]
 CASE = Case.read("tp4pp2")
 
 
-def printed(report: Report) -> list[str]:
+def printed(report: Report, *, details: bool = True) -> list[str]:
     out = StringIO()
-    print_report(report, out=console(out))
+    print_report(report, out=console(out), details=details)
     return out.getvalue().splitlines()
 
 
@@ -50,14 +52,14 @@ def test_a_difference_says_where_how_often_why_and_what_removes_it(report: Repor
     text = " ".join(" ".join(printed(report)).split())
     assert "1 1.51 GB TorchXLA: all-gather over tp in layer.attention.core, 240 ×" in text
     assert "induced, activation-gather: a split activation is made whole along an axis that the plan keeps" in text
-    assert "torchxla_impl/decoder/layers.py:88; TorchXLA 1.51 GB, JAX 0 B; gone in tpu+einsum" in text
+    assert "torchxla_impl/decoder/layers.py:88; TorchXLA 1.51 GB, JAX 0 B; absent in tpu+einsum" in text
 
 
 def test_small_and_common_differences_are_counted_not_dropped(report: Report) -> None:
     text = "\n".join(printed(report))
-    assert "and 1 smaller difference: 32 B together" in text
-    told = "bubble 839 MB in 4 places, replicated 50.3 MB in 2 places, wrap 41.9 MB in pipeline.shift"
-    assert f"Alike in JAX and TorchXLA: 931 MB beyond the plan ({told})" in " ".join(text.split())
+    assert "1 smaller difference: 32 B together" in text
+    causes = "bubble 839 MB, replicated 50.3 MB, wrap 41.9 MB in pipeline.shift"
+    assert f"The same in JAX and TorchXLA: 931 MB beyond the plan ({causes})" in " ".join(text.split())
 
 
 def test_a_default_program_that_is_not_compared_is_told_where_it_moves_something_else(report: Report) -> None:
@@ -65,14 +67,14 @@ def test_a_default_program_that_is_not_compared_is_told_where_it_moves_something
     report["phases"]["prefill"]["arms"]["jax"]["collectives"][-1]["causes"] = {"layout-change": 32}
     text = " ".join(" ".join(printed(report)).split())
     assert "JAX tpu, under shardy, moves 931 MB beyond the plan (bubble 839 MB" in text
-    assert "layout-change 32 B); compared is tpu+gspmd" in text
+    assert "layout-change 32 B); tpu+gspmd, under the partitioner of the others, is compared in its place" in text
 
 
 def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
     text = " ".join(" ".join(printed(failed_report)).split())
     assert text.count("TorchXLA: not installed: torch, torch_xla not installed; get it with pip install") == 1
     assert text.count("get it with pip install") == 1
-    assert "Beyond the plan, the largest first" in text
+    assert "Largest bytes beyond the plan" in text
 
 
 def test_a_reason_of_one_program_is_told_with_its_name(failed_report: Report) -> None:
@@ -86,8 +88,8 @@ def test_a_reason_of_one_program_is_told_with_its_name(failed_report: Report) ->
 def test_what_the_cells_and_a_dash_mean_is_told_once(report: Report) -> None:
     report["phases"]["decode"] = report["phases"]["prefill"]
     lines = printed(report)
-    assert lines.count("JAX tpu+gspmd, the same program under the GSPMD partitioner: nothing changes") == 1
-    assert len([line for line in lines if line.startswith("–: not compared.")]) == 1
+    assert lines.count("JAX tpu+gspmd, the same program under the GSPMD partitioner: no change") == 1
+    assert len([line for line in lines if line.startswith("–: not compared;")]) == 1
 
 
 class Terminal(StringIO):
@@ -102,7 +104,7 @@ def test_a_terminal_s_own_width_is_kept_and_no_number_is_cut(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    for draw in (lambda out: print_report(report, out=out), lambda out: print_plan(plan(CASE), out=out)):
+    for draw in (lambda out: print_report(report, out=out, details=True), lambda out: print_plan(plan(CASE), out=out)):
         file = Terminal()
         draw(console(file))
         lines = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).splitlines()
@@ -123,7 +125,7 @@ def test_a_program_that_could_not_be_counted_says_so(report: Report) -> None:
     totals = report["phases"]["prefill"]["arms"]["jax"]["totals"]
     totals |= {"unknown_rows": 2, "upper_bound_rows": 1}
     text = " ".join(" ".join(printed(report)).split())
-    assert "JAX tpu: of 8 collectives 2 stand in loops that could not be counted, and are in no sum, 1 are" in text
+    assert "JAX tpu: of 8 collectives 2 in loops of unknown trip count, in no sum, 1 counted at their upper" in text
 
 
 def test_what_of_the_plan_a_program_does_not_move_is_told(report: Report) -> None:
@@ -131,7 +133,7 @@ def test_what_of_the_plan_a_program_does_not_move_is_told(report: Report) -> Non
     row |= {"served_bytes": 0, "unserved_bytes": row["step_wire_bytes"]}
     text = " ".join(" ".join(printed(report)).split())
     assert (
-        "¹ JAX tpu, JAX tpu+gspmd, TorchXLA tpu and TorchXLA tpu+einsum do not move, of what the plan needs: "
+        "¹ JAX tpu, JAX tpu+gspmd, TorchXLA tpu and TorchXLA tpu+einsum do not move all of the plan: "
         "collective-permute over pp in pipeline.shift, 33.6 MB of 33.6 MB" in text
     )
     assert text.count("× ¹") == 4  # the example's programs share these rows
@@ -163,7 +165,7 @@ def test_the_plan_has_each_row_with_its_formula() -> None:
     print_plan(plan(Case.read("tp4pp2")), out=console(out))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 100
-    assert "prefill: 3.31 GB a step, mean over devices" in lines
+    assert "Prefill: 3.31 GB per step, mean over devices" in lines
     row = next(line for line in lines if "layer.mlp.down" in line)
     assert row.split() == ["layer.mlp.down", "all-reduce", "over", "tp", "64", "16.8", "MB", "25.2", "MB", "1.61", "GB"]
     assert "(L/pp)·m = (32/2)·4 times t·D·b = 2048·4096·2" in out.getvalue()
@@ -184,32 +186,25 @@ def test_a_plan_that_needs_nothing_says_so() -> None:
 
 def test_the_last_line_is_the_page_s_path_whole(capsys: pytest.CaptureFixture[str]) -> None:
     place = Path("/runs") / ("long" * 60) / "report.html"
-    print_page(place)
-    assert capsys.readouterr().out == f"{place}\n"
+    show(made_report(), place.parent, details=False)
+    assert capsys.readouterr().out.splitlines()[-1] == str(place)
 
 
 def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Report) -> None:
     lines = printed(with_times(report))
-    at = lines.index("prefill: time a step (mean over devices and steps), modelled for v5e:2x4 (not measured):")
-    table = lines[at + 1 : at + 8]
-    assert table[1].split() == [
-        "program",
-        "step",
-        "compute",
-        "cation",
-        "hidden",
-        "exposed",
-        "inherent",
-        "inflated",
-        "induced",
-    ]
+    at = lines.index("Prefill: time per step, modelled")
+    assert lines[at + 1] == "Modelled for v5e:2x4 (not measured)"
+    table = lines[at + 2 : at + 9]
+    assert table[0].split() == ["communi-", *["exposed"] * 3]
+    assert table[1].split() == ["program", "step", "compute", "cation", "hidden", "exposed", "inherent", "inflated",
+                                "induced"]  # fmt: skip
     assert " ".join(table[5].split()) == ("TorchXLA tpu 117 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms")
     told = " ".join(" ".join(lines).split())
-    assert "prefill: time a step (mean over devices and steps), measured on CPU devices:" in told
-    assert "TorchXLA cpu: measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256" in told
+    assert "Prefill: time per step, measured on CPU devices" in told
+    assert "Measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256 (TorchXLA cpu)" in told
     assert (
-        "What TorchXLA tpu waits for and nobody needed, the longest first: 12.0 ms for all-gather over tp in "
-        "layer.attention.core (activation-gather); 4.80 ms for all-reduce over tp in layer.attention.out (bubble)"
+        "Largest avoidable exposed communication, TorchXLA tpu: 12.0 ms all-gather over tp in "
+        "layer.attention.core (activation-gather); 4.80 ms all-reduce over tp in layer.attention.out (bubble)"
     ) in told
     assert max(map(len, lines)) <= 100
 
@@ -218,34 +213,30 @@ def test_of_cpu_devices_it_is_told_who_waits_for_whom_and_what_the_host_takes(re
     # 80 layers of 400 and 200 µs of waiting; all of the step computes or communicates.
     with_times(report)
     text = " ".join(" ".join(printed(report)).split())
-    assert "TorchXLA cpu: 48.0 ms of its communication is waiting for others to come" in text
+    assert "TorchXLA cpu: 48.0 ms of its communication is waiting for other devices" in text
     assert "a step begins on the host" not in text
     times = report["phases"]["prefill"]["arms"]["torchxla"]["profiles"]["cpu"]["timing"]["per_step"]
     times["step_ns"] += 41_000_000
     text = " ".join(" ".join(printed(report)).split())
-    assert "others to come; 41.0 ms of its step is neither (a step begins on the host)" in text
+    assert "other devices; 41.0 ms of its step is neither (a step begins on the host)" in text
 
 
-def test_what_is_alike_stands_apart_from_the_times_where_nothing_differs(report: Report) -> None:
-    with_times(report)["phases"]["prefill"]["differences"] = [
-        entry for entry in report["phases"]["prefill"]["differences"] if not entry["excess_bytes"]
-    ]
-    lines = printed(report)
-    (at,) = [number for number, line in enumerate(lines) if line.startswith("Alike in JAX and TorchXLA: 931 MB")]
-    assert lines[at - 1] == ""
+def test_where_nothing_differs_that_is_said(report: Report) -> None:
+    phase = report["phases"]["prefill"]
+    phase["differences"] = [entry for entry in phase["differences"] if not entry["excess_bytes"]]
+    assert "No significant difference between the frameworks." in printed(report)
 
 
 def test_a_narrow_terminal_has_the_times_as_sentences(report: Report) -> None:
     out = StringIO()
     narrow = console(out)
     narrow.width = 60
-    print_report(with_times(report), out=narrow)
+    print_report(with_times(report), out=narrow, details=True)
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
-    assert "of a 117 ms step, 60.5 ms wait for communication; 21.9 ms of that nobody needed" in " ".join(
-        " ".join(lines).split()
-    )
+    words = "TorchXLA tpu: step 117 ms, compute 56.5 ms, communication 65.0 ms, hidden 4.50 ms, exposed 60.5 ms"
+    assert words in " ".join(" ".join(lines).split())
 
 
 def test_without_times_nothing_is_said_of_them(report: Report) -> None:
-    assert "time a step" not in "\n".join(printed(report))
+    assert "time per step" not in "\n".join(printed(report))

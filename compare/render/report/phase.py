@@ -1,0 +1,223 @@
+"""What the report says of one phase: bytes by program and verdict, the largest differences, whose the rest is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compare.render.blocks import (
+    Block,
+    Blocks,
+    Cell,
+    Column,
+    Details,
+    Differences,
+    Fold,
+    Row,
+    Section,
+    Sentence,
+    Shown,
+    Table,
+    Tone,
+    Widget,
+)
+from compare.render.programs import num_devices, programs, titles
+from compare.render.report.attribution import attribution_blocks
+from compare.render.report.findings import (
+    NOT_COMPARED,
+    Finding,
+    asides,
+    difference,
+    findings,
+    heading,
+    left_out,
+)
+from compare.render.report.missing_notes import is_short, marked, shortfalls
+from compare.render.report.origins import origin_lines, origin_table
+from compare.render.units import KEPT, bytes_text, counted, exact_text, listing, ratio_text
+from compare.report.programs import GOOD
+
+Report = Mapping[str, Any]
+Phase = Mapping[str, Any]
+
+_BYTES = {
+    "inherent": "inherent", "inflated": "inflated", "induced": "induced", "common": "common",
+    "framework_induced": "framework-induced", "missing": "missing",
+}  # fmt: skip
+"""Columns of the headline."""
+
+_FAR_APART = 20
+"""Bars whose lengths differ by more than this are too short to see."""
+
+
+def phase_section(report: Report, phase: str) -> Section:
+    """Bytes per step of every program of a phase against what the plan needs, then where they differ."""
+    needs = bytes_text(report["phases"][phase]["inherent_total"])
+    devices = counted(num_devices(report), "device")
+    return Section(
+        anchor=f"why-{phase}",
+        title=phase,
+        link=phase,
+        lead=f"the plan needs {needs} per step. Bytes on the wire per step, mean over {devices}:",
+        blocks=(*_headline(report, phase), *_differences(report, phase), *attribution_blocks(report, phase)),
+    )
+
+
+def _headline(report: Report, phase: str) -> Iterator[Block]:
+    found = report["phases"][phase]
+    yield Widget(template="chart.html.j2", values=_chart(found))
+    yield _table(phase, found)
+    if left_out(found) and phase == next(iter(report["phases"])):
+        yield Sentence(NOT_COMPARED, Tone.SOFT)
+    for words in between_slices(report, phase):
+        yield Sentence(words)
+    for words in _failures(report, phase):
+        yield Sentence(words, Tone.ERROR)
+    for words in _uncounted(report, phase):
+        yield Sentence(words, Tone.WARNING)
+    for words in shortfalls(report, phase):
+        yield Sentence(words)
+    yield Details(tuple(Sentence(words, Tone.SOFT) for words in found.get("notes", ())))
+    yield Details(tuple(Sentence(words, Tone.SOFT) for words in origin_lines(report, phase)))
+    if table := origin_table(report, phase):
+        yield Fold(summary="Which pass inserted the collectives, and what later passes changed", blocks=(table,))
+
+
+def _chart(found: Phase) -> dict[str, object]:
+    """Bars of one scale, with what the plan needs as a line through them."""
+    known = [line["wire_bytes"] for line in found["headline"] if line["wire_bytes"]]
+    widest = max([*known, found["inherent_total"], 1])
+    apart = widest / max(1, min(known, default=widest))
+    return {
+        "lines": [(line, _ratio(found, line)) for line in found["headline"]],
+        "needs": found["inherent_total"],
+        "widest": widest,
+        "apart": apart if apart > _FAR_APART else None,
+    }
+
+
+def _table(phase: str, found: Phase) -> Table:
+    columns = [Column(heading=words, style=name) for name, words in _BYTES.items()]
+    return Table(
+        name=f"Bytes per step by verdict, {phase}",
+        style="headline",
+        columns=(
+            Column(heading="program", prose=True),
+            *columns,
+            Column(heading=f"emitted{KEPT}/ inherent"),
+            Column(heading="partitioner", page_only=True),
+        ),
+        rows=tuple(
+            Row(
+                name=line["title"],
+                code=line["cell"],
+                cells=(
+                    *(_bytes_cell(line[name], name) for name in _BYTES),
+                    Cell(_ratio(found, line)),
+                    Cell(line["partitioner"] or "–"),
+                ),
+            )
+            for line in found["headline"]
+        ),
+    )
+
+
+def _bytes_cell(amount: int | None, style: str) -> Cell:
+    return Cell(bytes_text(amount), style=style if amount else "zero", exact=exact_text(amount))
+
+
+def _ratio(found: Phase, line: Mapping[str, Any]) -> str:
+    return marked(ratio_text(line["ratio"], line["qualifier"]), short=is_short(found, line))
+
+
+def between_slices(report: Report, phase: str) -> list[str]:
+    """One sentence for a phase of programs of several slices; none for those of a single one."""
+    if report["mesh"]["slices"] == 1:
+        return []
+    amounts = {
+        f"{one.title} {one.cell}": one.entry["totals"]["dcn_wire_bytes"]
+        for one in programs(report)
+        if one.phase == phase and one.judged and "dcn_wire_bytes" in one.entry["totals"]
+    }
+    if not amounts:
+        return []
+    where = f"Between the {report['mesh']['slices']} slices (dcn)"
+    if not any(amounts.values()):
+        return [f"{where}: nothing"]
+    words = ", ".join(f"{name} {bytes_text(amount)}" for name, amount in amounts.items())
+    return [f"{where}: {words}; all else within them (ici)"]
+
+
+def _failures(report: Report, phase: str) -> Iterator[str]:
+    """A line for each reason that programs are missing; one that all of an arm's have in common stands once."""
+    every = [(name, line) for name, found in report["phases"].items() for line in found["headline"]]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for line in report["phases"][phase]["headline"]:
+        if line["status"] in GOOD:
+            continue
+        reason = f"{line['status']}: {line['error'] or 'no reason was given'}"
+        same_arm = [(name, other) for name, other in every if other["arm"] == line["arm"]]
+        if all((other["status"], other["error"]) == (line["status"], line["error"]) for _, other in same_arm):
+            if phase == same_arm[0][0]:
+                reasons[line["title"], reason] = []
+        else:
+            reasons.setdefault((line["title"], reason), []).append(line["cell"])
+    for (title, reason), cells in reasons.items():
+        yield f"{' '.join([title, ', '.join(cells)]).strip()}: {reason}"
+
+
+def _uncounted(report: Report, phase: str) -> Iterator[str]:
+    """Programs whose sums leave something out, or count an upper bound."""
+    for program in programs(report):
+        if program.phase != phase or not program.judged:
+            continue
+        totals = program.entry["totals"]
+        parts = []
+        if totals["unknown_rows"]:
+            parts.append(f"{totals['unknown_rows']} in loops of unknown trip count, in no sum")
+        if totals["upper_bound_rows"]:
+            parts.append(f"{totals['upper_bound_rows']} counted at their upper bound")
+        if parts:
+            yield f"{program.title} {program.cell}: of {len(program.rows)} collectives {', '.join(parts)}"
+
+
+def _differences(report: Report, phase: str) -> Iterator[Block]:
+    """The differences of the compared programs, then those that are small, and those that all arms have."""
+    found = report["phases"][phase]
+    parts = findings(found)
+    if parts.told:
+        yield Differences(heading=heading(report, phase), items=_items(parts.told, report, phase))
+    elif len(found["compared_cells"]) > 1:
+        yield Sentence("No significant difference between the frameworks.")
+    if parts.small:
+        total = bytes_text(sum(one.excess_bytes for one in parts.small))
+        summary = f"{counted(len(parts.small), 'smaller difference')}: {total} together"
+        yield Fold(summary=summary, blocks=_group(parts.small, report, phase), terminal=Shown.SUMMARY)
+    if parts.alike:
+        summary = _alike(parts.alike, titles(report))
+        yield Fold(summary=summary, blocks=_group(parts.alike, report, phase), terminal=Shown.SUMMARY)
+    for words in asides(report, phase):
+        yield Sentence(words, Tone.SOFT)
+
+
+def _group(found: Sequence[Finding], report: Report, phase: str) -> Blocks:
+    return (Differences(heading="", items=_items(found, report, phase)),)
+
+
+def _items(found: Sequence[Finding], report: Report, phase: str) -> tuple[Any, ...]:
+    return tuple(difference(one, report, phase) for one in found)
+
+
+def _alike(found: Sequence[Finding], names: Mapping[str, str]) -> str:
+    causes: dict[str, list[Mapping[str, Any]]] = {}
+    for one in found:
+        causes.setdefault(one.first["cause"], []).append(one.first)
+    sums = {cause: sum(entry["bytes"] for entry in entries) for cause, entries in causes.items()}
+    ordered = sorted(causes, key=lambda cause: -sums[cause])
+    words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
+    arms = listing([names.get(arm, arm) for arm in dict.fromkeys(arm for one in found for arm in one.by_arm)])
+    return f"The same in {arms}: {bytes_text(sum(sums.values()))} beyond the plan ({words})"
+
+
+def _where(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The scope, where there is only one."""
+    scopes = {entry["scope"] for entry in entries}
+    return f" in {scopes.pop()}" if len(scopes) == 1 else ""
