@@ -12,12 +12,10 @@ from jaxlib.mlir.dialects import stablehlo
 
 from compare.compile import compiler, executable_info, op_names, pass_dump
 from compare.compile.errors import CompileError
+from compare.hlo.collective import COLLECTIVE_KINDS
 
 _CHANNEL = "channel_handle"
-_COLLECTIVES = frozenset({
-    "stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all", "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute", "stablehlo.reduce_scatter",
-})  # fmt: skip
+_COLLECTIVES = frozenset(f"stablehlo.{kind.replace('-', '_')}" for kind in COLLECTIVE_KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

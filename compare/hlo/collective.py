@@ -6,6 +6,12 @@ from typing import Protocol
 
 from compare.hlo.devices.groups import Groups
 
+COLLECTIVE_KINDS = (
+    "all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
+    "collective-broadcast",
+)  # fmt: skip
+"""As XLA spells them; in StableHLO with `_` for `-`."""
+
 NOT_RECORDED = "not recorded"
 """The origin of a row when no compiler pass was recorded."""
 

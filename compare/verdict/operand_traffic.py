@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from compare.contract.row import half_up
 from compare.hlo.collective import Collective, Operand
+from compare.hlo.devices.axes import coordinates_by_axis
 
 WEIGHT, CACHE, INPUT = "weight", "cache", "input"
 
@@ -40,12 +41,7 @@ class Share:
 
     def coordinate(self, device: int, axis: str) -> int:
         """The place of a device on an axis; ids are row-major."""
-        inner = 1
-        for name in reversed(list(self.sizes)):
-            if name == axis:
-                return device // inner % self.sizes[name]
-            inner *= self.sizes[name]
-        raise KeyError(axis)
+        return coordinates_by_axis(tuple(self.sizes.items()))[axis][device]
 
 
 def shares(collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]) -> Iterator[Share]:

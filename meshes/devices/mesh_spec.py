@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import Self
 
+from meshes.devices.row_major import list_coordinates, list_groups
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line, shown
 
@@ -84,13 +84,8 @@ class MeshSpec:
     @cached_property
     def coordinates(self) -> tuple[Mapping[str, int], ...]:
         """The place of device 0, 1, … on each axis."""
-        sizes = self.axes
-        places = product(*(range(size) for size in sizes.values()))
-        return tuple(dict(zip(sizes, place, strict=True)) for place in places)
+        return tuple(dict(zip(AXES, place, strict=True)) for place in list_coordinates(self.axes))
 
     def groups(self, *axes: str) -> tuple[tuple[int, ...], ...]:
         """The devices that differ only along `axes`, in order of id; `groups("tp")` are the tp groups."""
-        rows: dict[tuple[int, ...], list[int]] = {}
-        for device, place in enumerate(self.coordinates):
-            rows.setdefault(tuple(at for axis, at in place.items() if axis not in axes), []).append(device)
-        return tuple(tuple(row) for row in rows.values())
+        return list_groups(self.axes, axes)

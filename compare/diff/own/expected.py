@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.contract.row import JudgeError
-from compare.hlo.collective import Collective
-from compare.hlo.counts.execution_counts import KINDS
+from compare.hlo.collective import COLLECTIVE_KINDS, Collective
 
 COUNTS = ("instructions", "executions")
 """What is counted: lines of the program, or how often the busiest device runs them in a step."""
@@ -54,8 +53,10 @@ def surprises(
 def _normal(word: str, axes: Mapping[str, int]) -> str:
     """The same word with its axes outermost first."""
     kind, at, names = word.partition("@")
-    if kind not in KINDS or not at:
-        raise JudgeError(f"cannot read {word!r}; write kind@axes, like all-reduce@tp; kinds are {', '.join(KINDS)}")
+    if kind not in COLLECTIVE_KINDS or not at:
+        raise JudgeError(
+            f"cannot read {word!r}; write kind@axes, like all-reduce@tp; kinds are {', '.join(COLLECTIVE_KINDS)}"
+        )
     if names == "?":
         return word
     own = [name.strip() for name in names.split(",")]

@@ -8,9 +8,9 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.hlo.collective import Collective
+from compare.hlo.collective import COLLECTIVE_KINDS, Collective
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.execution_counts import KINDS, collective_instructions, sites
+from compare.hlo.counts.execution_counts import collective_instructions, sites
 from compare.hlo.counts.partition_index import activation
 from compare.hlo.dataflow.dataflow import Value, handed
 from compare.hlo.devices.numbering import Program
@@ -21,7 +21,7 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 
 _WRAPPED = ("async", "call", "fusion", "custom-call")
-_DONE = re.compile(rf" (?:{'|'.join((*KINDS, *_WRAPPED))})-done\(")
+_DONE = re.compile(rf" (?:{'|'.join((*COLLECTIVE_KINDS, *_WRAPPED))})-done\(")
 _CONTAINER = re.compile(r" (?:while|conditional|call)\(")
 _CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
 

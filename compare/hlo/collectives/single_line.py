@@ -6,7 +6,7 @@ Such a line may be cut, may leave out the shapes of the operands, and tells noth
 import re
 from dataclasses import dataclass
 
-from compare.hlo.counts.execution_counts import KINDS
+from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
@@ -21,7 +21,7 @@ UNKNOWN = "?"
 _ENDS = {"start": "start", "done": "done", "update": "between"}
 _TRANSFERS = {"send": "start", "recv": "between", "send-done": "between", "recv-done": "done"}
 _WRAPPED = ("async", "call", "fusion", "custom-call")
-_NAMED = re.compile(rf"({'|'.join(KINDS)})(?![a-z])")
+_NAMED = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)})(?![a-z])")
 _CHAIN = re.compile(r"async-collective-(start|done)\b")
 _WITHOUT_OPERANDS = ("parameter", "constant", "iota")
 _UNTURNED = re.compile(r"\[[\d,]+\]<=\[\d+,[\d,]+\]")
@@ -64,7 +64,7 @@ def read_line(text: str) -> Line:
     kind, part = _kind_and_part(item)
     groups = _groups(item, kind) if kind else None
     try:
-        payload = _payload(item, operands, kind, groups) if kind in KINDS else None
+        payload = _payload(item, operands, kind, groups) if kind in COLLECTIVE_KINDS else None
     except HloError:
         payload = None
     found = tuple(operand.name for operand in operands or ())
@@ -102,11 +102,11 @@ def _kind_and_part(item: Instruction) -> tuple[str, str]:
     if opcode in _TRANSFERS:
         return _transfer(item), _TRANSFERS[opcode]
     stem, _, end = opcode.rpartition("-")
-    if opcode in KINDS or end not in _ENDS:
+    if opcode in COLLECTIVE_KINDS or end not in _ENDS:
         stem, part = opcode, "whole"
     else:
         part = _ENDS[end]
-    if stem in KINDS:
+    if stem in COLLECTIVE_KINDS:
         return stem, part
     if stem in _WRAPPED and part != "whole":
         named = _NAMED.match(item.name)  # What is wrapped stands elsewhere; XLA names the wrapper after it.

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.hlo.collective import Loop
+from compare.hlo.collective import COLLECTIVE_KINDS, Loop
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
 from compare.hlo.dataflow.call_context import ONE_CALL, Frame, body_of, branches_of, condition_of
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
-         "collective-broadcast")  # fmt: skip
 MOST_EXECUTIONS = 1 << 40
 """No step runs anything more often than this: the loop's count is a misprint, and unknown."""
 
@@ -101,7 +99,7 @@ def collective_instructions(module: Module) -> list[Instruction]:
     items = [item for item in module.communication if not item.opcode.endswith(_LATER)]
     for item in items:
         if not is_collective(item):
-            raise item.error(f"unknown kind of collective {item.opcode!r}; known are {', '.join(KINDS)}")
+            raise item.error(f"unknown kind of collective {item.opcode!r}; known are {', '.join(COLLECTIVE_KINDS)}")
     return items
 
 
@@ -153,7 +151,7 @@ def _visit(
 
 def is_collective(item: Instruction) -> bool:
     """Whether it is a collective or its start; what only ends or updates one is none."""
-    return item.opcode.removesuffix("-start") in KINDS or item.opcode in ("send", "recv")
+    return item.opcode.removesuffix("-start") in COLLECTIVE_KINDS or item.opcode in ("send", "recv")
 
 
 def _loop(

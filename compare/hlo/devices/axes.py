@@ -3,13 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
-
-import numpy as np
 
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.errors import MOST_DEVICES, HloError
+from meshes.devices.row_major import list_coordinates, list_groups
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,6 @@ class Mesh:
         return cls(dict(axes), size)
 
     @cached_property
-    def _coordinates(self) -> dict[str, list[int]]:
-        places = np.unravel_index(np.arange(self.num_devices), tuple(self.sizes.values()))
-        return {axis: place.tolist() for axis, place in zip(self.sizes, places, strict=True)}
-
-    @cached_property
     def _wide(self) -> tuple[str, ...]:
         """The axes that are there: of size 2 or more."""
         return tuple(axis for axis, size in self.sizes.items() if size > 1)
@@ -56,14 +50,13 @@ class Mesh:
                 found.setdefault(frozenset(map(frozenset, self.groups(axes))), axes)
         return found
 
+    @property
+    def _coordinates(self) -> Mapping[str, tuple[int, ...]]:
+        return coordinates_by_axis(tuple(self.sizes.items()))
+
     def groups(self, axes: tuple[str, ...]) -> Groups:
-        """The device groups along some axes, each in the axes' order."""
-        names = list(self.sizes)
-        first = [at for at, name in enumerate(names) if name not in axes]
-        last = [names.index(name) for name in axes]
-        devices = np.arange(self.num_devices).reshape(tuple(self.sizes.values()))
-        size = math.prod(self.sizes[name] for name in axes)
-        return tuple(map(tuple, devices.transpose(first + last).reshape(-1, size).tolist()))
+        """The device groups along some axes, each in the order of ids."""
+        return list_groups(self.sizes, axes)
 
     def axes_of_groups(self, groups: Groups) -> str:
         """The smallest set of axes with just these groups; `tp:sub` strictly inside one; else `?`."""
@@ -102,6 +95,13 @@ class Mesh:
         moves = frozenset(pairs)
         rings = [self.groups((axis,)) for axis in self._wide] if self.sizes else _cycles(moves)
         return any(moves == frozenset(_steps(groups, step)) for groups in rings for step in (1, -1))
+
+
+@lru_cache(maxsize=64)
+def coordinates_by_axis(sizes: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[int, ...]]:
+    """For each axis the coordinate of device 0, 1, …; `sizes` are those of all axes, outermost first."""
+    by_axis = zip(*list_coordinates(dict(sizes)), strict=True)
+    return {axis: along for (axis, _), along in zip(sizes, by_axis, strict=True)}
 
 
 def read_axes(text: str | None) -> dict[str, int]:

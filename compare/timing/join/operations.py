@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.collectives.event_names import clone_of
 from compare.hlo.collectives.single_line import Line, read_line
-from compare.hlo.counts.execution_counts import KINDS
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.errors import HloError
@@ -20,10 +20,10 @@ from compare.hlo.text.metadata import scope_in
 from compare.timing.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE
 from compare.timing.join.programs import WRAPPERS, Program
 
-_NAMED = re.compile(rf"({'|'.join(KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
-_CATEGORY = re.compile(rf"({'|'.join(KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
+_NAMED = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
+_CATEGORY = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
 _TELLING = re.compile(
-    rf"{'|'.join(KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
+    rf"{'|'.join(COLLECTIVE_KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
 )
 _HANDS_ON = re.compile(r"get-tuple-element|param|tuple|bitcast|copy|opt-barrier")
 CONTAINERS = ("while", "conditional", "call")
@@ -127,7 +127,7 @@ def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
         payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
         wraps=wraps,
         meets=line.meets,
-        joined=line.kind in KINDS and line.opcode != "fusion",
+        joined=line.kind in COLLECTIVE_KINDS and line.opcode != "fusion",
     )
 
 

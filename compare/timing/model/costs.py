@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from compare.hlo.counts.execution_counts import KINDS
+from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.shapes import Array, Shape, arrays
 from compare.timing.model.hardware import Hardware
@@ -219,7 +219,7 @@ def _in_flight(item: Instruction) -> bool:
 
     The links read and write its buffers; the fusions of the chain only hand them on.
     """
-    return item.opcode in KINDS or (item.opcode == "custom-call" and "AsyncCollective" in item.text)
+    return item.opcode in COLLECTIVE_KINDS or (item.opcode == "custom-call" and "AsyncCollective" in item.text)
 
 
 def _carries(inside: Computation) -> bool:
