@@ -111,11 +111,13 @@ def _restored(path: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
+    from jax_impl.sharding.spec import named_sharding
+
     # All layers in a row, cut in stages, or a stage's layers, and stages beside: a device holds the same of either.
     dims = spec.dims.replace("layers stages", "stages _")
     copied = "kv_heads" in dims.split() and layout.case.kv_heads > layout.case.model.kv_heads
     kept = _without_copies(layout) if copied else layout
-    found = _read(path, kept.sharding(dims), each.dtype)
+    found = _read(path, named_sharding(dims, case=kept.case, mesh=kept.mesh), each.dtype)
     places, shards = each.sharding.addressable_devices_indices_map(each.shape), []
     for shard in found.addressable_shards:
         at = dims.split().index("kv_heads") if copied else None

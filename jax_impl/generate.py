@@ -33,10 +33,13 @@ class Session:
         from jax_impl.decoder.step import WATCH_DIMS, Step
         from jax_impl.process.loading import empty_cache
         from jax_impl.sharding.create import layout_on_devices
+        from jax_impl.sharding.lowering import jit_step
 
         configure(case)
         steps = {phase: Step.of(layout_on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
-        self.programs = {phase: step.layout.jit(step.watch, output_dims=WATCH_DIMS) for phase, step in steps.items()}
+        self.programs = {
+            phase: jit_step(step.layout, step.watch, output_dims=WATCH_DIMS) for phase, step in steps.items()
+        }
         self.weights, self.cache = load_weights(steps["prefill"]), empty_cache(steps["prefill"])
         self.logits: Any = None
         """Of the last step, [slots, stages, batch of a microbatch, parts, vocab]."""

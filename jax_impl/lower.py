@@ -21,16 +21,17 @@ def lower(case: Case, out: Path) -> None:
     from jax_impl.decoder.step import OUTPUT_DIMS, Step
     from jax_impl.process import about
     from jax_impl.sharding.create import abstract_layout
+    from jax_impl.sharding.lowering import jit_step
 
     configure(case)
     stages.begin("trace")
     step = Step.of(abstract_layout(case))
-    traced = step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+    traced = jit_step(step.layout, step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
     stages.begin("lower")
     lowered = traced.lower(lowering_platforms=("tpu",))
     stages.begin("write")
     (out / "program.mlirbc").write_bytes(about.bytecode(lowered))
-    write_about(out, about.program(step, traced, lowered) | {"seconds": stages.seconds()})
+    write_about(out, about.describe_program(step, traced, lowered) | {"seconds": stages.seconds()})
 
 
 def main(argv: list[str]) -> int:

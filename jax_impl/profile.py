@@ -32,22 +32,23 @@ def profile(case: Case, out: Path, platform: str) -> None:
     from jax_impl.decoder.step import OUTPUT_DIMS, Step
     from jax_impl.process import about, loading
     from jax_impl.sharding.create import layout_on_devices
-    from meshes.process.random_inputs import drawn
+    from jax_impl.sharding.lowering import jit_step
+    from meshes.process.random_inputs import draw
 
     configure(case)
     stages.begin("load")
-    step, numbers = Step.of(layout_on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
+    step, numbers = Step.of(layout_on_devices(case)), partial(draw, vocab=case.model.vocab, position=case.seq)
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")
-    traced = step.layout.jit(step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+    traced = jit_step(step.layout, step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
     lowered = traced.lower()
     run = lowered.compile()
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
         _, cache = jax.block_until_ready(run(weights, cache, *inputs))
     stages.begin("record")
-    with recorded(out, phase=case.phase):
+    with record_trace(out, phase=case.phase):
         for number in range(STEPS):
             with jax.profiler.StepTraceAnnotation(case.phase, step_num=number):
                 _, cache = jax.block_until_ready(run(weights, cache, *inputs))
@@ -60,11 +61,13 @@ def profile(case: Case, out: Path, platform: str) -> None:
         "steps": STEPS,
         "runtime": "jax",
     }
-    write_about(out, about.program(step, traced, lowered) | {"executed": executed, "seconds": stages.seconds()})
+    write_about(
+        out, about.describe_program(step, traced, lowered) | {"executed": executed, "seconds": stages.seconds()}
+    )
 
 
 @contextmanager
-def recorded(out: Path, *, phase: str) -> Iterator[None]:
+def record_trace(out: Path, *, phase: str) -> Iterator[None]:
     """Record what is done in here, without the frames of Python."""
     import jax
 

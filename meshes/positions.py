@@ -10,7 +10,7 @@ NEVER = 2**30
 """The position of a place that holds none: no query is as late."""
 
 
-def held(case: Case) -> np.ndarray[Any, np.dtype[np.int32]]:
+def cache_positions(case: Case) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The position that each place of the cache is for, s32 [cache_length]; `NEVER` for places that stay empty.
 
     Each rank of `cp` keeps its part of the prompt at the head of its own part of the cache, so that a prompt is cached

@@ -48,10 +48,12 @@ class Session:
         import torch
         import torch_xla
 
+        from torchxla_impl.sharding.lowering import shard
+
         step = self.steps[phase]
         dims = [each.dims for each in step.arguments if each.role == "input"]
         inputs = [
-            step.layout.shard(torch.from_numpy(np.array(each)), names) for each, names in zip(given, dims, strict=True)
+            shard(step.layout, torch.from_numpy(np.array(each)), names) for each, names in zip(given, dims, strict=True)
         ]
         ids, self.logits, self.cache = step.watch(self.weights, self.cache, *inputs)
         torch_xla.sync()

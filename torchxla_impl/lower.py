@@ -25,23 +25,24 @@ def lower(case: Case, out: Path) -> None:
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import about, stablehlo
     from torchxla_impl.sharding.create import layout_on_devices
+    from torchxla_impl.sharding.lowering import format_sharding, placeholder
 
     stages.begin("trace")
     step = Step.of(layout_on_devices(case))
-    tensors = [step.layout.placeholder(each.shape, each.dtype) for each in step.arguments]
+    tensors = [placeholder(each.shape, each.dtype) for each in step.arguments]
     given = dict(zip((each.name for each in step.arguments), tensors, strict=True))
     weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     cache = Cache(given["cache.k"], given["cache.v"])
-    with scan.remembered() as bodies:
+    with scan.record_bodies() as bodies:
         ids, cache = step.run(weights, cache, *(given[each.name] for each in step.arguments if each.role == "input"))
     stages.begin("lower")
-    graph = about.lowered([ids, *cache])
-    found = about.program(step, graph, tensors, outputs=[ids, *cache])
+    graph = about.lower_graph([ids, *cache])
+    found = about.describe_program(step, graph, tensors, outputs=[ids, *cache])
     program = stablehlo.bytecode(
         graph,
         bodies=bodies,
         names=[each["name"] for each in found["parameters"]],
-        shardings=[step.layout.sharding(each["dims"]) for each in found["parameters"]],
+        shardings=[format_sharding(step.layout, each["dims"]) for each in found["parameters"]],
         overwritten={each["name"]: each["index"] for each in found["outputs"] if each["name"] in given},
     )
     stages.begin("write")

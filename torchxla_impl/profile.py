@@ -31,30 +31,30 @@ def profile(case: Case, out: Path, platform: str) -> None:
     start(platform=platform, num_devices=case.mesh.num_devices)
     import torch_xla
 
-    from meshes.process.random_inputs import drawn
+    from meshes.process.random_inputs import draw
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import about, loading
     from torchxla_impl.sharding.create import layout_on_devices
 
     stages.begin("load")
-    step, numbers = Step.of(layout_on_devices(case)), partial(drawn, vocab=case.model.vocab, position=case.seq)
+    step, numbers = Step.of(layout_on_devices(case)), partial(draw, vocab=case.model.vocab, position=case.seq)
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")
     ids, made = step.run(weights, cache, *inputs)
     given = [*weights.values(), *cache, *inputs]
-    found = about.program(step, about.lowered([ids, *made]), given, outputs=[ids, *made])
+    found = about.describe_program(step, about.lower_graph([ids, *made]), given, outputs=[ids, *made])
     del ids, made
-    advance(step, weights, cache, inputs)
+    _advance(step, weights, cache, inputs)
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
-        advance(step, weights, cache, inputs)
+        _advance(step, weights, cache, inputs)
     stages.begin("record")
-    with recorded(out, phase=case.phase):
+    with record_trace(out, phase=case.phase):
         for number in range(STEPS):
             # `xp.StepTrace` would put its name before every scope.
             with torch_xla._XLAC.profiler.TraceMe(case.phase, _r=1, step_num=number):
-                advance(step, weights, cache, inputs)
+                _advance(step, weights, cache, inputs)
         stages.begin("write")
     executed = {
         "platform": platform,
@@ -67,7 +67,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
     write_about(out, found | {"executed": executed, "seconds": stages.seconds()})
 
 
-def advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
+def _advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
     """One step, traced, found among the programs that are compiled, run and waited for; the cache is overwritten."""
     import torch_xla.core.xla_model as xm
 
@@ -81,7 +81,7 @@ def advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
 
 
 @contextmanager
-def recorded(out: Path, *, phase: str) -> Iterator[None]:
+def record_trace(out: Path, *, phase: str) -> Iterator[None]:
     """Record what is done in here."""
     import torch_xla.debug.profiler as xp
 

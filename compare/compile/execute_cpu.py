@@ -19,7 +19,7 @@ from compare.compile.errors import RefusedError
 from compare.compile.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import alone
-from meshes.process.random_inputs import drawn
+from meshes.process.random_inputs import draw
 
 FIELDS = frozenset({"program"})
 NEEDED = ("arm", "phase", "compile_options", "parameters", "outputs")
@@ -37,7 +37,7 @@ def execute(folder: Path, out: Path) -> None:
     stages.begin("compile")
     program = cpu_client.Program((folder / "program.mlirbc").read_bytes(), about)
     stages.begin("load")
-    program.load(partial(drawn, **inputs(about["parameters"])))
+    program.load(partial(draw, **inputs(about["parameters"])))
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
         program.step()

@@ -256,7 +256,7 @@ def _sources(name: str) -> str:
     """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
     folder = tasks.ROOT / arms.arm(name).module
     requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
-    own = ("patterns", "process", "sharding/layout.py", "decoder/scan.py")
+    own = ("patterns", "process", "sharding/spec.py", "decoder/scan.py")
     return sources_digest(*(folder / name for name in own if (folder / name).exists()), requests)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from jax_impl.decoder.cache import Cache, Keys, Piece, read, write
+from jax_impl.decoder.cache import KV, Cache, Keys, read, write
 from jax_impl.decoder.norm import Norm
 from jax_impl.sharding.layout import Layout
 from meshes.case import Case
@@ -26,8 +26,8 @@ LOWEST = -1e30
 """The score of what is not seen.  Finite: of a part that is later than one's own nothing is."""
 
 
-class Turn(NamedTuple):
-    """What all layers share in one tick."""
+class StepContext(NamedTuple):
+    """The same for all layers of one tick."""
 
     position: Int[Array, ""]
     """Of the first token."""
@@ -35,10 +35,10 @@ class Turn(NamedTuple):
     """Of the cache, the same number on every stage."""
 
 
-def rope(x: Heads, *, position: Int[Array, ""], layout: Layout) -> Heads:
-    """Turn each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
+def rope(x: Heads, *, position: Int[Array, ""], frequencies: Float[Array, "pairs"], layout: Layout) -> Heads:
+    """StepContext each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
     places = layout.positions(position, x.shape[2]).astype(jnp.float32)
-    angles = places[:, None, None] * inverse_frequencies(layout.case.model)
+    angles = places[:, None, None] * frequencies
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     left, right = jnp.split(x.astype(jnp.float32), 2, axis=-1)
     return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)
@@ -58,15 +58,15 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], la
     No collective; where `cp` splits the positions three all-reduces over it: of the highest score, of the sum, and of
     the weighted values.
     """
-    mask = up_to(position, q=q, k=k, layout=layout)[None, None]
+    mask = causal_mask(position, q=q, k=k, layout=layout)[None, None]
     return jax.vmap(partial(jax.nn.dot_product_attention, mask=mask))(q, k, v)
 
 
 def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
     """Attention written out, the heads of a group side by side; softmax in float32.  Collectives as those above."""
-    scores = jnp.where(up_to(position, q=q, k=k, layout=layout), _scores(q, k), -jnp.inf)
-    shares = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
-    return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)
+    scores = jnp.where(causal_mask(position, q=q, k=k, layout=layout), _scores(q, k), -jnp.inf)
+    probs = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("zbkgst,zbtkh->zbskgh", probs, v).reshape(q.shape)
 
 
 def ring_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
@@ -75,24 +75,26 @@ def ring_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layo
     Keys and values go around the ring while each part's queries meet them: cp − 1 collective-permutes over `cp` of
     each; the softmax is merged as they come, in float32.
     """
-    return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)
+    return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)
 
 
-def _ring(layout: Layout, q: Heads, k: Keys, v: Keys) -> Heads:
-    """One device's part of it."""
-    ranks, rank, steps = layout.case.mesh.cp, layout.rank(), jnp.arange(q.shape[2])
+def _ring(
+    ranks: int, rank: Int[Array, ""], hop: Callable[[Keys], Keys], q: Heads, k: Keys, v: Keys
+) -> Float[Array, "stages batch seq heads head_dim"]:
+    """One device's part of `ring_attention`; q, k and v are those of its part of the sequence."""
+    steps = jnp.arange(q.shape[2])
     highest = jnp.full((*q.shape[:2], k.shape[3], q.shape[3] // k.shape[3], q.shape[2]), LOWEST)
     total, mixed = jnp.zeros(highest.shape), jnp.zeros((*highest.shape, q.shape[4]))
-    for hop in range(ranks):
-        if hop:
-            k, v = layout.hop(k), layout.hop(v)
-        source = (rank - hop) % ranks
+    for step in range(ranks):
+        if step:
+            k, v = hop(k), hop(v)
+        source = (rank - step) % ranks
         seen = source * len(steps) + steps <= rank * len(steps) + steps[:, None]
         scores = jnp.where(seen, _scores(q, k), LOWEST)
         top = jnp.maximum(highest, jnp.max(scores, axis=-1))
-        shares, kept = jnp.exp(scores - top[..., None]), jnp.exp(highest - top)
-        here = jnp.einsum("zbkgst,zbtkh->zbkgsh", shares.astype(v.dtype), v, preferred_element_type=jnp.float32)
-        total, mixed = total * kept + jnp.sum(shares, axis=-1), mixed * kept[..., None] + here
+        probs, kept = jnp.exp(scores - top[..., None]), jnp.exp(highest - top)
+        here = jnp.einsum("zbkgst,zbtkh->zbkgsh", probs.astype(v.dtype), v, preferred_element_type=jnp.float32)
+        total, mixed = total * kept + jnp.sum(probs, axis=-1), mixed * kept[..., None] + here
         highest = top
     return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
 
@@ -102,10 +104,10 @@ def merged_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], la
 
     Its parts are merged: three all-reduces over `cp`, of the highest score, of the sum, and of the weighted values.
     """
-    scores = jnp.where(up_to(position, q=q, k=k, layout=layout), _scores(q, k), LOWEST)
-    shares = jnp.exp(scores - layout.highest(jnp.max(scores, axis=-1))[..., None])
-    mixed = jnp.einsum("zbkgst,zbtkh->zbkgsh", shares.astype(v.dtype), v, preferred_element_type=jnp.float32)
-    total, mixed = layout.total(jnp.sum(shares, axis=-1)), layout.total(mixed)
+    scores = jnp.where(causal_mask(position, q=q, k=k, layout=layout), _scores(q, k), LOWEST)
+    probs = jnp.exp(scores - layout.max_over_parts(jnp.max(scores, axis=-1))[..., None])
+    mixed = jnp.einsum("zbkgst,zbtkh->zbkgsh", probs.astype(v.dtype), v, preferred_element_type=jnp.float32)
+    total, mixed = layout.sum_over_parts(jnp.sum(probs, axis=-1)), layout.sum_over_parts(mixed)
     return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
 
 
@@ -115,9 +117,9 @@ def _scores(q: Heads, k: Keys) -> Float[Array, "stages batch kv_heads group seq 
     return jnp.einsum("zbskgh,zbtkh->zbkgst", groups, k, preferred_element_type=jnp.float32) * q.shape[4] ** -0.5
 
 
-def up_to(position: Int[Array, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Array, "seq length"]:
+def causal_mask(position: Int[Array, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Array, "seq length"]:
     """Which keys each query sees: those at its own position and before."""
-    places = layout.held() if layout.case.phase == "decode" else jnp.arange(k.shape[2])
+    places = layout.cache_positions() if layout.case.phase == "decode" else jnp.arange(k.shape[2])
     return places <= layout.positions(position, q.shape[2])[:, None]
 
 
@@ -138,7 +140,7 @@ SPLIT = {
 """By the style and the phase, where `cp` splits the sequence: else it is attended to as if whole, and XLA splits it."""
 
 
-def attention_of(case: Case) -> Callable[..., Heads]:
+def choose_attention(case: Case) -> Callable[..., Heads]:
     """How the case attends; over a split sequence in either formulation."""
     check_offered(case, arm="jax")
     split = SPLIT.get((case.style, case.phase)) if case.mesh.cp > 1 else None
@@ -165,27 +167,31 @@ class Attention(nnx.Module):
         self.k_norm = Norm(layout, dims="layers stages head_dim") if model.qk_norm else None
         self.o = layout.param("layers stages heads head_dim embed")
 
-    def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], turn: Turn) -> tuple[Stream, Cache]:
+    def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], context: StepContext) -> tuple[Stream, Cache]:
         layout, case = self.layout, self.layout.case
         with layout.scope("layer.attention.qkv"):
-            q, k, v = self.project(layout.tokens(x), position=turn.position)
+            q, k, v = self.project(layout.gather_sequence(x), position=context.position)
         with layout.scope("layer.attention.core"):
             keys, values = k, v
             if case.phase == "decode":
-                keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=layout)
-            cache = write(cache, k, v, entry=entry, position=turn.position, layout=layout)
-            mixed = attention_of(case)(q, keys, values, position=turn.position, layout=layout)
+                keys, values = read(cache, k, v, entry=entry, position=context.position, layout=layout)
+            cache = write(cache, k, v, entry=entry, position=context.position, layout=layout)
+            mixed = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
             mixed = layout.place(mixed, HEADS)
         with layout.scope("layer.attention.out"):
-            return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache
+            return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache
 
-    def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, Piece, Piece]:
+    def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
+        layout = self.layout
         q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))
         if self.q_bias is not None:
             biases = (self.q_bias, self.k_bias, self.v_bias)
             q, k, v = (each + bias[...][:, None, None] for each, bias in zip((q, k, v), biases, strict=True))
         if self.q_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = (rope(each, position=position, layout=self.layout) for each in (q, k))
-        return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)
+        q, k = (
+            rope(each, position=position, frequencies=inverse_frequencies(layout.case.model), layout=layout)
+            for each in (q, k)
+        )
+        return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)

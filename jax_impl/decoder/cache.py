@@ -12,7 +12,7 @@ from meshes.case import Case
 CACHE_DIMS = "_ stages batch positions kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
 
-Piece = Float[Array, "stages batch seq kv_heads head_dim"]
+KV = Float[Array, "stages batch seq kv_heads head_dim"]
 Keys = Float[Array, "stages batch length kv_heads head_dim"]
 
 
@@ -31,8 +31,8 @@ def cache_shape(case: Case) -> tuple[int, ...]:
 
 def write(
     cache: Cache,
-    k: Piece,
-    v: Piece,
+    k: KV,
+    v: KV,
     *,
     entry: Int[Array, ""],
     position: Int[Array, ""],
@@ -49,14 +49,14 @@ def _write(
     prefill = layout.case.phase == "prefill"
     piece = new.reshape(stages, batch, seq, heads * head_dim)
     piece = (_parts(piece, layout) if prefill else piece)[None]
-    at = (entry, 0, 0, layout.cache_place(position), 0)
+    at = (entry, 0, 0, layout.cache_index(position), 0)
     piece = layout.place(piece, CACHE_DIMS if prefill else "_ stages batch _ kv_heads")
     return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)
 
 
 def _parts(piece: Float[Array, "stages batch seq width"], layout: Layout) -> Float[Array, "stages batch places width"]:
     """Each part of a prompt at the head of its own part of the cache, so that no token is moved."""
-    ranks, (*outer, seq, width) = layout.ways("positions"), piece.shape
+    ranks, (*outer, seq, width) = layout.num_parts("positions"), piece.shape
     if ranks == 1:
         return piece
     spare = layout.case.cache_length // ranks - seq // ranks
@@ -65,7 +65,7 @@ def _parts(piece: Float[Array, "stages batch seq width"], layout: Layout) -> Flo
 
 
 def read(
-    cache: Cache, k: Piece, v: Piece, *, entry: Int[Array, ""], position: Int[Array, ""], layout: Layout
+    cache: Cache, k: KV, v: KV, *, entry: Int[Array, ""], position: Int[Array, ""], layout: Layout
 ) -> tuple[Keys, Keys]:
     """The keys and values of one layer and microbatch: the cache's, with `k` and `v` at `position`.  No collective.
 
@@ -78,6 +78,6 @@ def read(
 def _read(old: Array, new: Array, entry: Array, position: Array, layout: Layout) -> Keys:
     stages, batch, _, heads, head_dim = new.shape
     length = jax.lax.dynamic_index_in_dim(old, entry, keepdims=False)
-    at = (0, 0, layout.cache_place(position), 0)
+    at = (0, 0, layout.cache_index(position), 0)
     length = jax.lax.dynamic_update_slice(length, new.reshape(stages, batch, -1, heads * head_dim), at)
     return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "stages batch positions kv_heads head_dim")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Int
 
-from jax_impl.decoder.attention import Attention, Stream, Turn
+from jax_impl.decoder.attention import Attention, StepContext, Stream
 from jax_impl.decoder.cache import Cache
 from jax_impl.decoder.moe import Moe
 from jax_impl.decoder.norm import Norm
@@ -32,11 +32,11 @@ class Mlp(nnx.Module):
     def __call__(self, x: Stream) -> Stream:
         layout = self.layout
         with layout.scope("layer.mlp.up"):
-            x = layout.tokens(x)
+            x = layout.gather_sequence(x)
             gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))
             hidden = layout.place(jax.nn.silu(gate) * up, f"stages batch seq {self.ffn}")
         with layout.scope("layer.mlp.down"):
-            return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)
+            return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)
 
 
 class Layer(nnx.Module):
@@ -56,8 +56,8 @@ class Layer(nnx.Module):
         self.shared = Mlp(layout, ffn="shared_ffn") if model.shared_ffn else None
         self.shared_gate = layout.param("layers stages embed") if model.shared_ffn else None
 
-    def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], turn: Turn) -> tuple[Stream, Cache]:
-        mixed, cache = self.attention(self.attention_norm(x), cache, entry=entry, turn=turn)
+    def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], context: StepContext) -> tuple[Stream, Cache]:
+        mixed, cache = self.attention(self.attention_norm(x), cache, entry=entry, context=context)
         x = x + mixed
         return x + self.feed_forward(self.mlp_norm(x)), cache
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
 
-from jax_impl.decoder.attention import Stream, Turn
+from jax_impl.decoder.attention import StepContext, Stream
 from jax_impl.decoder.cache import Cache
 from jax_impl.decoder.layers import Layer
 from jax_impl.decoder.norm import Norm
@@ -61,15 +61,15 @@ class Decoder(nnx.Module):
         # A tied head is the embedding transposed: one weight, two uses.
         self.head = None if layout.case.model.tied else Head(layout)
 
-    def run_layers(self, carry: tuple[Stream, Cache], *, turn: Turn) -> tuple[Stream, Cache]:
+    def run_layers(self, carry: tuple[Stream, Cache], *, context: StepContext) -> tuple[Stream, Cache]:
         """The layers of one stage, on all stages at once: of the stream and the cache."""
         case = self.layout.case
         form, stacked = nnx.split(self.layers)
 
         def run(carry: tuple[Stream, Cache], at: tuple[nnx.State, Array]) -> tuple[tuple[Stream, Cache], None]:
             weights, layer = at
-            entry = layer * case.microbatches + turn.slot
-            return nnx.merge(form, weights)(*carry, entry=entry, turn=turn), None
+            entry = layer * case.microbatches + context.slot
+            return nnx.merge(form, weights)(*carry, entry=entry, context=context), None
 
         return loop(run, carry, (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
 

@@ -36,15 +36,15 @@ class Moe(nnx.Module):
     def __call__(self, x: Tokens) -> Tokens:
         layout = self.layout
         with layout.scope("layer.moe.route"):
-            tokens = layout.place(grouped(layout.tokens(x), layout=layout), "stages groups _ embed")
-            shares = self.route(tokens)
-            table = self.seats(shares)
+            tokens = layout.place(group_tokens(layout.gather_sequence(x), layout=layout), "stages groups _ embed")
+            gates = self.route(tokens)
+            table = self.assign_slots(gates)
         with layout.scope("layer.moe.dispatch"):
             sent = self.dispatch(tokens, table)
         with layout.scope("layer.moe.experts"):
             partial = self.experts(sent)
         with layout.scope("layer.moe.combine"):
-            return self.combine(partial, table * shares[..., None].astype(x.dtype))
+            return self.combine(partial, table * gates[..., None].astype(x.dtype))
 
     def route(self, tokens: Groups) -> Float[Array, "stages groups tokens experts"]:
         """Each token's share of each expert, in float32; 0 of those that it does not choose.  No collective."""
@@ -53,12 +53,12 @@ class Moe(nnx.Module):
         best, chosen = jax.lax.top_k(jax.nn.softmax(logits.astype(jnp.float32), axis=-1), model.experts_per_token)
         if model.renormalized:
             best = best / jnp.sum(best, axis=-1, keepdims=True)
-        shares = jnp.sum(jax.nn.one_hot(chosen, model.experts) * best[..., None], axis=-2)
-        return self.layout.place(shares, "stages groups _ choices")
+        gates = jnp.sum(jax.nn.one_hot(chosen, model.experts) * best[..., None], axis=-2)
+        return self.layout.place(gates, "stages groups _ choices")
 
-    def seats(self, shares: Float[Array, "stages groups tokens experts"]) -> Table:
+    def assign_slots(self, gates: Float[Array, "stages groups tokens experts"]) -> Table:
         """1 where a token has a place at an expert, in the order of the tokens.  No collective."""
-        takes = (shares > 0).astype(jnp.int32)
+        takes = (gates > 0).astype(jnp.int32)
         place = jnp.cumsum(takes, axis=2) - takes
         seats = (place[..., None] == jnp.arange(self.layout.case.expert_slots)) & (takes[..., None] > 0)
         return self.layout.place(seats.astype(self.layout.dtype), "stages groups _ choices _")
@@ -72,7 +72,7 @@ class Moe(nnx.Module):
 
         There they are of tokens, each once; here they would be of places, of which a token has several.
         """
-        place, shards = self.layout.place, self.layout.ways("shards")
+        place, shards = self.layout.place, self.layout.num_parts("shards")
         gate, up = (jnp.einsum("zegcd,zedf->zegcf", sent, weight[...]) for weight in (self.gate, self.up))
         hidden = place(jax.nn.silu(gate) * up, "stages experts routed _ expert_ffn")
         stages, experts, groups, slots, ffn = hidden.shape
@@ -87,24 +87,24 @@ class Moe(nnx.Module):
         stages, experts, _, shards, embed = back.shape
         back = back.reshape(stages, experts, table.shape[1], -1, shards, embed)
         mixed = layout.place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
-        return layout.summed(ungrouped(jnp.sum(mixed, axis=3), layout=layout), over="expert_ffn")
+        return layout.reduce_output(ungroup_tokens(jnp.sum(mixed, axis=3), layout=layout), over="expert_ffn")
 
 
-def grouped(x: Tokens, *, layout: Layout) -> Groups:
+def group_tokens(x: Tokens, *, layout: Layout) -> Groups:
     """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
     stages, batch, seq, embed = x.shape
     if layout.case.phase == "decode":
         return x.reshape(stages, -1, layout.case.group_tokens, embed)
-    parts = layout.ways("parts")
+    parts = layout.num_parts("parts")
     cut = x.reshape(stages, batch, parts, seq // parts, embed)
     return jnp.swapaxes(cut, 1, 2).reshape(stages, parts * batch, seq // parts, embed)
 
 
-def ungrouped(x: Groups, *, layout: Layout) -> Tokens:
+def ungroup_tokens(x: Groups, *, layout: Layout) -> Tokens:
     """Back in the order of the stream.  No collective."""
     stages, groups, tokens, embed = x.shape
     if layout.case.phase == "decode":
         return x.reshape(stages, groups * tokens, 1, embed)
-    parts = layout.ways("parts")
+    parts = layout.num_parts("parts")
     cut = x.reshape(stages, parts, groups // parts, tokens, embed)
     return jnp.swapaxes(cut, 1, 2).reshape(stages, groups // parts, parts * tokens, embed)

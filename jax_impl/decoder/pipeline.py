@@ -5,7 +5,7 @@ from functools import partial
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jax_impl.decoder.attention import Stream, Turn
+from jax_impl.decoder.attention import StepContext, Stream
 from jax_impl.decoder.cache import Cache
 from jax_impl.decoder.model import Decoder, loop
 from jax_impl.sharding.layout import STREAM
@@ -28,12 +28,12 @@ def run_pipeline(
     layout = model.layout
 
     def tick(carry: tuple[Stream, Cache], at: Int[Array, ""]) -> tuple[tuple[Stream, Cache], Array]:
-        (state, cache), slot = carry, layout.slot(at)
+        (state, cache), slot = carry, layout.cache_slot(at)
         state = layout.shift(state, embedded[slot], tick=at)
-        run = partial(model.run_layers, turn=Turn(position, slot))
-        state, cache = layout.active(run, (state, cache), tick=at)
+        run = partial(model.run_layers, context=StepContext(position, slot))
+        state, cache = layout.on_active_stages(run, (state, cache), tick=at)
         state = layout.place(state, STREAM)
-        return (state, cache), layout.place(ends(state, shards=layout.ways("stream_seq")), STREAM)
+        return (state, cache), layout.place(take_last_tokens(state, shards=layout.num_parts("stream_seq")), STREAM)
 
     empty = layout.place(jnp.zeros(embedded.shape[1:], embedded.dtype), STREAM)
     (_, cache), last = loop(tick, (empty, cache), layout.ticks, form=layout.tick_form)
@@ -41,7 +41,7 @@ def run_pipeline(
     return layout.place(last[first:], "slots stages stream_batch stream_seq embed"), cache
 
 
-def ends(state: Stream, *, shards: int) -> Float[Array, "stages batch shards embed"]:
+def take_last_tokens(state: Stream, *, shards: int) -> Float[Array, "stages batch shards embed"]:
     """The last token of each shard's part of a sequence.  No collective."""
     stages, batch, seq, embed = state.shape
     return state.reshape(stages, batch, shards, seq // shards, embed)[:, :, :, -1]

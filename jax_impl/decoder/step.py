@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape
 from jax_impl.decoder.model import Decoder
 from jax_impl.decoder.pipeline import run_pipeline
 from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.lowering import abstract_array, abstract_weights
 
 Ids = Int[Array, "sequences"]
 Tokens = Int[Array, "sequences seq"]
@@ -32,14 +34,14 @@ class Step:
     @classmethod
     def of(cls, layout: Layout) -> "Step":
         """Made from shapes alone: no weight is allocated."""
-        case, shape = layout.case, layout.shape
+        case, abstract = layout.case, partial(abstract_array, layout)
         form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
-        kept = shape(cache_shape(case), layout.dtype, CACHE_DIMS)
+        kv = abstract(cache_shape(case), layout.dtype, CACHE_DIMS)
         if case.phase == "prefill":
-            inputs = (shape((case.batch, case.seq), jnp.int32, "batch positions"),)
+            inputs = (abstract((case.batch, case.seq), jnp.int32, "batch positions"),)
         else:
-            inputs = (shape((case.batch, 1), jnp.int32, "batch _"), shape((), jnp.int32, ""))
-        return cls(layout=layout, form=form, arguments=(layout.shard(weights), Cache(kept, kept), *inputs))
+            inputs = (abstract((case.batch, 1), jnp.int32, "batch _"), abstract((), jnp.int32, ""))
+        return cls(layout=layout, form=form, arguments=(abstract_weights(layout, weights), Cache(kv, kv), *inputs))
 
     @property
     def run(self) -> Callable[..., tuple[Ids, Cache]]:
@@ -57,14 +59,14 @@ class Step:
         return ids, cache
 
     def watch(
-        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | None = None
     ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
         """The step with its logits, those of every stage."""
-        given = (weights, cache, tokens, *([position] if self.layout.case.phase == "decode" else []))
-        return self.layout.whole(self._watch, takes=self.arguments, gives=WATCH_DIMS)(*given)
+        arguments = (weights, cache, tokens, *([] if position is None else [position]))
+        return self.layout.as_global(self._watch, takes=self.arguments, gives=WATCH_DIMS)(*arguments)
 
     def _watch(
-        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | int = 0
+        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | None = None
     ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
         layout, model = self.layout, nnx.merge(self.form, weights)
 
@@ -72,13 +74,14 @@ class Step:
             logits = model.logits(ends)
             return logits, layout.sample(logits)
 
-        embedded = layout.at_start(model.embedding, microbatches(tokens, slots=layout.case.microbatches))
-        last, cache = run_pipeline(model, embedded, cache, position=jnp.int32(position))
-        logits, chosen = layout.at_end(choose, layout.last(last))
-        return layout.place(sequences(layout.collect(chosen)), "batch"), logits, cache
+        embedded = layout.on_first_stage(model.embedding, split_microbatches(tokens, slots=layout.case.microbatches))
+        first = jnp.int32(0 if position is None else position)
+        last, cache = run_pipeline(model, embedded, cache, position=first)
+        logits, chosen = layout.on_last_stage(choose, layout.last_tokens(last))
+        return layout.place(merge_microbatches(layout.collect(chosen)), "batch"), logits, cache
 
 
-def microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:
+def split_microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:
     """Sequence b · slots + i is row b of microbatch i.  No collective.
 
     They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
@@ -86,6 +89,6 @@ def microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]
     return jnp.swapaxes(tokens.reshape(-1, slots, tokens.shape[1]), 0, 1)
 
 
-def sequences(ids: Int[Array, "slots batch"]) -> Ids:
+def merge_microbatches(ids: Int[Array, "slots batch"]) -> Ids:
     """Back in the order of the tokens."""
     return ids.T.reshape(-1)

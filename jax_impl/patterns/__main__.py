@@ -20,7 +20,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
 
     from jax_impl.patterns.pattern import PATTERNS
     from jax_impl.process import about
-    from jax_impl.sharding.layout import DTYPES
+    from jax_impl.sharding.spec import DTYPES
 
     pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))

@@ -10,7 +10,7 @@ from jax._src.interpreters import mlir, pxla
 
 from jax_impl.decoder.cache import CACHE_DIMS
 from jax_impl.decoder.step import Step
-from jax_impl.sharding.layout import DTYPES
+from jax_impl.sharding.spec import DTYPES
 
 PACKAGES = ("jax", "jaxlib", "flax")
 
@@ -31,7 +31,7 @@ INPUTS = {"prefill": (("tokens", "batch positions"),), "decode": (("tokens", "ba
 OUTPUTS = (("ids", "batch"), *CACHE)
 
 
-def program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) -> dict[str, Any]:
+def describe_program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) -> dict[str, Any]:
     """What about.json says of a step, lowered."""
     case = step.layout.case
     return {
@@ -43,8 +43,8 @@ def program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) 
         "attention": case.attention,
         "style": case.style,
         "compile_options": compile_options(lowered, num_devices=case.mesh.num_devices),
-        "parameters": parameters(step),
-        "outputs": outputs(traced),
+        "parameters": _parameters(step),
+        "outputs": _outputs(traced),
     }
 
 
@@ -74,7 +74,7 @@ def compile_options(lowered: jax.stages.Lowered, *, num_devices: int) -> dict[st
     }
 
 
-def parameters(step: Step) -> list[dict[str, Any]]:
+def _parameters(step: Step) -> list[dict[str, Any]]:
     """The program's parameters in their order, with what each is."""
     weights, *rest = step.arguments
     found = [(".".join(path), "weight", each.get_metadata("dims")) for path, each in nnx.to_flat_state(weights)]
@@ -87,7 +87,7 @@ def parameters(step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def outputs(traced: jax.stages.Traced) -> list[dict[str, Any]]:
+def _outputs(traced: jax.stages.Traced) -> list[dict[str, Any]]:
     """The program's results in their order."""
     shapes = jax.tree.leaves(traced.out_info)
     return [

@@ -5,8 +5,9 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh
 
 from jax_impl.sharding.explicit import ExplicitLayout
-from jax_impl.sharding.layout import Layout, LayoutError
+from jax_impl.sharding.layout import Layout
 from meshes.case import Case
+from meshes.twins.layout import LayoutError
 
 
 def abstract_layout(case: Case) -> Layout:

@@ -7,7 +7,8 @@ XLA's CPU runtime all devices meet in them): they have pairs of those that send,
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,7 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from jax_impl.sharding.layout import RING, Block, Layout, Stream
+from jax_impl.sharding.layout import Block, Layout, Stream
+from jax_impl.sharding.spec import named_sharding
+from meshes.twins.layout import RING
 
 STAGES, SHARDS, EXPERTS = "pp", "tp", "ep"
 
@@ -24,42 +27,40 @@ ROWS, LANES = 16, 128
 """Of the least that libtpu scatters: two tiles of a TPU's memory, 8 × 128 each."""
 
 
+_guarded_tick: ContextVar[int | None] = ContextVar("guarded_tick", default=None)
+"""The tick whose layers idle stages run, too: there each collective is guarded by itself."""
+
+
 @dataclass(frozen=True, eq=False)
 class ExplicitLayout(Layout):
     """The verbs of a layout on local arrays: dims have the same names, and the sizes of one device's part."""
 
-    _tick: list[int] = field(default_factory=list, repr=False)
-    """That of a stage's layers which idle stages run, too: what they send is guarded one by one."""
-
-    def ways(self, dim: str) -> int:
+    def num_parts(self, dim: str) -> int:
         """Into how many parts the dim of a local array is split."""
         return 1
 
-    def whole(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
-        """The step of whole arrays: `step` on each device, of its own parts."""
+    def as_global(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
+        """The step of global arrays: `step` on each device, of its own parts."""
         shapes, tree = jax.tree.flatten(takes)
         local = jax.shard_map(
             lambda *leaves: step(*jax.tree.unflatten(tree, leaves)),
             mesh=self.mesh,
             in_specs=tuple(shape.sharding.spec for shape in shapes),
-            out_specs=jax.tree.map(lambda dims: self.sharding(dims).spec, gives),
+            out_specs=jax.tree.map(lambda dims: named_sharding(dims, case=self.case, mesh=self.mesh).spec, gives),
             # Ids are on the first stage alone, logits on the last.
             check_vma=False,
         )
         return lambda *arguments: local(*jax.tree.leaves(arguments))
 
-    def local(self, block: Callable[..., Any], *, takes: tuple[str, ...], gives: str) -> Callable[..., Any]:
-        return block
-
     def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
         """Nothing: it is where it is."""
         return x
 
-    def tokens(self, x: Stream) -> Block:
+    def gather_sequence(self, x: Stream) -> Block:
         dim = self._scattered
         return x if dim is None else self._guarded(lambda x: jax.lax.all_gather(x, SHARDS, axis=dim, tiled=True), x)
 
-    def summed(self, x: Block, *, over: str) -> Stream:
+    def reduce_output(self, x: Block, *, over: str) -> Stream:
         split = self.case.rules[over] and self._size(SHARDS) > 1
         return self._guarded(lambda x: self._summed(x, dim=self._scattered), x) if split else x
 
@@ -78,16 +79,28 @@ class ExplicitLayout(Layout):
 
     def positions(self, first: Int[Array, ""], count: int) -> Int[Array, "seq"]:
         split = self.case.phase == "prefill" and self._size(RING) > 1
-        return (first + self.rank() * count if split else first) + jnp.arange(count)
+        return (first + jax.lax.axis_index(RING) * count if split else first) + jnp.arange(count)
 
-    def held(self) -> Int[Array, "length"]:
-        places, ranks = super().held(), self._size(RING)
-        return places.reshape(ranks, -1)[self.rank()] if ranks > 1 else places
+    def cache_positions(self) -> Int[Array, "length"]:
+        places, ranks = super().cache_positions(), self._size(RING)
+        return places.reshape(ranks, -1)[jax.lax.axis_index(RING)] if ranks > 1 else places
 
-    def cache_place(self, position: Int[Array, ""]) -> Int[Array, ""]:
+    def cache_index(self, position: Int[Array, ""]) -> Int[Array, ""]:
         """The same in every part: of all but the last it is a place for which no query looks."""
-        place, ranks = super().cache_place(position), self._size(RING)
+        place, ranks = super().cache_index(position), self._size(RING)
         return place if self.case.phase == "prefill" else place - (ranks - 1) * (self.case.cache_length // ranks)
+
+    def max_over_parts(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The maximum over the parts of a split cache: an all-reduce over `cp`."""
+        return jax.lax.pmax(x, RING)
+
+    def sum_over_parts(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The sum over the parts of a split cache: an all-reduce over `cp`."""
+        return jax.lax.psum(x, RING)
+
+    def ring(self, block: Callable[..., Array], *, takes: tuple[str, ...], gives: str) -> Callable[..., Array]:
+        """`block(rank, hop, *parts)`: arrays are each device's own parts already."""
+        return functools.partial(block, jax.lax.axis_index(RING), self._hop)
 
     def to_experts(
         self, x: Shaped[Array, "stages _ groups slots embed"]
@@ -99,14 +112,6 @@ class ExplicitLayout(Layout):
     ) -> Shaped[Array, "stages _ groups shards embed"]:
         return self._exchanged(x, cut=2, joined=1)
 
-    def highest(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The highest over the parts of a cache: an all-reduce over `cp`."""
-        return jax.lax.pmax(x, RING)
-
-    def total(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The sum over the parts of a cache: an all-reduce over `cp`."""
-        return jax.lax.psum(x, RING)
-
     @property
     def ticks(self) -> Int[Array, "ticks"]:
         """Their numbers, known as the program is written: each has pairs of its own."""
@@ -116,37 +121,28 @@ class ExplicitLayout(Layout):
     def tick_form(self) -> str:
         return "unrolled"
 
-    def slot(self, tick: Int[Array, ""]) -> Int[Array, ""]:
+    def cache_slot(self, tick: Int[Array, ""]) -> Int[Array, ""]:
         return jnp.int32(tick % self.case.microbatches)
 
-    def active(self, run: Callable[[Any], Any], carry: Any, *, tick: Int[Array, ""]) -> Any:
+    def on_first_stage(self, run: Callable[[Any], Any], x: Any) -> Any:
+        """`run(x)` on the first stage; zeros elsewhere."""
+        return self._where(self._first, run, x)
+
+    def on_active_stages(self, run: Callable[[Any], Any], carry: Any, *, tick: Int[Array, ""]) -> Any:
         """`run(carry)` on the stages that hold a microbatch in that tick; the others keep what they have."""
         if self._size(STAGES) == 1:
             return run(carry)
         if self._choosers == list(range(self._size(RING))):
             return jax.lax.cond(self._busy(tick), run, lambda kept: kept, carry)
         # Around a ring go permutes, which stand in no branch.
-        self._tick.append(int(tick))
+        token = _guarded_tick.set(int(tick))
         try:
-            made = run(carry)
+            after = run(carry)
         finally:
-            self._tick.pop()
-        return jax.tree.map(functools.partial(jnp.where, self._busy(tick)), made, carry)
+            _guarded_tick.reset(token)
+        return jax.tree.map(functools.partial(jnp.where, self._busy(tick)), after, carry)
 
-    def hop(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
-        """What the part before this one has: one collective-permute over `cp`, of the stages that hold a microbatch."""
-        if not self._tick:
-            return super().hop(x)
-        ranks, slots = self._size(RING), self.case.microbatches
-        busy = [stage for stage in range(self._size(STAGES)) if 0 <= self._tick[-1] - stage < slots]
-        pairs = [(stage * ranks + at, stage * ranks + (at + 1) % ranks) for stage in busy for at in range(ranks)]
-        return jax.lax.ppermute(x, (STAGES, RING), pairs)
-
-    def at_start(self, run: Callable[[Any], Any], x: Any) -> Any:
-        """`run(x)` on the first stage; zeros elsewhere."""
-        return self._where(self._first, run, x)
-
-    def at_end(self, run: Callable[[Any], Any], x: Any) -> Any:
+    def on_last_stage(self, run: Callable[[Any], Any], x: Any) -> Any:
         """`run(x)` on the last stage, in prefill on the last part of each sequence; zeros elsewhere."""
         return self._where(self._at_end, run, x)
 
@@ -158,7 +154,7 @@ class ExplicitLayout(Layout):
             moved = jax.lax.ppermute(state, STAGES, pairs) if pairs else state
             return taken if stages == 1 else jnp.where(self._first, taken, moved)
 
-    def last(
+    def last_tokens(
         self, x: Float[Array, "slots stages stream_batch stream_seq embed"]
     ) -> Float[Array, "slots stages batch parts embed"]:
         """The last token of each sequence.  No collective, but under SEQUENCE_PARALLEL.
@@ -168,7 +164,7 @@ class ExplicitLayout(Layout):
         """
         with self.scope("head"):
             if self._scattered == 1:
-                return self.at_end(lambda x: jax.lax.all_gather(x, SHARDS, axis=2, tiled=True), x)
+                return self.on_last_stage(lambda x: jax.lax.all_gather(x, SHARDS, axis=2, tiled=True), x)
             if self._scattered == 2:
                 last = self._size(STAGES) * self._size(RING) * self._size(SHARDS) - 1
                 others = range(last + 1 - self._size(SHARDS), last)
@@ -201,11 +197,21 @@ class ExplicitLayout(Layout):
                 chosen, (STAGES, RING), source=ranks - 1, targets=[r for r in range(ranks) if r not in self._choosers]
             )
 
+    def _hop(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
+        """The x of the part before: one collective-permute over `cp`, of the stages that hold a microbatch."""
+        tick = _guarded_tick.get()
+        if tick is None:
+            return super()._hop(x)
+        ranks, slots = self._size(RING), self.case.microbatches
+        busy = [stage for stage in range(self._size(STAGES)) if 0 <= tick - stage < slots]
+        pairs = [(stage * ranks + at, stage * ranks + (at + 1) % ranks) for stage in busy for at in range(ranks)]
+        return jax.lax.ppermute(x, (STAGES, RING), pairs)
+
     def _size(self, axis: str) -> int:
         return self.case.mesh.axes[axis]
 
     def _split(self, dim: str) -> int:
-        return super().ways(dim)
+        return super().num_parts(dim)
 
     @property
     def _scattered(self) -> int | None:
@@ -229,14 +235,15 @@ class ExplicitLayout(Layout):
     def _at_end(self) -> Bool[Array, ""] | bool:
         stages, ranks = self._size(STAGES), self._size(RING)
         here = True if stages == 1 else jax.lax.axis_index(STAGES) == stages - 1
-        return here if len(self._choosers) == ranks else here & (self.rank() == ranks - 1)
+        return here if len(self._choosers) == ranks else here & (jax.lax.axis_index(RING) == ranks - 1)
 
     def _busy(self, tick: Any) -> Bool[Array, ""]:
         microbatch = int(tick) - jax.lax.axis_index(STAGES)
         return (microbatch >= 0) & (microbatch < self.case.microbatches)
 
     def _guarded(self, run: Callable[[Any], Any], x: Any) -> Any:
-        return self._where(self._busy(self._tick[-1]), run, x) if self._tick else run(x)
+        tick = _guarded_tick.get()
+        return run(x) if tick is None else self._where(self._busy(tick), run, x)
 
     def _where(self, here: Bool[Array, ""] | bool, run: Callable[[Any], Any], x: Any) -> Any:
         if here is True:

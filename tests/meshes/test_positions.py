@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from meshes.case import Case
-from meshes.positions import NEVER, held, place_shift
+from meshes.positions import NEVER, cache_positions, place_shift
 
 
 def test_one_rank_keeps_every_position_at_its_own_place():
     case = Case.read("tp8", seq=32)
-    assert held(case).tolist() == list(range(128))
+    assert cache_positions(case).tolist() == list(range(128))
     assert place_shift(case) == 0
 
 
 def test_each_rank_keeps_its_part_at_the_head_of_its_part_of_the_cache():
     case = Case.read("cp4tp2", seq=32)  # 8 positions a rank, 128 places a rank
-    found = held(case).reshape(4, 128)
+    found = cache_positions(case).reshape(4, 128)
     assert found[:, :8].tolist() == [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15],
                                      [16, 17, 18, 19, 20, 21, 22, 23], [24, 25, 26, 27, 28, 29, 30, 31]]  # fmt: skip
     assert (found[:3, 8:] == NEVER).all()
@@ -33,6 +33,6 @@ def test_a_prompt_and_new_tokens_are_each_held_once_and_found_again(mesh):
         cache[position + place_shift(case)] = position
     there = cache >= 0
     assert sorted(cache[there]) == list(range(712))
-    assert (held(case)[there] == cache[there]).all()
+    assert (cache_positions(case)[there] == cache[there]).all()
     # What is masked by "held no later than the query" is what was written.
-    assert ((held(case) <= 711) == there).all()
+    assert ((cache_positions(case) <= 711) == there).all()

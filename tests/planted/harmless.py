@@ -99,8 +99,8 @@ DEFECTS = (
     _harmless(
         "down-whole", "`mlp.down` is pinned whole; the compiler takes gather and slice away",
         jax=("decoder/layers.py",
-             'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
-             'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, '
+             'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
+             'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, '
              'layout.place(self.down[...], "stages _ embed")), over=self.ffn)'),
     ),
     _harmless(
@@ -130,8 +130,9 @@ DEFECTS = (
         "wide-ring", "keys and values go around the ring in float32; libtpu sends them before it widens them",
         setting=CP_TP,
         jax=("decoder/attention.py",
-             "return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)",
-             "return layout.local(partial(_ring, layout), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
+             "return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
+             "(q, k, v)",
+             "return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
              "(q, k.astype(jnp.float32), v.astype(jnp.float32))"),
     ),
     _harmless(

@@ -16,14 +16,14 @@ SAMPLED_TORCH = (
 )
 PROJECTED_JAX = (
     "decoder/attention.py",
-    "return self.layout.place(q, HEADS), self.layout.place(k, KV_HEADS), self.layout.place(v, KV_HEADS)",
+    "return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)",
 )
 PROJECTED_TORCH = (
     "decoder/attention.py",
     "return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)",
 )
-MIXED_JAX = ("decoder/attention.py", 'return jnp.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
-MIXED_TORCH = ("decoder/attention.py", 'return torch.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)')
+MIXED_JAX = ("decoder/attention.py", 'return jnp.einsum("zbkgst,zbtkh->zbskgh", probs, v).reshape(q.shape)')
+MIXED_TORCH = ("decoder/attention.py", 'return torch.einsum("zbkgst,zbtkh->zbskgh", probs, v).reshape(q.shape)')
 TURNED_JAX = (
     "decoder/attention.py",
     "return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)",
@@ -197,7 +197,7 @@ DEFECTS = (
                 READ_TORCH[1].replace("batch positions", "batch _"),
                 told=(
                     "decoder/cache.py",
-                    "return torch.where((places == layout.cache_place(position))[:, None], token, length)",
+                    "return torch.where((places == layout.cache_index(position))[:, None], token, length)",
                 ),
             )
         },
@@ -228,8 +228,8 @@ DEFECTS = (
             ),
             "torchxla": Site(
                 "decoder/step.py",
-                'return layout.place(sequences(ids), "batch"), logits, cache',
-                'return layout.place(sequences(ids), "_"), logits, cache',
+                'return layout.place(merge_microbatches(ids), "batch"), logits, cache',
+                'return layout.place(merge_microbatches(ids), "_"), logits, cache',
                 told=SAMPLED_TORCH,
             ),
         },

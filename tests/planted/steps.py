@@ -9,7 +9,7 @@ from tests.planted.pins import SAMPLED_JAX
 from tests.planted.weights import DOWN_JAX, DOWN_TORCH
 
 SHIFT_JAX = ("decoder/pipeline.py", "state = layout.shift(state, embedded[slot], tick=at)")
-RING_JAX = ("decoder/attention.py", "k, v = layout.hop(k), layout.hop(v)")
+RING_JAX = ("decoder/attention.py", "k, v = hop(k), hop(v)")
 
 _TICKS = "A sixth tick: layers run 12 times where 8 are asked for; the loop is no loop of 5 ticks, so none is a bubble."
 
@@ -113,7 +113,7 @@ DEFECTS = (
                 told=DOWN_JAX,
             ),
             "torchxla": Site(
-                "decoder/pipeline.py", "ticks = slots + stages - 1", "ticks = slots + stages", told=DOWN_TORCH
+                "sharding/layout.py", "ticks = slots + stages - 1", "ticks = slots + stages", told=DOWN_TORCH
             ),
         },
         rows=_EXTRA_TICK,
@@ -182,7 +182,7 @@ DEFECTS = (
         setting=CP_TP,
         sites={
             "jax": Site(
-                "decoder/attention.py", "for hop in range(ranks):", "for hop in range(ranks + 1):", told=RING_JAX
+                "decoder/attention.py", "for step in range(ranks):", "for step in range(ranks + 1):", told=RING_JAX
             )
         },
         rows=(
@@ -204,13 +204,13 @@ DEFECTS = (
             "jax": Site(
                 "decoder/layers.py",
                 DOWN_JAX[1],
-                'return jnp.tanh(layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], '
+                'return jnp.tanh(layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], '
                 "preferred_element_type=jnp.float32), over=self.ffn)).astype(x.dtype)",
             ),
             "torchxla": Site(
                 "decoder/layers.py",
                 DOWN_TORCH[1],
-                'return torch.tanh(layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden.float(), '
+                'return torch.tanh(layout.reduce_output(torch.einsum("zbsf,zfd->zbsd", hidden.float(), '
                 "self.down.float()), over=self.ffn)).to(x.dtype)",
             ),
         },

@@ -11,11 +11,11 @@ EMBED, SAMPLE = ("embed", "all-reduce@tp"), ("sample", "all-gather@tp")
 
 DOWN_JAX = (
     "decoder/layers.py",
-    'return layout.summed(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
+    'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
 )
 DOWN_TORCH = (
     "decoder/layers.py",
-    'return layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)',
+    'return layout.reduce_output(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)',
 )
 UP_JAX = (
     "decoder/layers.py",
@@ -23,11 +23,11 @@ UP_JAX = (
 )
 OUT_JAX = (
     "decoder/attention.py",
-    'return layout.summed(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache',
+    'return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache',
 )
 OUT_TORCH = (
     "decoder/attention.py",
-    'return layout.summed(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache',
+    'return layout.reduce_output(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache',
 )
 QKV_JAX = (
     "decoder/attention.py",

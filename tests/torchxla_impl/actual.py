@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from meshes.case import Case
+from meshes.twins.layout import partition_axes
 from meshes.weights import weights
 from torchxla_impl.process.start import start
 
@@ -46,6 +47,7 @@ def main(case: Case) -> dict[str, Any]:
     from torchxla_impl.decoder.cache import Cache
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.sharding.create import layout_on_devices
+    from torchxla_impl.sharding.lowering import shard
 
     step = Step.of(layout_on_devices(case))
     made = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}
@@ -53,16 +55,16 @@ def main(case: Case) -> dict[str, Any]:
     given, told = {}, {}
     for each in step.arguments:
         whole = random.integers(0, 100, each.shape).astype(np.int32 if each.dtype == torch.int32 else np.float32)
-        given[each.name] = step.layout.shard(torch.from_numpy(whole), each.dims)
+        given[each.name] = shard(step.layout, torch.from_numpy(whole), each.dims)
         if each.role != "input":
-            told[each.name] = found(case, whole, given[each.name], step.layout.spec(each.dims))
+            told[each.name] = found(case, whole, given[each.name], partition_axes(each.dims, case=case))
     taken = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")
     ids, cache = step.run(taken, Cache(given["cache.k"], given["cache.v"]), *inputs)
     torch_xla.sync()
     (dims,) = {each.dims for each in step.arguments if each.role == "cache"}
     for name, tensor in (("cache.k out", cache.k), ("cache.v out", cache.v)):
-        told[name] = found(case, tensor.cpu().numpy(), tensor, step.layout.spec(dims))
+        told[name] = found(case, tensor.cpu().numpy(), tensor, partition_axes(dims, case=case))
     table = {each.name: [list(each.shape), str(step.layout.dtype)] for each in weights(case)}
     return {"tensors": told, "ids": ids.cpu().tolist(), "module": made, "table": table}
 

@@ -20,10 +20,11 @@ def main(case: Case, out: Path) -> None:
     from torchxla_impl.decoder.cache import Cache
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.sharding.create import layout_on_devices
+    from torchxla_impl.sharding.lowering import shard
 
     step = Step.of(layout_on_devices(case))
     given = {
-        each.name: step.layout.shard(torch.zeros(each.shape, dtype=each.dtype), each.dims) for each in step.arguments
+        each.name: shard(step.layout, torch.zeros(each.shape, dtype=each.dtype), each.dims) for each in step.arguments
     }
     weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")

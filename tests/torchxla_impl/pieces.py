@@ -25,6 +25,7 @@ def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import loading
     from torchxla_impl.sharding.create import layout_on_devices
+    from torchxla_impl.sharding.lowering import format_sharding
 
     loading.PIECE_BYTES = 2048
     step, read, asked = Step.of(layout_on_devices(case)), Checkpoint.open(folder).read, []
@@ -38,7 +39,7 @@ def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
         spec = next(each for each in step.arguments if each.name == name)
         whole = read(spec, tuple(slice(0, size) for size in spec.shape), case)
         right = torch.from_numpy(whole).view(torch.bfloat16) if dtype == "bf16" else torch.from_numpy(whole)
-        split = torch_xla._XLAC._get_xla_sharding_spec(tensor) == step.layout.sharding(spec.dims)
+        split = torch_xla._XLAC._get_xla_sharding_spec(tensor) == format_sharding(step.layout, spec.dims)
         if not split or not torch.equal(tensor.cpu(), right):
             wrong.append(name)
     return {"wrong": wrong, "weights": len(set(asked)), "pieces": len(asked)}

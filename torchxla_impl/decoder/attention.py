@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from meshes.case import Case
 from meshes.rope import inverse_frequencies
 from meshes.variants import attention
-from torchxla_impl.decoder.cache import Cache, Keys, Piece, read, write
+from torchxla_impl.decoder.cache import KV, Cache, Keys, read, write
 from torchxla_impl.decoder.norm import Norm
 from torchxla_impl.sharding.layout import Layout
+from torchxla_impl.sharding.spec import constant
 
 Stream = Float[Tensor, "stages batch seq embed"]
 Heads = Float[Tensor, "stages batch seq heads head_dim"]
@@ -22,8 +23,8 @@ HEADS = "stages batch seq heads head_dim"
 KV_HEADS = "stages batch seq kv_heads head_dim"
 
 
-class Turn(NamedTuple):
-    """What all layers share in one tick."""
+class StepContext(NamedTuple):
+    """The same for all layers of one tick."""
 
     position: Int[Tensor, ""]
     """Of the first token."""
@@ -32,7 +33,7 @@ class Turn(NamedTuple):
 
 
 def rope(x: Heads, *, position: Int[Tensor, ""], frequencies: Float[Tensor, "pairs"], layout: Layout) -> Heads:
-    """Turn each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
+    """StepContext each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
     places = layout.positions(position, x.shape[2]).float()
     angles = places[:, None, None] * frequencies
     cos, sin = torch.cos(angles), torch.sin(angles)
@@ -58,7 +59,7 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], l
     place of the queries).  As above, too: an all-gather over `tp` of q, and of all keys and values in the cache.  Where
     `cp` splits the positions it merges the softmax, as `grouped_attention`, and asks besides whether a row sees any.
     """
-    mask = up_to(position, q=q, k=k, layout=layout)
+    mask = causal_mask(position, q=q, k=k, layout=layout)
     q, k, v = (each.transpose(2, 3) for each in (q, k, v))
     packed = q.reshape(*k.shape[:3], -1, k.shape[4])
     return F.scaled_dot_product_attention(packed, k, v, attn_mask=mask).reshape(q.shape).transpose(2, 3)
@@ -72,9 +73,9 @@ def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], 
     """
     groups = q.unflatten(3, (k.shape[3], -1))
     scores = torch.einsum("zbskgh,zbtkh->zbkgst", groups, k).float() * q.shape[-1] ** -0.5
-    scores = torch.where(up_to(position, q=q, k=k, layout=layout), scores, -torch.inf)
-    shares = torch.softmax(scores, dim=-1).to(v.dtype)
-    return torch.einsum("zbkgst,zbtkh->zbskgh", shares, v).reshape(q.shape)
+    scores = torch.where(causal_mask(position, q=q, k=k, layout=layout), scores, -torch.inf)
+    probs = torch.softmax(scores, dim=-1).to(v.dtype)
+    return torch.einsum("zbkgst,zbtkh->zbskgh", probs, v).reshape(q.shape)
 
 
 def gathered_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
@@ -84,7 +85,7 @@ def gathered_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""],
     program that GSPMD partitions cannot write a ring.  Beside them what the attention itself costs.
     """
     k, v = (layout.place(each, KV_HEADS.replace("seq", "_")) for each in (k, v))
-    return formulation_of(layout.case)(q, k, v, position=position, layout=layout)
+    return choose_formulation(layout.case)(q, k, v, position=position, layout=layout)
 
 
 def grouped_sdpa(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
@@ -101,7 +102,7 @@ def heads_first_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, "
 
     No collective.
     """
-    ways = layout.ways("batch")
+    ways = layout.num_parts("batch")
     cut = (each.unflatten(1, (ways, -1)) for each in (q, k, v))
     mixed = _sdpa(*cut, position=position, layout=layout, order=(0, 1, 4, 2, 3, 5))
     return mixed.permute(0, 1, 3, 4, 2, 5).flatten(1, 2)
@@ -115,7 +116,7 @@ def _sdpa(
     The queries of a group are side by side.
     """
     groups, length = q.shape[-2] // k.shape[-2], q.shape[-3]
-    mask = up_to(position, q=q.flatten(1, -4), k=k.flatten(1, -4), layout=layout).repeat(groups, 1)
+    mask = causal_mask(position, q=q.flatten(1, -4), k=k.flatten(1, -4), layout=layout).repeat(groups, 1)
     heads = order.index(q.ndim - 2)
     q, k, v = (each.permute(order) for each in (q, k, v))
     packed = q.unflatten(heads, (-1, groups)).movedim(heads + 1, -3).flatten(-3, -2)
@@ -128,16 +129,16 @@ def per_sequence_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, 
 
     No collective; as many calls as a device has sequences.
     """
-    ways, call = layout.ways("batch"), ATTENTION["idiomatic", layout.case.phase]
+    ways, call = layout.num_parts("batch"), ATTENTION["idiomatic", layout.case.phase]
     cut = [each.unflatten(1, (ways, -1)) for each in (q, k, v)]
     one_by_one = zip(*(each.unbind(2) for each in cut), strict=True)
     return torch.stack([call(*one, position=position, layout=layout) for one in one_by_one], 2).flatten(1, 2)
 
 
-def up_to(position: Int[Tensor, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Tensor, "seq length"]:
+def causal_mask(position: Int[Tensor, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Tensor, "seq length"]:
     """Which keys each query sees: those at its own position and before."""
     case, (seq, length) = layout.case, (torch.arange(each.shape[2], device=each.device) for each in (q, k))
-    places = layout.held() if case.phase == "decode" and case.mesh.cp > 1 else length
+    places = layout.cache_positions() if case.phase == "decode" and case.mesh.cp > 1 else length
     return places <= position + seq[:, None]
 
 
@@ -157,15 +158,15 @@ WRITTEN_AS = {
 """By the variant of a `Case`."""
 
 
-def formulation_of(case: Case) -> Callable[..., Heads]:
+def choose_formulation(case: Case) -> Callable[..., Heads]:
     """How the case writes attention over whole sequences."""
     return WRITTEN_AS.get(attention(case)) or ATTENTION[case.attention, case.phase]
 
 
-def attention_of(case: Case) -> Callable[..., Heads]:
+def choose_attention(case: Case) -> Callable[..., Heads]:
     """How the case attends: over a split prompt with all keys and values, in either formulation."""
     split = case.phase == "prefill" and case.mesh.cp > 1
-    return gathered_attention if split else formulation_of(case)
+    return gathered_attention if split else choose_formulation(case)
 
 
 class Attention(nn.Module):
@@ -188,23 +189,23 @@ class Attention(nn.Module):
         self.q_norm = Norm(layout, dims="layers stages head_dim") if model.qk_norm else None
         self.k_norm = Norm(layout, dims="layers stages head_dim") if model.qk_norm else None
         self.o = layout.param("layers stages heads head_dim embed")
-        self.frequencies = layout.constant(inverse_frequencies(model))
+        self.frequencies = constant(inverse_frequencies(model))
 
-    def forward(self, x: Stream, cache: Cache, *, entry: Int[Tensor, ""], turn: Turn) -> tuple[Stream, Cache]:
+    def forward(self, x: Stream, cache: Cache, *, entry: Int[Tensor, ""], context: StepContext) -> tuple[Stream, Cache]:
         layout, case = self.layout, self.layout.case
         with layout.scope("layer.attention.qkv"):
-            q, k, v = self.project(layout.tokens(x), position=turn.position)
+            q, k, v = self.project(layout.gather_sequence(x), position=context.position)
         with layout.scope("layer.attention.core"):
             keys, values = k, v
             if case.phase == "decode":
-                keys, values = read(cache, k, v, entry=entry, position=turn.position, layout=layout)
-            cache = write(cache, k, v, entry=entry, position=turn.position, layout=layout)
-            mixed = attention_of(case)(q, keys, values, position=turn.position, layout=layout)
+                keys, values = read(cache, k, v, entry=entry, position=context.position, layout=layout)
+            cache = write(cache, k, v, entry=entry, position=context.position, layout=layout)
+            mixed = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
             mixed = layout.place(mixed, HEADS)
         with layout.scope("layer.attention.out"):
-            return layout.summed(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache
+            return layout.reduce_output(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache
 
-    def project(self, x: Stream, *, position: Int[Tensor, ""]) -> tuple[Heads, Piece, Piece]:
+    def project(self, x: Stream, *, position: Int[Tensor, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
         layout = self.layout
         q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))

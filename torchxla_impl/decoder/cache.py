@@ -12,7 +12,7 @@ from torchxla_impl.sharding.layout import Layout
 CACHE_DIMS = "_ stages batch positions kv_heads"
 """Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
 
-Piece = Float[Tensor, "stages batch seq kv_heads head_dim"]
+KV = Float[Tensor, "stages batch seq kv_heads head_dim"]
 Keys = Float[Tensor, "stages batch length kv_heads head_dim"]
 
 
@@ -31,8 +31,8 @@ def cache_shape(case: Case) -> tuple[int, ...]:
 
 def write(
     cache: Cache,
-    k: Piece,
-    v: Piece,
+    k: KV,
+    v: KV,
     *,
     entry: Int[Tensor, ""],
     position: Int[Tensor, ""],
@@ -60,7 +60,7 @@ def _put_prompt(length: Tensor, prompt: Tensor, layout: Layout) -> Float[Tensor,
 
     As slices: rows at a traced position become a loop over them.
     """
-    length, prompt = (each.unflatten(2, (layout.ways("positions"), -1)) for each in (length, prompt))
+    length, prompt = (each.unflatten(2, (layout.num_parts("positions"), -1)) for each in (length, prompt))
     return length.slice_scatter(prompt, 3, 0, prompt.shape[3]).flatten(2, 3)
 
 
@@ -69,11 +69,11 @@ def _selected(
 ) -> Float[Tensor, "stages batch length width"]:
     """The token at its place, and what was there everywhere else."""
     places = torch.arange(length.shape[2], device=length.device)
-    return torch.where((places == layout.cache_place(position))[:, None], token, length)
+    return torch.where((places == layout.cache_index(position))[:, None], token, length)
 
 
 def read(
-    cache: Cache, k: Piece, v: Piece, *, entry: Int[Tensor, ""], position: Int[Tensor, ""], layout: Layout
+    cache: Cache, k: KV, v: KV, *, entry: Int[Tensor, ""], position: Int[Tensor, ""], layout: Layout
 ) -> tuple[Keys, Keys]:
     """The keys and values of one layer and microbatch: the cache's, with `k` and `v` at `position`.  No collective.
 
@@ -85,7 +85,7 @@ def read(
 
 def _read(old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout) -> Keys:
     length = old.index_select(0, entry.reshape(1).long()).squeeze(0)
-    if layout.ways("positions") == 1:
+    if layout.num_parts("positions") == 1:
         length = length.index_copy(2, position.reshape(1).long(), new.flatten(3))
     else:
         # XLA reads what `index_copy` would replace, in case that the place is not there: of split positions it gathers

@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from torchxla_impl.decoder.attention import Attention, Stream, Turn
+from torchxla_impl.decoder.attention import Attention, StepContext, Stream
 from torchxla_impl.decoder.cache import Cache
 from torchxla_impl.decoder.moe import Moe
 from torchxla_impl.decoder.norm import Norm
@@ -33,11 +33,11 @@ class Mlp(nn.Module):
     def forward(self, x: Stream) -> Stream:
         layout = self.layout
         with layout.scope("layer.mlp.up"):
-            x = layout.tokens(x)
+            x = layout.gather_sequence(x)
             gate, up = (torch.einsum("zbsd,zdf->zbsf", x, weight) for weight in (self.gate, self.up))
             hidden = layout.place(F.silu(gate) * up, f"stages batch seq {self.ffn}")
         with layout.scope("layer.mlp.down"):
-            return layout.summed(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)
+            return layout.reduce_output(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)
 
 
 class Layer(nn.Module):
@@ -58,8 +58,8 @@ class Layer(nn.Module):
         self.shared = Mlp(layout, ffn="shared_ffn") if model.shared_ffn else None
         self.shared_gate = layout.param("layers stages embed") if model.shared_ffn else None
 
-    def forward(self, x: Stream, cache: Cache, *, entry: Int[Tensor, ""], turn: Turn) -> tuple[Stream, Cache]:
-        mixed, cache = self.attention(self.attention_norm(x), cache, entry=entry, turn=turn)
+    def forward(self, x: Stream, cache: Cache, *, entry: Int[Tensor, ""], context: StepContext) -> tuple[Stream, Cache]:
+        mixed, cache = self.attention(self.attention_norm(x), cache, entry=entry, context=context)
         x = x + mixed
         return x + self.feed_forward(self.mlp_norm(x)), cache
 

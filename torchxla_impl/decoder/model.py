@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils import _pytree as tree
 
-from torchxla_impl.decoder.attention import Stream, Turn
+from torchxla_impl.decoder.attention import StepContext, Stream
 from torchxla_impl.decoder.cache import Cache
 from torchxla_impl.decoder.layers import Layer
 from torchxla_impl.decoder.norm import Norm
@@ -66,8 +66,8 @@ class Decoder(nn.Module):
         # A tied head is the embedding transposed: one weight, two uses.
         self.head = None if layout.case.model.tied else Head(layout)
 
-    def run_layers(self, x: Stream, cache: Cache, *, turn: Turn) -> tuple[Stream, Cache]:
-        """The layers of one stage, on all stages at once."""
+    def run_layers(self, carry: tuple[Stream, Cache], *, context: StepContext) -> tuple[Stream, Cache]:
+        """The layers of one stage, on all stages at once: of the stream and the cache."""
         case = self.layout.case
         stacked = dict(self.layers.named_parameters())
 
@@ -75,11 +75,11 @@ class Decoder(nn.Module):
             carry: tuple[Stream, Cache], at: tuple[dict[str, Tensor], Tensor]
         ) -> tuple[tuple[Stream, Cache], tuple[()]]:
             weights, layer = at
-            entry = layer * case.microbatches + turn.slot
-            return functional_call(self.layers, weights, carry, {"entry": entry, "turn": turn}), ()
+            entry = layer * case.microbatches + context.slot
+            return functional_call(self.layers, weights, carry, {"entry": entry, "context": context}), ()
 
-        layers = torch.arange(case.model.layers // case.mesh.pp, device=x.device)
-        return loop(run, (x, cache), (stacked, layers), form=case.loop)[0]
+        layers = torch.arange(case.model.layers // case.mesh.pp, device=carry[0].device)
+        return loop(run, carry, (stacked, layers), form=case.loop)[0]
 
     def logits(self, x: Ends) -> Scores:
         """Every stage scores what it holds; only the last one's is the answer."""

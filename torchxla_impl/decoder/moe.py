@@ -37,15 +37,15 @@ class Moe(nn.Module):
     def forward(self, x: Tokens) -> Tokens:
         layout = self.layout
         with layout.scope("layer.moe.route"):
-            tokens = layout.place(grouped(layout.tokens(x), layout=layout), "stages groups _ embed")
-            shares = self.route(tokens)
-            table = self.seats(shares)
+            tokens = layout.place(group_tokens(layout.gather_sequence(x), layout=layout), "stages groups _ embed")
+            gates = self.route(tokens)
+            table = self.assign_slots(gates)
         with layout.scope("layer.moe.dispatch"):
             sent = self.dispatch(tokens, table)
         with layout.scope("layer.moe.experts"):
             partial = self.experts(sent)
         with layout.scope("layer.moe.combine"):
-            return self.combine(partial, table * shares[..., None].to(x.dtype))
+            return self.combine(partial, table * gates[..., None].to(x.dtype))
 
     def route(self, tokens: Groups) -> Float[Tensor, "stages groups tokens experts"]:
         """Each token's share of each expert, in float32; 0 of those that it does not choose.  No collective."""
@@ -55,12 +55,12 @@ class Moe(nn.Module):
         if model.renormalized:
             best = best / best.sum(-1, keepdim=True)
         hot = chosen[..., None] == torch.arange(model.experts, device=chosen.device)
-        shares = torch.where(hot, best[..., None], 0.0).sum(-2)
-        return self.layout.place(shares, "stages groups _ choices")
+        gates = torch.where(hot, best[..., None], 0.0).sum(-2)
+        return self.layout.place(gates, "stages groups _ choices")
 
-    def seats(self, shares: Float[Tensor, "stages groups tokens experts"]) -> Table:
+    def assign_slots(self, gates: Float[Tensor, "stages groups tokens experts"]) -> Table:
         """1 where a token has a place at an expert, in the order of the tokens.  No collective."""
-        takes = (shares > 0).int()
+        takes = (gates > 0).int()
         place = takes.cumsum(2, dtype=torch.int32) - takes
         slots = torch.arange(self.layout.case.expert_slots, device=takes.device)
         seats = (place[..., None] == slots) & (takes[..., None] > 0)
@@ -75,7 +75,7 @@ class Moe(nn.Module):
 
         There they are of tokens, each once; here they would be of places, of which a token has several.
         """
-        place, shards = self.layout.place, self.layout.ways("shards")
+        place, shards = self.layout.place, self.layout.num_parts("shards")
         gate, up = (torch.einsum("zegcd,zedf->zegcf", sent, weight) for weight in (self.gate, self.up))
         hidden = place(F.silu(gate) * up, "stages experts routed _ expert_ffn")
         hidden = place(hidden.flatten(2, 3).unflatten(3, (shards, -1)), "stages experts routed shards _")
@@ -87,18 +87,18 @@ class Moe(nn.Module):
         layout = self.layout
         back = layout.from_experts(partial).unflatten(2, (table.shape[1], -1))
         mixed = layout.place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
-        return layout.summed(ungrouped(mixed.sum(3), layout=layout), over="expert_ffn")
+        return layout.reduce_output(ungroup_tokens(mixed.sum(3), layout=layout), over="expert_ffn")
 
 
-def grouped(x: Tokens, *, layout: Layout) -> Groups:
+def group_tokens(x: Tokens, *, layout: Layout) -> Groups:
     """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
     if layout.case.phase == "decode":
         return x.reshape(x.shape[0], -1, layout.case.group_tokens, x.shape[3])
-    return x.unflatten(2, (layout.ways("parts"), -1)).transpose(1, 2).flatten(1, 2)
+    return x.unflatten(2, (layout.num_parts("parts"), -1)).transpose(1, 2).flatten(1, 2)
 
 
-def ungrouped(x: Groups, *, layout: Layout) -> Tokens:
+def ungroup_tokens(x: Groups, *, layout: Layout) -> Tokens:
     """Back in the order of the stream.  No collective."""
     if layout.case.phase == "decode":
         return x.flatten(1, 2)[:, :, None]
-    return x.unflatten(1, (layout.ways("parts"), -1)).transpose(1, 2).flatten(2, 3)
+    return x.unflatten(1, (layout.num_parts("parts"), -1)).transpose(1, 2).flatten(2, 3)

@@ -1,10 +1,12 @@
 """The shifting-buffer pipeline in GPipe order: every stage works in every tick, on its own microbatch."""
 
+from functools import partial
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from torchxla_impl.decoder.attention import Stream, Turn
+from torchxla_impl.decoder.attention import StepContext, Stream
 from torchxla_impl.decoder.cache import Cache
 from torchxla_impl.decoder.model import Decoder, loop
 from torchxla_impl.sharding.layout import STREAM
@@ -25,29 +27,25 @@ def run_pipeline(
     bubble.  The state is [stages, batch, seq, embed]: stage s holds microbatch tick − s.
     """
     layout = model.layout
-    stages, slots = layout.case.mesh.pp, layout.case.microbatches
 
-    def tick(carry: tuple[Stream, Cache], at: tuple[Tensor, Tensor]) -> tuple[tuple[Stream, Cache], Tensor]:
-        (state, cache), (taken, slot) = carry, at
-        state = layout.shift(state, taken)
-        state, cache = model.run_layers(state, cache, turn=Turn(position, slot))
+    def tick(carry: tuple[Stream, Cache], at: tuple[Stream, Int[Tensor, ""]]) -> tuple[tuple[Stream, Cache], Tensor]:
+        (state, cache), (taken, number) = carry, at
+        state = layout.shift(state, taken, tick=number)
+        run = partial(model.run_layers, context=StepContext(position, layout.cache_slot(number)))
+        state, cache = layout.on_active_stages(run, (state, cache), tick=number)
         state = layout.place(state, STREAM)
-        return (state, cache), layout.place(ends(state, shards=layout.ways("stream_seq")), STREAM)
+        return (state, cache), layout.place(take_last_tokens(state, shards=layout.num_parts("stream_seq")), STREAM)
 
-    # Microbatches come again in the bubble.  What a stage then keeps it has kept before, in the same slot; and what it
-    # keeps before the first one comes is overwritten when that slot's own does.  So no tick needs a mask.
-    ticks = slots + stages - 1
-    rounds = -(-ticks // slots)
-    along = (
-        torch.cat([embedded] * rounds)[:ticks],
-        torch.arange(slots, device=embedded.device).repeat(rounds)[:ticks],
-    )
+    # A scan hands each tick its rows; an index inside it would be a gather.  In the bubble microbatches repeat.
+    ticks = layout.ticks
+    embedded_at = torch.cat([embedded] * -(-len(ticks) // len(embedded)))[: len(ticks)]
     zeros = torch.zeros(embedded.shape[1:], dtype=embedded.dtype, device=embedded.device)
     empty = layout.place(zeros, STREAM)
-    (_, cache), last = loop(tick, (empty, cache), along, form=layout.case.loop)
-    return layout.place(last[stages - 1 :], "slots stages stream_batch stream_seq embed"), cache
+    (_, cache), last = loop(tick, (empty, cache), (embedded_at, ticks), form=layout.tick_form)
+    first = layout.case.mesh.pp - 1
+    return layout.place(last[first:], "slots stages stream_batch stream_seq embed"), cache
 
 
-def ends(state: Stream, *, shards: int) -> Float[Tensor, "stages batch shards embed"]:
+def take_last_tokens(state: Stream, *, shards: int) -> Float[Tensor, "stages batch shards embed"]:
     """The last token of each shard's part of a sequence.  No collective."""
     return state.unflatten(2, (shards, -1))[:, :, :, -1]

@@ -17,11 +17,11 @@ def scan(run: Callable[..., Any], carry: Any, along: Any) -> Any:
 
     Its public half, AOTAutograd, decomposes einsum and takes no integer carries.
     """
-    return _scan_impl_pytree(run if _bodies.get() is None else _remembered(run), carry, along)
+    return _scan_impl_pytree(run if _bodies.get() is None else _recording(run), carry, along)
 
 
 @contextmanager
-def remembered() -> Iterator[list[bytes]]:
+def record_bodies() -> Iterator[list[bytes]]:
     """The HLO of each body that is traced in here, inner loops first, with the lines that it came from.
 
     The program's own copy has numbers of stack frames, and not the table that they stand for.
@@ -34,7 +34,7 @@ def remembered() -> Iterator[list[bytes]]:
         _bodies.reset(token)
 
 
-def _remembered(run: Callable[..., Any]) -> Callable[..., Any]:
+def _recording(run: Callable[..., Any]) -> Callable[..., Any]:
     def traced(carry: Any, at: Any) -> Any:
         made = run(carry, at)
         context = torch_xla._XLAC.lowering.LoweringContext("body")

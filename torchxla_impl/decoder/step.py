@@ -64,8 +64,8 @@ class Step:
             Cache(CACHE_DIMS, CACHE_DIMS),
             *(each.dims for each in self.arguments if each.role == "input"),
         )
-        given = (dict(weights), cache, tokens, *([] if position is None else [position]))
-        return self.layout.whole(self._watch, takes=takes, gives=WATCH_DIMS)(*given)
+        arguments = (dict(weights), cache, tokens, *([] if position is None else [position]))
+        return self.layout.as_global(self._watch, takes=takes, gives=WATCH_DIMS)(*arguments)
 
     def _watch(
         self,
@@ -77,17 +77,22 @@ class Step:
         layout, model = self.layout, self.model
         # The module was made without memory; `assign` gives it these tensors themselves.
         model.load_state_dict(dict(weights), assign=True)
-        embedded = model.embedding(microbatches(tokens, slots=layout.case.microbatches))
+
+        def choose(ends: Tensor) -> tuple[Tensor, Tensor]:
+            logits = model.logits(ends)
+            return logits, layout.sample(logits)
+
+        embedded = layout.on_first_stage(model.embedding, split_microbatches(tokens, slots=layout.case.microbatches))
         first = torch.zeros((), dtype=torch.int32, device=tokens.device) if position is None else position
         last, cache = run_pipeline(model, embedded, cache, position=first)
-        logits = model.logits(layout.last(last))
-        ids = layout.collect(layout.sample(logits))
+        logits, chosen = layout.on_last_stage(choose, layout.last_tokens(last))
+        ids = layout.collect(chosen)
         # A tensor that is still alive when the program runs would be one more of its results.
         model.to("meta")
-        return layout.place(sequences(ids), "batch"), logits, cache
+        return layout.place(merge_microbatches(ids), "batch"), logits, cache
 
 
-def microbatches(tokens: Tokens, *, slots: int) -> Int[Tensor, "slots batch seq"]:
+def split_microbatches(tokens: Tokens, *, slots: int) -> Int[Tensor, "slots batch seq"]:
     """Sequence b · slots + i is row b of microbatch i.  No collective.
 
     They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
@@ -95,6 +100,6 @@ def microbatches(tokens: Tokens, *, slots: int) -> Int[Tensor, "slots batch seq"
     return tokens.reshape(-1, slots, tokens.shape[1]).transpose(0, 1)
 
 
-def sequences(ids: Int[Tensor, "slots batch"]) -> Ids:
+def merge_microbatches(ids: Int[Tensor, "slots batch"]) -> Ids:
     """Back in the order of the tokens."""
     return ids.T.reshape(-1)

@@ -27,7 +27,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     from torchxla_impl.decoder import scan
     from torchxla_impl.patterns.pattern import PATTERNS, pin
     from torchxla_impl.process import about, stablehlo
-    from torchxla_impl.sharding.layout import DTYPES
+    from torchxla_impl.sharding.spec import DTYPES
 
     pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
     mesh = xs.Mesh(np.arange(prod(axes.values())), tuple(axes.values()), tuple(axes))
@@ -41,11 +41,11 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     marked = [torch.ops.aten.alias(tensor) for tensor in given.values()]
     for tensor, name in zip(marked, given, strict=True):
         torch_xla._XLAC._xla_annotate_custom_sharding(tensor, mesh.get_op_sharding(pattern.takes[name]))
-    with scan.remembered() as bodies:
+    with scan.record_bodies() as bodies:
         made = pattern.function(*marked)
     made = made if isinstance(made, tuple) else (made,)
     results = [pin(each, *spec) for each, spec in zip(made, pattern.gives, strict=True)]
-    graph = about.lowered(results)
+    graph = about.lower_graph(results)
     order = {graph.tensor_parameter_id(tensor): name for name, tensor in given.items()}
     names = [order[number] for number in sorted(order)]
     found = {

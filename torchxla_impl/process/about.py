@@ -8,9 +8,11 @@ import torch
 import torch_xla
 from torch import Tensor
 
+from meshes.twins.layout import partition_axes
 from torchxla_impl.decoder.arguments import OUTPUTS
 from torchxla_impl.decoder.step import Step
-from torchxla_impl.sharding.layout import DTYPES, Layout
+from torchxla_impl.sharding.layout import Layout
+from torchxla_impl.sharding.spec import DTYPES
 
 PACKAGES = ("torch", "torch_xla", "jaxlib")
 """jaxlib turns the HLO into StableHLO."""
@@ -19,14 +21,16 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()} | {torch.int32: "s
 """As XLA spells them."""
 
 
-def lowered(outputs: Sequence[Tensor]) -> Any:
+def lower_graph(outputs: Sequence[Tensor]) -> Any:
     """The graph of these tensors as HLO, in torch_xla's own `LoweringContext`."""
     context = torch_xla._XLAC.lowering.LoweringContext("step")
     context.build(list(outputs))
     return context
 
 
-def program(step: Step, graph: Any, arguments: Sequence[Tensor], *, outputs: Sequence[Tensor]) -> dict[str, Any]:
+def describe_program(
+    step: Step, graph: Any, arguments: Sequence[Tensor], *, outputs: Sequence[Tensor]
+) -> dict[str, Any]:
     """What about.json says of a step, lowered."""
     case = step.layout.case
     return {
@@ -38,8 +42,8 @@ def program(step: Step, graph: Any, arguments: Sequence[Tensor], *, outputs: Seq
         "attention": case.attention,
         "style": case.style,
         "compile_options": compile_options(num_devices=case.mesh.num_devices),
-        "parameters": parameters(step, [graph.tensor_parameter_id(each) for each in arguments]),
-        "outputs": results(step, outputs),
+        "parameters": _parameters(step, [graph.tensor_parameter_id(each) for each in arguments]),
+        "outputs": _outputs(step, outputs),
     }
 
 
@@ -59,7 +63,7 @@ def compile_options(*, num_devices: int) -> dict[str, Any]:
     }
 
 
-def parameters(step: Step, numbers: Sequence[int]) -> list[dict[str, Any]]:
+def _parameters(step: Step, numbers: Sequence[int]) -> list[dict[str, Any]]:
     """The program's parameters in their order, which is that in which the graph meets them, with what each is."""
     found = [
         {"index": number, "name": each.name, "role": each.role} | _array(step.layout, each.dims, each)
@@ -68,7 +72,7 @@ def parameters(step: Step, numbers: Sequence[int]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["index"])
 
 
-def results(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
+def _outputs(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
     """The program's results in their order."""
     return [
         {"index": index, "name": name} | _array(step.layout, dims, tensor)
@@ -77,5 +81,5 @@ def results(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
 
 
 def _array(layout: Layout, dims: str, tensor: Any) -> dict[str, Any]:
-    axes = [",".join(each) if isinstance(each, tuple) else each for each in layout.spec(dims)]
+    axes = [",".join(each) if isinstance(each, tuple) else each for each in partition_axes(dims, case=layout.case)]
     return {"dims": dims, "shape": list(tensor.shape), "dtype": DTYPE_NAMES[tensor.dtype], "axes": axes}

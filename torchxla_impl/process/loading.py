@@ -14,10 +14,12 @@ from torch import Tensor
 from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
 
 from meshes.case import Case
+from meshes.twins.layout import partition_axes
 from meshes.weights import WeightSpec, weights
 from torchxla_impl.decoder.arguments import Argument
 from torchxla_impl.decoder.cache import Cache
 from torchxla_impl.decoder.step import Step
+from torchxla_impl.sharding.lowering import shard
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
 """The numbers of a tensor by name and shape, flat or not; too few of them are repeated."""
@@ -59,10 +61,10 @@ def empty_cache(step: Step) -> Cache:
 
 def _load(step: Step, each: Argument, numbers: Numbers) -> Tensor:
     some = torch.from_numpy(numbers(each.name, each.shape)).to(each.dtype)
-    return step.layout.shard(resized(some, each.shape), each.dims)
+    return shard(step.layout, _repeat_to(some, each.shape), each.dims)
 
 
-def resized(some: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _repeat_to(some: Tensor, shape: tuple[int, ...]) -> Tensor:
     """As `numpy.resize`, which knows no bfloat16."""
     size = int(np.prod(shape, dtype=np.int64))
     return some.reshape(-1).repeat(-(-size // some.numel()))[:size].reshape(shape)
@@ -73,7 +75,7 @@ def _tensor(numbers: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
 
 
 def _zeros(step: Step, shape: tuple[int, ...], dims: str) -> Tensor:
-    made = step.layout.shard(torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
+    made = shard(step.layout, torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
     torch_xla.sync(wait=True)
     return made
 
@@ -81,14 +83,15 @@ def _zeros(step: Step, shape: tuple[int, ...], dims: str) -> Tensor:
 def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tensor:
     """One weight.  A large one is written on the devices, in place: PyTorch/XLA would take it whole on the host."""
     layout = step.layout
-    pieces = list(_pieces(spec, whole=layout.spec(spec.dims), most=PIECE_BYTES // layout.dtype.itemsize))
+    axes = partition_axes(spec.dims, case=layout.case)
+    pieces = list(_pieces(spec, axes=axes, most=PIECE_BYTES // layout.dtype.itemsize))
     if len(pieces) == 1:
-        return layout.shard(read(pieces[0]), spec.dims)
+        return shard(layout, read(pieces[0]), spec.dims)
     made = _zeros(step, spec.shape, spec.dims)
     for index in pieces:
-        piece = layout.shard(read(index), spec.dims)
+        piece = shard(layout, read(index), spec.dims)
         torch_xla._XLAC._set_buffer_donation(made, True)
-        made = layout.shard(_written(made, piece, index), spec.dims)
+        made = shard(layout, _written(made, piece, index), spec.dims)
         with alias_with_buffer_donor_config():
             torch_xla.sync(wait=True)
     return made
@@ -105,10 +108,10 @@ def _written(old: Tensor, piece: Tensor, index: Index) -> Tensor:
     return torch.where(inside, F.pad(piece, pads), old)
 
 
-def _pieces(spec: WeightSpec, *, whole: tuple[Any, ...], most: int) -> Iterator[Index]:
+def _pieces(spec: WeightSpec, *, axes: tuple[Any, ...], most: int) -> Iterator[Index]:
     """Slices of at most `most` elements that fill a weight, cut along dims that no axis splits, outer ones first."""
     sides = list(spec.shape)
-    for dim in (at for at, axes in enumerate(whole) if axes is None):
+    for dim in (at for at, axis in enumerate(axes) if axis is None):
         if prod(sides) <= most:
             break
         sides[dim] = max(most // (prod(sides) // sides[dim]), 1)

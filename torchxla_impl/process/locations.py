@@ -14,11 +14,11 @@ MACHINE = re.compile(machine_part(torch.__file__))
 BODY = "FnComputation."
 """How torch_xla's scan names the function of a body."""
 
-PINS = ("place", "_marked")
+PINS = ("place", "mark")
 """The functions of a pin, which say less than the line of the model that asked for it."""
 
 
-def put_right(module: ir.Module, bodies: Sequence[ir.Module], *, names: Sequence[str]) -> None:
+def restore_locations(module: ir.Module, bodies: Sequence[ir.Module], *, names: Sequence[str]) -> None:
     """Give each scan's body the locations of `bodies`, inner loops first, and shorten all file names.
 
     `names` are those of the program's parameters.

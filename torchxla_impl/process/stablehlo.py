@@ -28,7 +28,7 @@ def bytecode(
     """
     with _dialects():
         module, *known = (ir.Module.parse(_jax.mlir.hlo_to_stablehlo(each)) for each in (graph.hlo(), *bodies))
-        locations.put_right(module, known, names=names)
+        locations.restore_locations(module, known, names=names)
         rows = [
             {"mhlo.sharding": ir.StringAttr.get(sharding)} | _alias(overwritten.get(name))
             for name, sharding in zip(names, shardings, strict=True)

@@ -5,8 +5,9 @@ import torch_xla
 import torch_xla.distributed.spmd as xs
 
 from meshes.case import Case
+from meshes.twins.layout import LayoutError
 from torchxla_impl.sharding import explicit
-from torchxla_impl.sharding.layout import Layout, LayoutError
+from torchxla_impl.sharding.layout import Layout
 
 
 def layout_on_devices(case: Case) -> Layout:

@@ -19,7 +19,9 @@ from torch_xla.core import xla_model as xm
 
 from meshes.case import Case
 from meshes.dims import is_sequence_parallel
-from torchxla_impl.sharding.layout import Block, Layout, LayoutError, Stream
+from meshes.twins.layout import LayoutError, partition_axes
+from torchxla_impl.sharding.layout import Block, Layout, Stream
+from torchxla_impl.sharding.spec import annotate, constant
 
 SHARDS = "tp"
 
@@ -46,16 +48,16 @@ def check(case: Case) -> None:
 class ExplicitLayout(Layout):
     """The verbs of a layout on local tensors: dims have the same names, and the sizes of one device's part."""
 
-    def ways(self, dim: str) -> int:
+    def num_parts(self, dim: str) -> int:
         """Into how many parts the dim of a local tensor is split."""
         return 1
 
-    def whole(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
-        """The step of whole tensors: `step` on each device, of its own parts."""
+    def as_global(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
+        """The step of global tensors: `step` on each device, of its own parts."""
 
-        def run(*given: Any) -> Any:
-            made = step(*tree.tree_map(self._entered, given, takes))
-            return tree.tree_map(self._left, made, gives)
+        def run(*arguments: Any) -> Any:
+            results = step(*tree.tree_map(self._to_local, arguments, takes))
+            return tree.tree_map(self._to_global, results, gives)
 
         return run
 
@@ -69,10 +71,10 @@ class ExplicitLayout(Layout):
         """Nothing: it is where it is."""
         return x
 
-    def tokens(self, x: Stream) -> Block:
+    def gather_sequence(self, x: Stream) -> Block:
         return x
 
-    def summed(self, x: Block, *, over: str) -> Stream:
+    def reduce_output(self, x: Block, *, over: str) -> Stream:
         return self._summed(x) if self.case.rules[over] else x
 
     def lookup(
@@ -106,11 +108,11 @@ class ExplicitLayout(Layout):
 
     def _parts(self, dim: str) -> int:
         """Into how many parts the dim of a whole tensor is split."""
-        return 1 if dim == "_" else super().ways(dim)
+        return 1 if dim == "_" else super().num_parts(dim)
 
     def _shard(self) -> Int[Tensor, "1"]:
         """Which part of what `tp` splits this device has."""
-        return self._own(self.constant(np.arange(self.case.mesh.axes[SHARDS], dtype=np.int32)), (SHARDS,))
+        return self._own_part(constant(np.arange(self.case.mesh.axes[SHARDS], dtype=np.int32)), (SHARDS,))
 
     def _summed(self, x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
         if self.case.mesh.axes[SHARDS] == 1:
@@ -118,22 +120,20 @@ class ExplicitLayout(Layout):
         groups = [list(group) for group in self.case.mesh.groups(SHARDS)]
         return torch_xla._XLAC._xla_spmd_all_reduce(xm.REDUCE_SUM, x, 1.0, groups)
 
-    def _entered(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
-        """This device's part of a whole tensor."""
-        return self._own(x, self.spec(dims))
+    def _to_local(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
+        """This device's part of a global tensor."""
+        return self._own_part(x, partition_axes(dims, case=self.case))
 
-    def _own(self, x: Shaped[Tensor, "..."], spec: Any) -> Shaped[Tensor, "..."]:
+    def _own_part(self, x: Shaped[Tensor, "..."], axes: Any) -> Shaped[Tensor, "..."]:
         # `mark_sharding` moves data, and where a program is only traced there is none.
-        x = torch.ops.aten.alias(x)
-        torch_xla._XLAC._xla_annotate_custom_sharding(x, self.mesh.get_op_sharding(spec))
-        return torch_xla._XLAC._spmd_full_to_shard_shape(x)
+        return torch_xla._XLAC._spmd_full_to_shard_shape(annotate(x, axes, mesh=self.mesh))
 
-    def _left(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
-        """The whole tensor that this device has a part of."""
+    def _to_global(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
+        """The global tensor that this device has a part of."""
         shape = [size * self._parts(dim) for size, dim in zip(x.shape, dims.split(), strict=True)]
         x = torch.ops.aten.alias(x)
         manual = torch_xla._XLAC.OpSharding([], [], [], xs.ShardingType.MANUAL)
         torch_xla._XLAC._mark_manual_sharding(x, manual)
         return torch_xla._XLAC._spmd_shard_to_full_shape(
-            x, self.mesh.get_op_sharding(self.spec(dims)), torch.Size(shape), x.dtype
+            x, self.mesh.get_op_sharding(partition_axes(dims, case=self.case)), torch.Size(shape), x.dtype
         )

@@ -1,12 +1,10 @@
-"""Where tensors live: the one file of this twin that touches PyTorch/XLA's sharding API."""
+"""Where tensors live: the verbs of a layout, as pins for GSPMD (see `meshes.twins.layout`)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_xla
@@ -14,20 +12,12 @@ import torch_xla.debug.profiler as xp
 import torch_xla.distributed.spmd as xs
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
-from torch_xla.core import xla_builder
 
 from meshes.case import Case
-from meshes.dims import axes_of
-from meshes.positions import held, place_shift
-from meshes.process.errors import MeshError
-from meshes.variants import pinned
+from meshes.positions import cache_positions, place_shift
+from meshes.twins.layout import LayoutError, count_parts, enter_scope, is_pinned
 from meshes.weights import dim_sizes
-
-DTYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
-
-MAX_RANK = 5
-"""PyTorch/XLA turns a sharding of more dims into another one, and says so in a log line only."""
-
+from torchxla_impl.sharding.spec import DTYPES, constant, mark
 
 STREAM = "stages stream_batch stream_seq embed"
 """The residual stream, between the blocks of a layer."""
@@ -35,13 +25,8 @@ STREAM = "stages stream_batch stream_seq embed"
 TOKENS = "stages batch seq embed"
 """The same inside a block.  Under SEQUENCE_PARALLEL `tp` splits the stream, and not the tokens of a block."""
 
-
 Stream = Shaped[Tensor, "stages stream_batch stream_seq embed"]
 Block = Shaped[Tensor, "stages batch seq embed"]
-
-
-class LayoutError(MeshError):
-    """A tensor that this layout cannot place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,29 +38,14 @@ class Layout:
 
     case: Case
     mesh: xs.Mesh
-    _scopes: list[str] = field(default_factory=list, repr=False)
 
     @property
     def dtype(self) -> torch.dtype:
         return DTYPES[self.case.dtype]
 
-    def spec(self, dims: str) -> tuple[str | tuple[str, ...] | None, ...]:
-        """The partition spec of a tensor with these dims, `_` for one that is never split."""
-        axes = axes_of(dims, rules=self.case.rules)
-        if len(axes) > MAX_RANK:
-            raise LayoutError(f"{dims!r} names {len(axes)} dims; a tensor is sharded over at most {MAX_RANK}")
-        return axes
-
-    def sharding(self, dims: str) -> str:
-        """The sharding as XLA writes it, in PyTorch/XLA's own translation."""
-        probe = torch.ops.aten.alias(self.placeholder((1,) * len(dims.split()), torch.float32))
-        torch_xla._XLAC._xla_annotate_custom_sharding(probe, self.mesh.get_op_sharding(self.spec(dims)))
-        return str(torch_xla._XLAC._get_xla_sharding_spec(probe))
-
-    def ways(self, dim: str) -> int:
+    def num_parts(self, dim: str) -> int:
         """Into how many parts the dim of a tensor is split."""
-        axes = (self.case.rules[dim] or "").split(",")
-        return prod(self.case.mesh.axes[axis] for axis in axes if axis)
+        return count_parts(dim, case=self.case)
 
     def param(self, dims: str) -> nn.Parameter:
         """A weight with these dims and no memory, until one is loaded."""
@@ -83,59 +53,32 @@ class Layout:
         shape = [sizes[dim] for dim in dims.split()]
         return nn.Parameter(torch.empty(shape, dtype=self.dtype, device="meta"), requires_grad=False)
 
-    def placeholder(self, shape: tuple[int, ...], dtype: torch.dtype) -> Shaped[Tensor, "..."]:
-        """A parameter of a program that will be traced and not run: it costs no memory.
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """The part of the model, of the closed list, that asks for what is sent in here."""
+        with enter_scope(name), xp.Trace(name):
+            yield
 
-        `mark_sharding` moves data, and there is none: `lower` writes `sharding` onto the parameter.
-        """
-        return xla_builder.create_placeholder_tensor(shape, dtype)
-
-    def constant(self, values: np.ndarray[Any, np.dtype[Any]]) -> Shaped[Tensor, "..."]:
-        """Numbers in the text of the program; brought from the host, they would be one more parameter of it."""
-        anchor = torch.zeros((), device=torch_xla.device())
-        builder = xla_builder.create_builder("constant")
-        # A computation without a parameter is refused.
-        xla_builder.mkparam(builder, 0, xla_builder.tensor_shape(anchor))
-        made = xla_builder.Op.constant(builder, torch.from_numpy(values)).build("constant")
-        return torch_xla._XLAC._xla_user_computation("xla::constant", [anchor], made)[0]
-
-    def shard(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
-        """Bring a tensor to the devices, each its part."""
-        return self._marked(x.to(torch_xla.device()), dims)
-
-    def whole(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
-        """The step of whole tensors, given one of what this layout hands to the model: here the same.
+    def as_global(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
+        """The step of global tensors, given one of what this layout hands to the model: here the same.
 
         takes, gives: dims, in the place of each tensor.
         """
         return step
 
-    @contextmanager
-    def scope(self, name: str) -> Iterator[None]:
-        """The part of the model, of the closed list, that asks for what is sent in here."""
-        self._scopes.append(name)
-        try:
-            with xp.Trace(name):
-                yield
-        finally:
-            self._scopes.pop()
-
-    @property
-    def pins(self) -> bool:
-        """Whether an activation is pinned here, in the innermost scope."""
-        return pinned(self.case, self._scopes[-1] if self._scopes else "")
-
     def place(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
         """Pin an activation's sharding.  Collectives appear where two pins disagree."""
+        if not is_pinned(self.case):
+            return x
         # Marked is the tensor itself, also where it is used elsewhere; an alias is another one.
-        return self._marked(torch.ops.aten.alias(x), dims) if self.pins else x
+        return mark(torch.ops.aten.alias(x), dims, case=self.case, mesh=self.mesh)
 
-    def tokens(self, x: Stream) -> Block:
+    def gather_sequence(self, x: Stream) -> Block:
         """The tokens that a block reads.  Under SEQUENCE_PARALLEL an all-gather over `tp`."""
         return self.place(self.place(x, STREAM), TOKENS)
 
-    def summed(self, x: Block, *, over: str) -> Stream:
-        """What the shards of the dim `over` add to the stream: an all-reduce over `tp`.
+    def reduce_output(self, x: Block, *, over: str) -> Stream:
+        """The sum over the shards of the dim `over`, into the stream: an all-reduce over `tp`.
 
         Under SEQUENCE_PARALLEL a reduce-scatter.
         """
@@ -150,7 +93,7 @@ class Layout:
         is cheaper than sending it.
         """
         # The ids are flattened for the lookup: split dims come first, or their shards would be torn and gathered.
-        cut = tokens.unflatten(2, (self.ways("seq"), -1)).permute(2, 1, 0, 3)
+        cut = tokens.unflatten(2, (self.num_parts("seq"), -1)).permute(2, 1, 0, 3)
         cut = cut.expand(self.case.mesh.pp, -1, -1, -1, -1)
         found = F.embedding(self.place(cut, "stages parts batch slots _"), table)
         found = found.permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
@@ -160,13 +103,25 @@ class Layout:
         """The position of each of the tokens of a tensor, that of the first of all given.  No collective."""
         return first + torch.arange(count, device=first.device)
 
-    def held(self) -> Int[Tensor, "length"]:
+    def cache_positions(self) -> Int[Tensor, "length"]:
         """The position that each place of a cache is for.  No collective."""
-        return self.constant(held(self.case))
+        return constant(cache_positions(self.case))
 
-    def cache_place(self, position: Int[Tensor, ""]) -> Int[Tensor, ""]:
-        """Where a token's keys and values stand in a cache.  No collective."""
-        return position + place_shift(self.case)
+    def cache_index(self, position: Int[Tensor, ""]) -> Int[Tensor, ""]:
+        """Where a token's keys and values stand in a cache; a prompt's first are the first.  No collective."""
+        return position if self.case.phase == "prefill" else position + place_shift(self.case)
+
+    def max_over_parts(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The maximum over the parts of a split cache: here x is global, and has it."""
+        return x
+
+    def sum_over_parts(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The sum over the parts of a split cache: here x is global, and has it."""
+        return x
+
+    def ring(self, block: Callable[..., Tensor], *, takes: tuple[str, ...], gives: str) -> Callable[..., Tensor]:
+        """Not offered: PyTorch/XLA 2.9 has no permute for a manually sharded region, so no program has a ring."""
+        raise LayoutError("PyTorch/XLA 2.9 has no permute for a manually sharded region, and so no ring over cp")
 
     def to_experts(
         self, x: Shaped[Tensor, "stages _ groups slots embed"]
@@ -177,19 +132,43 @@ class Layout:
     def from_experts(
         self, x: Shaped[Tensor, "stages experts routed shards embed"]
     ) -> Shaped[Tensor, "stages _ groups shards embed"]:
-        """What the experts made of them, back: one all-to-all over `ep`."""
+        """The experts' output, back: one all-to-all over `ep`."""
         return self.place(x, "stages _ groups shards embed")
 
-    def _marked(self, x: Tensor, dims: str) -> Tensor:
-        if x.ndim != len(dims.split()):
-            raise LayoutError(f"{dims!r} names {len(dims.split())} dims; the tensor has {x.ndim}")
-        xs.mark_sharding(x, self.mesh, self.spec(dims))
-        return x
+    @property
+    def ticks(self) -> Int[Tensor, "ticks"]:
+        """The ticks of the pipeline, each as its cache slot.
 
-    def shift(
-        self, state: Float[Tensor, "stages batch seq embed"], taken: Float[Tensor, "stages batch seq embed"]
-    ) -> Float[Tensor, "stages batch seq embed"]:
-        """Each stage's state to the next stage, `taken` to the first: one collective-permute over `pp`.
+        In the bubble microbatches repeat.  What a stage then writes it has written before, to the same slot; and what
+        it writes before its first microbatch comes is overwritten when that slot's own does.  So no tick needs a mask.
+        """
+        slots, stages = self.case.microbatches, self.case.mesh.pp
+        ticks = slots + stages - 1
+        return torch.arange(slots, device=torch_xla.device()).repeat(-(-ticks // slots))[:ticks]
+
+    @property
+    def tick_form(self) -> str:
+        """How ticks are written: in a `scan`, or `unrolled`."""
+        return self.case.loop
+
+    def cache_slot(self, tick: Int[Tensor, ""]) -> Int[Tensor, ""]:
+        """The slot of the cache that every stage uses in that tick."""
+        return tick
+
+    def on_first_stage(self, run: Callable[[Any], Any], x: Any) -> Any:
+        """`run(x)` on the first stage, which alone needs it: here on all."""
+        return run(x)
+
+    def on_active_stages(self, run: Callable[[Any], Any], carry: Any, *, tick: Int[Tensor, ""]) -> Any:
+        """`run(carry)` on the stages that hold a microbatch in that tick: here on all, whatever they hold."""
+        return run(carry)
+
+    def on_last_stage(self, run: Callable[[Any], Any], x: Any) -> Any:
+        """`run(x)` where the last tokens come out of the last stage: here everywhere."""
+        return run(x)
+
+    def shift(self, state: Stream, taken: Stream, *, tick: Int[Tensor, ""]) -> Stream:
+        """Each stage's state to the next, the first takes what it has of `taken`: one collective-permute over `pp`.
 
         Written as a pad and a slice, which send nothing from the last stage; `torch.roll` wraps around.
         """
@@ -202,7 +181,7 @@ class Layout:
             moved = torch.where(first[:, None, None, None], taken, self.place(moved, STREAM))
             return self.place(moved, STREAM)
 
-    def last(
+    def last_tokens(
         self, x: Float[Tensor, "slots stages stream_batch stream_seq embed"]
     ) -> Float[Tensor, "slots stages batch parts embed"]:
         """The last token of each part of a sequence, of the last tokens of each shard's; whole over `tp`.
@@ -211,7 +190,7 @@ class Layout:
         all-gather, of the sequences.
         """
         with self.scope("head"):
-            parts = self.ways("parts")
+            parts = self.num_parts("parts")
             if x.shape[3] > parts:
                 x = _last_of(x.unflatten(3, (parts, -1)), dim=4)
             return self.place(x, "slots stages batch parts embed")
@@ -225,7 +204,7 @@ class Layout:
 
     def collect(self, chosen: Int[Tensor, "slots stages batch parts"]) -> Int[Tensor, "slots batch"]:
         """The last stage's ids of the last part, everywhere: masked sums, an all-reduce over `pp`, one over `cp`."""
-        if self.ways("stages") * self.ways("parts") == 1:
+        if self.num_parts("stages") * self.num_parts("parts") == 1:
             return chosen[:, 0, :, 0]
         with self.scope("pipeline.collect"):
             chosen = self.place(_last_of(chosen, dim=1), "slots batch parts")

@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jax_impl.decoder.attention import HEADS, attention_of, ring_attention
+from jax_impl.decoder.attention import HEADS, choose_attention, ring_attention
 from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape, read, write
 from jax_impl.sharding.create import layout_on_devices
 from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.spec import named_sharding
 from meshes.case import Case
 
 BATCH, HEAD_DIM = 2, 16
@@ -40,13 +41,13 @@ def test_a_ring_attends_as_the_whole_does(mesh: str) -> None:
     attend = jax.jit(lambda q, k, v: ring_attention(q, k, v, position=jnp.int32(0), layout=made))
     found = attend(q, k, v)
     np.testing.assert_allclose(found, whole(q, k, v, first=0), atol=1e-5)
-    assert found.sharding.is_equivalent_to(made.sharding(HEADS), 5)
+    assert found.sharding.is_equivalent_to(named_sharding(HEADS, case=made.case, mesh=made.mesh), 5)
 
 
 def test_the_ring_is_for_split_prompts_alone() -> None:
-    assert attention_of(layout("cp4tp2", phase="prefill", seq=16, attention="einsum").case) is ring_attention
+    assert choose_attention(layout("cp4tp2", phase="prefill", seq=16, attention="einsum").case) is ring_attention
     for mesh, phase in (("tp8", "prefill"), ("cp4tp2", "decode")):
-        assert attention_of(layout(mesh, phase=phase, seq=16).case) is not ring_attention
+        assert choose_attention(layout(mesh, phase=phase, seq=16).case) is not ring_attention
 
 
 @pytest.mark.parametrize("attention", ["idiomatic", "einsum"])
@@ -64,7 +65,7 @@ def test_a_new_token_attends_to_a_split_cache_as_to_a_whole_one(mesh: str, atten
     def token(cache: Cache, q: jax.Array, k: jax.Array, v: jax.Array, position: jax.Array) -> tuple[jax.Array, Cache]:
         keys, values = read(cache, k, v, entry=entry, position=position, layout=decode)
         cache = write(cache, k, v, entry=entry, position=position, layout=decode)
-        return attention_of(decode.case)(q, keys, values, position=position, layout=decode), cache
+        return choose_attention(decode.case)(q, keys, values, position=position, layout=decode), cache
 
     cache = jax.jit(prompt)(Cache(kept, kept), k[:, :, :16], v[:, :, :16])
     for at in (16, 17):
@@ -72,7 +73,7 @@ def test_a_new_token_attends_to_a_split_cache_as_to_a_whole_one(mesh: str, atten
         found, cache = jax.jit(token)(cache, q[:, :, one], k[:, :, one], v[:, :, one], jnp.int32(at))
         expected = whole(q[:, :, one], k[:, :, : at + 1], v[:, :, : at + 1], first=at)
         np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert cache.k.sharding.is_equivalent_to(decode.sharding(CACHE_DIMS), 5)
+    assert cache.k.sharding.is_equivalent_to(named_sharding(CACHE_DIMS, case=decode.case, mesh=decode.mesh), 5)
     assert not np.asarray(cache.k)[[0, 1, 3]].any()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from jax_impl.decoder.moe import Moe, grouped, ungrouped
+from jax_impl.decoder.moe import Moe, group_tokens, ungroup_tokens
 from jax_impl.sharding.create import layout_on_devices
 from jax_impl.sharding.layout import Layout
 from meshes.case import Case
@@ -79,6 +79,6 @@ def test_in_decode_the_tokens_of_a_device_are_a_group() -> None:
 def test_groups_are_parts_of_sequences_the_parts_outermost() -> None:
     made = layout("cp2ep4", seq=4)
     x = jnp.arange(16.0).reshape(1, 4, 4, 1)  # 4 sequences of 4 tokens
-    groups = grouped(x, layout=made)
+    groups = group_tokens(x, layout=made)
     assert groups[0, :, :, 0].tolist() == [[0, 1], [4, 5], [8, 9], [12, 13], [2, 3], [6, 7], [10, 11], [14, 15]]
-    assert ungrouped(groups, layout=made).tolist() == x.tolist()
+    assert ungroup_tokens(groups, layout=made).tolist() == x.tolist()

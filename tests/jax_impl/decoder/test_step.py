@@ -8,8 +8,10 @@ import pytest
 from flax import nnx
 
 from jax_impl.decoder.cache import CACHE_DIMS
-from jax_impl.decoder.step import OUTPUT_DIMS, Step, microbatches, sequences
+from jax_impl.decoder.step import OUTPUT_DIMS, Step
 from jax_impl.sharding.create import abstract_layout, layout_on_devices
+from jax_impl.sharding.lowering import jit_step
+from jax_impl.sharding.spec import named_sharding
 from meshes.case import Case
 from meshes.scopes import SCOPES
 from meshes.weights import weights
@@ -28,8 +30,8 @@ def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, *
     return Step.of(layout_on_devices(case) if devices else abstract_layout(case))
 
 
-def lowered(made: Step) -> jax.stages.Lowered:
-    traced = made.layout.jit(made.run, output_dims=OUTPUT_DIMS).trace(*made.arguments)
+def lower_graph(made: Step) -> jax.stages.Lowered:
+    traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*made.arguments)
     return traced.lower(lowering_platforms=("tpu",))
 
 
@@ -51,15 +53,17 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, ph
     layout = made.layout
     arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
     for path, weight in nnx.to_flat_state(arrays[0]):
-        assert weight[...].sharding == layout.sharding(weight.get_metadata("dims")), path
-    compiled = layout.jit(made.run, output_dims=OUTPUT_DIMS).lower(*made.arguments).compile()
+        assert weight[...].sharding == named_sharding(
+            weight.get_metadata("dims"), case=layout.case, mesh=layout.mesh
+        ), path
+    compiled = jit_step(layout, made.run, output_dims=OUTPUT_DIMS).lower(*made.arguments).compile()
     for array, actual in zip(jax.tree.leaves(arrays), jax.tree.leaves(compiled.input_shardings[0]), strict=True):
         assert actual.is_equivalent_to(array.sharding, array.ndim)
     old = arrays[1]
     ids, cache = compiled(*arrays)
-    assert ids.sharding.is_equivalent_to(layout.sharding("batch"), 1)
+    assert ids.sharding.is_equivalent_to(named_sharding("batch", case=layout.case, mesh=layout.mesh), 1)
     for kept in cache:
-        assert kept.sharding.is_equivalent_to(layout.sharding(CACHE_DIMS), 5)
+        assert kept.sharding.is_equivalent_to(named_sharding(CACHE_DIMS, case=layout.case, mesh=layout.mesh), 5)
     assert all(kept.is_deleted() for kept in old)
 
 
@@ -68,7 +72,7 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, ph
 def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: str, model: str, phase: str) -> None:
     made = step(mesh, phase, model=model, devices=True, seq=16)
     arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
-    traced = made.layout.jit(made.run, output_dims=OUTPUT_DIMS).trace(*arrays)
+    traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*arrays)
     real = traced.lower(lowering_platforms=("tpu",)).as_text()
     assert real == lowered(step(mesh, phase, model=model, seq=16)).as_text()
 
@@ -114,9 +118,9 @@ def test_the_unrolled_form_has_no_loop_and_the_scan_two() -> None:
 
 def test_microbatches_are_dealt_out_and_taken_back() -> None:
     tokens = jax.numpy.arange(6)[:, None]  # of 6 sequences, one each
-    dealt = microbatches(tokens, slots=2)
+    dealt = split_microbatches(tokens, slots=2)
     assert dealt[..., 0].tolist() == [[0, 2, 4], [1, 3, 5]]
-    assert sequences(dealt[..., 0]).tolist() == [0, 1, 2, 3, 4, 5]
+    assert merge_microbatches(dealt[..., 0]).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_tied_head_is_the_embedding() -> None:

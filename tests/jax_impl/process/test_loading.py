@@ -11,6 +11,7 @@ from jax_impl.convert import convert, restored
 from jax_impl.decoder.step import Step
 from jax_impl.process.loading import read_weights
 from jax_impl.sharding.create import layout_on_devices
+from jax_impl.sharding.spec import named_sharding
 from meshes.case import Case
 from meshes.checkpoint import read_model
 from meshes.checkpoint.converted import Converted
@@ -53,7 +54,9 @@ def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) ->
     assert len(asked) == len(set(asked))
     for path, weight in loaded:
         name, array = ".".join(path), weight[...]
-        assert array.sharding == made.layout.sharding(weight.get_metadata("dims"))
+        assert array.sharding == named_sharding(
+            weight.get_metadata("dims"), case=made.layout.case, mesh=made.layout.mesh
+        )
         assert np.array_equal(array, right[name]), name
         boxes = {tuple(side.indices(size)[:2] for side, size in zip(shard.index, array.shape, strict=True))
                  for shard in array.addressable_shards}  # fmt: skip
@@ -66,6 +69,8 @@ def test_what_was_converted_once_is_restored_onto_any_mesh(mesh: str, dtype: str
     right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
     for path, weight in nnx.to_flat_state(restored(Converted.open(orbax), made)):
         array = weight[...]
-        assert array.sharding == made.layout.sharding(weight.get_metadata("dims"))
+        assert array.sharding == named_sharding(
+            weight.get_metadata("dims"), case=made.layout.case, mesh=made.layout.mesh
+        )
         assert array.dtype == made.layout.dtype
         assert np.array_equal(array, jnp.asarray(right[".".join(path)], array.dtype)), path

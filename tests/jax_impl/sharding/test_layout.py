@@ -1,13 +1,17 @@
 """The layout: names of dims in, shardings out; what it cannot place it refuses."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec
 
 from jax_impl.sharding.create import abstract_layout, layout_on_devices
-from jax_impl.sharding.layout import STREAM, TOKENS, Layout, LayoutError
+from jax_impl.sharding.layout import STREAM, TOKENS, Layout
+from jax_impl.sharding.spec import named_sharding
 from meshes.case import Case
+from meshes.twins.layout import LayoutError
 
 
 def layout(mesh: str, *, phase: str = "prefill", model: str = "tiny", batch: int = 8) -> Layout:
@@ -36,15 +40,16 @@ SPECS = (
 
 @pytest.mark.parametrize(("mesh", "phase", "dims", "axes"), SPECS, ids=[" ".join(row[:3]) for row in SPECS])
 def test_dims_name_their_axes(mesh: str, phase: str, dims: str, axes: tuple[str | tuple[str, ...] | None, ...]) -> None:
-    assert layout(mesh, phase=phase).sharding(dims).spec == PartitionSpec(*axes)
+    made = layout(mesh, phase=phase)
+    assert named_sharding(dims, case=made.case, mesh=made.mesh).spec == PartitionSpec(*axes)
 
 
 def test_a_dim_is_split_into_as_many_parts_as_its_axes_have_devices() -> None:
-    assert layout("cp2tp4+sp").ways("stream_seq") == 8
-    assert layout("cp2tp4+sp").ways("parts") == 2
-    assert layout("cp2tp4+sp", phase="decode").ways("parts") == 1
-    assert layout("dp2ep4", model="tiny-moe").ways("batch") == 8
-    assert layout("tp8").ways("embed") == 1
+    assert layout("cp2tp4+sp").num_parts("stream_seq") == 8
+    assert layout("cp2tp4+sp").num_parts("parts") == 2
+    assert layout("cp2tp4+sp", phase="decode").num_parts("parts") == 1
+    assert layout("dp2ep4", model="tiny-moe").num_parts("batch") == 8
+    assert layout("tp8").num_parts("embed") == 1
 
 
 def test_more_than_five_dims_are_refused() -> None:
@@ -69,12 +74,12 @@ def on_devices(mesh: str, *, phase: str = "prefill") -> Layout:
 def test_a_shift_moves_each_stage_to_the_next_and_nothing_wraps() -> None:
     state = jnp.arange(4.0).reshape(4, 1, 1, 1) + 1
     taken = jnp.full((4, 1, 1, 1), 9.0)
-    assert jax.jit(on_devices("pp4tp2").shift)(state, taken).ravel().tolist() == [9.0, 1.0, 2.0, 3.0]
+    assert jax.jit(on_devices("pp4tp2").shift)(state, taken, tick=0).ravel().tolist() == [9.0, 1.0, 2.0, 3.0]
 
 
 def test_a_single_stage_takes_what_comes() -> None:
     taken = jnp.full((1, 1, 1, 1), 9.0)
-    assert on_devices("tp8").shift(jnp.zeros((1, 1, 1, 1)), taken).tolist() == [[[[9.0]]]]
+    assert on_devices("tp8").shift(jnp.zeros((1, 1, 1, 1)), taken, tick=0).tolist() == [[[[9.0]]]]
 
 
 def test_the_last_stage_chooses() -> None:
@@ -97,8 +102,8 @@ def test_a_hop_brings_what_the_part_before_has() -> None:
     layout = on_devices("cp4tp2")
     x = jnp.arange(8.0).reshape(1, 1, 8, 1)
 
-    def block(x: jax.Array) -> jax.Array:
-        return layout.hop(x) + 100 * layout.rank()
+    def block(rank: jax.Array, hop: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+        return hop(x) + 100 * rank
 
-    hopped = jax.jit(layout.local(block, takes=(TOKENS,), gives=TOKENS))(x)
+    hopped = jax.jit(layout.ring(block, takes=(TOKENS,), gives=TOKENS))(x)
     assert hopped.ravel().tolist() == [6, 7, 100, 101, 202, 203, 304, 305]

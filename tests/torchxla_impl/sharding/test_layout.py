@@ -51,11 +51,11 @@ def test_the_stream_is_split_over_tp_where_the_rules_say_so(told: dict[str, Any]
 
 
 def test_more_than_five_dims_are_refused(told: dict[str, Any]) -> None:
-    assert told["rank"].endswith("names 6 dims; a tensor is sharded over at most 5")
+    assert told["rank"].endswith("names 6 dims; an array is sharded over at most 5")
 
 
 def test_dims_that_are_not_the_tensors_are_refused(told: dict[str, Any]) -> None:
-    assert told["dims"] == "'batch seq' names 2 dims; the tensor has 3"
+    assert told["dims"] == "'batch seq' names 2 dims; the array has 3"
 
 
 def test_another_number_of_devices_is_said(told: dict[str, Any]) -> None:
