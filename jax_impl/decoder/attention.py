@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
@@ -35,7 +36,7 @@ class StepContext(NamedTuple):
     """Of the cache, the same number on every stage."""
 
 
-def rope(x: Heads, *, position: Int[Array, ""], frequencies: Float[Array, "pairs"], layout: Layout) -> Heads:
+def rope(x: Heads, *, position: Int[Array, ""], frequencies: Float[np.ndarray, "pairs"], layout: Layout) -> Heads:
     """StepContext each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
     places = layout.positions(position, x.shape[2]).astype(jnp.float32)
     angles = places[:, None, None] * frequencies

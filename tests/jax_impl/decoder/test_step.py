@@ -8,7 +8,7 @@ import pytest
 from flax import nnx
 
 from jax_impl.decoder.cache import CACHE_DIMS
-from jax_impl.decoder.step import OUTPUT_DIMS, Step
+from jax_impl.decoder.step import OUTPUT_DIMS, Step, merge_microbatches, split_microbatches
 from jax_impl.sharding.create import abstract_layout, layout_on_devices
 from jax_impl.sharding.lowering import jit_step
 from jax_impl.sharding.spec import named_sharding
@@ -30,7 +30,7 @@ def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, *
     return Step.of(layout_on_devices(case) if devices else abstract_layout(case))
 
 
-def lower_graph(made: Step) -> jax.stages.Lowered:
+def lowered(made: Step) -> jax.stages.Lowered:
     traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*made.arguments)
     return traced.lower(lowering_platforms=("tpu",))
 

@@ -95,7 +95,7 @@ def test_of_a_split_sequence_the_last_part_of_the_last_stage_chooses() -> None:
 def test_the_last_token_of_each_part_is_its_last_shards() -> None:
     """On cp2tp4 with sequence parallelism 8 shards end somewhere; the 4th and the 8th end a part."""
     x = jnp.arange(8.0).reshape(1, 1, 1, 8, 1)
-    assert jax.jit(on_devices("cp2tp4+sp").last)(x).ravel().tolist() == [3.0, 7.0]
+    assert jax.jit(on_devices("cp2tp4+sp").last_tokens)(x).ravel().tolist() == [3.0, 7.0]
 
 
 def test_a_hop_brings_what_the_part_before_has() -> None:
