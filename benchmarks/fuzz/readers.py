@@ -111,7 +111,7 @@ def _read_hlo(given: _Text, _: Path) -> object:
 
 
 def _read_proto(given: bytes, _: Path) -> object:
-    program.placement(given)
+    program.read_device_assignment(given)
     text = program.text(given)
     rows = collectives(read(text), {})
     if wrong := hlo.lost(text, rows):

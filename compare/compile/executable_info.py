@@ -1,11 +1,9 @@
 """What a compiled executable says of itself: memory, cost, text, and which device runs which partition."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-_DEVICE_ASSIGNMENT = 15
-"""The field of `HloModuleProto`; in it, field 3 is a row of ids for each partition (xla/xla_data.proto)."""
-_PARTITION = 3
+from compare.hlo.proto.program import read_device_assignment
 
 
 def memory(executable: Any) -> dict[str, int | None]:
@@ -40,9 +38,7 @@ def cost(executable: Any) -> dict[str, float | str | None]:
 
 def device_assignment(module: Any) -> list[int]:
     """The device id that runs partition 0, 1, …, as the compiled module holds it (its text does not show it)."""
-    proto = memoryview(module.as_serialized_hlo_module_proto())
-    rows = [row for number, field in _fields(proto) if number == _DEVICE_ASSIGNMENT for row in _fields(field)]
-    return [_varint(ids, 0)[0] for number, row in rows if number == _PARTITION for _, ids in _fields(row)]
+    return list(read_device_assignment(module.as_serialized_hlo_module_proto()))
 
 
 def stripped(text: str, prefixes: Sequence[str]) -> str:
@@ -58,28 +54,3 @@ def stripped(text: str, prefixes: Sequence[str]) -> str:
         table = table.replace(f'"{folder}', '"')
         rest = rest.replace(f'source_file="{folder}', 'source_file="')
     return table + rest
-
-
-def _fields(proto: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields of a protocol buffer message: number and bytes (of a varint, its own)."""
-    at = 0
-    while at < len(proto):
-        tag, at = _varint(proto, at)
-        if tag & 7 == 2:
-            size, at = _varint(proto, at)
-            end = at + size
-        elif tag & 7 == 0:
-            end = _varint(proto, at)[1]
-        else:
-            end = at + (8 if tag & 7 == 1 else 4)
-        yield tag >> 3, proto[at:end]
-        at = end
-
-
-def _varint(proto: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = proto[at]
-        value, at, shift = value | (byte & 127) << shift, at + 1, shift + 7
-        if byte < 128:
-            return value, at

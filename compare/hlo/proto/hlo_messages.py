@@ -70,6 +70,13 @@ _DATA = {
 
 MESSAGES = classes("wirediff.hlo", _MODULE | _DATA, oneofs={"Payload": {"value": "source", "id": "source"}})
 
+ASSIGNMENT_MESSAGES = classes(
+    "wirediff.hlo.assignment",
+    {name: _MODULE[name] for name in ("HloProto", "DeviceAssignment", "ReplicaDevices")}
+    | {"Module": "computations=3*bytes device_assignment=15:DeviceAssignment"},
+)
+"""A module of which only the device assignment is parsed."""
+
 _LEFT = ("shape=3:bytes", "shape=3:Shape"), ("metadata=7:bytes", "metadata=7:Metadata")
 CENSUS = Census(
     "wirediff.hlo",

@@ -80,7 +80,7 @@ class Programs:
         """The runtime's number of the device at each place of the program; empty where it is not known."""
         name = self._known(module)
         try:
-            return program.placement(self._protos[name]) if name is not None else ()
+            return program.read_device_assignment(self._protos[name]) if name is not None else ()
         except HloError:
             return ()
 

@@ -19,7 +19,7 @@ Bits = NDArray[np.uint64]
 
 MOST_FIELDS = 1 << 12
 """Of one message: an event has a few dozen."""
-_PADDING = bytes(16)
+PADDING = bytes(16)
 """So that ten bytes may be looked at wherever a message begins."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MORE, _LOW = np.uint64(0x8080808080808080), np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -42,7 +42,7 @@ class Messages:
     @classmethod
     def of(cls, parts: Sequence[bytes]) -> Self:
         ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
-        data = np.frombuffer(b"".join((*parts, _PADDING)), np.uint8)
+        data = np.frombuffer(b"".join((*parts, PADDING)), np.uint8)
         return cls(data, np.concatenate((np.zeros(1, np.int64), ends))[:-1], ends)
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ def fields(messages: Messages) -> Iterator[Fields]:
             return
         if count > MOST_FIELDS:
             raise TimingError(f"the profile is damaged: an event has more than {MOST_FIELDS} fields")
-        found, after = _field(messages.data, owner, at)
+        found, after = read_field(messages.data, owner, at)
         if (after > ends).any() or (after <= at).any():
             raise TimingError("the profile is damaged: the fields of an event do not end where the event ends")
         yield found
@@ -88,8 +88,11 @@ def fields(messages: Messages) -> Iterator[Fields]:
         owner, at, ends = owner[left], after[left], ends[left]
 
 
-def _field(data: NDArray[np.uint8], owner: Ints, at: Ints) -> tuple[Fields, Ints]:
-    """The field at each place, and where the next begins."""
+def read_field(data: NDArray[np.uint8], owner: Ints, at: Ints) -> tuple[Fields, Ints]:
+    """The field at each place, and where the next begins: at the same place where its kind is unknown.
+
+    data: with `PADDING` behind it.
+    """
     tag, after = _varint(data, at)
     kind = tag & np.uint64(7)
     value, begins = np.zeros(at.size, np.uint64), after

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from compare.timing.xplane.columnar_protobuf import PADDING, read_field
+
 _PLANES, _PLANE_NAME, _STAT_METADATA = 1, 2, 5
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,32 +61,15 @@ def name_of(plane: bytes) -> str:
 
 def _fields(data: bytes) -> Iterator[_Field]:
     """The fields of a message until it ends or makes no sense; the last may be cut."""
-    at = 0
-    while at < len(data):
-        tag, begins = _varint(data, at)
-        number, kind = tag >> 3, tag & 7
-        if not number or kind not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
+    padded = np.frombuffer(data + PADDING, np.uint8)
+    tag = 0
+    while tag < len(data):
+        field, after = read_field(padded, np.zeros(1, np.int64), np.array([tag]))
+        ends = int(after[0])
+        if not field.number[0] or ends <= tag:
             return
-        if kind == _VARINT:
-            ends = _varint(data, begins)[1]
-        elif kind == _BYTES:
-            size, begins = _varint(data, begins)
-            ends = begins + size
-        else:
-            ends = begins + (8 if kind == _FIXED64 else 4)
         whole = ends <= len(data)
-        yield _Field(number=number, tag=at, begins=begins, ends=min(ends, len(data)), whole=whole)
-        at = ends
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends: beyond the data where it is cut, or longer than any number."""
-    value = 0
-    for place in range(_LONGEST_VARINT):
-        if at + place >= len(data):
-            break
-        byte = data[at + place]
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return value, at + place + 1
-    return value, len(data) + 1
+        yield _Field(
+            number=int(field.number[0]), tag=tag, begins=int(field.at[0]), ends=min(ends, len(data)), whole=whole
+        )
+        tag = ends

@@ -114,8 +114,8 @@ def test_what_a_compiler_serialized_says_what_its_text_says(program, devices, co
     assert module.header["is_scheduled"] == "true"
     assert proto.text(b"\x0a" + varint(len(data)) + data) == found  # an HloProto: the module is its field 1
     tpu = [0, 1, 2, 3, 4, 5, 6, 7]
-    assert sorted(proto.placement(data)) == tpu
-    assert list(proto.placement(data)) == devices
+    assert sorted(proto.read_device_assignment(data)) == tpu
+    assert list(proto.read_device_assignment(data)) == devices
 
 
 def program(**changes):
