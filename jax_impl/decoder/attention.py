@@ -14,7 +14,7 @@ from jax_impl.decoder.cache import KV, Cache, Keys, read, write
 from jax_impl.decoder.norm import Norm
 from jax_impl.sharding.layout import Layout
 from meshes.case import Case
-from meshes.rope import inverse_frequencies
+from meshes.twins.positions import inverse_frequencies
 from meshes.variants import check_offered
 
 Stream = Float[Array, "stages batch seq embed"]

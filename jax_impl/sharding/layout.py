@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int, Shaped
 
 from jax_impl.sharding.spec import DTYPES, named_sharding
 from meshes.case import Case
-from meshes.positions import cache_positions, place_shift
 from meshes.twins.layout import RING, check_dims, count_parts, enter_scope, is_pinned
+from meshes.twins.positions import cache_positions, place_shift
 from meshes.weights import dim_sizes
 
 STREAM = "stages stream_batch stream_seq embed"

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from meshes.checkpoint.harmless import HARMLESS
 from meshes.checkpoint.tables import TABLES
 from meshes.models import Model, RopeScaling
 from meshes.process.documents import read_json
@@ -38,6 +37,26 @@ _READ = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hi
          "num_key_value_heads", "head_dim", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
          "tie_word_embeddings", "num_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
          "norm_topk_prob", "shared_expert_intermediate_size", "qkv_bias", "use_sliding_window")  # fmt: skip
+
+_HARMLESS = frozenset({
+    # Provenance.
+    "architectures", "transformers_version", "auto_map", "name_or_path", "tokenizer_class", "task_specific_params",
+    # Storage, training, initialisation.
+    "dtype", "torch_dtype", "initializer_range", "attention_dropout", "resid_pdrop", "embd_pdrop", "hidden_dropout",
+    "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "pretraining_tp", "input_jitter_noise",
+    # Read by a window or a longer rope only; both are checked by their own keys.
+    "max_position_embeddings", "original_max_position_embeddings", "max_window_layers",
+    # Special tokens, and sampling.
+    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "use_cache",
+    "id2label", "label2id", "problem_type", "finetuning_task", "return_dict", "output_attentions",
+    "output_hidden_states", "chunk_size_feed_forward", "is_decoder", "is_encoder_decoder", "torchscript",
+    "do_sample", "temperature", "top_k", "top_p", "typical_p", "max_length", "min_length", "num_beams",
+    "num_beam_groups", "num_return_sequences", "length_penalty", "repetition_penalty", "diversity_penalty",
+    "encoder_no_repeat_ngram_size", "no_repeat_ngram_size", "early_stopping", "bad_words_ids", "suppress_tokens",
+    "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id", "remove_invalid_values",
+    "exponential_decay_length_penalty", "return_dict_in_generate", "output_scores", "prefix",
+})  # fmt: skip
+"""Keys that change no number of an inference step."""
 
 
 def read_model(folder: str | Path) -> Model:
@@ -121,7 +140,7 @@ def _check_keys(config: Config) -> None:
     for key, (computed, right) in _REFUSED.items():
         if key in config and not computed(config[key], config):
             raise MeshError(f"{key} is {json.dumps(config[key])[:80]}, which is not computed here; it must be {right}")
-    known = {*_READ, *_REFUSED, *HARMLESS}
+    known = {*_READ, *_REFUSED, *_HARMLESS}
     unknown = [key for key, found in config.items() if key not in known and not key.startswith("_") and found]
     if unknown:
         raise MeshError(

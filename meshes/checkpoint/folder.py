@@ -10,8 +10,7 @@ import numpy as np
 from meshes.case import Case
 from meshes.checkpoint.config import read_model
 from meshes.checkpoint.converted import is_converted
-from meshes.checkpoint.dtypes import DTYPES, OF_CASE
-from meshes.checkpoint.safetensors import Entry, Files, entries
+from meshes.checkpoint.safetensors import DTYPES, OF_CASE, Entry, Files, entries
 from meshes.checkpoint.slices import HEAD, Array, Index, check_shapes, check_tied, ranges, read_slice
 from meshes.checkpoint.tables import Source, sources
 from meshes.models import Model

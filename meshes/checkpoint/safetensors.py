@@ -4,18 +4,27 @@ A file is a length (8 bytes, little-endian), so many bytes of JSON, and the numb
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from meshes.checkpoint.dtypes import DTYPES, converted
 from meshes.checkpoint.slices import BLOCK_BYTES, Array
 from meshes.process.documents import JSON_BYTES, parse_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line, shown
+
+DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType({
+    "BF16": np.dtype("<u2"), "F16": np.dtype("<f2"), "F32": np.dtype("<f4"),
+})  # fmt: skip
+"""safetensors' name of a dtype -> numpy's; bf16 is kept as its bits."""
+
+OF_CASE: Mapping[str, str] = MappingProxyType({"bf16": "BF16", "f32": "F32"})
+"""By the `dtype` of a `Case`."""
 
 LARGEST_HEADER = JSON_BYTES
 """Bytes.  The format allows three times as many; 60,000 tensors take a quarter."""
@@ -52,7 +61,7 @@ class Files:
 
     def matrix(self, name: str, *, lead: tuple[int, ...], rows: range, columns: range) -> Array:
         entry = self.entries[name]
-        return converted(_read(entry, lead, rows, columns), kept=entry.dtype, asked=self.asked)
+        return convert_dtype(_read(entry, lead, rows, columns), kept=entry.dtype, asked=self.asked)
 
 
 def _read(entry: Entry, lead: tuple[int, ...], rows: range, columns: range) -> Array:
@@ -139,3 +148,23 @@ def _sizes(found: Any) -> tuple[int, ...]:
     if not isinstance(found, list) or not all(type(each) is int and each >= 0 for each in found):
         raise ValueError(found)
     return tuple(found)
+
+
+def convert_dtype(block: Array, *, kept: str, asked: str) -> Array:
+    """Numbers of one dtype as another; rounded to nearest, ties to even, as both frameworks do."""
+    if kept == asked:
+        return block
+    single = widen_bf16(block) if kept == "BF16" else block.astype(np.float32)
+    return {"F32": single, "BF16": round_to_bf16(single)}[asked] if asked != "F32" else single
+
+
+def widen_bf16(bits: Array) -> Array:
+    """bf16 as float32, exactly: its bits are the upper half."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def round_to_bf16(single: Array) -> Array:
+    """float32 as the bits of bf16; what is no number stays none."""
+    bits = np.ascontiguousarray(single).view(np.uint32)
+    upper = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
+    return np.where(np.isnan(single), (bits >> 16) | 0x40, upper).astype(np.uint16)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from meshes.case import Case
-from meshes.rope import inverse_frequencies
+from meshes.twins.positions import inverse_frequencies
 from meshes.variants import attention
 from torchxla_impl.decoder.cache import KV, Cache, Keys, read, write
 from torchxla_impl.decoder.norm import Norm

@@ -14,8 +14,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from meshes.case import Case
-from meshes.positions import cache_positions, place_shift
 from meshes.twins.layout import LayoutError, count_parts, enter_scope, is_pinned
+from meshes.twins.positions import cache_positions, place_shift
 from meshes.weights import dim_sizes
 from torchxla_impl.sharding.spec import DTYPES, constant, mark
 

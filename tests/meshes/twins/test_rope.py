@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from meshes.models import model
-from meshes.rope import inverse_frequencies
+from meshes.twins.positions import inverse_frequencies
 
 
 def test_without_scaling_pair_i_turns_by_theta_to_the_minus_2i_over_head_dim() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meshes.case import Case
-from meshes.positions import NEVER, cache_positions, place_shift
+from meshes.twins.positions import NEVER, cache_positions, place_shift
 
 
 def test_one_rank_keeps_every_position_at_its_own_place():
