@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from compare.report.build import plan
 from compare.run.cli.case_options import case_parser, listing, read_case
-from meshes.process.command_line import guarded, print_json
+from meshes.process.command_line import print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,4 +30,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compare.gallery.lessons import LESSONS, chosen
 from compare.run import cache
-from meshes.process.command_line import command_parser, guarded, print_json
+from meshes.process.command_line import command_parser, print_json, run_command
 from meshes.process.one_line import complain
 
 
@@ -70,4 +70,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from compare.hlo.text.files import read_file
 from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
-from meshes.process.command_line import Parser, guarded, print_json
+from meshes.process.command_line import Parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,4 +41,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

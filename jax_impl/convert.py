@@ -23,7 +23,7 @@ from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files
 from meshes.process import atomic_files
 from meshes.process.command_line import Parser
 from meshes.process.errors import MeshError
-from meshes.process.last_word import alone, unheard
+from meshes.process.last_word import claim_stderr, defer_stderr
 from meshes.process.one_line import complain
 from meshes.twins.prompts import Progress, print_result
 from meshes.weights import WeightSpec, weights
@@ -86,7 +86,7 @@ def _whole(out: Path) -> Iterator[Path]:
 
     try:
         with ExitStack() as stack:
-            partial = stack.enter_context(atomic_files.held(out.parent, name.__add__))
+            partial = stack.enter_context(atomic_files.new_folder(out.parent, name.__add__))
             atomic_files.sweep(out.parent, f"{glob.escape(name)}*", leave=told)
             leave = stack.pop_all()
     except OSError as error:
@@ -129,12 +129,12 @@ def _restored(path: Path, each: Any, spec: WeightSpec, layout: Any) -> Any:
 def _read(path: Path, sharding: Any, dtype: Any) -> Any:
     import orbax.checkpoint as orbax
 
-    with unheard(), _restoring(path):
+    with defer_stderr(), _restoring(path):
         kept = orbax.PyTreeCheckpointHandler().metadata(path.resolve())["weight"]
     # One shard at a time, or the host would hold those of all devices.  The limit must be above what is asked for.
     at_once = orbax.PyTreeCheckpointHandler(restore_concurrent_gb=(_most_bytes(kept, sharding) + 1) / 10**9)
     asked = orbax.args.PyTreeRestore(restore_args={"weight": orbax.ArrayRestoreArgs(sharding=sharding, dtype=dtype)})
-    with unheard(), _restoring(path), orbax.Checkpointer(at_once) as reader:
+    with defer_stderr(), _restoring(path), orbax.Checkpointer(at_once) as reader:
         return reader.restore(path.resolve(), asked)["weight"]
 
 
@@ -200,5 +200,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(main(sys.argv[1:]))

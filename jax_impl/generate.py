@@ -20,7 +20,7 @@ from jax_impl.process.start import configure, start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
 from meshes.checkpoint.converted import Converted, is_converted
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.twins.greedy import Ids, LoadWeights, Logits, save_scores
 from meshes.twins.prompts import Answer, Request, answer_prompt, respond
 from meshes.twins.worker import serve
@@ -103,5 +103,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(main(sys.argv[1:]))

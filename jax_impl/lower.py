@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jax_impl.process.start import configure
 from meshes.case import Case
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.twins.worker import Stages, serve, write_about
 
 
@@ -39,5 +39,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(main(sys.argv[1:]))

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from jax_impl.process.start import configure, start
 from meshes.case import Case
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.twins.worker import Stages, serve, write_about
 
 WARMUP_STEPS = 2
@@ -91,5 +91,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(main(sys.argv[1:]))

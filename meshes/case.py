@@ -14,7 +14,7 @@ from meshes.mesh_argument import Plan, read_mesh
 from meshes.models import Model, model
 from meshes.process.documents import parse_json
 from meshes.process.errors import MeshError
-from meshes.process.one_line import shown
+from meshes.process.one_line import quote
 from meshes.variants import check_variants
 
 LARGEST = 2**31 - 1
@@ -78,7 +78,7 @@ class Case:
         for name in NUMBERS:
             size = getattr(self, name)
             if type(size) is not int or not 1 <= size <= LARGEST:
-                raise MeshError(f"{name} is {shown(size)}; write a whole number from 1 to {LARGEST:,}")
+                raise MeshError(f"{name} is {quote(size)}; write a whole number from 1 to {LARGEST:,}")
         _check(self)
         check_variants(self)
 

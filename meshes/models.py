@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from meshes.process.errors import MeshError
-from meshes.process.one_line import shown
+from meshes.process.one_line import quote
 
 LARGEST: Mapping[str, int] = MappingProxyType({
     **dict.fromkeys(("vocab", "embed", "ffn", "expert_ffn", "shared_ffn", "head_dim"), 2**24),
@@ -66,11 +66,11 @@ class Model:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _NAME or not _is_plain(self.name):
-            raise MeshError(f"the model's name is {shown(self.name)}; a plain file name is right")
+            raise MeshError(f"the model's name is {quote(self.name)}; a plain file name is right")
         for size, largest in LARGEST.items():
             found, least = getattr(self, size), 0 if size in MAYBE_NONE else 1
             if type(found) is not int or not least <= found <= largest:
-                raise MeshError(f"{size} of {self.name} is {shown(found)}; write a whole number from 1 to {largest:,}")
+                raise MeshError(f"{size} of {self.name} is {quote(found)}; write a whole number from 1 to {largest:,}")
         if self.layers * self.experts > MOST_EXPERTS:
             raise MeshError(
                 f"{self.name} has {self.layers} × {self.experts} experts; at most {MOST_EXPERTS:,} are read"
@@ -80,7 +80,7 @@ class Model:
         scaling = asdict(self.rope_scaling) if self.rope_scaling else {}
         for name, number in {"rope_theta": self.rope_theta, "norm_eps": self.norm_eps, **scaling}.items():
             if type(number) not in (int, float) or not 0 < number < inf:
-                raise MeshError(f"{name} of {self.name} is {shown(number)}; write a number above 0")
+                raise MeshError(f"{name} of {self.name} is {quote(number)}; write a number above 0")
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:

@@ -15,7 +15,7 @@ SEQ = 32
 """Tokens that are enough: more of them only take time."""
 
 
-def reduced(case: Case) -> Case:
+def reduce_case(case: Case) -> Case:
     """The same step with fewer numbers in it.
 
     Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention.  Cut, to sizes
@@ -32,8 +32,8 @@ def reduced(case: Case) -> Case:
     return case.at(model=small, seq=_cut(case.seq, SEQ, ways=seq_ways), dtype="f32")
 
 
-def difference(case: Case, small: Case) -> str:
-    """What `reduced` changed, for labels: `embed 4096 → 128, ffn 14336 → 256, …`; empty when nothing."""
+def describe_reduction(case: Case, small: Case) -> str:
+    """What `reduce_case` changed, for labels: `embed 4096 → 128, ffn 14336 → 256, …`; empty when nothing."""
     pairs = [(dim, getattr(case.model, dim), getattr(small.model, dim)) for dim in WIDTHS]
     pairs += [("seq", case.seq, small.seq), ("dtype", case.dtype, small.dtype)]
     return ", ".join(f"{name} {before} → {after}" for name, before, after in pairs if before != after)

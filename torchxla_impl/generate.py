@@ -18,7 +18,7 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.twins.greedy import Ids, LoadWeights, Logits, save_scores
 from meshes.twins.prompts import Answer, Request, answer_prompt, respond
 from meshes.twins.worker import serve
@@ -105,7 +105,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from meshes.case import Case
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.twins.worker import Stages, serve, write_about
 from torchxla_impl.process.start import start
 
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from meshes.case import Case
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.twins.worker import Stages, serve, write_about
 from torchxla_impl.process.start import start
 
@@ -105,7 +105,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

@@ -17,7 +17,7 @@ from compare.compile.errors import RefusedError
 from compare.compile.worker import read_request, serve, write
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 
 FIELDS = frozenset({"program", "topology", "num_devices"})
 
@@ -70,5 +70,5 @@ def request_text(program: Path, *, topology: str, num_devices: int) -> str:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(serve(work, sys.argv[1:], module="compare.compile.compile_any", needs="the TPU compiler"))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meshes.process.documents import read_json
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.process.one_line import complain
 
 FAILED = "failed.txt"
@@ -56,5 +56,5 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(main(sys.argv[1:]))

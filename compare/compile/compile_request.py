@@ -19,7 +19,7 @@ from typing import Any
 
 from compare.compile.errors import RefusedError
 from compare.compile.worker import Stages, read_request, serve, write
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 
 FIELDS = frozenset({"program", "topology", "num_slices", "places", "compile_options", "strip", "passes"})
 FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
@@ -76,5 +76,5 @@ def work(request: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(serve(work, sys.argv[1:], module="compare.compile.compile_request", needs="the TPU compiler"))

@@ -18,7 +18,7 @@ from typing import Any
 from compare.compile.errors import RefusedError
 from compare.compile.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from meshes.process.random_inputs import draw
 
 FIELDS = frozenset({"program"})
@@ -98,5 +98,5 @@ def work(request: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(serve(work, sys.argv[1:], module="compare.compile.execute_cpu", needs="jaxlib"))

@@ -23,7 +23,7 @@ from jaxlib.mlir.dialects import sdy
 from compare.compile.errors import RefusedError
 from compare.compile.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 
 FIELDS = frozenset({"program", "axes"})
 MESH = "mesh"
@@ -204,5 +204,5 @@ def work(request: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(serve(work, sys.argv[1:], module="compare.compile.gspmd_to_shardy", needs="jaxlib"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.history.lineage_query import histories, saved_histories
 from compare.run.folder.load_run import read_run
 from compare.user_program.saved_program import is_saved
-from meshes.process.command_line import command_parser, guarded, print_json
+from meshes.process.command_line import command_parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,4 +44,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

@@ -9,7 +9,7 @@ from compare.run import cache
 from compare.run.cli.case_options import listing
 from compare.run.folder.run_folder import REMEDIES
 from meshes.process import atomic_files
-from meshes.process.command_line import guarded, print_json
+from meshes.process.command_line import print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,4 +43,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

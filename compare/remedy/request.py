@@ -11,7 +11,7 @@ from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
 from meshes.case import CHOICES, Case
 from meshes.memory import check_fits
-from meshes.process.command_line import Parser, whole
+from meshes.process.command_line import Parser, whole_number
 
 MOST_COMPILES = 40
 BY_HAND = "explicit"
@@ -40,7 +40,7 @@ def remedy_parser() -> Parser:
     add = parser.add_argument
     add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     add(
-        "--max-compiles", metavar="N", type=whole, default=MOST_COMPILES,
+        "--max-compiles", metavar="N", type=whole_number, default=MOST_COMPILES,
         help="most programs to compile or take from the cache; a search with a larger N continues from there",
     )  # fmt: skip
     add(

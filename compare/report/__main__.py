@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import judged, read_run, whole
-from meshes.process.command_line import Parser, guarded, print_json
+from meshes.process.command_line import Parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,4 +41,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

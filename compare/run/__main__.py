@@ -12,7 +12,7 @@ from compare.run.cli.run_options import read_programs, run_parser
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import judged, read_run, whole
 from meshes.memory import check_fits
-from meshes.process.command_line import guarded, print_json
+from meshes.process.command_line import print_json, run_command
 from meshes.process.one_line import complain
 
 
@@ -56,4 +56,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

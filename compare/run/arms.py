@@ -12,7 +12,7 @@ from typing import Any
 
 from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
-from meshes.reduced import reduced
+from meshes.reduced import reduce_case
 
 COMPILER = ("jaxlib", "libtpu")
 """The distributions that compile every arm's program."""
@@ -35,7 +35,7 @@ class Cell:
     def case_of(self, case: Case) -> Case:
         """The case that its program is for: on CPU devices a model of the same structure that fits them."""
         asked = case.at(**self.changes)
-        return reduced(asked) if self.platform == "cpu" else asked
+        return reduce_case(asked) if self.platform == "cpu" else asked
 
     def differs(self, case: Case) -> bool:
         """Whether it is another program than that of the case itself."""

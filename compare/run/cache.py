@@ -87,7 +87,7 @@ def opened(*, bypass: bool = False) -> Iterator[Cache]:
     root = place()
     with ExitStack() as stack:
         try:
-            scratch = stack.enter_context(atomic_files.held(root / BEGUN, str))
+            scratch = stack.enter_context(atomic_files.new_folder(root / BEGUN, str))
         except OSError as error:
             raise WorkError(
                 f"cannot write to the cache {root}: {error.strerror}; set {VARIABLE} to another folder, or use "

@@ -10,7 +10,7 @@ from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
 from compare.sweep.report import all_done, earlier, summary
 from compare.sweep.request import combinations, sweep_parser
-from meshes.process.command_line import guarded, print_json
+from meshes.process.command_line import print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,4 +40,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

@@ -16,7 +16,7 @@ from meshes.devices.mesh_spec import MeshSpec
 from meshes.memory import check_fits
 from meshes.mesh_argument import read_mesh
 from meshes.models import model
-from meshes.process.command_line import Parser, command_parser, whole
+from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.errors import MeshError
 
 
@@ -65,7 +65,7 @@ def _add_work(parser: Parser) -> None:
     add(
         "--jobs",
         metavar="N",
-        type=whole,
+        type=whole_number,
         default=argparse.SUPPRESS,
         help="cases compiled at the same time (default: number of cores)",
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from meshes.process.batch_requests import serve, write
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 
 
 def lower(asked: Mapping[str, Any], out: Path) -> None:
@@ -56,5 +56,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     sys.exit(main(sys.argv[1:]))

@@ -16,7 +16,7 @@ import numpy as np
 from meshes.checkpoint.slices import BLOCK_BYTES, Array
 from meshes.process.documents import JSON_BYTES, parse_json
 from meshes.process.errors import MeshError
-from meshes.process.one_line import one_line, shown
+from meshes.process.one_line import one_line, quote
 
 DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType({
     "BF16": np.dtype("<u2"), "F16": np.dtype("<f2"), "F32": np.dtype("<f4"),
@@ -130,14 +130,14 @@ def _entry(name: str, row: Any, *, path: Path, begin: int) -> Entry:
     try:
         dtype, shape, (start, end) = row["dtype"], _sizes(row["shape"]), _sizes(row["data_offsets"])
     except (KeyError, TypeError, ValueError):
-        raise MeshError(f"{path} is damaged: its header tells of {shown(name)} {json.dumps(row)[:80]}") from None
+        raise MeshError(f"{path} is damaged: its header tells of {quote(name)} {json.dumps(row)[:80]}") from None
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise MeshError(
-            f"tensor {shown(name)} of {path} is of dtype {one_line(dtype, most=200)}; read are {', '.join(DTYPES)}"
+            f"tensor {quote(name)} of {path} is of dtype {one_line(dtype, most=200)}; read are {', '.join(DTYPES)}"
         )
     if end - start != prod(shape) * DTYPES[dtype].itemsize:
         raise MeshError(
-            f"{path} is damaged: {shown(name)} has {end - start} bytes, but {dtype}{shown(list(shape))} has "
+            f"{path} is damaged: {quote(name)} has {end - start} bytes, but {dtype}{quote(list(shape))} has "
             f"{prod(shape) * DTYPES[dtype].itemsize}"
         )
     return Entry(path, dtype, shape, begin + start)

@@ -9,7 +9,7 @@ from typing import Self
 
 from meshes.devices.row_major import list_coordinates, list_groups
 from meshes.process.errors import MeshError
-from meshes.process.one_line import one_line, shown
+from meshes.process.one_line import one_line, quote
 
 AXES = ("dp", "pp", "cp", "ep", "tp")
 """Outermost first: the axis that talks most sits on neighbouring chips."""
@@ -36,9 +36,9 @@ class MeshSpec:
     def __post_init__(self) -> None:
         for axis, size in self.axes.items():
             if type(size) is not int or size < 1:
-                raise MeshError(f"axis {axis} has size {shown(size)}; a size is a whole number from 1")
+                raise MeshError(f"axis {axis} has size {quote(size)}; a size is a whole number from 1")
             if size > MOST_DEVICES:
-                raise MeshError(f"axis {axis} has size {shown(size)}; a mesh has at most {MOST_DEVICES:,} devices")
+                raise MeshError(f"axis {axis} has size {quote(size)}; a mesh has at most {MOST_DEVICES:,} devices")
         if self.num_devices > MOST_DEVICES:
             raise MeshError(f"mesh {self.name} has {self.num_devices:,} devices; there are at most {MOST_DEVICES:,}")
 
@@ -47,7 +47,7 @@ class MeshSpec:
         """`"tp4pp2"` -> `MeshSpec(pp=2, tp=4)`.  Order in the name does not matter."""
         found = _PAIR.findall(name[:_LONGEST])
         if not found or "".join(axis + size for axis, size in found) != name:
-            raise MeshError(f"cannot read mesh {shown(name)}; write axis+size pairs, like 'tp4pp2'")
+            raise MeshError(f"cannot read mesh {quote(name)}; write axis+size pairs, like 'tp4pp2'")
         return cls.of([(axis, int(size[:10])) for axis, size in found], read=name)
 
     @classmethod
@@ -56,10 +56,10 @@ class MeshSpec:
         names = [axis for axis, _ in pairs]
         if unknown := sorted(set(names) - set(AXES)):
             raise MeshError(
-                f"mesh {shown(read)} names {one_line(', '.join(unknown), most=200)}; the axes are {', '.join(AXES)}"
+                f"mesh {quote(read)} names {one_line(', '.join(unknown), most=200)}; the axes are {', '.join(AXES)}"
             )
         if len(names) != len(set(names)):
-            raise MeshError(f"mesh {shown(read)} names an axis twice; write each axis once, like 'tp4pp2'")
+            raise MeshError(f"mesh {quote(read)} names an axis twice; write each axis once, like 'tp4pp2'")
         return cls(**dict(pairs))
 
     @property

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from meshes.devices.generations import Generation, generation
 from meshes.devices.mesh_spec import MOST_DEVICES
 from meshes.process.errors import MeshError
-from meshes.process.one_line import shown
+from meshes.process.one_line import quote
 
 _NAME = re.compile(r"(?:([1-9]\d{0,5})x)?([a-z]+\d+[a-z]*):([1-9]\d{0,5}(?:x[1-9]\d{0,5})*)", re.ASCII)
 
@@ -38,7 +38,7 @@ class Topology:
         found = _NAME.fullmatch(name)
         if not found:
             raise MeshError(
-                f"cannot read topology {shown(name)}; write generation:shape, like 'v5e:2x4' or '2xv5e:4x4'"
+                f"cannot read topology {quote(name)}; write generation:shape, like 'v5e:2x4' or '2xv5e:4x4'"
             )
         slices, chip, sides = found.groups()
         topology = cls(chip, tuple(map(int, sides.split("x"))), int(slices or 1))

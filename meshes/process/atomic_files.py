@@ -49,7 +49,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def held(parent: Path, name: Callable[[str], str]) -> Iterator[Path]:
+def new_folder(parent: Path, name: Callable[[str], str]) -> Iterator[Path]:
     """A new folder that this process holds, gone at the end if it is still there.  `name` makes one of a random word.
 
     It may be renamed meanwhile: then it stays.
@@ -78,7 +78,7 @@ def temporary() -> Iterator[Path]:
     """A folder for what nobody keeps, gone at the end; what dead processes have left of theirs goes, too."""
     parent = Path(tempfile.gettempdir())
     sweep(parent, f"{_TEMPORARY}*")
-    with held(parent, _TEMPORARY.__add__) as folder:
+    with new_folder(parent, _TEMPORARY.__add__) as folder:
         yield folder
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Never
 
-from meshes.process.last_word import alone, refuse
+from meshes.process.last_word import claim_stderr, refuse
 from meshes.process.one_line import complain, one_line
 
 REFUSED = 2
@@ -58,7 +58,7 @@ def command_parser(prog: str, description: str, *, example: str) -> Parser:
     )
 
 
-def whole(words: str, *, like: int = 8) -> int:
+def whole_number(words: str, *, like: int = 8) -> int:
     """A whole number from 1, for argparse."""
     if not re.fullmatch(r"\d+", words, re.ASCII) or int(words[:20]) < 1:
         raise argparse.ArgumentTypeError(f"{words!r} is no whole number from 1; write one like {like}")
@@ -91,7 +91,7 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def ending(work: Callable[[], int]) -> int:
+def run_to_status(work: Callable[[], int]) -> int:
     """Do the work, and return the exit status; a `ValueError` of any room, or an error of the system, is one line."""
     with stoppable():
         try:
@@ -109,11 +109,11 @@ def ending(work: Callable[[], int]) -> int:
         return status
 
 
-def guarded(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
+def run_command(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
     """Run a door, and exit with its status; without `argv` this process is the door's own."""
     if argv is None:
-        alone()
-    raise SystemExit(ending(lambda: door(argv)))
+        claim_stderr()
+    raise SystemExit(run_to_status(lambda: door(argv)))
 
 
 def _said(error: BaseException) -> str:

@@ -15,7 +15,7 @@ _kept: int | None = None
 """The descriptor that stderr had, once nobody else is heard on it."""
 
 
-def alone() -> None:
+def claim_stderr() -> None:
     """Say that this process was started for one door: it ends with what that has to say."""
     global _alone
     _alone = True
@@ -37,7 +37,7 @@ def refuse(words: object) -> None:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def defer_stderr() -> Iterator[None]:
     """What is said on stderr in here is heard when it is left, and not at all where that is a refusal.
 
     In a process of its own: elsewhere stderr is another's.

@@ -22,7 +22,7 @@ def one_line(words: object, *, most: int = MOST) -> str:
     return line if len(line) <= most else line[: most - _END - len(_CUT)] + _CUT + line[-_END:]
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A value as an error names it: what was read, cut where it is long."""
     try:
         return one_line(repr(value), most=200)

@@ -13,7 +13,7 @@ from meshes.checkpoint import read_model, read_positions
 from meshes.dims import is_sequence_parallel
 from meshes.mesh_argument import read_mesh
 from meshes.models import Model
-from meshes.process.command_line import Parser, ending, whole
+from meshes.process.command_line import Parser, run_to_status, whole_number
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.twins.greedy import LoadWeights, Session, choose_tokens
@@ -102,7 +102,7 @@ def _parser(arm: str) -> Parser:
     add(
         "--max-new-tokens",
         metavar="N",
-        type=whole,
+        type=whole_number,
         default=32,
         help="stops earlier at an end-of-sequence token (default: 32)",
     )
@@ -300,4 +300,4 @@ def print_result(work: Callable[[], str]) -> int:
         print(work(), flush=True)
         return 0
 
-    return ending(run)
+    return run_to_status(run)

@@ -16,7 +16,7 @@ from compare.remedy import __main__ as remedy
 from compare.report import __main__ as report
 from compare.run import __main__ as run
 from compare.sweep import __main__ as sweep
-from meshes.process.command_line import ending
+from meshes.process.command_line import run_to_status
 from tests.places import ROOT
 
 HUGE = "9" * 400
@@ -62,7 +62,7 @@ def test_a_hostile_request_is_one_clean_line(door, words, capsys):
         except SystemExit as ended:
             return ended.code
 
-    assert ending(work) == 2
+    assert run_to_status(work) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith("\n")

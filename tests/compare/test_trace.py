@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compare.trace import main
-from meshes.process.command_line import guarded
+from meshes.process.command_line import run_command
 from tests.compare.timing.scenes import FUSION, PROGRAM, REDUCE
 from tests.compare.timing.spaces import Space, tpu
 
@@ -115,7 +115,7 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complai
     (tmp_path / "gpu.pb").write_bytes(gpu.serialized())
     files = [str(tmp_path / word) if (tmp_path / word).exists() or word == "nowhere" else word for word in words]
     with pytest.raises(SystemExit) as caught:
-        guarded(main, files)
+        run_command(main, files)
     printed = capsys.readouterr()
     assert (caught.value.code, printed.out) == (2, "")
     assert complaint in printed.err

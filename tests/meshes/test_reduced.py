@@ -8,7 +8,7 @@ from meshes.case import Case
 from meshes.dims import rules
 from meshes.mesh_argument import read_mesh
 from meshes.models import model
-from meshes.reduced import difference, reduced
+from meshes.reduced import describe_reduction, reduce_case
 
 CASES = [
     ("tp4pp2", {}),
@@ -28,7 +28,7 @@ CASES = [
 @pytest.mark.parametrize(("mesh", "words"), CASES, ids=[mesh for mesh, _ in CASES])
 def test_the_structure_is_kept_and_the_widths_are_cut(mesh, words):
     case = Case.read(mesh, **words)
-    small = reduced(case)
+    small = reduce_case(case)
     for word in ("plan", "phases", "batch", "microbatches", "style", "loop", "attention", "partitioner"):
         assert getattr(small, word) == getattr(case, word), word
     assert small.dtype == "f32"
@@ -44,7 +44,7 @@ def test_the_structure_is_kept_and_the_widths_are_cut(mesh, words):
 @pytest.mark.parametrize("name", ["mixtral-8x7b", "qwen3-30b-a3b", "qwen1.5-moe-a2.7b"])
 def test_experts_are_kept_and_made_narrow(name, mesh):
     case = Case.read(mesh, model_name=name, capacity=2.0, batch=16)
-    small = reduced(case)
+    small = reduce_case(case)
     for word in ("experts", "experts_per_token", "renormalized", "qk_norm", "qkv_bias", "family", "heads", "kv_heads"):
         assert getattr(small.model, word) == getattr(case.model, word), word
     assert (small.model.expert_ffn, small.model.ffn, small.seq, small.capacity) == (64, 0, 32, 2.0)
@@ -60,30 +60,30 @@ def of(mesh: str, *, switched_off: tuple[str, ...] = (), **sizes: int) -> Case:
 
 def test_a_split_width_stays_a_multiple_of_its_shards():
     """12 shards: 252 = 21 · 12 is the largest multiple up to 256, 504 = 42 · 12 the largest up to 512."""
-    small = reduced(of("dp16tp12@v5p:4x4x12", heads=24, kv_heads=12, ffn=12_000, vocab=120_000)).model
+    small = reduce_case(of("dp16tp12@v5p:4x4x12", heads=24, kv_heads=12, ffn=12_000, vocab=120_000)).model
     assert (small.heads, small.kv_heads, small.ffn, small.vocab) == (24, 12, 252, 504)
 
 
 def test_a_width_with_more_shards_than_is_enough_keeps_one_for_each():
     case = of("tp768@v5p:8x8x12", switched_off=("heads", "kv_heads"), ffn=7680, vocab=153_600)
-    assert (reduced(case).model.ffn, reduced(case).model.vocab) == (768, 768)
+    assert (reduce_case(case).model.ffn, reduce_case(case).model.vocab) == (768, 768)
 
 
 def test_a_case_that_is_small_stays_as_it_is():
     case = Case.read("dp2pp2tp2", model_name="tiny", seq=16, dtype="f32")
-    assert reduced(case) == case
-    assert difference(case, reduced(case)) == ""
-    assert reduced(reduced(Case.read("tp8"))) == reduced(Case.read("tp8"))
+    assert reduce_case(case) == case
+    assert describe_reduction(case, reduce_case(case)) == ""
+    assert reduce_case(reduce_case(Case.read("tp8"))) == reduce_case(Case.read("tp8"))
 
 
 def test_only_the_prompt_of_a_small_model_is_cut():
     case = Case.read("dp2pp2tp2", model_name="tiny")
-    assert reduced(case) == case.at(seq=32, dtype="f32")
-    assert difference(case, reduced(case)) == "seq 1024 → 32, dtype bf16 → f32"
+    assert reduce_case(case) == case.at(seq=32, dtype="f32")
+    assert describe_reduction(case, reduce_case(case)) == "seq 1024 → 32, dtype bf16 → f32"
 
 
 def test_the_difference_is_said_in_numbers():
     case = Case.read("tp4pp2")
-    assert difference(case, reduced(case)) == (
+    assert describe_reduction(case, reduce_case(case)) == (
         "embed 4096 → 128, ffn 14336 → 256, vocab 128256 → 512, head_dim 128 → 16, seq 1024 → 32, dtype bf16 → f32"
     )

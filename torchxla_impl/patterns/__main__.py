@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from meshes.process.batch_requests import serve, write
-from meshes.process.last_word import alone
+from meshes.process.last_word import claim_stderr
 from torchxla_impl.process.start import start
 
 
@@ -86,7 +86,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    alone()
+    claim_stderr()
     status = main(sys.argv[1:])
     sys.stdout.flush()
     # All is written; taking torch_xla down again would cost more than a second.

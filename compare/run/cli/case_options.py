@@ -9,7 +9,7 @@ from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.generations import GENERATIONS
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.models import MODELS, Model
-from meshes.process.command_line import Parser, command_parser, whole
+from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.errors import MeshError
 
 
@@ -37,9 +37,17 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
 def add_step(group: argparse._ArgumentGroup) -> None:
     """The options that say how a step is written, whatever its model and mesh."""
     add = group.add_argument
-    add("--batch", metavar="B", type=whole, default=8, help="sequences, over the whole mesh")
-    add("--seq", metavar="S", type=whole, default=1024, help="tokens of a prompt; in decode, tokens in the cache")
-    add("--microbatches", metavar="M", type=whole, default=argparse.SUPPRESS, help="default: 4 with a pipeline, else 1")
+    add("--batch", metavar="B", type=whole_number, default=8, help="sequences, over the whole mesh")
+    add(
+        "--seq", metavar="S", type=whole_number, default=1024, help="tokens of a prompt; in decode, tokens in the cache"
+    )
+    add(
+        "--microbatches",
+        metavar="M",
+        type=whole_number,
+        default=argparse.SUPPRESS,
+        help="default: 4 with a pipeline, else 1",
+    )
     add(
         "--capacity",
         metavar="C",

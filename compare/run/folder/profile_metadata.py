@@ -9,7 +9,7 @@ from compare.timing.errors import TimingError
 from compare.timing.join.programs import protos
 from compare.timing.xplane import reader
 from meshes.case import Case
-from meshes.reduced import difference
+from meshes.reduced import describe_reduction
 
 
 def label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
@@ -24,7 +24,7 @@ def label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
     if executed.get("platform") == "cpu":
         shared = f" on {_counted(executed['cores'], 'core')}" if "cores" in executed else ""
         where = f"{_counted(devices, 'virtual CPU device')}{shared} ({runtime}), not a TPU"
-    smaller = difference(case, ran)
+    smaller = describe_reduction(case, ran)
     return f"measured on {where}" + (f"; {smaller}" if smaller else "")
 
 

@@ -42,7 +42,9 @@ def writing(place: Path) -> Iterator[Path]:
         place = place.resolve()
         _refuse_another_s(place)
         with ExitStack() as stack:
-            beside = stack.enter_context(atomic_files.held(place.parent, lambda word: f".{place.name}.{word}.part"))
+            beside = stack.enter_context(
+                atomic_files.new_folder(place.parent, lambda word: f".{place.name}.{word}.part")
+            )
             _tidy(place)
             leave = stack.pop_all()
     except OSError as error:

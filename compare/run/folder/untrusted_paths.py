@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compare.run.errors import WorkError
-from meshes.process.one_line import shown
+from meshes.process.one_line import quote
 
 ABOUT = "about.json"
 """What a folder must hold to be taken for a cell."""
@@ -30,7 +30,7 @@ def cells(run: Path) -> Iterator[Path]:
         if is_inside(run, cell / ABOUT):
             for name in cell.relative_to(run).parts:
                 if not is_name(name):
-                    raise WorkError(f"{run} has a program in a folder named {shown(name)}, which no run has; rename it")
+                    raise WorkError(f"{run} has a program in a folder named {quote(name)}, which no run has; rename it")
             yield cell
 
 

@@ -16,7 +16,7 @@ from compare.run.folder import run_folder
 from compare.run.folder.load_run import judged, read_run, whole
 from compare.run.results import Event
 from meshes.case import Case
-from meshes.process.command_line import guarded
+from meshes.process.command_line import run_command
 from meshes.process.documents import read_json
 
 RUN, MADE = "run", "made.json"
@@ -84,4 +84,4 @@ def _say(stage: str) -> None:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    run_command(main)

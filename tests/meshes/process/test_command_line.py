@@ -6,12 +6,12 @@ import signal
 
 import pytest
 
-from meshes.process.command_line import LARGEST, Parser, Stopped, ending, stoppable, whole
+from meshes.process.command_line import LARGEST, Parser, Stopped, run_to_status, stoppable, whole_number
 
 
 @pytest.mark.parametrize(("words", "found"), [("1", 1), ("08", 8), (str(LARGEST), LARGEST)])
 def test_a_whole_number_is_read(words, found):
-    assert whole(words) == found
+    assert whole_number(words) == found
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_a_whole_number_is_read(words, found):
 )
 def test_another_is_refused(words, says):
     with pytest.raises(argparse.ArgumentTypeError, match=says):
-        whole(words)
+        whole_number(words)
 
 
 def test_a_wrong_option_is_one_line_of_at_most_500_characters(capsys):
     parser = Parser(prog="door")
-    parser.add_argument("--batch", type=whole)
+    parser.add_argument("--batch", type=whole_number)
     for words in (["--batch", "9" * 400_000], ["--\x1b[31m\n" + "x" * 400_000], ["--batch", "\x1b[31m\n8"]):
         with pytest.raises(SystemExit) as ended:
             parser.parse_args(words)
@@ -63,12 +63,12 @@ def test_whatever_stops_the_work_is_one_line(capsys, error, status, says):
     def work() -> int:
         raise error
 
-    assert ending(work) == status
+    assert run_to_status(work) == status
     assert capsys.readouterr() == ("", says)
 
 
 def test_work_that_ends_well_has_its_own_status():
-    assert [ending(lambda status=status: status) for status in (0, 1)] == [0, 1]
+    assert [run_to_status(lambda status=status: status) for status in (0, 1)] == [0, 1]
 
 
 @pytest.fixture

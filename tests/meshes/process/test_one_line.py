@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshes.process.one_line import MOST, complain, one_line, plain, shown
+from meshes.process.one_line import MOST, complain, one_line, plain, quote
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,6 @@ def test_a_long_line_keeps_its_beginning_and_what_would_be_right(capsys):
 
 
 def test_any_value_is_shown():
-    assert shown("a\x1b") == r"'a\x1b'"
-    assert len(shown(["x" * 1_000_000])) == 200
-    assert shown(10**5_000) == "a int of more digits than are written out"
+    assert quote("a\x1b") == r"'a\x1b'"
+    assert len(quote(["x" * 1_000_000])) == 200
+    assert quote(10**5_000) == "a int of more digits than are written out"

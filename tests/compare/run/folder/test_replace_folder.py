@@ -17,7 +17,7 @@ WRITER = """
     sys.path.insert(0, {root!r})
     from pathlib import Path
     from compare.run.folder import replace_folder
-    from meshes.process.command_line import ending
+    from meshes.process.command_line import run_to_status
 
     def work():
         with replace_folder.writing(Path({place!r})) as beside:
@@ -27,7 +27,7 @@ WRITER = """
             (beside / "report.html").write_text("second")
         return 0
 
-    raise SystemExit(ending(work))
+    raise SystemExit(run_to_status(work))
 """
 
 
