@@ -29,9 +29,9 @@ import os, sys
 from meshes.process import last_word
 from meshes.process.errors import MeshError
 if sys.argv[1] == "alone":
-    last_word.alone()
+    last_word.claim_stderr()
 try:
-    with last_word.unheard():
+    with last_word.defer_stderr():
         os.write(2, b"said by a thread of C++\\n")
         print("said in Python", file=sys.stderr)
         if sys.argv[2] == "refused":
