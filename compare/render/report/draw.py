@@ -6,16 +6,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from compare.render import figures, tables
+from compare.render import tables
 from compare.render.blocks import Section
 from compare.render.picture import save
 from compare.render.report.page import page
 from compare.render.report.show import PAGE
-from compare.render.time import figures as time_figures
 from compare.render.time import perfetto
 from compare.render.time import tables as time_tables
+from compare.render.time.figure_process import FigureProcess
 from compare.render.time.timeline_strip import Strip, stages, strip
-from compare.render.time.timeline_view import Key, timed
+from compare.render.time.timeline_view import Key, Timed, timed
+from compare.render.time.timing_section import has_times
 from compare.timing.timeline import Timeline
 
 TRACE = "timeline.perfetto.json.gz"
@@ -37,21 +38,27 @@ def draw(
 
     timelines: of the programs that were modelled or measured.  sections: those of slices.  Returns the report.
     """
+    programs = timed(report, timelines)
+    strips = _strips(report, programs)
+    time_figures = FigureProcess(report, strips=strips) if has_times(report) else None
+    # Imported here, beside the other process: it takes as long as several figures.
+    from compare.render import figures
+
     (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    found, strips = figures.pictures(report), _strips(report, timelines)
-    of_time = time_figures.pictures(report, strips=strips)
-    save([*found, *of_time], folder / "figures")
     tables.save(report, folder / "tables")
-    html = page(report, pictures=found, time_pictures=of_time, strips=strips, sections=sections)
-    (folder / PAGE).write_text(html, encoding="utf-8")
     if timelines:
-        time_tables.save(report, folder / "tables", timelines=timed(report, timelines))
-        perfetto.write(folder / TRACE, timelines=timed(report, timelines))
+        time_tables.save(report, folder / "tables", timelines=programs)
+        perfetto.write(folder / TRACE, timelines=programs)
+    pictures = figures.pictures(report)
+    time_pictures = time_figures.pictures() if time_figures else []
+    save([*pictures, *time_pictures], folder / "figures")
+    html = page(report, pictures=pictures, time_pictures=time_pictures, strips=strips, sections=sections)
+    (folder / PAGE).write_text(html, encoding="utf-8")
     return report
 
 
-def _strips(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Strip]:
+def _strips(report: Mapping[str, Any], programs: Sequence[Timed]) -> list[Strip]:
     stage_of = stages(report["mesh"])
-    every = [(one, strip(one, stage_of=stage_of)) for one in timed(report, timelines)]
-    small = sum(len(json.dumps(found)) for _, found in every) <= STRIPS_BYTES
-    return [found for one, found in every if small or one.default or one.timeline.source != "modelled"]
+    every = [(one, strip(one, stage_of=stage_of)) for one in programs]
+    small = sum(len(json.dumps(drawn)) for _, drawn in every) <= STRIPS_BYTES
+    return [drawn for one, drawn in every if small or one.default or one.timeline.source != "modelled"]

@@ -125,6 +125,11 @@ def timings(report: Report, phase: str) -> list[Timing]:
     return modelled + measured
 
 
+def has_times(report: Report) -> bool:
+    """Whether any program of any phase has times."""
+    return any(timings(report, phase) for phase in report["phases"])
+
+
 def _timing(phase: str, arm: str, title: str, entry: Mapping[str, Any], *, default: bool) -> Timing:
     return Timing(
         phase=phase, arm=arm, title=title, cell=entry["cell"], default=default, section=entry["timing"],
