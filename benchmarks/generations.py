@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.generations_page import Entry, Extra, Found, cell, page
-from compare.report.programs import CellResult, Judged
-from compare.report.rows import totals
+from compare.report.programs import JudgedProgram, ProgramResult, judge_program
+from compare.report.rows import sum_totals
 from compare.run.arms import ARMS
 from compare.run.cache import Cache, opened
 from compare.run.results import Outcome
@@ -109,20 +109,20 @@ def _found(case: Case, outcome: Outcome) -> Found | None:
     return Found(
         ratio=emitted / asked if asked else 1.0 if not emitted else float("inf"),
         extras=extras,
-        unserved_bytes=totals(judged.judgement, judged.contract).unserved,
+        unserved_bytes=sum_totals(judged.judgement, judged.contract).unserved,
     )
 
 
-def _judged(case: Case, outcome: Outcome) -> Judged | None:
+def _judged(case: Case, outcome: Outcome) -> JudgedProgram | None:
     if outcome.program is None or outcome.compiled is None:
         return None
     about = json.loads((outcome.program / "about.json").read_bytes())
     about |= json.loads((outcome.compiled / "compiled.json").read_bytes())
     hlo = gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode()
-    result = CellResult(
+    result = ProgramResult(
         arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status=outcome.status, about=about, hlo=hlo
     )
-    return Judged.of(case, result)
+    return judge_program(case, result)
 
 
 if __name__ == "__main__":

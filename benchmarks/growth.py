@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measuring import measure
-from compare.report.programs import CellResult, Judged
+from compare.report.programs import ProgramResult, judge_program
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm
 from compare.run.tasks import Step
@@ -110,8 +110,8 @@ def row(program: Program, arm: Arm) -> str:
         about = json.loads((lowered / "about.json").read_bytes())
         about |= json.loads((compiled / "compiled.json").read_bytes())
     begun = time.process_time()
-    result = CellResult(arm=arm.name, phase=program.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
-    assert Judged.of(program.case, result).judgement is not None
+    result = ProgramResult(arm=arm.name, phase=program.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
+    assert judge_program(program.case, result).judgement is not None
     read = time.process_time() - begun
     return (
         f"| {program.title} | {arm.title} | {first[0]:.1f} | {first[1]:.1f} | {second[0]:.1f} "

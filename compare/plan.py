@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compare.report.build import plan
+from compare.report.plan import plan
 from compare.run.cli.case_options import case_parser, listing, read_case
 from meshes.process.command_line import print_json, run_command
 
@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in asked:
         print(listing(asked.list))
         return 0
-    contract = plan(read_case(asked))
+    contract = plan(read_case(asked)).to_json()
     if asked.json:
         print_json(contract)
     else:

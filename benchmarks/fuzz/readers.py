@@ -25,7 +25,7 @@ from compare.hlo.text.module import read
 from compare.passes import archive, snapshot
 from compare.remedy.page import sections
 from compare.run.cache import MANIFEST, Cache, file_digest
-from compare.run.folder.load_run import read_run
+from compare.run.folder.load_run import judge_run, read_run
 from compare.sweep.render.figure import ratios
 from compare.sweep.render.page import page as sweep_page
 from compare.sweep.render.table import programs as sweep_table
@@ -171,7 +171,7 @@ def _cell(path: Path) -> object:
     (folder / "case.json").write_bytes((_RUN / "case.json").read_bytes())
     (cell / "about.json").write_bytes(path.read_bytes())
     (cell / "optimized.hlo.gz").write_bytes((_RUN / "jax/prefill/tpu/optimized.hlo.gz").read_bytes())
-    statuses = {found.result.key: found.result.status for found in read_run(folder).cells}
+    statuses = {program.result.key: program.result.status for program in judge_run(read_run(folder)).programs}
     return statuses["jax", "prefill", "tpu"]
 
 

@@ -7,7 +7,9 @@ from compare.diff.equivalents import Equivalent
 from compare.diff.matching import Diff, Difference, matched
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import path_of, where
-from compare.report.programs import Judged
+from compare.report.model.codec import encode
+from compare.report.model.report import Report
+from compare.report.programs import JudgedProgram
 
 SCHEMA = 1
 
@@ -113,8 +115,8 @@ Key = tuple[str, str, str]
 
 
 def run_report(
-    cells: tuple[Mapping[Key, Judged], Mapping[Key, Judged]],
-    reports: tuple[Mapping[str, Any], Mapping[str, Any]],
+    cells: tuple[Mapping[Key, JudgedProgram], Mapping[Key, JudgedProgram]],
+    reports: tuple[Report, Report],
     *,
     names: tuple[str, str],
 ) -> dict[str, Any]:
@@ -125,11 +127,11 @@ def run_report(
         "only_in_a": [list(key) for key in a if key not in b],
         "only_in_b": [list(key) for key in b if key not in a],
     }
-    changed = _changes(*(report["case"] for report in reports))
+    changed = _changes(*(report.case.to_dict() for report in reports))
     return {
         "schema": SCHEMA,
-        "a": {"run": names[0], "case": reports[0]["case"]["name"]},
-        "b": {"run": names[1], "case": reports[1]["case"]["name"]},
+        "a": {"run": names[0], "case": reports[0].case.name},
+        "b": {"run": names[1], "case": reports[1].case.name},
         "same": not (any(apart.values()) or changed) and all(one["same"] for one in programs),
         "case_changes": changed,
         "versions": _versions(cells),
@@ -142,7 +144,7 @@ def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, list[Any]]
     return {name: [a.get(name), b.get(name)] for name in {**a, **b} if a.get(name) != b.get(name) and name != "name"}
 
 
-def _versions(cells: tuple[Mapping[Key, Judged], Mapping[Key, Judged]]) -> dict[str, list[str | None]]:
+def _versions(cells: tuple[Mapping[Key, JudgedProgram], Mapping[Key, JudgedProgram]]) -> dict[str, list[str | None]]:
     """Package -> its versions in the two runs, of all programs together: those that differ first."""
     found: list[dict[str, str]] = []
     for side in cells:
@@ -155,14 +157,13 @@ def _versions(cells: tuple[Mapping[Key, Judged], Mapping[Key, Judged]]) -> dict[
     return dict(sorted(rows.items(), key=lambda row: row[1][0] == row[1][1]))
 
 
-def _program(key: Key, a: Judged, b: Judged, reports: tuple[Mapping[str, Any], Mapping[str, Any]]) -> dict[str, Any]:
+def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report, Report]) -> dict[str, Any]:
     arm, phase, cell = key
-    entries = [_entry(report, key) for report in reports]
-    totals = [entry.get("totals") or {} for entry in entries]
+    totals = [_totals_of(report, key) for report in reports]
     status = [cell.result.status for cell in (a, b)]
     base = {
         "arm": arm,
-        "title": reports[1]["arms"][arm]["title"],
+        "title": reports[1].arms[arm].title,
         "phase": phase,
         "cell": cell,
         "status": status,
@@ -181,8 +182,9 @@ def _program(key: Key, a: Judged, b: Judged, reports: tuple[Mapping[str, Any], M
     return {**base, **diff, "same": same}
 
 
-def _entry(report: Mapping[str, Any], key: Key) -> Mapping[str, Any]:
+def _totals_of(report: Report, key: Key) -> dict[str, Any]:
+    """None of a program that was not judged."""
     arm, phase, cell = key
-    default = report["phases"][phase]["arms"].get(arm, {})
-    there = [default, *default.get("controls", {}).values(), *default.get("profiles", {}).values()]
-    return next((entry for entry in there if entry.get("cell") == cell), {})
+    programs = report.phases[phase].arms.get(arm, ())
+    totals = next((program.totals for program in programs if program.cell == cell), None)
+    return encode(totals) if totals else {}

@@ -6,10 +6,9 @@ from typing import Any
 
 from compare.diff.matching import matched
 from compare.diff.report import Key, diff_report, run_report
-from compare.report.build import summarize
-from compare.report.programs import MISSING, Judged
+from compare.report.programs import MISSING, JudgedProgram
 from compare.run.errors import WorkError
-from compare.run.folder.load_run import Run, read_run
+from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
 from compare.user_program.program_mesh import spelled
 from compare.user_program.read_program import given, read_all
@@ -60,9 +59,9 @@ def of_cells(a: Path, b: Path) -> dict[str, Any]:
     return diff_report(matched(one.rows, other.rows), names=(str(a), str(b)), axes=axes)
 
 
-def _cell(path: Path) -> Judged:
+def _cell(path: Path) -> JudgedProgram:
     place = path.resolve()
-    found = next(cell for cell in read_run(place.parents[2]).cells if cell.result.key == place.parts[-3:])
+    found = next(cell for cell in judge_run(read_run(place.parents[2])).programs if cell.result.key == place.parts[-3:])
     if found.result.status != "ok":
         raise WorkError(f"{path} has no program: {found.result.status}: {found.result.error}")
     return found
@@ -70,14 +69,10 @@ def _cell(path: Path) -> Judged:
 
 def of_runs(a: Path, b: Path) -> dict[str, Any]:
     """The diff of two run folders, both judged anew, by the same rules."""
-    runs = read_run(a), read_run(b)
-    return run_report((_cells(runs[0]), _cells(runs[1])), (_report(runs[0]), _report(runs[1])), names=(str(a), str(b)))
+    runs = judge_run(read_run(a)), judge_run(read_run(b))
+    return run_report((_cells(runs[0]), _cells(runs[1])), (runs[0].report(), runs[1].report()), names=(str(a), str(b)))
 
 
-def _cells(run: Run) -> dict[Key, Judged]:
+def _cells(run: JudgedRun) -> dict[Key, JudgedProgram]:
     """The programs that are there: one that a folder has lost is the other's alone."""
-    return {cell.result.key: cell for cell in run.cells if cell.result.status != MISSING}
-
-
-def _report(run: Run) -> dict[str, Any]:
-    return summarize(run.case, run.cells, titles=run.titles)
+    return {cell.result.key: cell for cell in run.programs if cell.result.status != MISSING}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.history.lineage_query import histories, saved_histories
-from compare.run.folder.load_run import read_run
+from compare.run.folder.load_run import judge_run, read_run
 from compare.user_program.saved_program import is_saved
 from meshes.process.command_line import command_parser, print_json, run_command
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if is_saved(asked.run):
         found = saved_histories(asked.run, name=asked.name)
     else:
-        run = read_run(asked.run)
+        run = judge_run(read_run(asked.run))
         found = histories(run, name=asked.name, arm=asked.arm, phase=asked.phase, cell=asked.cell)
     if asked.json:
         print_json([one.to_dict() for one in found])

@@ -12,9 +12,9 @@ from compare.hlo.text.module import read
 from compare.passes.lineage import Event, Track
 from compare.passes.origins import tracks, with_origins
 from compare.report.build import DEFAULT_CELL
-from compare.report.programs import Judged
+from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError
-from compare.run.folder.load_run import Run
+from compare.run.folder.load_run import JudgedRun
 from compare.user_program.saved_program import read_saved
 
 
@@ -61,18 +61,18 @@ def saved_histories(folder: Path, *, name: str = "") -> list[History]:
     return own
 
 
-def histories(run: Run, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
+def histories(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
     """Those of this name, or all, in the order of the run; of all programs that the other words leave.
 
     A name without a cell is looked for in the default cells, then in the others.  Raises `WorkError` where there is no
     such program, none whose passes were recorded, or none that has the name.
     """
-    cells = [one for one in run.cells if _fits(one, arm=arm, phase=phase, cell=cell)]
+    cells = [one for one in run.programs if _fits(one, arm=arm, phase=phase, cell=cell)]
     if not cells:
-        raise WorkError(f"{run.folder} has no program {_asked(arm, phase, cell)}; there are {_all(run.cells)}")
-    told = [one for one in cells if one.lives is not None]
+        raise WorkError(f"{run.run.folder} has no program {_asked(arm, phase, cell)}; there are {_all(run.programs)}")
+    told = [one for one in cells if one.lineage is not None]
     if not told:
-        why = "; ".join(dict.fromkeys(one.why_no_lives or one.result.status for one in cells))
+        why = "; ".join(dict.fromkeys(one.why_no_lineage or one.result.status for one in cells))
         raise WorkError(f"the passes of {_all(cells)} are not recorded: {why}")
     if not cell:
         own = [one for one in told if one.result.cell == DEFAULT_CELL]
@@ -82,7 +82,7 @@ def histories(run: Run, *, name: str = "", arm: str = "", phase: str = "", cell:
         found = _of(told, name)
     if not found and name:
         names = list(dict.fromkeys(row.name for one in told for row in one.rows))
-        where = _all(told) if len(told) == 1 else f"{run.folder}, {len(told)} programs"
+        where = _all(told) if len(told) == 1 else f"{run.run.folder}, {len(told)} programs"
         raise _unknown(where, name, names)
     return found
 
@@ -92,16 +92,16 @@ def _unknown(where: str, name: str, names: Sequence[str]) -> WorkError:
     return WorkError(f"{where}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
 
 
-def _of(cells: Sequence[Judged], name: str) -> list[History]:
+def _of(cells: Sequence[JudgedProgram], name: str) -> list[History]:
     return [
         History(arm=one.result.arm, phase=one.result.phase, cell=one.result.cell, row=row, track=life)
         for one in cells
         for row in one.rows
-        if (not name or row.name == name) and (life := (one.lives or {}).get(row.name))
+        if (not name or row.name == name) and (life := (one.lineage or {}).get(row.name))
     ]
 
 
-def _fits(one: Judged, *, arm: str, phase: str, cell: str) -> bool:
+def _fits(one: JudgedProgram, *, arm: str, phase: str, cell: str) -> bool:
     asked = (arm, phase, cell)
     return all(not word or word == there for word, there in zip(asked, one.result.key, strict=True))
 
@@ -110,7 +110,7 @@ def _asked(arm: str, phase: str, cell: str) -> str:
     return "/".join(word or "*" for word in (arm, phase, cell))
 
 
-def _all(cells: Sequence[Judged]) -> str:
+def _all(cells: Sequence[JudgedProgram]) -> str:
     return ", ".join("/".join(one.result.key) for one in cells)
 
 

@@ -9,9 +9,9 @@ from compare.hlo.text.errors import HloError
 from compare.passes import archive
 from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, applied, changes, offered
 from compare.remedy.search import Asking, Measured, Names, Search, better
-from compare.report.differences import groups
-from compare.report.programs import CellResult, Judged
-from compare.report.rows import row, totals
+from compare.report.differences import group_by_cause
+from compare.report.programs import JudgedProgram, ProgramResult, judge_program
+from compare.report.rows import collective_row, sum_totals
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT, Arm, Cell
 from compare.run.cache import Cache
@@ -214,43 +214,35 @@ def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measured, d
     if outcome.status != "ok" or outcome.compiled is None:
         return Measured(error=f"{outcome.status}: {outcome.error}"), {}
     packed = outcome.compiled / archive.FILE
-    result = CellResult(
+    result = ProgramResult(
         arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status="ok",
         about=run_folder.about(outcome, case=whole),
         hlo=gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode(),
         passes=packed.read_bytes() if packed.is_file() else None,
     )  # fmt: skip
-    one = Judged.of(case, result)
     try:
-        if one.judgement is None:
-            return Measured(error="no program was compiled"), {}
-        sums, rows = totals(one.judgement, one.contract), [row(verdict) for verdict in one.judgement.verdicts]
+        program = judge_program(case, result)
     except HloError as error:
         return Measured(error=f"the program cannot be read: {error}"), {}
-    found = groups(rows)
+    if program.judgement is None:
+        return Measured(error="no program was compiled"), {}
+    sums = sum_totals(program.judgement, program.contract)
+    groups = group_by_cause(collective_row(verdict) for verdict in program.judgement.verdicts)
     measured = Measured(
-        groups={key: group["bytes"] for key, group in found.items() if group["bytes"]},
+        groups={key: group.bytes for key, group in groups.items() if group.bytes},
         missing=sums.missing,
         needed=sums.inherent + sums.missing,
         unknown_rows=sums.unknown_rows,
-        step_ns=_step_ns(one),
+        step_ns=_step_ns(program),
     )
-    return measured, {key: _origins(group["rows"], key[4]) for key, group in found.items()}
+    return measured, {key: group.by_origin(key.cause) for key, group in groups.items()}
 
 
-def _origins(rows: Sequence[Mapping[str, Any]], cause: str) -> dict[str, int]:
-    """Origin -> bytes of this cause."""
-    found: dict[str, int] = {}
-    for entry in rows:
-        found[entry["origin"]] = found.get(entry["origin"], 0) + entry["causes"].get(cause, 0)
-    return found
-
-
-def _step_ns(one: Judged) -> float | None:
+def _step_ns(program: JudgedProgram) -> float | None:
     """The modelled step; unknown where it cannot be modelled."""
-    assert one.module is not None
+    assert program.module is not None
     try:
-        steps = modelled(one.module, one.rows, one.case.plan).steps
+        steps = modelled(program.module, program.rows, program.case.plan).steps
     except (TimingError, HloError):
         return None
     return float((steps["start_ns"] + steps["duration_ns"]).max())

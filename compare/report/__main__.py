@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import judged, read_run, whole
+from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
 from meshes.process.command_line import Parser, print_json, run_command
 
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)
     place = asked.out or asked.run
-    run = read_run(asked.run)
+    run = judge_run(read_run(asked.run))
     with replace_folder.writing(place) as beside:
         run_folder.copy(asked.run, beside)
         from compare.remedy.page import sections
@@ -30,14 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.render.report.show import show
 
         times = run.timelines()
-        report = draw(run.report(times), beside, timelines=times.found, sections=sections(beside))
-        place, note = run_folder.settled(beside, place, judged=judged(report))
+        report = run.timed_report(times)
+        draw(report.to_json(), beside, timelines=times.found, sections=sections(beside))
+        place, note = run_folder.settled(beside, place, judged=is_judged(report))
     if asked.json:
-        print_json(report)
+        print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place, details=asked.details, note=note)
-    return 0 if whole(report) else 1
+        show(report.to_json(), place, details=asked.details, note=note)
+    return 0 if is_complete(report) else 1
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from compare.report.controls import BY_HAND, CHANGES, changed, counted
-from compare.report.differences import groups
+from compare.report.controls import BY_HAND, CHANGES, is_counted, list_changes
+from compare.report.differences import CauseGroup, GroupKey, group_by_cause
+from compare.report.model.findings import Attribution, ControlEffect
+from compare.report.model.program import ProgramReport
 
-Entry = Mapping[str, Any]
-Group = tuple[str, str, str, str, str]
+Groups = Mapping[GroupKey, CauseGroup]
 
 NEARLY_ALL = 0.95
 """A control that removes this part of a group explains it."""
@@ -21,109 +21,102 @@ _NO_PASS = re.compile(r"(program|partitioner|not recorded|unknown)(:.*)?")
 """Origins that name no pass after the partitioner."""
 
 
-def attribution(arms: Mapping[str, Mapping[str, Entry]], *, default: str) -> list[dict[str, Any]]:
+def attribute_groups(arms: Mapping[str, Mapping[str, ProgramReport]], *, default: str) -> tuple[Attribution, ...]:
     """One entry for each group of inflated or induced bytes of any arm's default program, the largest first.
 
-    arms: arm -> cell -> its entry of the report.  default: the name of the default cell.
+    arms: arm -> cell -> its program.  default: the name of the default cell.
     """
-    found = [
+    entries = [
         entry
         for arm, cells in arms.items()
-        if (own := cells.get(default)) and own["totals"]
-        for entry in _of_arm(arm, own, cells, _by_hand(arms, default=default, but=arm))
+        if (program := cells.get(default)) and program.totals
+        for entry in _of_arm(arm, program, cells, _left_by_hand(arms, default=default, but=arm))
     ]
-    return sorted(found, key=lambda entry: -entry["bytes"])
+    return tuple(sorted(entries, key=lambda entry: -entry.bytes))
 
 
-def _of_arm(arm: str, own: Entry, cells: Mapping[str, Entry], elsewhere: Mapping[Group, int]) -> Iterator[Any]:
-    controls = {cell: entry for cell, entry in cells.items() if entry is not own}
-    tried = {cell: entry for cell, entry in controls.items() if counted(entry)}
-    for key, group in groups(own["collectives"]).items():
-        scope, axes, kind, verdict, cause = key
-        told = {
-            cell: {"changes": list(changed(own, entry)), **_left(key, group["bytes"], own, entry)}
-            for cell, entry in tried.items()
-        }
-        part = {cell: one["removed_bytes"] / group["bytes"] for cell, one in told.items()}
-        origins = _origins(group["rows"], cause)
-        owner, evidence = _owner(told, part, origins, hand=elsewhere.get(key) == 0)
-        yield {
-            "arm": arm, "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause,
-            "bytes": group["bytes"], "origins": origins, "controls": told,
-            "removed_by": [cell for cell in told if part[cell] >= NEARLY_ALL],
-            "reduced_by": [cell for cell in told if SOME <= part[cell] < NEARLY_ALL],
-            "owner": owner, "evidence": evidence,
-            "source_line": next((row["source_line"] for row in group["rows"] if row["source_line"]), None),
-        }  # fmt: skip
+def _of_arm(
+    arm: str, default: ProgramReport, cells: Mapping[str, ProgramReport], by_hand: Mapping[GroupKey, int]
+) -> Iterator[Attribution]:
+    groups = group_by_cause(default.collectives)
+    controls = {
+        cell: (list_changes(default, program), group_by_cause(program.collectives))
+        for cell, program in cells.items()
+        if program is not default and is_counted(program)
+    }
+    for key, group in groups.items():
+        effects = {cell: _effect(key, changes, groups, left) for cell, (changes, left) in controls.items()}
+        removed = {cell: effect.removed_bytes / group.bytes for cell, effect in effects.items()}
+        origins = group.by_origin(key.cause)
+        owner, evidence = _owner(effects, removed, origins, hand=by_hand.get(key) == 0)
+        yield Attribution(
+            arm=arm, scope=key.scope, axes=key.axes, kind=key.kind, verdict=key.verdict, cause=key.cause,
+            bytes=group.bytes, origins=origins, controls=effects,
+            removed_by=tuple(cell for cell in effects if removed[cell] >= NEARLY_ALL),
+            reduced_by=tuple(cell for cell in effects if SOME <= removed[cell] < NEARLY_ALL),
+            owner=owner, evidence=evidence, source_line=group.source_line,
+        )  # fmt: skip
 
 
-def _left(key: Group, amount: int, own: Entry, control: Entry) -> dict[str, int]:
+def _effect(key: GroupKey, changes: tuple[str, ...], default: Groups, control: Groups) -> ControlEffect:
     """What is left of a group in a control, and how much of it went.
 
     Bytes that only changed their kind or cause there, at the same place, have not gone; nor have those that come back
     in the same scope over other axes or with the other verdict: they are taken off all that went from the scope, each
     by its share.
     """
-    here, there = groups(own["collectives"]), groups(control["collectives"])
-    left = there.get(key, {"bytes": 0})["bytes"]
-    gone = max(0, min(amount - left, _at(here, key) - _at(there, key)))
-    places = {(other[1], other[3]): other for other in (*here, *there) if other[0] == key[0]}
-    less = [_at(here, other) - _at(there, other) for other in places.values()]
+    left = control[key].bytes if key in control else 0
+    gone = max(0, min(default[key].bytes - left, _at(default, key) - _at(control, key)))
+    places = {(other.axes, other.verdict): other for other in (*default, *control) if other.scope == key.scope}
+    less = [_at(default, other) - _at(control, other) for other in places.values()]
     went, came = sum(part for part in less if part > 0), -sum(part for part in less if part < 0)
-    return {"left_bytes": left, "removed_bytes": gone * max(0, went - came) // went if gone else 0}
+    removed = gone * max(0, went - came) // went if gone else 0
+    return ControlEffect(changes=changes, left_bytes=left, removed_bytes=removed)
 
 
-def _at(found: Mapping[Group, Mapping[str, Any]], key: Group) -> int:
+def _at(groups: Groups, key: GroupKey) -> int:
     """Bytes of the same scope, axes and verdict, whatever their kind and cause."""
-    scope, axes, _, verdict, _ = key
-    return sum(group["bytes"] for (a, b, _, c, _), group in found.items() if (a, b, c) == (scope, axes, verdict))
+    place = key.scope, key.axes, key.verdict
+    return sum(group.bytes for other, group in groups.items() if (other.scope, other.axes, other.verdict) == place)
 
 
-def _by_hand(arms: Mapping[str, Mapping[str, Entry]], *, default: str, but: str) -> dict[Group, int]:
+def _left_by_hand(arms: Mapping[str, Mapping[str, ProgramReport]], *, default: str, but: str) -> dict[GroupKey, int]:
     """For each group that the other arms' default programs have too: the bytes left of it with collectives by hand."""
-    found: dict[Group, int] = {}
+    left: dict[GroupKey, int] = {}
     for arm, cells in arms.items():
-        hand = next((one for one in cells.values() if one["style"] == BY_HAND and counted(one)), None)
-        own = cells.get(default)
-        if arm == but or hand is None or hand is own or not own or not own["totals"]:
+        hand = next((program for program in cells.values() if program.style == BY_HAND and is_counted(program)), None)
+        program = cells.get(default)
+        if arm == but or hand is None or hand is program or not program or not program.totals:
             continue
-        left = groups(hand["collectives"])
-        for key in groups(own["collectives"]):
-            found[key] = found.get(key, 0) + _at(left, key)
-    return found
-
-
-def _origins(rows: Any, cause: str) -> dict[str, int]:
-    """Origin -> bytes of this cause."""
-    found: dict[str, int] = {}
-    for row in rows:
-        found[row["origin"]] = found.get(row["origin"], 0) + row["causes"].get(cause, 0)
-    return found
+        groups = group_by_cause(hand.collectives)
+        for key in group_by_cause(program.collectives):
+            left[key] = left.get(key, 0) + _at(groups, key)
+    return left
 
 
 def _owner(
-    told: Mapping[str, Mapping[str, Any]], part: Mapping[str, float], origins: Mapping[str, int], *, hand: bool
+    effects: Mapping[str, ControlEffect], removed: Mapping[str, float], origins: Mapping[str, int], *, hand: bool
 ) -> tuple[str, str]:
     """Whose a group is, and the cell or origin that shows it; `hand`: gone in another arm's program by hand."""
-    gone = {cell: told[cell]["changes"] for cell in told if part[cell] >= NEARLY_ALL}
+    gone = {cell: effects[cell].changes for cell in effects if removed[cell] >= NEARLY_ALL}
     chosen = {cell: names for cell, names in gone.items() if not _is_by_hand(cell)}
     for name in CHANGES:
         for cell, names in chosen.items():
-            if names == [name]:
+            if names == (name,):
                 return name, cell
     latest = max(origins, key=lambda origin: origins[origin])
     if not _NO_PASS.fullmatch(latest):
         return COMPILER, latest
     # By hand everything goes: it says whose a group is only beside a control that could have removed it.
-    tried = any("partitioner" in one["changes"] for one in told.values())
+    tried = any("partitioner" in effect.changes for effect in effects.values())
     if by_hand := [cell for cell in gone if _is_by_hand(cell)]:
         return FORM if tried else OPEN, by_hand[0]
-    if any(_is_by_hand(cell) for cell in told):
+    if any(_is_by_hand(cell) for cell in effects):
         return COMPILER, latest
     if hand and tried:
         return FORM, ""
-    most = max(part, key=lambda cell: part[cell], default="")
-    return OPEN, most if most and part[most] >= SOME else ""
+    most = max(removed, key=lambda cell: removed[cell], default="")
+    return OPEN, most if most and removed[most] >= SOME else ""
 
 
 def _is_by_hand(cell: str) -> bool:

@@ -1,16 +1,12 @@
 """Controls: the same program made in one other way, so that what goes away with it was that way's doing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
-from compare.report.rows import extras
-
-Entry = Mapping[str, Any]
-"""One cell of a report."""
-Place = tuple[str, str]
-"""Scope and axes."""
+from compare.report.model.findings import ControlPhase
+from compare.report.model.program import ProgramReport
+from compare.report.rows import excess_by_place
 
 CHANGES = ("partitioner", "attention", "loop", "libtpu", "style")
 """What a control can change, the least first: where several remove the same, this one says whose it was."""
@@ -55,35 +51,40 @@ def how(cell: str) -> str:
     return _CELLS[cell].how if cell in _CELLS else cell
 
 
-def changed(default: Entry, control: Entry) -> tuple[str, ...]:
-    """In what a control differs from the default program of its arm, as both were found; words of `CHANGES`."""
-    found = {name: (default.get(name), control.get(name)) for name in CHANGES if name != "libtpu"}
-    before, after = ((one.get("versions") or {}).get("libtpu") for one in (default, control))
-    found["libtpu"] = (before, after)
-    return tuple(name for name in CHANGES if None not in found[name] and found[name][0] != found[name][1])
+def list_changes(default: ProgramReport, control: ProgramReport) -> tuple[str, ...]:
+    """In what a control differs from the default program of its arm, as both were compiled; words of `CHANGES`."""
+    pairs = {
+        "partitioner": (default.partitioner, control.partitioner),
+        "attention": (default.attention, control.attention),
+        "loop": (default.loop, control.loop),
+        "libtpu": ((default.versions or {}).get("libtpu"), (control.versions or {}).get("libtpu")),
+        "style": (default.style, control.style),
+    }
+    return tuple(name for name in CHANGES if None not in pairs[name] and pairs[name][0] != pairs[name][1])
 
 
-def showed(default: Entry, control: Entry) -> dict[str, Any]:
-    """What one control did to the bytes that nobody needed: removed, added, left, in bytes a step.
+def compare_control(default: ProgramReport, control: ProgramReport) -> ControlPhase:
+    """What one control did to the inflated and induced bytes: removed, added, left, in bytes a step.
 
     None where one of the two can't be counted.
     """
-    told: dict[str, Any] = {"status": control["status"], "error": control["error"]}
-    if not counted(default) or not counted(control):
-        return {**told, "default_bytes": None, "control_bytes": None, "removed_bytes": None, "added_bytes": None}
-    before, after = extras(default["collectives"]), extras(control["collectives"])
-    places: Sequence[Place] = sorted({*before, *after})
-    less = [before.get(place, 0) - after.get(place, 0) for place in places]
-    return {
-        **told,
-        "default_bytes": sum(before.values()),
-        "control_bytes": sum(after.values()),
-        "removed_bytes": sum(amount for amount in less if amount > 0),
-        "added_bytes": -sum(amount for amount in less if amount < 0),
-    }
+    if not is_counted(default) or not is_counted(control):
+        return ControlPhase(
+            status=control.status, error=control.error, default_bytes=None, control_bytes=None, removed_bytes=None,
+            added_bytes=None,
+        )  # fmt: skip
+    before, after = excess_by_place(default.collectives), excess_by_place(control.collectives)
+    less = [before.get(place, 0) - after.get(place, 0) for place in {**before, **after}]
+    return ControlPhase(
+        status=control.status,
+        error=control.error,
+        default_bytes=sum(before.values()),
+        control_bytes=sum(after.values()),
+        removed_bytes=sum(amount for amount in less if amount > 0),
+        added_bytes=-sum(amount for amount in less if amount < 0),
+    )
 
 
-def counted(entry: Entry) -> bool:
+def is_counted(program: ProgramReport) -> bool:
     """Whether all of a program's bytes are known."""
-    totals = entry["totals"]
-    return bool(totals) and not totals["unknown_rows"]
+    return program.totals is not None and not program.totals.unknown_rows

@@ -1,33 +1,69 @@
-"""The differences between arms, largest first: what bytes nobody needed, where, why, and what removes them."""
+"""The differences between arms, largest first: which bytes nobody required, where, why, and what removes them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from compare.report.model.findings import Difference
+from compare.report.model.program import CollectiveRow
 from compare.verdict.causes import INDUCED, words
-
-Row = Mapping[str, Any]
-Key = tuple[str, str, str, str, str]
 
 _INDUCED_NAMES = {cause.name for cause in INDUCED} - {"other"}
 
 
-def groups(rows: Sequence[Row]) -> dict[Key, dict[str, Any]]:
-    """(scope, axes, kind, verdict, cause) -> bytes, executions and instructions of the rows with that cause."""
-    found: dict[Key, dict[str, Any]] = {}
+class GroupKey(NamedTuple):
+    """What bytes that are counted together have in common."""
+
+    scope: str
+    axes: str
+    kind: str
+    verdict: str
+    """`inflated` or `induced`."""
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """Bytes of one scope, axes, kind, verdict and cause, and the collectives that have them."""
+
+    bytes: int
+    executions: int
+    rows: tuple[CollectiveRow, ...]
+
+    @property
+    def source_line(self) -> str | None:
+        """The first that is known."""
+        return next((row.source_line for row in self.rows if row.source_line), None)
+
+    def by_origin(self, cause: str) -> dict[str, int]:
+        """Origin -> bytes of this cause."""
+        sums: dict[str, int] = {}
+        for row in self.rows:
+            sums[row.origin] = sums.get(row.origin, 0) + row.causes.get(cause, 0)
+        return sums
+
+
+def group_by_cause(rows: Iterable[CollectiveRow]) -> dict[GroupKey, CauseGroup]:
+    """The inflated and induced bytes of these rows, in groups."""
+    parts: dict[GroupKey, list[tuple[int, CollectiveRow]]] = {}
     for row in rows:
         for verdict, cause, amount in _parts(row):
-            key = (row["scope"], row["axes"], row["kind"], verdict, cause)
-            group = found.setdefault(key, {"bytes": 0, "executions": 0, "rows": []})
-            group["bytes"] += amount
-            group["executions"] += row["executions"] or 0
-            group["rows"].append(row)
-    return found
+            key = GroupKey(row.scope, row.axes, row.kind, verdict, cause)
+            parts.setdefault(key, []).append((amount, row))
+    return {
+        key: CauseGroup(
+            sum(amount for amount, _ in found),
+            sum(row.executions or 0 for _, row in found),
+            tuple(row for _, row in found),
+        )
+        for key, found in parts.items()
+    }
 
 
-def _parts(row: Row) -> Iterator[tuple[str, str, int]]:
+def _parts(row: CollectiveRow) -> Iterator[tuple[str, str, int]]:
     """(verdict, cause, bytes) of one row; `other` is whichever verdict the named causes leave over."""
-    induced = row["induced_bytes"] or 0
-    for cause, amount in row["causes"].items():
+    induced = row.induced_bytes or 0
+    for cause, amount in row.causes.items():
         if cause in _INDUCED_NAMES:
             induced -= amount
             yield "induced", cause, amount
@@ -37,51 +73,57 @@ def _parts(row: Row) -> Iterator[tuple[str, str, int]]:
             yield "inflated", cause, amount
 
 
-def differences(
-    arms: Mapping[str, Sequence[Row]],
+def find_differences(
+    arms: Mapping[str, Sequence[CollectiveRow]],
     *,
-    controls: Mapping[str, Mapping[str, Sequence[Row]]],
+    controls: Mapping[str, Mapping[str, Sequence[CollectiveRow]]],
     axes: Collection[str] | None = None,
-) -> list[dict[str, Any]]:
+) -> tuple[Difference, ...]:
     """One entry for each group of any arm, the largest excess over the other arms first.
 
-    `arms` are the rows of the compared cells; `controls` those of each arm's other cells, by cell: an entry's
+    `arms` are the rows of the compared programs; `controls` those of each arm's other cells, by cell: an entry's
     `controls` say how many bytes of the same scope, axes and verdict are left there.  `axes` are those that the mesh
     splits; where they are not known, words are of any mesh.
     """
-    found = {arm: groups(rows) for arm, rows in arms.items()}
-    keys = dict.fromkeys(key for table in found.values() for key in table)
+    tables = {arm: group_by_cause(rows) for arm, rows in arms.items()}
+    keys = dict.fromkeys(key for table in tables.values() for key in table)
     entries = [
-        _entry(key, arm, found, controls.get(arm, {}), axes) for key in keys for arm in found if key in found[arm]
+        _difference(key, arm, tables, controls.get(arm, {}), axes)
+        for key in keys
+        for arm in tables
+        if key in tables[arm]
     ]
-    return sorted(entries, key=lambda entry: (-entry["excess_bytes"], -entry["bytes"]))
+    return tuple(sorted(entries, key=lambda entry: (-entry.excess_bytes, -entry.bytes)))
 
 
-def _entry(
-    key: Key,
+def _difference(
+    key: GroupKey,
     arm: str,
-    found: Mapping[str, Mapping[Key, dict[str, Any]]],
-    controls: Mapping[str, Sequence[Row]],
-    mesh: Collection[str] | None,
-) -> dict[str, Any]:
-    scope, axes, kind, verdict, cause = key
-    group = found[arm][key]
-    others = {name: table.get(key, {"bytes": 0})["bytes"] for name, table in found.items() if name != arm}
-    rows = group["rows"]
-    return {
-        "arm": arm, "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause,
-        "bytes": group["bytes"],
-        "excess_bytes": group["bytes"] - max(others.values(), default=0) if others else group["bytes"],
-        "others": others,
-        "executions": group["executions"],
-        **words(cause, induced=verdict == "induced", axes=mesh)._asdict(),
-        "source_line": next((row["source_line"] for row in rows if row["source_line"]), None),
-        "names": [row["name"] for row in rows],
-        "serves": sorted({number for row in rows for number in row["serves"]}),
-        "controls": {cell: _left(table, scope, axes, verdict) for cell, table in controls.items()},
-    }  # fmt: skip
+    tables: Mapping[str, Mapping[GroupKey, CauseGroup]],
+    controls: Mapping[str, Sequence[CollectiveRow]],
+    axes: Collection[str] | None,
+) -> Difference:
+    group = tables[arm][key]
+    others = {name: table[key].bytes if key in table else 0 for name, table in tables.items() if name != arm}
+    sentence, remedy = words(key.cause, induced=key.verdict == "induced", axes=axes)
+    return Difference(
+        arm=arm, scope=key.scope, axes=key.axes, kind=key.kind, verdict=key.verdict, cause=key.cause,
+        bytes=group.bytes,
+        excess_bytes=group.bytes - max(others.values(), default=0),
+        others=others,
+        executions=group.executions,
+        sentence=sentence,
+        remedy=remedy,
+        source_line=group.source_line,
+        names=tuple(row.name for row in group.rows),
+        serves=tuple(sorted({number for row in group.rows for number in row.serves})),
+        controls={cell: _left(rows, key) for cell, rows in controls.items()},
+    )  # fmt: skip
 
 
-def _left(rows: Sequence[Row], scope: str, axes: str, verdict: str) -> int:
-    """Bytes of this scope, axes and verdict in another cell."""
-    return sum(row[f"{verdict}_bytes"] or 0 for row in rows if row["scope"] == scope and row["axes"] == axes)
+def _left(rows: Iterable[CollectiveRow], key: GroupKey) -> int:
+    """Bytes of the same scope, axes and verdict in another cell."""
+    here = [row for row in rows if (row.scope, row.axes) == (key.scope, key.axes)]
+    if key.verdict == "induced":
+        return sum(row.induced_bytes or 0 for row in here)
+    return sum(row.inflated_bytes or 0 for row in here)

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from compare.contract.row import JudgeError
-
-Report = Mapping[str, Any]
+from compare.report.model.program import ProgramReport
+from compare.report.model.report import Report
 
 TOTALS = (
     "framework_induced", "partitioner_induced", "induced", "inflated", "inherent", "common", "missing", "unserved",
@@ -85,50 +84,46 @@ def read_condition(text: str, *, arms: Collection[str], phases: Collection[str])
     return Condition(text=text, arm=arm, phase=phase, cell=cell, total=total, test=found["test"], limit=limit)
 
 
-def tripped(report: Report, conditions: Sequence[Condition]) -> list[str]:
-    """One line for each program that a condition holds for, or of which it can't be told."""
-    return [line for condition in conditions for line in _lines(report, condition)]
+def list_violations(report: Report, conditions: Sequence[Condition]) -> list[str]:
+    """One line for each program that a condition holds for, or of which that is not known."""
+    return [line for condition in conditions for line in _violations(report, condition)]
 
 
-def _lines(report: Report, condition: Condition) -> Iterator[str]:
-    about = [one for one in _programs(report) if _is_about(condition, one)]
-    if not about:
+def _violations(report: Report, condition: Condition) -> Iterator[str]:
+    programs = [
+        (phase, arm, program)
+        for phase, contents in report.phases.items()
+        for arm, programs in contents.arms.items()
+        for program in programs.compiled
+        if _is_about(condition, phase, arm, program)
+    ]
+    if not programs:
         yield f"--fail-if {condition.text!r}: the run has no such program"
-    for phase, arm, entry in about:
-        name = f"{report['arms'][arm]['title']} {phase} {entry['cell']}"
-        line = _line(condition, entry)
-        if line:
+    for phase, arm, program in programs:
+        name = f"{report.arms[arm].title} {phase} {program.cell}"
+        if line := _violation(condition, program):
             yield f"--fail-if {condition.text!r}: {condition.total} of {name} {line}"
 
 
-def _line(condition: Condition, entry: Mapping[str, Any]) -> str:
-    """What trips, or why it can't be told; nothing where the condition does not hold."""
-    totals = entry["totals"]
+def _is_about(condition: Condition, phase: str, arm: str, program: ProgramReport) -> bool:
+    cell = condition.cell or DEFAULT_CELL
+    return condition.arm in ("", arm) and condition.phase in ("", phase) and program.cell == cell
+
+
+def _violation(condition: Condition, program: ProgramReport) -> str:
+    """What trips, or why it is not known; nothing where the condition does not hold."""
+    totals = program.totals
     if totals is None:
-        return f"is not known: the program is {entry['status']}"
-    value = totals.get(condition.total)
+        return f"is not known: the program is {program.status}"
+    value: int | None = getattr(totals, condition.total)
     if value is None:
         return "is not known: frameworks are compared only where two were judged and every row was counted"
     known = condition.total in _EXACT
-    low = 0 if totals["upper_bound_rows"] and not known else value
-    high = math.inf if totals["unknown_rows"] and not known else value
+    low = 0 if totals.upper_bound_rows and not known else value
+    high = math.inf if totals.unknown_rows and not known else value
     holds = condition.holds(low, high)
     amount = f"{value:,}" if known else f"{value:,} B a step"
     if holds is None:
-        words = "at least" if high == math.inf else "at most"
-        return f"is {words} {amount}, as far as its collectives could be counted: the condition cannot be decided"
+        bound = "at least" if high == math.inf else "at most"
+        return f"is {bound} {amount}, as far as its collectives could be counted: the condition cannot be decided"
     return f"is {amount}" if holds else ""
-
-
-def _programs(report: Report) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Phase, arm, entry of every compiled program."""
-    for phase, found in report["phases"].items():
-        for arm, default in found["arms"].items():
-            for entry in (default, *default["controls"].values()):
-                yield phase, arm, entry
-
-
-def _is_about(condition: Condition, program: tuple[str, str, Mapping[str, Any]]) -> bool:
-    phase, arm, entry = program
-    cell = condition.cell or DEFAULT_CELL
-    return condition.arm in ("", arm) and condition.phase in ("", phase) and entry["cell"] == cell

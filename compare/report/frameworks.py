@@ -2,108 +2,112 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from compare.report.rows import extras
-
-Rows = Sequence[Mapping[str, Any]]
-Key = tuple[str, str]
-
+from compare.report.model.findings import PartitionerPair
+from compare.report.model.program import CollectiveRow
+from compare.report.rows import excess_by_place
 
 PREFERRED = "gspmd"
 """Where every arm was compiled under each partitioner, and their own differ: no program had to be rewritten for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One judged program of an arm: the cell's name, the partitioner that it was compiled under, its rows."""
+class Candidate:
+    """One judged program of an arm, which may be compared with those of other arms."""
 
-    name: str
-    partitioner: str
-    rows: Rows
+    cell: str
+    partitioner: str | None
+    """That it was compiled under."""
+    rows: Sequence[CollectiveRow]
     alike: bool = True
     """Whether it differs from the arm's default in nothing but the partitioner."""
 
+    @property
+    def excess_bytes(self) -> int:
+        return sum(row.excess_bytes for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """One arm's extra bytes, in parts that add up: extra = common + framework + partitioner (which can be negative)."""
+class ExcessSplit:
+    """One arm's excess bytes, in parts that add up: common + framework + partitioner (which can be negative)."""
 
     cell: str
     """The cell that was compared with the other arms."""
     common: int
     framework_induced: int
     partitioner_induced: int
-    """Extra bytes of the default cell beyond those of the compared cell: gone with the other partitioner."""
+    """Excess bytes of the default cell beyond those of the compared cell: gone with the other partitioner."""
 
 
-def compared(arms: Mapping[str, Sequence[Cell]]) -> dict[str, Cell]:
-    """For each arm the cell to compare, all of one partitioner: the default cells where those agree.
+def choose_compared(arms: Mapping[str, Sequence[Candidate]]) -> dict[str, Candidate]:
+    """For each arm the program to compare, all of one partitioner: the default ones where those agree.
 
-    Cells come default first.  Empty where fewer than two arms were judged or no partitioner is common to all.
+    Candidates come default first.  Empty where fewer than two arms were judged or no partitioner is common to all.
     """
-    there = {arm: cells for arm, cells in arms.items() if cells}
-    pairs = by_partitioner(there)
-    defaults = [cells[0].partitioner for cells in there.values()]
+    pairs = pair_by_partitioner(arms)
+    defaults = [candidates[0].partitioner for candidates in arms.values() if candidates]
     ordered = sorted(pairs, key=lambda name: (-defaults.count(name), name != PREFERRED, name))
     return pairs[ordered[0]] if ordered else {}
 
 
-def by_partitioner(arms: Mapping[str, Sequence[Cell]]) -> dict[str, dict[str, Cell]]:
-    """Partitioner -> for each arm its cell of that partitioner; those that every arm was compiled under.
+def pair_by_partitioner(arms: Mapping[str, Sequence[Candidate]]) -> dict[str, dict[str, Candidate]]:
+    """Partitioner -> for each arm its program of that partitioner; those that every arm was compiled under.
 
     Empty where fewer than two arms were judged.
     """
-    own: dict[str, dict[str, Cell]] = {arm: {} for arm, cells in arms.items() if cells}
-    for arm, found in own.items():
-        for cell in arms[arm]:
-            if cell.alike:
-                found.setdefault(cell.partitioner, cell)
-    shared = set.intersection(*(set(found) for found in own.values())) if len(own) > 1 else set()
-    return {name: {arm: found[name] for arm, found in own.items()} for name in sorted(shared)}
+    by_arm: dict[str, dict[str, Candidate]] = {}
+    for arm, candidates in arms.items():
+        for candidate in candidates:
+            known = by_arm.setdefault(arm, {})
+            if candidate.alike and candidate.partitioner:
+                known.setdefault(candidate.partitioner, candidate)
+    shared = set.intersection(*map(set, by_arm.values())) if len(by_arm) > 1 else set()
+    return {name: {arm: known[name] for arm, known in by_arm.items()} for name in sorted(shared)}
 
 
-def common_bytes(cells: Mapping[str, Cell]) -> dict[Key, int]:
-    """(scope, axes) -> the extra bytes that every arm has."""
-    found = [extras(cell.rows) for cell in cells.values()]
-    keys = set.intersection(*(set(extra) for extra in found)) if found else set()
-    return {key: min(extra[key] for extra in found) for key in sorted(keys)}
+def common_bytes(programs: Mapping[str, Candidate]) -> dict[tuple[str, str], int]:
+    """(scope, axes) -> the excess bytes that every arm has."""
+    sums = [excess_by_place(program.rows) for program in programs.values()]
+    places = set.intersection(*map(set, sums)) if sums else set()
+    return {place: min(excess[place] for excess in sums) for place in sorted(places)}
 
 
-def splits(arms: Mapping[str, Sequence[Cell]]) -> dict[str, Split]:
-    """For each arm how its extra bytes split; empty where arms cannot be compared, or rows of one cannot be counted."""
-    return splits_of(compared(arms), defaults={arm: cells[0] for arm, cells in arms.items() if cells})
+def split_excess(arms: Mapping[str, Sequence[Candidate]]) -> dict[str, ExcessSplit]:
+    """For each arm how its excess bytes split; empty where arms cannot be compared, or rows cannot be counted."""
+    return _split(choose_compared(arms), arms)
 
 
-def splits_of(cells: Mapping[str, Cell], *, defaults: Mapping[str, Cell]) -> dict[str, Split]:
-    """The same of these cells, one of each arm."""
-    if any(row["executions"] is None for cell in cells.values() for row in cell.rows):
+def _split(chosen: Mapping[str, Candidate], arms: Mapping[str, Sequence[Candidate]]) -> dict[str, ExcessSplit]:
+    """The same of these programs, one of each arm."""
+    if any(row.executions is None for program in chosen.values() for row in program.rows):
         return {}
-    common = sum(common_bytes(cells).values())
-    found = {}
-    for arm, cell in cells.items():
-        extra = sum(extras(cell.rows).values())
-        default = sum(extras(defaults[arm].rows).values())
-        found[arm] = Split(
-            cell=cell.name, common=common, framework_induced=extra - common, partitioner_induced=default - extra
+    common = sum(common_bytes(chosen).values())
+    return {
+        arm: ExcessSplit(
+            cell=program.cell,
+            common=common,
+            framework_induced=program.excess_bytes - common,
+            partitioner_induced=arms[arm][0].excess_bytes - program.excess_bytes,
         )
-    return found
+        for arm, program in chosen.items()
+    }
 
 
-def pairs(arms: Mapping[str, Sequence[Cell]]) -> list[dict[str, Any]]:
+def compare_by_partitioner(arms: Mapping[str, Sequence[Candidate]]) -> tuple[PartitionerPair, ...]:
     """What is common and what each framework's under each partitioner that all arms were compiled under.
 
     The first is the pair that the totals are of.  `framework_induced` is None where rows can't be counted.
     """
-    defaults, chosen = {arm: cells[0] for arm, cells in arms.items() if cells}, compared(arms)
-    told = []
-    for partitioner, cells in by_partitioner(arms).items():
-        parts = splits_of(cells, defaults=defaults)
-        told.append({
-            "partitioner": partitioner,
-            "cells": {arm: cell.name for arm, cell in cells.items()},
-            "chosen": cells == chosen,
-            "common": next((part.common for part in parts.values()), None),
-            "framework_induced": {arm: parts[arm].framework_induced if parts else None for arm in cells},
-        })  # fmt: skip
-    return sorted(told, key=lambda pair: not pair["chosen"])
+    chosen, pairs = choose_compared(arms), []
+    for partitioner, programs in pair_by_partitioner(arms).items():
+        parts = _split(programs, arms)
+        pairs.append(
+            PartitionerPair(
+                partitioner=partitioner,
+                cells={arm: program.cell for arm, program in programs.items()},
+                chosen=programs == chosen,
+                common=next((part.common for part in parts.values()), None),
+                framework_induced={arm: parts[arm].framework_induced if parts else None for arm in programs},
+            )
+        )
+    return tuple(sorted(pairs, key=lambda pair: not pair.chosen))

@@ -1,9 +1,7 @@
-"""Cells: what came of each program of a run, and the same read and judged."""
+"""What came of each program of a run, and the same read and judged."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from compare.contract.reference_algorithms import inherent
 from compare.contract.row import ContractRow
@@ -13,22 +11,26 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
 from compare.passes.lineage import Track
 from compare.passes.origins import tracks, with_origins
+from compare.report.model.codec import JsonObject
 from compare.verdict.verdict import Judgement, judge
 from meshes.case import Case
+from meshes.process.one_line import one_line
 
 Key = tuple[str, str, str]
 """Arm, phase, cell."""
 
 NOT_OFFERED = "not offered"
-"""Of a control: this program cannot be made in this way, for a reason that is no failure."""
+"""Of a control: this program cannot be compiled in this way, for a reason that is no failure."""
 MISSING = "missing"
-"""Of a program that was made and is no longer there."""
+"""Of a program that was compiled and is no longer there."""
+DAMAGED = "damaged"
+"""Of a program whose files cannot be read again."""
 GOOD = ("ok", NOT_OFFERED)
-"""How a cell may end when nothing went wrong."""
+"""How a program may end when nothing went wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellResult:
+class ProgramResult:
     """What came of one program of one arm: `hlo` and `about` where it was compiled, else why not."""
 
     arm: str
@@ -37,7 +39,7 @@ class CellResult:
     status: str
     """`ok`, or what happened instead: `failed`, `crashed`, `timeout`, `not installed` …"""
     error: str | None = None
-    about: Mapping[str, Any] | None = None
+    about: JsonObject | None = None
     hlo: str | None = None
     passes: bytes | None = None
     """The archive of the passes that its compile recorded; None where none were."""
@@ -49,72 +51,73 @@ class CellResult:
         return self.arm, self.phase, self.cell
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """One program, read and judged when that is first asked for.  Raises `HloError` then, where it can't be."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedProgram:
+    """One program, read and judged; `module` and `judgement` are None where there is none."""
 
     case: Case
     """Of its own phase; of an executed one, the case it was run for."""
-    result: CellResult
-
-    @classmethod
-    def of(cls, case: Case, result: CellResult) -> "Judged":
-        return cls(case=(result.executed or case).at(phases=(result.phase,)), result=result)
+    result: ProgramResult
+    contract: tuple[ContractRow, ...]
+    module: Module | None = None
+    rows: tuple[Collective, ...] = ()
+    """Its collectives, in program order."""
+    lineage: Mapping[str, Track] | None = None
+    """Collective -> what the compiler did with it; None where that is not known."""
+    why_no_lineage: str = ""
+    judgement: Judgement | None = None
 
     @property
-    def about(self) -> Mapping[str, Any]:
+    def about(self) -> JsonObject:
         return self.result.about or {}
 
-    @cached_property
-    def contract(self) -> Sequence[ContractRow]:
-        return inherent(self.case)
 
-    @cached_property
-    def module(self) -> Module | None:
-        """None where there is no program."""
-        return read(self.result.hlo) if self.result.status == "ok" and self.result.hlo is not None else None
+def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
+    """Read a program and judge it by the contract of its case.  Raises `HloError` where it cannot be understood."""
+    own = (result.executed or case).at(phases=(result.phase,))
+    contract = inherent(own)
+    lineage, why_not = _lineage(result)
+    program = JudgedProgram(case=own, result=result, contract=contract, lineage=lineage, why_no_lineage=why_not)
+    if result.status != "ok" or result.hlo is None:
+        return program
+    axes, roles, module = own.mesh.split_axes, _roles(program.about), read(result.hlo)
+    rows = collectives(
+        module,
+        axes,
+        contract=contract,
+        caches=frozenset(number for number, role in roles.items() if role == "cache"),
+        device_ids=program.about.get("device_ids") or (),
+    )
+    rows = rows if lineage is None else with_origins(rows, lineage)
+    judgement = judge(rows, contract, axes=axes, roles=roles)
+    return replace(program, module=module, rows=tuple(rows), judgement=judgement)
 
-    @cached_property
-    def rows(self) -> list[Collective]:
-        """Its collectives, in program order."""
-        if self.module is None:
-            return []
-        rows = collectives(
-            self.module,
-            self.case.mesh.split_axes,
-            contract=self.contract,
-            caches=frozenset(number for number, role in self._roles.items() if role == "cache"),
-            device_ids=self.about.get("device_ids") or (),
-        )
-        return with_origins(rows, self.lives) if self.lives is not None else rows
 
-    @cached_property
-    def lives(self) -> Mapping[str, Track] | None:
-        """By the name of each collective what the compiler did with it; None where that can't be told."""
-        return self._recorded if isinstance(self._recorded, dict) else None
+def judge_programs(case: Case, results: Iterable[ProgramResult]) -> list[JudgedProgram]:
+    """The programs of a run; one that cannot be understood is damaged, and the others stand."""
+    return [_judge_or_say_why(case, result) for result in results]
 
-    @property
-    def why_no_lives(self) -> str:
-        """Why that can't be told; empty where it can."""
-        return self._recorded if isinstance(self._recorded, str) else ""
 
-    @cached_property
-    def _recorded(self) -> dict[str, Track] | str:
-        if self.result.hlo is None or self.result.passes is None:
-            told = self.about.get("passes")
-            return (told.get("why_not") if isinstance(told, dict) else None) or "not recorded"
-        try:
-            return tracks(self.result.passes, self.result.hlo)
-        except HloError as error:
-            return str(error)
+def _judge_or_say_why(case: Case, result: ProgramResult) -> JudgedProgram:
+    try:
+        return judge_program(case, result)
+    except HloError as problem:
+        error = one_line(f"{'/'.join(result.key)}/optimized.hlo.gz cannot be understood: {problem}")
+        return judge_program(case, replace(result, status=DAMAGED, error=error, hlo=None))
 
-    @cached_property
-    def judgement(self) -> Judgement | None:
-        """None where there is no program."""
-        if self.module is None:
-            return None
-        return judge(self.rows, self.contract, axes=self.case.mesh.split_axes, roles=self._roles)
 
-    @property
-    def _roles(self) -> dict[int, str]:
-        return {entry["index"]: entry["role"] for entry in self.about.get("parameters") or []}
+def _lineage(result: ProgramResult) -> tuple[Mapping[str, Track] | None, str]:
+    """By the name of each collective what the compiler did with it, or why that is not known."""
+    if result.hlo is None or result.passes is None:
+        recorded = (result.about or {}).get("passes")
+        return None, (recorded.get("why_not") if isinstance(recorded, dict) else None) or "not recorded"
+    try:
+        return tracks(result.passes, result.hlo), ""
+    except HloError as error:
+        return None, str(error)
+
+
+def _roles(about: JsonObject) -> Mapping[int, str]:
+    """Number of each parameter -> what it is: a weight, a cache, an input."""
+    parameters: Sequence[JsonObject] = about.get("parameters") or []
+    return {entry["index"]: entry["role"] for entry in parameters}

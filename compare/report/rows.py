@@ -1,48 +1,35 @@
-"""One compiled program, judged: its rows, its totals, and what of the contract nothing served."""
+"""One judged program as a report has it: its collectives, its totals, and what of the contract it serves."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from compare.contract.row import ContractRow
+from compare.report.model.contract import ServedRow
+from compare.report.model.program import CollectiveRow, OriginTotals, PassChange, Totals
+from compare.report.plan import served_row
 from compare.verdict.verdict import Judgement, Verdict
 
-ROW_FIELDS = (
-    "name", "kind", "axes", "network", "form", "scope", "origin", "dtype", "executions", "executions_are",
-    "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line",
-)  # fmt: skip
-"""Of a collective, as every report writes them; `groups` beside them."""
 
-INHERENT_FIELDS = (
-    "scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "formula", "source",
-    "network",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Bytes of one step, mean over devices; rows of unknown executions are in none but `unknown_rows`."""
-
-    wire_bytes: int
-    ici_wire_bytes: int
-    """Of `wire_bytes`, those of collectives within slices."""
-    dcn_wire_bytes: int
-    """Those of collectives between slices, over the data centre's network."""
-    inherent: int
-    inflated: int
-    induced: int
-    missing: int
-    """Of contract rows that nothing serves; rows that a collective of unknown executions serves are in neither."""
-    unserved: int
-    """Of all contract rows, what nothing serves."""
-    unknown_rows: int
-    upper_bound_rows: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+def collective_row(verdict: Verdict) -> CollectiveRow:
+    """A collective and its verdict."""
+    row = verdict.collective
+    return CollectiveRow(
+        name=row.name, kind=row.kind, axes=row.axes, network=row.network, form=row.form, scope=row.scope,
+        origin=row.origin, dtype=row.dtype, executions=row.executions, executions_are=row.executions_are,
+        payload_bytes=row.payload_bytes, wire_bytes=row.wire_bytes, step_wire_bytes=row.step_wire_bytes,
+        source_line=row.source_line,
+        changes=tuple(PassChange(by=change.by, what=change.what) for change in row.changes),
+        groups=row.groups,
+        inherent_bytes=verdict.inherent_bytes, inflated_bytes=verdict.inflated_bytes,
+        induced_bytes=verdict.induced_bytes, causes=dict(verdict.causes), serves=tuple(verdict.serves),
+        loops=tuple(loop.trip_count for loop in row.loops),
+        shapes=tuple(f"{operand.dtype}[{','.join(map(str, operand.shape))}]" for operand in row.operands),
+        # Nearly always the same everywhere, and then `executions` says it.
+        device_executions=row.device_executions if len(set(row.device_executions)) > 1 else None,
+        hlo=row.text,
+    )  # fmt: skip
 
 
-def totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
+def sum_totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
     """Sums of the rows' whole bytes."""
     known = [row for row in judgement.verdicts if row.inherent_bytes is not None]
     rows = [
@@ -67,48 +54,47 @@ def totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
     )
 
 
-def row(verdict: Verdict) -> dict[str, Any]:
-    """One row of a report's `collectives`."""
-    found = verdict.collective
-    return {
-        **{name: getattr(found, name) for name in ROW_FIELDS},
-        "changes": [change.public() for change in found.changes],
-        "groups": [list(group) for group in found.groups],
-        "inherent_bytes": verdict.inherent_bytes,
-        "inflated_bytes": verdict.inflated_bytes,
-        "induced_bytes": verdict.induced_bytes,
-        "causes": dict(verdict.causes),
-        "serves": list(verdict.serves),
-        "loops": [loop.trip_count for loop in found.loops],
-        "shapes": [f"{one.dtype}[{','.join(map(str, one.shape))}]" for one in found.operands],
-        # Nearly always the same everywhere, and then `executions` says it.
-        "device_executions": list(found.device_executions) if len(set(found.device_executions)) > 1 else None,
-        "hlo": found.text,
-    }
-
-
-def inherent_row(row: ContractRow, *, served_bytes: int | None = None) -> dict[str, Any]:
-    """One row of a report's `inherent`; `served_bytes` is unknown where no program was judged."""
-    unserved = None if served_bytes is None else row.step_wire_bytes - served_bytes
-    fields = {name: getattr(row, name) for name in INHERENT_FIELDS[:7]}
-    words = {name: getattr(row, name) for name in INHERENT_FIELDS[7:]}
-    return {**fields, "served_bytes": served_bytes, "unserved_bytes": unserved, **words}
-
-
-def served_rows(judgement: Judgement, contract: Sequence[ContractRow]) -> list[dict[str, Any]]:
+def served_rows(judgement: Judgement, contract: Sequence[ContractRow]) -> tuple[ServedRow, ...]:
     """The contract with what this program serves of it; unknown where one of its collectives can't be counted."""
-    return [
-        inherent_row(row, served_bytes=None if number in judgement.uncounted else served)
+    return tuple(
+        served_row(row, served_bytes=None if number in judgement.uncounted else served)
         for number, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
-    ]
+    )
 
 
-def extras(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], int]:
-    """(scope, axes) -> inflated + induced bytes, from rows of a report."""
-    found: dict[tuple[str, str], int] = {}
-    for entry in rows:
-        extra = (entry["inflated_bytes"] or 0) + (entry["induced_bytes"] or 0)
-        if extra:
-            key = (entry["scope"], entry["axes"])
-            found[key] = found.get(key, 0) + extra
-    return found
+def excess_by_place(rows: Iterable[CollectiveRow]) -> dict[tuple[str, str], int]:
+    """(scope, axes) -> inflated + induced bytes; places without any are left out."""
+    sums: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.excess_bytes:
+            place = (row.scope, row.axes)
+            sums[place] = sums.get(place, 0) + row.excess_bytes
+    return sums
+
+
+def origin_totals(rows: Iterable[CollectiveRow]) -> tuple[OriginTotals, ...]:
+    """One entry for each origin, the most bytes first.
+
+    Rows of unknown executions are counted, and are in no sum.
+    """
+    by_origin: dict[str, list[CollectiveRow]] = {}
+    for row in rows:
+        by_origin.setdefault(row.origin, []).append(row)
+    entries = [_origin(origin, rows) for origin, rows in by_origin.items()]
+    return tuple(sorted(entries, key=lambda entry: (-entry.step_wire_bytes, entry.origin)))
+
+
+def _origin(origin: str, rows: Sequence[CollectiveRow]) -> OriginTotals:
+    changes: dict[str, int] = {}
+    for row in rows:
+        for change in dict.fromkeys(f"{change.by}: {change.what}" for change in row.changes):
+            changes[change] = changes.get(change, 0) + 1
+    return OriginTotals(
+        origin=origin,
+        collectives=len(rows),
+        step_wire_bytes=sum(row.step_wire_bytes or 0 for row in rows),
+        inherent_bytes=sum(row.inherent_bytes or 0 for row in rows),
+        inflated_bytes=sum(row.inflated_bytes or 0 for row in rows),
+        induced_bytes=sum(row.induced_bytes or 0 for row in rows),
+        changes=changes,
+    )

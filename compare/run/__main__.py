@@ -10,7 +10,7 @@ from compare.run import cache, progress, scheduler
 from compare.run.cli.case_options import listing, read_case
 from compare.run.cli.run_options import read_programs, run_parser
 from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import judged, read_run, whole
+from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
 from meshes.memory import check_fits
 from meshes.process.command_line import print_json, run_command
 from meshes.process.one_line import complain
@@ -40,19 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.render.report.draw import draw
         from compare.render.report.show import show
 
-        run = read_run(beside)
+        run = judge_run(read_run(beside))
         times = run.timelines()
-        report = draw(run.report(times), beside, timelines=times.found, sections=sections(beside))
-        place, note = run_folder.settled(beside, place, judged=judged(report))
+        report = run.timed_report(times)
+        draw(report.to_json(), beside, timelines=times.found, sections=sections(beside))
+        place, note = run_folder.settled(beside, place, judged=is_judged(report))
     if asked.json:
-        print_json(report)
+        print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place, details=asked.details, note=note)
-    failed = fail_if.tripped(report, conditions)
+        show(report.to_json(), place, details=asked.details, note=note)
+    failed = fail_if.list_violations(report, conditions)
     for line in failed:
         complain(line)
-    return 0 if whole(report) and not failed else 1
+    return 0 if is_complete(report) and not failed else 1
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 
 from compare.history.__main__ import main
 from compare.run.errors import WorkError
-from compare.run.folder.load_run import read_run
+from compare.run.folder.load_run import judge_run, read_run
 from meshes.case import Case
 from tests.places import RECORDED as RECORDED_PASSES
 
@@ -28,7 +28,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def told(run):
     """As JSON, by the name of the collective."""
-    rows = read_run(run).cells[0].rows
+    rows = judge_run(read_run(run)).programs[0].rows
     return {row.name: row for row in rows}
 
 
@@ -78,7 +78,7 @@ def test_a_run_without_passes_says_so(run, tmp_path):
     (other / "jax/prefill/tpu/passes.tar.xz").unlink()
     with pytest.raises(WorkError, match="the passes of jax/prefill/tpu are not recorded"):
         main([str(other)])
-    rows = read_run(other).cells[0].rows
+    rows = judge_run(read_run(other)).programs[0].rows
     assert {row.origin for row in rows} == {"not recorded"}
 
 
@@ -86,6 +86,6 @@ def test_a_damaged_archive_leaves_the_rest_and_says_so(run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(run, other)
     (other / "jax/prefill/tpu/passes.tar.xz").write_bytes(b"no archive")
-    cell = read_run(other).cells[0]
+    cell = judge_run(read_run(other)).programs[0]
     assert {row.origin for row in cell.rows} == {"not recorded"}
-    assert "cut or damaged" in cell.why_no_lives
+    assert "cut or damaged" in cell.why_no_lineage

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.report.programs import CellResult, Judged
-from compare.report.rows import totals
+from compare.report.programs import ProgramResult, judge_program
+from compare.report.rows import sum_totals
 from meshes.case import Case
 from tests.laws.law import Program
 from tests.laws.programs import Job, compiled
@@ -60,11 +60,11 @@ def test_it_sends_exactly_the_contract(mesh: str, phase: str, folders: Mapping[s
     folder = folders[asked.key]
     assert not (folder / FAILED).exists(), (folder / FAILED).read_text()
     about, hlo = json.loads((folder / "about.json").read_text()), (folder / "optimized.hlo").read_text()
-    made = CellResult(arm="jax", phase=phase, cell="tpu+explicit", status="ok", about=about, hlo=hlo)
-    cell = Judged.of(asked.case, made)
+    made = ProgramResult(arm="jax", phase=phase, cell="tpu+explicit", status="ok", about=about, hlo=hlo)
+    cell = judge_program(asked.case, made)
     assert [row for row in cell.judgement.verdicts if row.causes or row.collective.executions_are != "exact"] == []
     assert cell.judgement.served_bytes == tuple(row.step_wire_bytes for row in cell.contract)
-    found = totals(cell.judgement, cell.contract)
+    found = sum_totals(cell.judgement, cell.contract)
     assert found.wire_bytes == found.inherent == sum(row.step_wire_bytes for row in cell.contract)
     emitted = {(one.collective.scope, one.collective.axes) for one in cell.judgement.verdicts}
     assert emitted == {(row.scope, row.axes) for row in cell.contract}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.report.programs import Judged
+from compare.report.programs import JudgedProgram
 from tests.planted.defect import ARMS
 from tests.planted.made import Job, judged, make
 
@@ -22,7 +22,7 @@ def jobs_of(defect: object, arm: str | None) -> list[Job]:
 
 
 @pytest.fixture(scope="session")
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], Judged]:
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], JudgedProgram]:
     """A program, judged."""
     own = [item for item in request.session.items if Path(__file__).parent in item.path.parents]
     words = [item.callspec.params for item in own if "program" in getattr(item, "fixturenames", ())]

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.report.programs import CellResult, Judged
+from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from meshes.case import Case
 from tests.laws.workers import FAILED, ROOT, run
 from tests.planted.defect import ARMS, Defect, Site
@@ -91,14 +91,14 @@ def _compiled(folders: Sequence[Path]) -> None:
         run("tests.planted.compiling", folders=folders)
 
 
-def judged(job: Job, folder: Path) -> Judged:
+def judged(job: Job, folder: Path) -> JudgedProgram:
     """A program, read and held against the contract of its case."""
     if (folder / FAILED).exists():
         raise PlantError((folder / FAILED).read_text())
     about = json.loads((folder / "about.json").read_text()) | json.loads((folder / "compiled.json").read_text())
     hlo = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    result = CellResult(arm=job.arm, phase=job.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
-    return Judged.of(job.case, result)
+    result = ProgramResult(arm=job.arm, phase=job.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
+    return judge_program(job.case, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ Groups = dict[tuple[str, str], Group]
 """By scope and kind@axes."""
 
 
-def groups(cell: Judged) -> Groups:
+def groups(cell: JudgedProgram) -> Groups:
     """What is combined counts once for each thing that it carries; all of this program is exactly known."""
     assert cell.judgement is not None
     times: Counter[tuple[str, str]] = Counter()
@@ -136,7 +136,7 @@ def groups(cell: Judged) -> Groups:
     }
 
 
-def unserved(cell: Judged) -> dict[str, int]:
+def unserved(cell: JudgedProgram) -> dict[str, int]:
     """`scope kind@axes` of each row of the contract that is not served as a whole -> bytes."""
     assert cell.judgement is not None
     left = zip(cell.contract, cell.judgement.served_bytes, strict=True)

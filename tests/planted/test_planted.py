@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
 
-from compare.report.build import summarize
-from compare.report.differences import differences
-from compare.report.frameworks import Cell, splits
-from compare.report.programs import Judged
-from compare.report.rows import row
+from compare.report.build import build_report
+from compare.report.differences import find_differences
+from compare.report.frameworks import Candidate, split_excess
+from compare.report.model.program import CollectiveRow
+from compare.report.programs import JudgedProgram
+from compare.report.rows import collective_row
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
 from tests.planted.made import Group, Job, groups, place_of, unserved
@@ -24,7 +24,7 @@ pytestmark = [
     ),
 ]
 
-Made = Callable[[Job], Judged]
+Made = Callable[[Job], JudgedProgram]
 
 CHANGES = changes()
 EVERY = pytest.mark.parametrize(("defect", "arm"), CHANGES, ids=[f"{row.name} {arm}" for row, arm in CHANGES])
@@ -40,10 +40,10 @@ def by_hand(written: Row) -> Group:
     return Group(amount(written.times), written.step_bytes, named)
 
 
-def rows_of(cell: Judged) -> list[dict[str, Any]]:
+def rows_of(cell: JudgedProgram) -> list[CollectiveRow]:
     """The rows of a report."""
     assert cell.judgement is not None
-    return [row(verdict) for verdict in cell.judgement.verdicts]
+    return [collective_row(verdict) for verdict in cell.judgement.verdicts]
 
 
 @EVERY
@@ -66,32 +66,32 @@ def test_what_the_plan_asks_and_a_change_leaves_out_is_unserved(defect: Defect, 
 def test_the_report_names_the_line_among_its_first_three_differences(defect: Defect, arm: str, program: Made) -> None:
     case = defect.setting.case(defect.phase)
     others = [program(Job(other, case)) for other in ARMS if other != arm]
-    report = summarize(case, [program(Job.of(defect, arm)), *others], titles=TITLES)
-    entries = report["phases"][defect.phase]["differences"][:3]
+    report = build_report(case, [program(Job.of(defect, arm)), *others], titles=TITLES)
+    entries = report.phases[defect.phase].differences[:3]
     site = defect.sites[arm]
     name, line = site.told if site.told[0] else (site.file, site.new)
     text = (ROOT / ARMS[arm] / name).read_text(encoding="utf-8")
     if name == site.file:
         text = text.replace(site.old, site.new)
     where = f"{ARMS[arm]}/{name}:{place_of(text, line)}"
-    assert where in [entry["source_line"] for entry in entries if entry["arm"] == arm]
+    assert where in [entry.source_line for entry in entries if entry.arm == arm]
     # A cause names what is there: of stages only where there are some.
-    assert case.mesh.pp > 1 or not [entry for entry in entries if "stage" in entry["sentence"] + entry["remedy"]]
+    assert case.mesh.pp > 1 or not [entry for entry in entries if "stage" in entry.sentence + entry.remedy]
 
 
 @pytest.mark.parametrize(("defect", "arm"), HARMLESS, ids=[f"{row.name} {arm}" for row, arm in HARMLESS])
 def test_a_harmless_change_makes_no_difference(defect: Defect, arm: str, program: Made) -> None:
     job = Job.of(defect, arm)
     cells = {"as it is": program(job.base), "changed": program(job)}
-    assert not [entry for entry in differences({name: rows_of(cell) for name, cell in cells.items()}, controls={})
-                if entry["excess_bytes"]]  # fmt: skip
+    assert not [entry for entry in find_differences({name: rows_of(cell) for name, cell in cells.items()}, controls={})
+                if entry.excess_bytes]  # fmt: skip
 
 
 @pytest.mark.parametrize("defect", BOTH, ids=[row.name for row in BOTH])
 def test_the_same_defect_in_both_arms_is_common(defect: Defect, program: Made) -> None:
     cells = {arm: program(Job.of(defect, arm)) for arm in defect.sites}
     rows = {arm: rows_of(cell) for arm, cell in cells.items()}
-    found = splits({arm: [Cell("tpu", cells[arm].about["partitioner"], rows[arm])] for arm in cells})
-    extra = {arm: sum(one["inflated_bytes"] + one["induced_bytes"] for one in table) for arm, table in rows.items()}
+    found = split_excess({arm: [Candidate("tpu", cells[arm].about["partitioner"], rows[arm])] for arm in cells})
+    extra = {arm: sum(row.excess_bytes for row in table) for arm, table in rows.items()}
     assert {arm: part.framework_induced for arm, part in found.items()} == dict.fromkeys(cells, 0)
     assert {arm: part.common for arm, part in found.items()} == extra

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from compare.report.model.codec import decode
+from compare.report.model.program import CollectiveRow
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, shares
 from compare.timing.timeline import Timeline
 
@@ -57,10 +59,14 @@ def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[
                     found.append(Timed(
                         phase=phase, arm=arm, title=report["arms"][arm]["title"], cell=one["cell"],
                         default=one is default, timeline=timeline,
-                        shares=shares(one["collectives"], axes=report["mesh"]["groups"]),
+                        shares=shares(map(_row, one["collectives"]), axes=report["mesh"]["groups"]),
                         platform=(one.get("executed") or {}).get("platform"),
                     ))  # fmt: skip
     return found
+
+
+def _row(row: Mapping[str, Any]) -> CollectiveRow:
+    return decode(CollectiveRow, row)
 
 
 def middle_step(found: Timeline) -> tuple[int | None, float, float]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from compare.report.model.codec import OPTIONAL, Json, inline, key
+from compare.report.model.contract import ServedRow
 from compare.report.model.timing import Timing
 from meshes.case import Case
 
@@ -60,26 +61,6 @@ class CollectiveRow:
     def excess_bytes(self) -> int:
         """inflated + induced; 0 where unknown."""
         return (self.inflated_bytes or 0) + (self.induced_bytes or 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedRow:
-    """One row of the contract, and how many of its bytes are served: in all programs the least, or in one program."""
-
-    scope: str
-    kind: str
-    axes: str
-    executions: int
-    payload_bytes: int
-    wire_bytes: int
-    step_wire_bytes: int
-    served_bytes: int | None
-    """None where it is not known, like `unserved_bytes`."""
-    unserved_bytes: int | None
-    formula: str
-    source: str
-    network: str = "ici"
-    """`ici`, `dcn` or `ici+dcn`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +135,8 @@ class ProgramReport:
     collectives: tuple[CollectiveRow, ...]
     origins: tuple[OriginTotals, ...] = ()
     """Most bytes first; empty where the compiler's passes were not recorded."""
-    origins_why_not: str = ""
-    """Why they were not; empty where they were."""
+    origins_why_not: str | None = field(default=None, metadata=OPTIONAL)
+    """Why they were not, empty where they were; None where there is no program."""
     served: tuple[ServedRow, ...]
     """The contract, and what this program serves of it."""
     totals: Totals | None

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from compare.report.model.codec import JsonObject, decode, encode
+from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Attribution, Control, Difference, HeadlineRow, PartitionerPair
 from compare.report.model.mesh import DeviceMesh
-from compare.report.model.program import ArmPrograms, ServedRow
+from compare.report.model.program import ArmPrograms
 from compare.report.model.timing import TimeDifference
 from meshes.case import Case
 

@@ -4,20 +4,20 @@ import hashlib
 import json
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_bytes, unzipped
 from compare.passes import archive
-from compare.report.build import summarize
-from compare.report.programs import GOOD, MISSING, CellResult, Judged, Key
+from compare.report.build import build_report
+from compare.report.model.report import Report
+from compare.report.programs import DAMAGED, GOOD, MISSING, JudgedProgram, Key, ProgramResult, judge_programs
 from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.run_folder import PROGRAMS
-from compare.run.folder.timelines import Timelines, add_times, timelines
+from compare.run.folder.timelines import Timelines, timelines, with_times
 from compare.run.folder.untrusted_paths import cells, is_inside, is_name
 from meshes.case import Case
 from meshes.process.documents import read_json
@@ -41,37 +41,51 @@ class Run:
 
     folder: Path
     case: Case
-    cells: tuple[Judged, ...]
+    results: tuple[ProgramResult, ...]
 
     @property
     def titles(self) -> dict[str, str]:
-        """The arms that were asked for, in the order of the table of arms, and their names."""
-        there = {cell.result.arm for cell in self.cells}
-        known = {name: arm.title for name, arm in ARMS.items() if name in there}
-        return known | {name: name for name in sorted(there - set(known))}
+        """The arms of the run, in the order of the table of arms, and their names."""
+        names = {result.arm for result in self.results}
+        known = {name: arm.title for name, arm in ARMS.items() if name in names}
+        return known | {name: name for name in sorted(names - set(known))}
 
-    def report(self, times: Timelines) -> dict[str, Any]:
-        """Every program read, judged and timed."""
-        report = summarize(self.case, self.cells, titles=self.titles)
-        add_times(report, self.cells, times)
-        return report
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A run whose programs were read and judged."""
+
+    run: Run
+    programs: tuple[JudgedProgram, ...]
 
     def timelines(self) -> Timelines:
         """Of every program that was compiled, the modelled one; of every one that was run, the measured one."""
-        return timelines(self.cells, folder=self.folder)
+        return timelines(self.programs, folder=self.run.folder)
+
+    def report(self) -> Report:
+        """Without times."""
+        return build_report(self.run.case, self.programs, titles=self.run.titles)
+
+    def timed_report(self, times: Timelines) -> Report:
+        return with_times(self.report(), self.programs, times)
 
 
-def judged(report: Mapping[str, Any]) -> bool:
+def judge_run(run: Run) -> JudgedRun:
+    """Read and judge every program; one that cannot be understood is damaged, and the others stand."""
+    return JudgedRun(run, tuple(judge_programs(run.case, run.results)))
+
+
+def is_judged(report: Report) -> bool:
     """Whether any program was."""
-    return any(line["wire_bytes"] is not None for found in report["phases"].values() for line in found["headline"])
+    return any(row.wire_bytes is not None for phase in report.phases.values() for row in phase.headline)
 
 
-def whole(report: Mapping[str, Any]) -> bool:
+def is_complete(report: Report) -> bool:
     """Whether every program that can be was compiled and judged, and each that was to be run was run and timed."""
-    lines = [line for found in report["phases"].values() for line in found["headline"]]
-    arms = [arm for found in report["phases"].values() for arm in found["arms"].values()]
-    ran = [one for arm in arms for one in arm["profiles"].values()]
-    return all(line["status"] in GOOD for line in lines) and all(one.get("timing") for one in ran)
+    rows = [row for phase in report.phases.values() for row in phase.headline]
+    arms = [programs for phase in report.phases.values() for programs in phase.arms.values()]
+    profiles = [program for programs in arms for program in programs.profiles.values()]
+    return all(row.status in GOOD for row in rows) and all(program.timing for program in profiles)
 
 
 def read_run(folder: Path) -> Run:
@@ -90,7 +104,7 @@ def read_run(folder: Path) -> Run:
     keys = {one.key for one in results}
     results += [_missing(key, case=case) for key in _asked(read, keys, case) - keys]
     results.sort(key=lambda one: one.key)
-    return Run(folder, case, tuple(_sound(Judged.of(case, one)) for one in results))
+    return Run(folder, case, tuple(results))
 
 
 def _why_not(path: Path) -> str:
@@ -111,9 +125,9 @@ def _asked(read: Mapping[str, Any], there: Collection[Key], case: Case) -> set[K
     }
 
 
-def _missing(key: Key, *, case: Case) -> CellResult:
+def _missing(key: Key, *, case: Case) -> ProgramResult:
     arm, phase, cell = key
-    return CellResult(
+    return ProgramResult(
         arm=arm, phase=phase, cell=cell, status=MISSING, error="it was made, and is not in the run folder",
         executed=_executed(cell, case),
     )  # fmt: skip
@@ -124,7 +138,7 @@ def _executed(cell: str, case: Case) -> Case | None:
     return MEASURED[cell].case_of(case) if cell in MEASURED else None
 
 
-def _cell(folder: Path, *, case: Case, run: Path) -> CellResult:
+def _cell(folder: Path, *, case: Case, run: Path) -> ProgramResult:
     arm, phase, cell = folder.parts[-3:]
     hlo = recorded = None
     executed = _executed(cell, case)
@@ -140,8 +154,8 @@ def _cell(folder: Path, *, case: Case, run: Path) -> CellResult:
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
         error = one_line(f"{'/'.join(at.parts[-4:])} cannot be read again: {why}")
-        return CellResult(arm=arm, phase=phase, cell=cell, status="damaged", error=error, executed=executed)
-    return CellResult(
+        return ProgramResult(arm=arm, phase=phase, cell=cell, status=DAMAGED, error=error, executed=executed)
+    return ProgramResult(
         arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed,
         passes=recorded,
     )  # fmt: skip
@@ -166,17 +180,6 @@ def _checked(about: Any) -> dict[str, Any]:
         ):
             raise ValueError("its parameters are not entries of index and role")
     return about
-
-
-def _sound(cell: Judged) -> Judged:
-    """The same, judged; or damaged where its HLO can't be understood: the others stand."""
-    try:
-        _ = cell.judgement
-    except HloError as problem:
-        at = f"{'/'.join(cell.result.key)}/optimized.hlo.gz"
-        error = one_line(f"{at} cannot be understood: {problem}")
-        return replace(cell, result=replace(cell.result, status="damaged", error=error, hlo=None))
-    return cell
 
 
 def _passes(path: Path, digest: str | None, *, run: Path) -> bytes | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from compare.report.model.report import Report
 from compare.run import cache, scheduler
 from compare.run.arms import ARMS, arm
 from compare.run.folder import run_folder
-from compare.run.folder.load_run import judged, read_run, whole
+from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
 from compare.run.results import Event
 from meshes.case import Case
 from meshes.process.command_line import run_command
@@ -45,17 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_folder.fill(run, case=case, outcomes=outcomes)
     run_folder.keep_measured(Path(words["before"]), run)
     report = _drawn(run)
-    (out / MADE).write_text(json.dumps({"judged": judged(report), "whole": whole(report)}))
+    (out / MADE).write_text(json.dumps({"judged": is_judged(report), "whole": is_complete(report)}))
     return 0
 
 
-def _drawn(run: Path) -> dict[str, Any]:
+def _drawn(run: Path) -> Report:
     _say("judge and draw")
     from compare.render.report.draw import draw
 
-    found = read_run(run)
-    times = found.timelines()
-    return draw(found.report(times), run, timelines=times.found)
+    judged = judge_run(read_run(run))
+    times = judged.timelines()
+    report = judged.timed_report(times)
+    draw(report.to_json(), run, timelines=times.found)
+    return report
 
 
 class _Teller:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from compare.report.model.codec import decode, encode
+from compare.report.model.program import CollectiveRow
+from compare.report.model.timing import Side, TimeDifference
 from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, find_unmatched
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
 from compare.timing.timeline import Timeline
@@ -35,9 +38,11 @@ class Diff:
     """The same added up by side and collective: of one device and step, means, and the longest of them."""
     notes: tuple[str, ...]
 
-    def to_dict(self, *, most: int = 50) -> dict[str, Any]:
-        """As plain values; of the stretches the `most` longest."""
-        return {
+    def to_report(self, left: Side, right: Side, *, most: int = 50) -> TimeDifference:
+        """As a report has it; of the stretches the `most` longest.  left, right: whose timelines these are."""
+        return decode(TimeDifference, {
+            "left": encode(left),
+            "right": encode(right),
             "labels": dict(self.labels),
             "total": dict(self.total),
             "by_scope": _plain(self.by_scope),
@@ -45,15 +50,15 @@ class Diff:
             "stretches": _plain(self.stretches.head(most)),
             "num_stretches": len(self.stretches),
             "notes": list(self.notes),
-        }
+        })  # fmt: skip
 
 
 def timeline_diff(
     left: Timeline,
     right: Timeline,
     *,
-    left_rows: Sequence[Mapping[str, Any]] = (),
-    right_rows: Sequence[Mapping[str, Any]] = (),
+    left_rows: Sequence[CollectiveRow] = (),
+    right_rows: Sequence[CollectiveRow] = (),
     axes: Collection[str] | None = None,
 ) -> Diff:
     """Hold two timelines against each other: the nth step of one against the nth of the other, device by device.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from compare.report.model.program import CollectiveRow
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
 from compare.timing.tracks.numbers import to_number, to_whole
@@ -57,22 +58,21 @@ def collective_rows(
     return sorted(rows, key=lambda row: (-(row["exposed_ns"] or 0), -(row["communication_ns"] or 0), row["collective"]))
 
 
-def messages(tracks: DeviceTracks, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> list[dict[str, Any]]:
     """kind, axes, scope, dtype, shapes, payload_bytes (of one), count (of one device and step); the largest first.
 
     After the tables of Xu et al., "Characterizing Communication Patterns in Distributed LLM Inference",
     arXiv:2507.14392.
     `rows` are a report's collectives; dtype and shapes are null where they do not tell.
     """
-    told = {row["name"]: row for row in rows}
+    by_name = {row.name: row for row in rows}
     counts: dict[tuple[Any, ...], float] = {}
     for entry in volumes(tracks, by=["collective", "kind", "axes", "scope"]).to_dict("records"):
-        row = told.get(str(entry["collective"]), {})
+        row = by_name.get(str(entry["collective"]))
         runs = float(entry["executions"])
         if not runs:
             continue
-        shapes = tuple(row.get("shapes") or ())
-        key = (entry["kind"], entry["axes"], entry["scope"], row.get("dtype"), shapes,
+        key = (entry["kind"], entry["axes"], entry["scope"], row and row.dtype, row.shapes if row else (),
                to_number(float(entry["payload_bytes"]) / runs))  # fmt: skip
         counts[key] = counts.get(key, 0.0) + runs
     names = ("kind", "axes", "scope", "dtype", "shapes", "payload_bytes")

@@ -4,13 +4,13 @@ A shifting buffer in GPipe order has m + p − 1 ticks; in tick k the stage s ho
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.report.model.mesh import DeviceMesh
 from compare.timing.arrays import Ints, Times
 from compare.timing.intervals import Union
 from compare.timing.timeline import CONTAINER
@@ -102,6 +102,6 @@ def _table(
     })  # fmt: skip
 
 
-def stages_of(mesh: Mapping[str, Any]) -> list[int]:
-    """The stage of each device, from a report's picture of the mesh."""
-    return [device["coordinates"].get("pp", 0) for device in mesh["devices"]]
+def stages_of(mesh: DeviceMesh) -> list[int]:
+    """The stage of each device, from a report's mesh."""
+    return [device.coordinates.get("pp", 0) for device in mesh.devices]

@@ -1,10 +1,14 @@
-"""All metrics of one timeline as one plain value: what a report holds for every program that was timed."""
+"""All metrics of one timeline: what a report holds for every program that was timed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from compare.report.model.codec import decode
+from compare.report.model.mesh import DeviceMesh
+from compare.report.model.program import CollectiveRow
+from compare.report.model.timing import Timing
 from compare.timing.metrics.collectives import collective_rows, messages
 from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
 from compare.timing.metrics.network.bandwidth import peaks
@@ -30,20 +34,20 @@ MOST_CELLS = 20_000
 def section(
     timeline: Timeline,
     *,
-    rows: Sequence[Mapping[str, Any]] = (),
-    mesh: Mapping[str, Any] | None = None,
+    rows: Sequence[CollectiveRow] = (),
+    mesh: DeviceMesh | None = None,
     microbatches: int = 1,
     link_bytes_per_s: float | None = None,
-) -> dict[str, Any]:
+) -> Timing:
     """The `timing` section of a report; its fields are described in docs/metrics.md.
 
     rows: the program's collectives as its report has them (for verdicts, wire bytes, shapes).  mesh: the report's
-    picture of the mesh (for routes, stages).  link_bytes_per_s: one way, one link; none where the timeline is of no
+    mesh (for routes, stages).  link_bytes_per_s: one way, one link; none where the timeline is of no
     TPU.  What cannot be told without them is null, or an empty list.
     """
     tracks = DeviceTracks.of(timeline)
     found = bytes_sent_by(rows, mesh) if mesh is not None else {}
-    table, verdicts = times(tracks), shares(rows, axes=mesh["groups"] if mesh else None)
+    table, verdicts = times(tracks), shares(rows, axes=mesh.groups if mesh else None)
     summed = summary(tracks)
     summed["per_step"]["by_scope"] = by_column(tracks, "scope")
     cut = clip_to_steps(tracks)
@@ -52,7 +56,7 @@ def section(
     device_rows = per_device(tracks, table)
     late = arrival_lags(tracks, found)
     speeds = peaks(found, mesh, link_bytes_per_s) if mesh is not None else {}
-    return {
+    return decode(Timing, {
         **summed,
         "each_step": _each_step(table),
         "by_verdict": by_verdict(tracks, cut, verdicts),
@@ -67,7 +71,7 @@ def section(
         "stragglers": stragglers(late),
         "messages": messages(tracks, rows),
         "notes": [*summed["notes"], *_notes(found)],
-    }
+    })  # fmt: skip
 
 
 def _each_step(table: Table) -> list[dict[str, Any]]:
@@ -90,15 +94,15 @@ def _volume(found: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _matrix(found: Mapping[str, SentBytes], mesh: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    if mesh is None or len(mesh["devices"]) ** 2 > MOST_CELLS:
+def _matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh | None) -> list[dict[str, Any]] | None:
+    if mesh is None or len(mesh.devices) ** 2 > MOST_CELLS:
         return None
     rows = matrix(found, mesh).to_dict("records")
     whole = ("logical_bytes", "routed_bytes")
     return [{str(name): to_number(value) if name in whole else value for name, value in row.items()} for row in rows]
 
 
-def _pipeline(tracks: DeviceTracks, mesh: Mapping[str, Any] | None, microbatches: int) -> dict[str, Any] | None:
+def _pipeline(tracks: DeviceTracks, mesh: DeviceMesh | None, microbatches: int) -> dict[str, Any] | None:
     stages = stages_of(mesh) if mesh is not None else [0]
     if max(stages) == 0:
         return None

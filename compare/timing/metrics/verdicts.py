@@ -3,13 +3,13 @@
 Verdicts are of bytes (docs/definitions.md, section 4).  A collective's time is divided as its bytes are.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pandas as pd
 
-from compare.report.differences import groups
+from compare.report.differences import group_by_cause
+from compare.report.model.program import CollectiveRow
 from compare.timing.tracks.numbers import Number, round_to_total, to_number
 from compare.timing.tracks.times import times
 from compare.timing.tracks.tracks import DeviceTracks
@@ -23,21 +23,23 @@ _TIMES = {"communication_ns": "communication_share_ns", "exposed_ns": "exposed_s
 """What is summed, and the column of `clip_to_steps` that adds up to it."""
 
 
-def shares(rows: Sequence[Mapping[str, Any]], *, axes: Collection[str] | None = None) -> pd.DataFrame:
+def shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None) -> pd.DataFrame:
     """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest).
 
     cause: the one with the most bytes, and reason, what it means on a mesh that splits these axes; "" for none.
     """
-    found = []
+    found, unknown = [], dict.fromkeys(VERDICTS, np.nan)
     for row in rows:
-        amounts = [row[f"{verdict}_bytes"] for verdict in VERDICTS]
-        total = sum(amount or 0 for amount in amounts)
-        known = total > 0 and None not in amounts
-        causes = {key[3:]: group["bytes"] for key, group in groups([row]).items()}
+        amounts = [
+            amount for amount in (row.inherent_bytes, row.inflated_bytes, row.induced_bytes) if amount is not None
+        ]
+        total = sum(amounts)
+        known = total > 0 and len(amounts) == len(VERDICTS)
+        causes = {(key.verdict, key.cause): group.bytes for key, group in group_by_cause([row]).items()}
         verdict, cause = max(causes, key=lambda name: causes[name]) if causes else ("", "")
         found.append({
-            "collective": row["name"],
-            **{name: amount / total if known else np.nan for name, amount in zip(VERDICTS, amounts, strict=True)},
+            "collective": row.name,
+            **(dict(zip(VERDICTS, (amount / total for amount in amounts), strict=True)) if known else unknown),
             "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
             "cause": cause,
             "reason": words(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",

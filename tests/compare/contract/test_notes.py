@@ -1,7 +1,7 @@
 """What a plan says beside its rows, with the numbers worked out by hand."""
 
 from compare.contract.notes import notes
-from compare.report.build import plan
+from compare.report.plan import plan
 from meshes.case import Case
 
 QWEN = {"model_name": "qwen3-30b-a3b"}
@@ -13,7 +13,7 @@ def told(mesh, phase="prefill", **options):
 
 def test_a_dense_plan_of_whole_heads_needs_no_words():
     assert told("tp4pp2") == told("cp4tp2") == []
-    assert plan(Case.read("tp4pp2"))["phases"]["decode"]["notes"] == []
+    assert plan(Case.read("tp4pp2")).phases["decode"].notes == ()
 
 
 def test_a_merge_in_float32_says_why_programs_move_less():

@@ -3,6 +3,10 @@
 from typing import Any
 
 from compare.render.time.timeline_view import Timed
+from compare.report.model.codec import decode, encode
+from compare.report.model.mesh import DeviceMesh
+from compare.report.model.program import CollectiveRow
+from compare.report.model.timing import Side
 from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.metrics.section import section
 from tests.compare.render.timelines import LABEL, MEASURED, made_timed
@@ -60,15 +64,16 @@ def with_times(report: Report) -> Report:
 def _difference(entry: dict[str, Any], found: dict[Key, Timed], phase: str, cells: dict[str, str]) -> dict[str, Any]:
     """As a report holds it: right less left."""
     left, right = (found[arm, phase, cell].timeline for arm, cell in cells.items())
-    rows = [entry["arms"][arm]["collectives"] for arm in cells]
-    sides = {
-        side: {"arm": arm, "cell": cell} for side, (arm, cell) in zip(("left", "right"), cells.items(), strict=True)
-    }
-    return {**sides, **timeline_diff(left, right, left_rows=rows[0], right_rows=rows[1]).to_dict(most=20)}
+    rows = [_rows(entry["arms"][arm]) for arm in cells]
+    sides = [Side(arm=arm, cell=cell) for arm, cell in cells.items()]
+    return encode(timeline_diff(left, right, left_rows=rows[0], right_rows=rows[1]).to_report(*sides, most=20))
+
+
+def _rows(entry: dict[str, Any]) -> list[CollectiveRow]:
+    return [decode(CollectiveRow, row) for row in entry["collectives"]]
 
 
 def _section(timed: Timed, entry: dict[str, Any], report: Report) -> dict[str, Any]:
     speed = None if timed.timeline.source == "measured" else 45e9
-    return section(
-        timed.timeline, rows=entry["collectives"], mesh=report["mesh"], microbatches=4, link_bytes_per_s=speed
-    )
+    mesh = decode(DeviceMesh, report["mesh"])
+    return encode(section(timed.timeline, rows=_rows(entry), mesh=mesh, microbatches=4, link_bytes_per_s=speed))

@@ -1,27 +1,30 @@
 """Whose bytes: small programs and their controls, with the answer worked out by hand."""
 
-from compare.report.attribution import attribution
-from compare.report.controls import changed, showed, what
-from compare.report.frameworks import Cell, compared, pairs
+from dataclasses import replace
+
+from compare.report.attribution import attribute_groups
+from compare.report.controls import compare_control, list_changes, what
+from compare.report.frameworks import Candidate, choose_compared, compare_by_partitioner
+from compare.report.model.findings import ControlEffect, ControlPhase, PartitionerPair
+from tests.compare.report.records import collective, program, totals
 
 CORE = ("layer.attention.core", "tp")
 
 
 def row(place, amount, *, cause="activation-gather", kind="all-gather", origin="partitioner", executions=1):
-    verdict = "inflated" if cause in ("bubble", "replicated") else "induced"
-    return {
-        "scope": place[0], "axes": place[1], "kind": kind, "name": f"{kind}.{place[0]}.{cause}", "origin": origin,
-        "inflated_bytes": 0, "induced_bytes": 0, f"{verdict}_bytes": amount,
-        "causes": {cause: amount} if amount else {}, "executions": executions, "source_line": "model.py:7",
-        "serves": [],
-    }  # fmt: skip
+    inflated = cause in ("bubble", "replicated")
+    return collective(
+        scope=place[0], axes=place[1], kind=kind, name=f"{kind}.{place[0]}.{cause}", origin=origin,
+        inflated_bytes=amount if inflated else 0, induced_bytes=0 if inflated else amount,
+        causes={cause: amount} if amount else {}, executions=executions, source_line="model.py:7",
+    )  # fmt: skip
 
 
 def cell(*rows, partitioner="gspmd", attention="idiomatic", style="pinned", loop="scan", libtpu="1", unknown=0):
-    return {
-        "status": "ok", "error": None, "partitioner": partitioner, "attention": attention, "style": style, "loop": loop,
-        "versions": {"libtpu": libtpu}, "collectives": list(rows), "totals": {"unknown_rows": unknown},
-    }  # fmt: skip
+    return program(
+        partitioner=partitioner, attention=attention, style=style, loop=loop, versions={"libtpu": libtpu},
+        collectives=rows, totals=totals(unknown_rows=unknown),
+    )  # fmt: skip
 
 
 GATHER = row(CORE, 100)
@@ -32,8 +35,8 @@ DEFAULT = cell(GATHER, BUBBLE)
 def owners(**controls):
     """(bytes, owner, evidence) of the groups of the default program above, against these controls."""
     cells = {"tpu": DEFAULT, **{f"tpu+{name}": entry for name, entry in controls.items()}}
-    found = attribution({"torchxla": cells}, default="tpu")
-    return [(entry["bytes"], entry["owner"], entry["evidence"]) for entry in found]
+    found = attribute_groups({"torchxla": cells}, default="tpu")
+    return [(entry.bytes, entry.owner, entry.evidence) for entry in found]
 
 
 def test_what_a_control_removes_is_of_what_it_changes():
@@ -71,86 +74,85 @@ def test_what_stays_even_by_hand_is_the_compiler_s():
 
 def test_what_a_later_pass_made_is_the_compiler_s_and_names_it():
     made = cell(row(CORE, 100, origin="all-gather-combiner"))
-    (entry,) = attribution({"jax": {"tpu": made, "tpu+gspmd": made | {"partitioner": "x"}}}, default="tpu")
-    assert (entry["owner"], entry["evidence"]) == ("compiler", "all-gather-combiner")
-    assert entry["origins"] == {"all-gather-combiner": 100}
+    (entry,) = attribute_groups({"jax": {"tpu": made, "tpu+gspmd": replace(made, partitioner="x")}}, default="tpu")
+    assert (entry.owner, entry.evidence) == ("compiler", "all-gather-combiner")
+    assert entry.origins == {"all-gather-combiner": 100}
 
 
 def test_an_unknown_origin_is_no_pass():
     made = cell(row(CORE, 100, origin="unknown: from a to b"))
-    (entry,) = attribution({"jax": {"tpu": made}}, default="tpu")
-    assert entry["owner"] == "open"
+    (entry,) = attribute_groups({"jax": {"tpu": made}}, default="tpu")
+    assert entry.owner == "open"
 
 
 def test_the_other_framework_s_program_by_hand_shows_what_both_have():
     jax = {"tpu": cell(BUBBLE), "tpu+gspmd": cell(BUBBLE, partitioner="x"), "tpu+explicit": cell(style="explicit")}
     arms = {"jax": jax, "torchxla": {"tpu": DEFAULT, "tpu+shardy": SHARDY}}
-    found = {(entry["arm"], entry["bytes"]): entry["owner"] for entry in attribution(arms, default="tpu")}
+    found = {(entry.arm, entry.bytes): entry.owner for entry in attribute_groups(arms, default="tpu")}
     assert found == {("jax", 40): "form", ("torchxla", 40): "form", ("torchxla", 100): "open"}
 
 
 def test_bytes_that_only_change_their_cause_or_kind_have_not_gone():
     other = cell(row(CORE, 90, cause="cache-gather"), BUBBLE, attention="einsum")
-    (first, _) = attribution({"torchxla": {"tpu": DEFAULT, "tpu+einsum": other}}, default="tpu")
+    (first, _) = attribute_groups({"torchxla": {"tpu": DEFAULT, "tpu+einsum": other}}, default="tpu")
     # 100 gathered by default, 90 in the control under another cause: 10 have gone
-    assert first["controls"]["tpu+einsum"] == {"changes": ["attention"], "left_bytes": 0, "removed_bytes": 10}
-    assert (first["removed_by"], first["reduced_by"], first["owner"]) == ([], ["tpu+einsum"], "open")
-    assert first["evidence"] == "tpu+einsum"
+    assert first.controls["tpu+einsum"] == ControlEffect(changes=("attention",), left_bytes=0, removed_bytes=10)
+    assert (first.removed_by, first.reduced_by, first.owner) == ((), ("tpu+einsum",), "open")
+    assert first.evidence == "tpu+einsum"
 
 
 def test_bytes_that_come_back_over_other_axes_of_the_same_scope_have_not_gone():
     wide = row((CORE[0], "cp,tp"), 100)
     other = cell(row(CORE, 40), BUBBLE, partitioner="shardy")
-    (first, _) = attribution({"torchxla": {"tpu": cell(wide, BUBBLE), "tpu+shardy": other}}, default="tpu")
+    (first, _) = attribute_groups({"torchxla": {"tpu": cell(wide, BUBBLE), "tpu+shardy": other}}, default="tpu")
     # 100 went from over cp and tp, 40 came over tp
-    assert first["controls"]["tpu+shardy"] == {"changes": ["partitioner"], "left_bytes": 0, "removed_bytes": 60}
-    assert (first["reduced_by"], first["owner"], first["evidence"]) == (["tpu+shardy"], "open", "tpu+shardy")
+    assert first.controls["tpu+shardy"] == ControlEffect(changes=("partitioner",), left_bytes=0, removed_bytes=60)
+    assert (first.reduced_by, first.owner, first.evidence) == (("tpu+shardy",), "open", "tpu+shardy")
 
 
 def test_bytes_that_come_back_inflated_instead_of_induced_have_not_gone():
     ring = row((CORE[0], "cp"), 130, cause="replicated", kind="collective-permute")
     other = cell(row(CORE, 30), ring, BUBBLE, style="weights")
-    (first, _) = attribution({"torchxla": {"tpu": DEFAULT, "tpu+weights": other}}, default="tpu")
+    (first, _) = attribute_groups({"torchxla": {"tpu": DEFAULT, "tpu+weights": other}}, default="tpu")
     # 70 went as induced, 130 came as inflated
-    assert first["controls"]["tpu+weights"] == {"changes": ["style"], "left_bytes": 30, "removed_bytes": 0}
-    assert (first["reduced_by"], first["evidence"]) == ([], "")
+    assert first.controls["tpu+weights"] == ControlEffect(changes=("style",), left_bytes=30, removed_bytes=0)
+    assert (first.reduced_by, first.evidence) == ((), "")
 
 
 def test_a_control_that_cannot_be_counted_or_was_not_made_shows_nothing():
     uncounted = cell(attention="einsum", unknown=1)
-    failed = cell(style="explicit") | {"status": "crashed", "error": "died", "totals": None}
-    (first, _) = attribution({"torchxla": {"tpu": DEFAULT, "a": uncounted, "b": failed}}, default="tpu")
-    assert (first["controls"], first["owner"]) == ({}, "open")
-    assert showed(DEFAULT, uncounted)["removed_bytes"] is None
-    assert showed(DEFAULT, failed)["status"] == "crashed"
+    failed = replace(cell(style="explicit"), status="crashed", error="died", totals=None)
+    (first, _) = attribute_groups({"torchxla": {"tpu": DEFAULT, "a": uncounted, "b": failed}}, default="tpu")
+    assert (first.controls, first.owner) == ({}, "open")
+    assert compare_control(DEFAULT, uncounted).removed_bytes is None
+    assert compare_control(DEFAULT, failed).status == "crashed"
 
 
 def test_what_a_control_did_is_counted_place_by_place():
     other = cell(row(CORE, 70), row(("embed", "tp"), 5), BUBBLE, attention="einsum")
-    assert showed(DEFAULT, other) == {
-        "status": "ok", "error": None, "default_bytes": 140, "control_bytes": 115, "removed_bytes": 30,
-        "added_bytes": 5,
-    }  # fmt: skip
+    assert compare_control(DEFAULT, other) == ControlPhase(
+        status="ok", error=None, default_bytes=140, control_bytes=115, removed_bytes=30, added_bytes=5
+    )
 
 
 def test_what_a_control_changes_is_read_off_both_programs():
-    assert changed(DEFAULT, cell(libtpu="2")) == ("libtpu",)
-    assert changed(DEFAULT, cell(partitioner="shardy", style="explicit")) == ("partitioner", "style")
-    assert changed(DEFAULT, DEFAULT | {"style": None}) == ()
+    assert list_changes(DEFAULT, cell(libtpu="2")) == ("libtpu",)
+    assert list_changes(DEFAULT, cell(partitioner="shardy", style="explicit")) == ("partitioner", "style")
+    assert list_changes(DEFAULT, replace(DEFAULT, style=None)) == ()
     assert what("tpu+libtpu-0.0.41") == "the same program compiled by libtpu 0.0.41"
 
 
 def test_a_second_partitioner_is_a_second_comparison():
     arms = {
-        "jax": [Cell("tpu", "shardy", [BUBBLE]), Cell("tpu+gspmd", "gspmd", [BUBBLE, GATHER])],
-        "torchxla": [Cell("tpu", "gspmd", [BUBBLE, GATHER]), Cell("tpu+einsum", "shardy", [], alike=False),
-                     Cell("tpu+shardy", "shardy", [BUBBLE, GATHER])],
+        "jax": [Candidate("tpu", "shardy", [BUBBLE]), Candidate("tpu+gspmd", "gspmd", [BUBBLE, GATHER])],
+        "torchxla": [Candidate("tpu", "gspmd", [BUBBLE, GATHER]), Candidate("tpu+einsum", "shardy", [], alike=False),
+                     Candidate("tpu+shardy", "shardy", [BUBBLE, GATHER])],
     }  # fmt: skip
-    assert {arm: found.name for arm, found in compared(arms).items()} == {"jax": "tpu+gspmd", "torchxla": "tpu"}
-    assert pairs(arms) == [
-        {"partitioner": "gspmd", "cells": {"jax": "tpu+gspmd", "torchxla": "tpu"}, "chosen": True, "common": 140,
-         "framework_induced": {"jax": 0, "torchxla": 0}},
+    assert {arm: found.cell for arm, found in choose_compared(arms).items()} == {"jax": "tpu+gspmd", "torchxla": "tpu"}
+    assert compare_by_partitioner(arms) == (
+        PartitionerPair(partitioner="gspmd", cells={"jax": "tpu+gspmd", "torchxla": "tpu"}, chosen=True, common=140,
+                        framework_induced={"jax": 0, "torchxla": 0}),
         # under Shardy only TorchXLA gathers
-        {"partitioner": "shardy", "cells": {"jax": "tpu", "torchxla": "tpu+shardy"}, "chosen": False, "common": 40,
-         "framework_induced": {"jax": 0, "torchxla": 100}},
-    ]  # fmt: skip
+        PartitionerPair(partitioner="shardy", cells={"jax": "tpu", "torchxla": "tpu+shardy"}, chosen=False, common=40,
+                        framework_induced={"jax": 0, "torchxla": 100}),
+    )  # fmt: skip

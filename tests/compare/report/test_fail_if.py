@@ -1,10 +1,18 @@
 """`--fail-if`: what trips it, what does not, and what can't be told."""
 
+from dataclasses import replace
+
 import pytest
 
 from compare.contract.row import JudgeError
-from compare.report.fail_if import read_condition, tripped
+from compare.report.build import lay_out_mesh
+from compare.report.fail_if import list_violations, read_condition
+from compare.report.model.program import ArmPrograms
+from compare.report.model.report import ArmInfo, PhaseReport, Report
+from meshes.case import Case
+from tests.compare.report.records import program, totals
 
+CASE = Case.read("tp2")
 ARMS, PHASES = ("jax", "torchxla"), ("prefill", "decode")
 
 
@@ -12,19 +20,27 @@ def condition(text):
     return read_condition(text, arms=ARMS, phases=PHASES)
 
 
-def cell(name, **totals):
-    known = {"induced": 0, "framework_induced": 0, "wire_bytes": 100, "unknown_rows": 0, "upper_bound_rows": 0}
-    return {"cell": name, "status": "ok", "totals": known | totals, "controls": {}}
+def cell(name, **known):
+    return program(cell=name, totals=totals(**{"framework_induced": 0, "wire_bytes": 100} | known))
+
+
+def phase(**programs):
+    return PhaseReport(inherent=(), inherent_total=0, compared_cells={}, arms=programs, differences=(), headline=())
 
 
 def report(**changes):
     """Induced bytes: none in JAX, 7 in PyTorch/XLA's decode, 9 more in its control."""
-    arms = {"jax": cell("tpu"), "torchxla": cell("tpu", induced=7, framework_induced=7) | changes}
-    arms["torchxla"]["controls"] = {"tpu+libtpu-0.0.41": cell("tpu+libtpu-0.0.41", induced=16)}
-    return {
-        "arms": {"jax": {"title": "JAX"}, "torchxla": {"title": "TorchXLA"}},
-        "phases": {"prefill": {"arms": {"jax": cell("tpu")}}, "decode": {"arms": arms}},
-    }
+    jax = ArmPrograms(default=cell("tpu"))
+    torchxla = ArmPrograms(
+        default=replace(cell("tpu", induced=7, framework_induced=7), **changes),
+        controls={"tpu+libtpu-0.0.41": cell("tpu+libtpu-0.0.41", induced=16)},
+    )
+    titles = {"jax": "JAX", "torchxla": "TorchXLA"}
+    return Report(
+        schema=1, sentence="", case=CASE, mesh=lay_out_mesh(CASE),
+        arms={arm: ArmInfo(title=title, status="ok", error=None, versions={}) for arm, title in titles.items()},
+        phases={"prefill": phase(jax=jax), "decode": phase(jax=jax, torchxla=torchxla)},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -44,7 +60,7 @@ def report(**changes):
     ],
 )
 def test_a_condition_trips_for_each_program_that_it_holds_for(text, names):
-    lines = tripped(report(), [condition(text)])
+    lines = list_violations(report(), [condition(text)])
     assert len(lines) == len(names)
     for line, name in zip(lines, names, strict=True):
         assert name in line
@@ -52,12 +68,12 @@ def test_a_condition_trips_for_each_program_that_it_holds_for(text, names):
 
 
 def test_several_conditions_are_each_asked():
-    lines = tripped(report(), [condition("induced>0"), condition("jax.prefill.wire_bytes>99")])
+    lines = list_violations(report(), [condition("induced>0"), condition("jax.prefill.wire_bytes>99")])
     assert [line.split(":")[0] for line in lines] == ["--fail-if 'induced>0'", "--fail-if 'jax.prefill.wire_bytes>99'"]
 
 
 @pytest.mark.parametrize(
-    ("text", "totals", "trips"),
+    ("text", "changes", "trips"),
     [
         ("induced > 10", {"unknown_rows": 1}, True),  # at least 7
         ("induced > 6", {"unknown_rows": 1}, True),
@@ -68,21 +84,23 @@ def test_several_conditions_are_each_asked():
         ("unknown_rows > 1", {"unknown_rows": 1}, False),
     ],
 )
-def test_what_cannot_be_decided_trips_and_says_so(text, totals, trips):
-    found = tripped(report(totals=cell("tpu", induced=7)["totals"] | totals), [condition(f"torchxla.decode.{text}")])
+def test_what_cannot_be_decided_trips_and_says_so(text, changes, trips):
+    found = list_violations(
+        report(totals=cell("tpu", induced=7, **changes).totals), [condition(f"torchxla.decode.{text}")]
+    )
     assert bool(found) is trips
 
 
 def test_a_total_that_is_not_known_trips():
-    (line,) = tripped(report(totals=None, status="crashed"), [condition("torchxla.induced>0")])
+    (line,) = list_violations(report(totals=None, status="crashed"), [condition("torchxla.induced>0")])
     assert "crashed" in line
-    nothing = cell("tpu")["totals"] | {"framework_induced": None}
-    (line,) = tripped(report(totals=nothing), [condition("torchxla.framework_induced>0")])
+    nothing = cell("tpu", framework_induced=None).totals
+    (line,) = list_violations(report(totals=nothing), [condition("torchxla.framework_induced>0")])
     assert "not known" in line
 
 
 def test_a_program_that_is_not_in_the_run_trips():
-    (line,) = tripped(report(), [condition("jax.tpu+gspmd.induced>0")])
+    (line,) = list_violations(report(), [condition("jax.tpu+gspmd.induced>0")])
     assert "no such program" in line
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import compare.report
 from compare.render.report.draw import draw
-from compare.report.build import SCHEMA, summarize
-from compare.report.programs import CellResult, Judged
+from compare.report.build import build_report
+from compare.report.model.report import SCHEMA
+from compare.report.programs import ProgramResult, judge_programs
 from meshes.case import Case
 from tests.compare.render.timings import with_times
 
@@ -43,15 +44,14 @@ def judged() -> Report:
     about = {"partitioner": "gspmd", "versions": {"jaxlib": "0.10.2"}, "loop": "scan", "attention": "idiomatic",
              "style": "pinned", "parameters": [{"index": 0, "role": "input"}]}  # fmt: skip
     results = [
-        CellResult(arm="jax", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
-        CellResult(arm="torchxla", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
-        CellResult(arm="torchxla", phase="decode", cell="tpu+einsum", status="crashed", error="signal 6"),
-        CellResult(arm="jax", phase="decode", cell="cpu", status="ok", about=about, hlo=HLO, executed=case),
-        CellResult(arm="torchxla", phase="decode", cell="cpu", status="timeout", error="30 s", executed=case),
+        ProgramResult(arm="jax", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
+        ProgramResult(arm="torchxla", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
+        ProgramResult(arm="torchxla", phase="decode", cell="tpu+einsum", status="crashed", error="signal 6"),
+        ProgramResult(arm="jax", phase="decode", cell="cpu", status="ok", about=about, hlo=HLO, executed=case),
+        ProgramResult(arm="torchxla", phase="decode", cell="cpu", status="timeout", error="30 s", executed=case),
     ]
-    return summarize(
-        case, [Judged.of(case, result) for result in results], titles={"jax": "JAX", "torchxla": "TorchXLA"}
-    )
+    programs = judge_programs(case, results)
+    return build_report(case, programs, titles={"jax": "JAX", "torchxla": "TorchXLA"}).to_json()
 
 
 def test_the_schema_is_one_and_has_the_report_s_version() -> None:

@@ -13,6 +13,7 @@ from compare.timing.timeline import (
     Timeline,
     add_overlap,
 )
+from tests.compare.report.records import collective
 
 NAN = float("nan")
 
@@ -66,9 +67,10 @@ def each(make, devices, *args, **kwargs):
 
 def row(name, kind, axes, payload, groups, *, executions=1, inherent=0, inflated=0, induced=0, causes=(), **more):
     """A row of a report's collectives, of which all that is sent was the verdict's."""
-    return {
-        "name": name, "kind": kind, "axes": axes, "scope": "layer.mlp.down", "dtype": "bf16",
-        "payload_bytes": payload, "groups": [list(group) for group in groups], "executions": executions,
+    known = {
+        "name": name, "kind": kind, "axes": axes, "scope": "layer.mlp.down",
+        "payload_bytes": payload, "groups": tuple(map(tuple, groups)), "executions": executions,
         "step_wire_bytes": inherent + inflated + induced, "inherent_bytes": inherent, "inflated_bytes": inflated,
         "induced_bytes": induced, "causes": dict(causes),
-    } | more  # fmt: skip
+    }  # fmt: skip
+    return collective(**known | more)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.report.programs import CellResult, Judged
-from compare.report.rows import totals
+from compare.report.programs import ProgramResult, judge_program
+from compare.report.rows import sum_totals
 from meshes.case import Case
 
 COMPILED = Path(__file__).parent / "compiled"
@@ -63,15 +63,15 @@ def judged(name):
     known = json.loads((COMPILED / f"{name}.json").read_text(encoding="utf-8"))
     case = Case.from_json(json.dumps(known["case"]))
     hlo = gzip.decompress((COMPILED / f"{name}.hlo.gz").read_bytes()).decode()
-    result = CellResult(arm=name.partition("_")[0], phase=case.phase, cell="tpu", status="ok", about=known, hlo=hlo)
-    return Judged.of(case, result)
+    result = ProgramResult(arm=name.partition("_")[0], phase=case.phase, cell="tpu", status="ok", about=known, hlo=hlo)
+    return judge_program(case, result)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_compiled_program_is_judged_as_by_hand(name):
     cell = judged(name)
     needed, left, causes = PROGRAMS[name]
-    found = totals(cell.judgement, cell.contract)
+    found = sum_totals(cell.judgement, cell.contract)
     told = Counter()
     for verdict in cell.judgement.verdicts:
         told.update(verdict.causes)

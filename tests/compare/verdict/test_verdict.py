@@ -6,7 +6,7 @@ import pytest
 
 from compare.contract.reference_algorithms import inherent
 from compare.contract.row import INTEGERS, ContractRow
-from compare.report.rows import totals
+from compare.report.rows import sum_totals
 from compare.verdict.verdict import judge
 from meshes.case import Case
 from meshes.devices.mesh_spec import MeshSpec
@@ -219,7 +219,7 @@ def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing()
     assert split(found.verdicts[0]) == (None, {})
     assert found.served_bytes == (0,) * 6
     assert found.uncounted == {1}
-    assert totals(found, case_rows()).missing == 3_305_111_640 - 1_610_612_736
+    assert sum_totals(found, case_rows()).missing == 3_305_111_640 - 1_610_612_736
 
 
 def test_a_stray_gather_before_the_layer_s_own_all_reduce_does_not_take_its_place():

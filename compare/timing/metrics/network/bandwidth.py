@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from compare.report.model.mesh import DeviceMesh
 from compare.timing.metrics.network.routes import CORE, SLICE, Box, Torus, loads
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.tracks.tracks import DeviceTracks
@@ -30,7 +31,7 @@ def bandwidths(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.DataF
     return comms[columns].assign(algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus)
 
 
-def peaks(found: Mapping[str, SentBytes], mesh: Mapping[str, Any], link_bytes_per_s: float | None) -> dict[str, float]:
+def peaks(found: Mapping[str, SentBytes], mesh: DeviceMesh, link_bytes_per_s: float | None) -> dict[str, float]:
     """Collective -> the bus bandwidth that its links allow; those for which it is unknown are left out.
 
     Of a permute or all-to-all: what the busiest link of the shortest routes allows.  Of any other: what the links

@@ -5,10 +5,10 @@ After the traffic matrices of TopoOpt (Wang et al., NSDI 2023), per axis and in 
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import pandas as pd
 
+from compare.report.model.mesh import DeviceMesh
 from compare.timing.metrics.network.routes import Loads, Torus, loads
 from compare.timing.metrics.network.sent_bytes import SentBytes
 
@@ -18,7 +18,7 @@ Amounts = dict[tuple[str, str, tuple[int, ...]], Fraction]
 """(axes, kind, group) -> payload of one step."""
 
 
-def matrix(found: Mapping[str, SentBytes], mesh: Mapping[str, Any]) -> pd.DataFrame:
+def matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataFrame:
     """COLUMNS, one row for each pair of devices and axes that anything is sent over; bytes of one step.
 
     logical: a device's sum is what docs/definitions.md says that it sends; to each other member of its group the same.

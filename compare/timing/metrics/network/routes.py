@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+
+from compare.report.model.mesh import DeviceMesh
 
 Place = tuple[int, ...]
 """slice, x, y, z, core."""
@@ -30,13 +31,12 @@ class Torus:
     """For each dim, whether its ends are linked."""
 
     @classmethod
-    def of(cls, mesh: Mapping[str, Any]) -> "Torus":
-        """From a report's picture of the mesh."""
-        names = ("slice_index", "x", "y", "z", "core")
-        places = tuple(tuple(device["place"][name] for name in names) for device in mesh["devices"])
+    def of(cls, mesh: DeviceMesh) -> "Torus":
+        """From a report's mesh."""
+        places = tuple(tuple(device.place) for device in mesh.devices)
         cores = max(place[CORE] for place in places) + 1
-        sides = (mesh["slices"], *(*mesh["sides"], 1, 1)[:3], cores)
-        closes = (False, *(*mesh["wraps"], False, False, False)[:3], False)
+        sides = (mesh.slices, *(*mesh.sides, 1, 1)[:3], cores)
+        closes = (False, *(*mesh.wraps, False, False, False)[:3], False)
         return cls(places, sides, closes)
 
     @cached_property

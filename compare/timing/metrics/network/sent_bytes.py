@@ -1,19 +1,18 @@
 """What each device sends in a collective, from the rows of a report; bytes as in docs/definitions.md, section 1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from compare.hlo.devices.groups import Groups
 from compare.hlo.emission.payload import round_half_up, sent_bytes
+from compare.report.model.mesh import DeviceMesh
+from compare.report.model.program import CollectiveRow
 from compare.timing.arrays import Times
 from compare.timing.errors import TimingError
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,30 +42,30 @@ class SentBytes:
         return np.array([float(factor) for factor in self.factors])
 
 
-def bytes_sent_by(rows: Sequence[Row], mesh: Mapping[str, Any]) -> dict[str, SentBytes]:
-    """Collective -> what it sends.  `mesh` is a report's picture of the mesh."""
+def bytes_sent_by(rows: Sequence[CollectiveRow], mesh: DeviceMesh) -> dict[str, SentBytes]:
+    """Collective -> what it sends.  `mesh` is a report's."""
     slices: dict[int, list[int]] = {}
-    for device in mesh["devices"]:
-        slices.setdefault(device["place"]["slice_index"], []).append(device["id"])
-    return {row["name"]: _sends(row, len(mesh["devices"]), list(slices.values())) for row in rows}
+    for device in mesh.devices:
+        slices.setdefault(device.place.slice_index, []).append(device.id)
+    return {row.name: _sends(row, len(mesh.devices), list(slices.values())) for row in rows}
 
 
-def _sends(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> SentBytes:
+def _sends(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[int]]) -> SentBytes:
     groups = _everywhere(row, num_devices, slices)
-    factors = _factors(row["kind"], groups, num_devices)
+    factors = _factors(row.kind, groups, num_devices)
     return SentBytes(
-        name=row["name"], kind=row["kind"], axes=row["axes"], groups=groups, payload_bytes=row["payload_bytes"],
+        name=row.name, kind=row.kind, axes=row.axes, groups=groups, payload_bytes=row.payload_bytes,
         factors=factors, executions=_executions(row, factors),
     )  # fmt: skip
 
 
-def _everywhere(row: Row, num_devices: int, slices: Sequence[Sequence[int]]) -> Groups:
+def _everywhere(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[int]]) -> Groups:
     """Of one slice's program, groups of places in a slice stand for a group in every slice."""
-    groups: Groups = tuple(map(tuple, row["groups"]))
+    groups: Groups = row.groups
     largest = max((device for group in groups for device in group), default=0)
     if largest >= num_devices:
         raise TimingError(f"a collective names device {largest}, and the mesh has {num_devices} devices")
-    if row.get("network") == "dcn" or len(slices) == 1 or largest >= len(slices[0]):
+    if row.network == "dcn" or len(slices) == 1 or largest >= len(slices[0]):
         return groups
     return tuple(tuple(devices[place] for place in group) for devices in slices for group in groups)
 
@@ -76,12 +75,12 @@ def _factors(kind: str, groups: Groups, num_devices: int) -> tuple[Fraction, ...
     return sent_bytes(kind, groups, 1, num_devices)
 
 
-def _executions(row: Row, factors: Sequence[Fraction]) -> tuple[int, ...] | None:
+def _executions(row: CollectiveRow, factors: Sequence[Fraction]) -> tuple[int, ...] | None:
     """Of each device: as the row says, else the same for all, if the row's bytes of a step agree."""
-    if row.get("device_executions"):
-        return tuple(row["device_executions"])
-    if row["executions"] is None:
+    if row.device_executions:
+        return row.device_executions
+    if row.executions is None:
         return None
-    step = row["executions"] * row["payload_bytes"] * sum(factors, Fraction(0)) / len(factors)
-    same = round_half_up(step) == row["step_wire_bytes"]
-    return (row["executions"],) * len(factors) if same else None
+    step = row.executions * row.payload_bytes * sum(factors, Fraction(0)) / len(factors)
+    same = round_half_up(step) == row.step_wire_bytes
+    return (row.executions,) * len(factors) if same else None

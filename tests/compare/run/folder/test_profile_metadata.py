@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from compare.report.model.report import Report
 from compare.run import scheduler
 from compare.run.arms import ARMS, Cell
 from compare.run.cache import Cache
 from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import read_run, whole
+from compare.run.folder.load_run import is_complete, judge_run, read_run
 from compare.run.folder.profile_metadata import label
 from compare.run.results import Event
 from meshes.case import Case
@@ -39,9 +40,9 @@ def log(tmp_path: Path) -> Counter:
     return Counter((tmp_path / "log").read_text().split())
 
 
-def report(place: Path) -> dict:
-    found = read_run(place)
-    return found.report(found.timelines())
+def report(place: Path) -> Report:
+    run = judge_run(read_run(place))
+    return run.timed_report(run.timelines())
 
 
 def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, tmp_path):
@@ -56,15 +57,15 @@ def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, 
     assert about["case"]["model"]["layers"] == 4
     assert not list((tmp_path / "cache" / "begun").iterdir())
 
-    found = report(place)["phases"]["decode"]["arms"]["toy"]
-    assert "cpu" not in found["controls"]
-    measured = found["profiles"]["cpu"]
+    found = report(place).phases["decode"].arms["toy"]
+    assert "cpu" not in found.controls
+    measured = found.profiles["cpu"]
     # By hand, from make_jax.py: three layers with an all-reduce over tensor each.
-    assert measured["timing"]["source"] == "measured"
-    assert (measured["timing"]["devices"], measured["timing"]["steps"]) == (8, 3)
-    assert measured["timing"]["per_step"]["by_axes"]["tp"]["executions"] == 3
-    assert {row["kind"] for row in measured["collectives"]} == {"all-reduce", "collective-permute"}
-    assert found["timing"]["source"] == "modelled"
+    assert measured.timing.source == "measured"
+    assert (measured.timing.devices, measured.timing.steps) == (8, 3)
+    assert measured.timing.per_step.by_axes["tp"].executions == 3
+    assert {row.kind for row in measured.collectives} == {"all-reduce", "collective-permute"}
+    assert found.default.timing.source == "modelled"
 
 
 def test_what_is_measured_is_measured_alone_after_all_that_is_compiled(toy, case, tmp_path):
@@ -85,7 +86,7 @@ def test_it_is_measured_anew_each_time_and_kept_when_it_is_not_asked_for_again(t
     place, ended = run(case, toy, tmp_path)
     assert set(ended) == {"tpu", "tpu+gspmd"}
     assert (place / "toy/decode/cpu/about.json").read_text() == before
-    assert "cpu" in report(place)["phases"]["decode"]["arms"]["toy"]["profiles"]
+    assert "cpu" in report(place).phases["decode"].arms["toy"].profiles
 
 
 @pytest.mark.parametrize(
@@ -96,12 +97,12 @@ def test_one_that_fails_is_reported_and_the_rest_stands(toy, case, tmp_path, mon
     monkeypatch.setenv("TOY_PROFILE", does)
     place, _ = run(case, toy, tmp_path, execute="cpu")
     found = report(place)
-    arm = found["phases"]["decode"]["arms"]["toy"]
-    assert arm["profiles"]["cpu"]["status"] == status
-    assert error in arm["profiles"]["cpu"]["error"]
-    assert arm["totals"]["wire_bytes"] > 0
-    assert arm["timing"]["per_step"]["communication_ns"] > 0
-    assert not whole(found)
+    arm = found.phases["decode"].arms["toy"]
+    assert arm.profiles["cpu"].status == status
+    assert error in arm.profiles["cpu"].error
+    assert arm.default.totals.wire_bytes > 0
+    assert arm.default.timing.per_step.communication_ns > 0
+    assert not is_complete(found)
 
 
 def test_a_profile_that_was_damaged_later_is_named_as_it_lies_in_the_run_folder(toy, case, tmp_path):
@@ -109,10 +110,10 @@ def test_a_profile_that_was_damaged_later_is_named_as_it_lies_in_the_run_folder(
     profile = "toy/decode/cpu/trace/plugins/profile/decode/toy.xplane.pb"
     (place / profile).write_bytes(b"no")
     found = report(place)
-    one = found["phases"]["decode"]["arms"]["toy"]["profiles"]["cpu"]
-    assert "timing" not in one
-    assert one["timing_error"].startswith(f"{profile}: ")
-    assert not whole(found)
+    one = found.phases["decode"].arms["toy"].profiles["cpu"]
+    assert one.timing is None
+    assert one.timing_error.startswith(f"{profile}: ")
+    assert not is_complete(found)
 
 
 def test_on_a_tpu_the_whole_case_runs_on_the_same_path_with_one_word_changed(toy, case, tmp_path):

@@ -1,9 +1,16 @@
 """Which measured programs of two arms are held against each other."""
 
+from compare.report.model.program import ArmPrograms
 from compare.run.folder.timelines import measured_alike
+from tests.compare.report.records import program
 
-JAX = {"profiles": {"cpu": {}, "tpu+run": {}}}
-TORCH = {"profiles": {"cpu": {}, "cpu+jaxlib": {}, "tpu+run": {}}}
+
+def arm(*cells):
+    """An arm whose programs of these cells were run."""
+    return ArmPrograms(default=program(), profiles={cell: program(cell=cell) for cell in cells})
+
+
+JAX, TORCH = arm("cpu", "tpu+run"), arm("cpu", "cpu+jaxlib", "tpu+run")
 
 
 def test_programs_measured_on_their_own_runtimes_are_a_pair():
@@ -16,5 +23,4 @@ def test_what_ran_on_jax_s_runtime_is_held_against_what_always_does():
 
 
 def test_what_was_measured_is_never_held_against_what_was_not():
-    compiled = {"profiles": {}, "cell": "tpu"}
-    assert measured_alike({"jax": compiled, "torchxla": TORCH}, "tpu+run") == {"torchxla": "tpu+run"}
+    assert measured_alike({"jax": arm(), "torchxla": TORCH}, "tpu+run") == {"torchxla": "tpu+run"}

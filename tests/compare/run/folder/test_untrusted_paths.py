@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from compare.render import figures
+from compare.report.model.report import Report
 from compare.run.errors import WorkError
 from compare.run.folder import run_folder
-from compare.run.folder.load_run import read_run, whole
+from compare.run.folder.load_run import is_complete, judge_run, read_run
 from meshes.case import Case
 from tests.places import EXAMPLE, ROOT
 
@@ -37,16 +38,16 @@ def run(tmp_path):
 
 
 def statuses(place: Path) -> dict[str, str]:
-    return {"/".join(cell.result.key): cell.result.status for cell in read_run(place).cells}
+    return {"/".join(cell.result.key): cell.result.status for cell in judge_run(read_run(place)).programs}
 
 
 def error(place: Path, cell: str = CELL) -> str:
-    return next(one.result.error for one in read_run(place).cells if "/".join(one.result.key) == cell)
+    return next(one.result.error for one in judge_run(read_run(place)).programs if "/".join(one.result.key) == cell)
 
 
-def report(place: Path) -> dict:
-    found = read_run(place)
-    return found.report(found.timelines())
+def report(place: Path) -> Report:
+    run = judge_run(read_run(place))
+    return run.timed_report(run.timelines())
 
 
 def tell(cell: Path, **fields) -> None:
@@ -76,7 +77,7 @@ def test_an_arm_that_is_gone_is_said_where_the_run_lists_its_programs(run):
     shutil.rmtree(run / "jax")
     there = statuses(run)
     assert {name for name, status in there.items() if status == "missing"} == {"jax/decode/tpu", "jax/decode/tpu+gspmd"}
-    assert not whole(report(run))
+    assert not is_complete(report(run))
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -110,7 +111,7 @@ def test_a_file_that_is_a_link_out_of_the_run_is_not_read(run, tmp_path, name):
     shutil.move(run / CELL / name, outside)
     (run / CELL / name).symlink_to(outside)
     if name == "passes.tar.xz":
-        cell = next(one for one in read_run(run).cells if "/".join(one.result.key) == CELL)
+        cell = next(one for one in judge_run(read_run(run)).programs if "/".join(one.result.key) == CELL)
         assert (cell.result.status, cell.result.passes) == ("ok", b"")
     else:
         assert statuses(run)[CELL] == {"about.json": "missing", "optimized.hlo.gz": "damaged"}[name]
@@ -169,9 +170,9 @@ def test_recorded_passes_that_are_a_bomb_are_not_read(run):
             archive.addfile(entry, Endless())
     (run / CELL / "passes.tar.xz").write_bytes(packed.getvalue())
     tell(run / CELL, passes_digest=hashlib.sha256(packed.getvalue()).hexdigest())
-    cell = next(one for one in read_run(run).cells if "/".join(one.result.key) == CELL)
-    assert (cell.result.status, cell.lives) == ("ok", None)
-    assert "more than 512 MiB" in cell.why_no_lives
+    cell = next(one for one in judge_run(read_run(run)).programs if "/".join(one.result.key) == CELL)
+    assert (cell.result.status, cell.lineage) == ("ok", None)
+    assert "more than 512 MiB" in cell.why_no_lineage
 
 
 class Endless(io.RawIOBase):
@@ -188,7 +189,7 @@ def test_what_about_json_says_is_one_clean_line_wherever_it_is_told(run):
 
 def test_a_figure_is_xml_whatever_is_written_in_it(run):
     tell(run / CELL, status="\x1b[31mred\x00")
-    picture = figures.verdicts(report(run))
+    picture = figures.verdicts(report(run).to_json())
     assert b"\x1b" not in picture.svg
     assert "\N{REPLACEMENT CHARACTER}[31mred" in picture.svg.decode()
     ET.fromstring(picture.svg)

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compare.report.model.codec import encode
+from compare.report.model.timing import Side
 from compare.timing.alignment.timeline_diff import timeline_diff
 from tests.compare.timing.build import comm, compute, row, steps, timeline
 
@@ -21,6 +23,11 @@ SPAN = st.tuples(st.integers(0, 190), st.integers(1, 30)).map(lambda pair: (pair
 TALKS = st.lists(st.tuples(SPAN, WORDS), max_size=14)
 COMPUTES = st.lists(st.tuples(SPAN, st.integers(0, 1)), max_size=6)
 EDGES = (0, 100, 200)
+
+
+def encoded(diff, **more):
+    """As a report has it."""
+    return encode(diff.to_report(Side(arm="jax", cell="tpu"), Side(arm="torchxla", cell="tpu"), **more))
 
 
 def drawn(comms, computes, shift=0.0):
@@ -102,7 +109,7 @@ def test_what_one_framework_adds_in_every_layer_is_added_up():
                 scope="layer.attention.core"),
             row("sum", "all-reduce", "tp", 1000, [range(4)], inherent=1500)]  # fmt: skip
     diff = timeline_diff(layers(4), layers(4, gathers=3), left_rows=rows[1:], right_rows=rows)
-    (one,) = diff.to_dict()["excess"]
+    (one,) = encoded(diff)["excess"]
     assert one == {
         "side": "right", "collective": "gather", "scope": "layer.attention.core", "axes": "tp", "kind": "all-gather",
         "verdict": "induced", "cause": "activation-gather",
@@ -173,10 +180,10 @@ def test_without_devices_only_volumes_are_compared():
     assert diff.total["difference_exposed_ns"] is None
     assert diff.by_scope["difference_executions"].tolist() == [0]
     assert "stretches are not told where events bear no device" in diff.notes
-    json.dumps(diff.to_dict(), allow_nan=False)
+    json.dumps(encoded(diff), allow_nan=False)
 
 
 def test_a_diff_is_plain_and_keeps_the_longest_stretches():
-    diff = timeline_diff(layers(9), layers(9, gathers=2)).to_dict(most=3)
+    diff = encoded(timeline_diff(layers(9), layers(9, gathers=2)), most=3)
     assert json.loads(json.dumps(diff, allow_nan=False)) == diff
     assert (len(diff["stretches"]), diff["num_stretches"]) == (3, 9)

@@ -17,7 +17,7 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
     size = tokens * 4096 * 2
     shapes = [f"bf16[{tokens},4096]"]
     names = ["attention", "mlp", "embed"]
-    rows = [row(name, "all-reduce", "tp", size, [range(4)], shapes=shapes) for name in names]
+    rows = [row(name, "all-reduce", "tp", size, [range(4)], shapes=tuple(shapes)) for name in names]
     events = [comm(number * 10, number * 10 + 5, name=names[number % 2], payload=size) for number in range(64)]
     events.append(comm(700, 710, name="embed", payload=size))
     (found,) = counted(events, rows)
@@ -28,8 +28,8 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
 
 
 def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first():
-    rows = [row("a", "all-reduce", "tp", 8, [range(4)], shapes=["f32[2]"]),
-            row("b", "all-reduce", "tp", 8, [range(4)], shapes=["f32[2,1]"])]  # fmt: skip
+    rows = [row("a", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2]",)),
+            row("b", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2,1]",))]  # fmt: skip
     events = [comm(0, 1, name="a", payload=8), comm(2, 3, name="b", payload=8),
               comm(4, 5, name="c", payload=80, scope="embed"), comm(6, 7, name="a", payload=8)]  # fmt: skip
     found = counted(events, rows)

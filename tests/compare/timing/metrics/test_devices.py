@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.report.build import mesh_picture
+from compare.report.build import lay_out_mesh
 from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.tracks.times import times
@@ -10,7 +10,7 @@ from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
 from tests.compare.timing.build import comm, compute, row, steps, timeline
 
-MESH = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
+MESH = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
 GROUPS = [range(4), range(4, 8)]
 SENT = bytes_sent_by([row("sum", "all-reduce", "tp", 100, GROUPS), row("all", "all-gather", "pp,tp", 100, [range(8)]),
                row("shift", "collective-permute", "pp", 100, [(0, 4)])], MESH)  # fmt: skip

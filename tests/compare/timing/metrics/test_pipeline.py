@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from compare.report.build import mesh_picture
+from compare.report.build import lay_out_mesh
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import SHIFT, stages_of, ticks
 from compare.timing.tracks.tracks import DeviceTracks
@@ -102,7 +102,7 @@ def test_shifts_that_do_not_count_up_to_ticks_tell_no_pipeline():
 
 
 def test_stages_are_read_from_the_mesh():
-    picture = mesh_picture(Case.read("tp2pp2dp2@v5e:2x4"))
+    picture = lay_out_mesh(Case.read("tp2pp2dp2@v5e:2x4"))
     assert stages_of(picture) == [0, 0, 1, 1, 0, 0, 1, 1]
 
 

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from compare.timing.metrics.section import section
+from compare.report.model.codec import encode
+from compare.report.model.report import Report
+from compare.timing.metrics import section as metrics
 from tests.compare.timing.build import comm, compute, container, steps, timeline
-from tests.places import ROOT
+from tests.places import ROOT, example_report
 
-REPORT = json.loads((ROOT / "docs/example-run/report.json").read_text(encoding="utf-8"))
-MESH = REPORT["mesh"]
-ROWS = REPORT["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
-KNOWN = {entry["name"]: entry for entry in ROWS}
+REPORT = Report.from_json(example_report())
+MESH = REPORT.mesh
+PROGRAM = REPORT.phases["prefill"].arms["torchxla"].default
+ROWS = PROGRAM.collectives
+KNOWN = {row.name: row for row in ROWS}
 
 FIELDS = {
     "source", "label", "devices", "steps", "unjoined_events", "notes", "per_step", "each_step", "by_verdict",
@@ -24,8 +27,13 @@ FIELDS = {
 def run(name, start, length, device):
     """An execution of a collective of the example."""
     known = KNOWN[name]
-    words = {word: known[word] for word in ("kind", "axes", "scope")}
-    return comm(start, start + length, device=device, name=name, payload=known["payload_bytes"], wait=2, **words)
+    words = {"kind": known.kind, "axes": known.axes, "scope": known.scope}
+    return comm(start, start + length, device=device, name=name, payload=known.payload_bytes, wait=2, **words)
+
+
+def section(timeline, **known):
+    """As a report has it."""
+    return encode(metrics.section(timeline, **known))
 
 
 def step_of_the_example():
@@ -36,14 +44,14 @@ def step_of_the_example():
         for number in range(2):
             begin = at
             for entry in ROWS:
-                if not entry["loops"]:
-                    events.append(run(entry["name"], at, 10, device))
+                if not entry.loops:
+                    events.append(run(entry.name, at, 10, device))
                     at += 10
             loop = at
             for _ in range(5):
-                for entry in [e for e in ROWS if e["loops"]]:
-                    for _ in range(entry["executions"] // 5):
-                        events += [run(entry["name"], at, 10, device), compute(at + 5, at + 20, device)]
+                for entry in [e for e in ROWS if e.loops]:
+                    for _ in range(entry.executions // 5):
+                        events += [run(entry.name, at, 10, device), compute(at + 5, at + 20, device)]
                         at += 20
             events.append(container(loop, at, device))
             marks.append({"device": device, "step": number, "start_ns": begin, "duration_ns": at - begin})
@@ -85,13 +93,13 @@ def test_verdicts_and_collectives_add_up_to_the_exposed_time(found):
 
 def test_the_program_runs_what_its_rows_say(found):
     for entry in found["collectives"]:
-        assert entry["executions"] == KNOWN[entry["collective"]]["executions"]
-        assert entry["payload_bytes"] == entry["executions"] * KNOWN[entry["collective"]]["payload_bytes"]
-    assert sum(entry["count"] for entry in found["messages"]) == sum(entry["executions"] for entry in ROWS)
+        assert entry["executions"] == KNOWN[entry["collective"]].executions
+        assert entry["payload_bytes"] == entry["executions"] * KNOWN[entry["collective"]].payload_bytes
+    assert sum(entry["count"] for entry in found["messages"]) == sum(row.executions for row in ROWS)
 
 
 def test_the_volume_and_the_matrix_sum_to_the_wire_bytes_of_the_report(found):
-    total = REPORT["phases"]["prefill"]["arms"]["torchxla"]["totals"]["wire_bytes"]
+    total = PROGRAM.totals.wire_bytes
     assert sum(row["logical_bytes"] for row in found["matrix"]) == total * 8
     assert sum(found["volume"]["all"]["wire_bytes"]) == pytest.approx(total, rel=1e-6)
 
@@ -159,7 +167,6 @@ def test_a_profile_without_devices_has_volumes_only():
 
 
 def test_unknown_executions_are_left_out_of_the_matrix_and_noted():
-    rows = [entry | {"executions": None, "step_wire_bytes": None} if entry["name"] == "all-reduce.8" else entry
-            for entry in ROWS]  # fmt: skip
+    rows = [replace(row, executions=None, step_wire_bytes=None) if row.name == "all-reduce.8" else row for row in ROWS]
     found = section(timeline([compute(0, 50)], steps(0, 100)), rows=rows, mesh=MESH)
     assert found["notes"] == ["the traffic matrix leaves out all-reduce.8: how often each device runs them is unknown"]

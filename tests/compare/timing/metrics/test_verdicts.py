@@ -1,5 +1,7 @@
 """Time by verdict adds up to the step's, whatever runs at once."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +18,11 @@ ROWS = [
     row("bubbly", "all-reduce", "tp", 1000, TP, inherent=900, inflated=600, causes={"bubble": 600}),
     row("useless", "all-gather", "tp", 1000, TP, induced=750, causes={"activation-gather": 750}),
     row("odd", "all-gather", "tp", 1000, TP, inflated=250, induced=500, causes={"padding": 250, "other": 500}),
-    row("uncounted", "all-reduce", "tp", 1000, TP, executions=None)
-    | {"step_wire_bytes": None, "inherent_bytes": None, "inflated_bytes": None, "induced_bytes": None},
-]
+    replace(
+        row("uncounted", "all-reduce", "tp", 1000, TP, executions=None),
+        step_wire_bytes=None, inherent_bytes=None, inflated_bytes=None, induced_bytes=None,
+    ),
+]  # fmt: skip
 
 
 def split(events, marks):

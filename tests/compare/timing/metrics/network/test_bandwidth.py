@@ -4,7 +4,7 @@ from math import isnan
 
 import pytest
 
-from compare.report.build import mesh_picture
+from compare.report.build import lay_out_mesh
 from compare.timing.metrics.network.bandwidth import bandwidths, peaks
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.tracks.tracks import DeviceTracks
@@ -17,7 +17,7 @@ LINK = 45e9
 def peak(name, kind, *axes, pairs=None):
     """The peak of a collective over some axes of a mesh, in links."""
     case = Case.read(name, batch=256)
-    picture = mesh_picture(case)
+    picture = lay_out_mesh(case)
     rows = [row("r", kind, ",".join(axes), 100, pairs or case.mesh.groups(*axes))]
     return peaks(bytes_sent_by(rows, picture), picture, LINK).get("r", float("nan")) / LINK
 
@@ -29,7 +29,7 @@ def peak(name, kind, *axes, pairs=None):
 )  # fmt: skip
 def test_bus_bandwidth_has_the_factors_of_nccl_tests(kind, factor):
     """doc/PERFORMANCE.md there, with n = 8."""
-    picture = mesh_picture(Case.read("tp8@v5e:2x4"))
+    picture = lay_out_mesh(Case.read("tp8@v5e:2x4"))
     found = bytes_sent_by([row("r", kind, "tp", 1000, [range(8)])], picture)
     tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", kind=kind, payload=1000)], steps(0, 1000)))
     one = bandwidths(tracks, found).iloc[0]
@@ -38,7 +38,7 @@ def test_bus_bandwidth_has_the_factors_of_nccl_tests(kind, factor):
 
 
 def test_a_permute_is_send_and_receive():
-    picture = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
+    picture = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
     found = bytes_sent_by([row("r", "collective-permute", "pp", 1000, [(0, 4)])], picture)
     tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", payload=1000), comm(500, 500, name="r")], steps(0, 1000)))
     frame = bandwidths(tracks, found)
@@ -89,6 +89,6 @@ def test_all_to_all_is_bound_by_its_busiest_link():
 
 
 def test_without_the_speed_of_a_link_there_is_no_peak():
-    picture = mesh_picture(Case.read("tp4pp2"))
+    picture = lay_out_mesh(Case.read("tp4pp2"))
     found = bytes_sent_by([row("r", "all-gather", "tp", 100, [range(4), range(4, 8)])], picture)
     assert peaks(found, picture, None) == {}

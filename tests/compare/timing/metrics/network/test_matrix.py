@@ -1,12 +1,14 @@
 """Traffic matrices: rows sum to the definitions' bytes, and the torus carries what its algorithm sends."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from compare.hlo.emission.payload import sent_bytes
-from compare.report.build import mesh_picture
+from compare.report.build import lay_out_mesh
+from compare.report.model.report import Report
 from compare.timing.errors import TimingError
 from compare.timing.metrics.network.matrix import logical, matrix, uncounted
 from compare.timing.metrics.network.routes import Torus, loads
@@ -15,12 +17,12 @@ from meshes.case import Case
 from tests.compare.timing.build import row
 from tests.places import example_report
 
-EXAMPLE = example_report()
+EXAMPLE = Report.from_json(example_report())
 KINDS = ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-broadcast"]
 
 
 def mesh(name):
-    return mesh_picture(Case.read(name, batch=256))
+    return lay_out_mesh(Case.read(name, batch=256))
 
 
 def summed(frame, column, device):
@@ -30,12 +32,13 @@ def summed(frame, column, device):
 @pytest.mark.parametrize("arm", ["jax", "torchxla"])
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_the_matrix_of_a_real_program_sums_to_its_wire_bytes(phase, arm):
-    rows = EXAMPLE["phases"][phase]["arms"][arm]["collectives"]
-    frame = matrix(bytes_sent_by(rows, EXAMPLE["mesh"]), EXAMPLE["mesh"])
+    program = EXAMPLE.phases[phase].arms[arm].default
+    rows = program.collectives
+    frame = matrix(bytes_sent_by(rows, EXAMPLE.mesh), EXAMPLE.mesh)
     by_axes = frame.groupby("axes")["logical_bytes"].sum() / 8
-    for axes in {entry["axes"] for entry in rows}:
-        assert by_axes[axes] == sum(entry["step_wire_bytes"] for entry in rows if entry["axes"] == axes)
-    total = EXAMPLE["phases"][phase]["arms"][arm]["totals"]["wire_bytes"]
+    for axes in {entry.axes for entry in rows}:
+        assert by_axes[axes] == sum(entry.step_wire_bytes for entry in rows if entry.axes == axes)
+    total = program.totals.wire_bytes
     assert frame["logical_bytes"].sum() / 8 == total
     assert frame["routed_bytes"].sum() / 8 == total
 
@@ -90,7 +93,7 @@ def test_between_neighbours_the_algorithm_moves_no_more_than_the_definitions_say
     case = Case.read(name, batch=256)
     group = case.mesh.groups("tp" if case.mesh.tp > 1 else "pp")[0]
     factor = {"all-reduce": 2}.get(kind, 1)
-    assert sum(loads(kind, group, Torus.of(mesh_picture(case))).values()) == factor * (len(group) - 1)
+    assert sum(loads(kind, group, Torus.of(lay_out_mesh(case))).values()) == factor * (len(group) - 1)
 
 
 def test_hops_over_others_load_every_link_on_the_way():
@@ -130,18 +133,18 @@ def test_groups_are_of_places_where_the_devices_of_a_slice_do_not_follow_each_ot
     picture = mesh("dp2pp2tp4-stages-apart.toml")
     inside = row("r", "all-gather", "dp", 800, [(at, at + 4) for at in range(4)], induced=400)
     assert bytes_sent_by([inside], picture)["r"].groups[:5] == ((0, 8), (1, 9), (2, 10), (3, 11), (4, 12))
-    shift = row("s", "collective-permute", "pp", 100, [(0, 4)], induced=100) | {"network": "dcn"}
+    shift = row("s", "collective-permute", "pp", 100, [(0, 4)], induced=100, network="dcn")
     assert bytes_sent_by([shift], picture)["s"].groups == ((0, 4),)
 
 
 def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     picture = mesh("tp4pp2@v5e:2x4")
     groups = [range(4), range(4, 8)]
-    known = row("r", "all-gather", "tp", 400, groups, executions=2, induced=300, device_executions=[2] * 4 + [0] * 4)
+    known = row("r", "all-gather", "tp", 400, groups, executions=2, induced=300, device_executions=(2,) * 4 + (0,) * 4)
     frame = matrix(bytes_sent_by([known], picture), picture)
     assert summed(frame, "logical_bytes", 0) == 600
     assert summed(frame, "logical_bytes", 4) == 0
-    found = bytes_sent_by([{**known, "device_executions": None}], picture)
+    found = bytes_sent_by([replace(known, device_executions=None)], picture)
     assert uncounted(found) == ["r"]
     assert matrix(found, picture).empty
 
@@ -158,8 +161,6 @@ def test_a_program_of_more_devices_than_the_mesh_is_refused():
 
 
 def test_a_device_sends_to_itself_nothing():
-    frame = matrix(
-        bytes_sent_by(EXAMPLE["phases"]["prefill"]["arms"]["jax"]["collectives"], EXAMPLE["mesh"]), EXAMPLE["mesh"]
-    )
+    frame = matrix(bytes_sent_by(EXAMPLE.phases["prefill"].arms["jax"].default.collectives, EXAMPLE.mesh), EXAMPLE.mesh)
     assert (frame["device_from"] != frame["device_to"]).all()
     assert np.isfinite(frame["routed_bytes"]).all()

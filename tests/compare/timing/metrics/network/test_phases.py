@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.report.build import mesh_picture
+from compare.report.build import lay_out_mesh
 from compare.timing.metrics.network.phases import ALL, network, phases, traffic
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.metrics.network.volume import volume
@@ -14,7 +14,7 @@ from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
 from tests.compare.timing.build import comm, row, steps, timeline
 
-MESH = mesh_picture(Case.read("tp4pp2@v5e:2x4"))
+MESH = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
 ROWS = [
     row("gather", "all-gather", "tp", 400, [range(4), range(4, 8)]),
     row("shift", "collective-permute", "pp", 100, [(0, 4), (1, 5), (2, 6), (3, 7)]),

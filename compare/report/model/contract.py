@@ -1,0 +1,48 @@
+"""The contract as a report writes it: each row, and how much of it is served."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compare.report.model.codec import JsonObject, encode
+from meshes.case import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRow:
+    """One row of the contract, and how many of its bytes are served: in all programs the least, or in one program."""
+
+    scope: str
+    kind: str
+    axes: str
+    executions: int
+    payload_bytes: int
+    wire_bytes: int
+    step_wire_bytes: int
+    served_bytes: int | None
+    """None where it is not known, like `unserved_bytes`."""
+    unserved_bytes: int | None
+    formula: str
+    source: str
+    network: str = "ici"
+    """`ici`, `dcn` or `ici+dcn`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseContract:
+    """What one phase requires."""
+
+    inherent: tuple[ServedRow, ...]
+    total: int
+    """Bytes a step, mean over devices."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What a case requires, as `compare.plan --json` prints it."""
+
+    case: Case
+    phases: Mapping[str, PhaseContract]
+
+    def to_json(self) -> JsonObject:
+        return encode(self)

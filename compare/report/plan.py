@@ -1,0 +1,31 @@
+"""The contract of a case, as `compare.plan` prints it."""
+
+from compare.contract.notes import notes
+from compare.contract.reference_algorithms import inherent
+from compare.contract.row import ContractRow
+from compare.report.model.contract import Contract, PhaseContract, ServedRow
+from meshes.case import Case
+
+
+def plan(case: Case) -> Contract:
+    """What each phase requires, with no program to serve it."""
+    return Contract(case=case, phases={phase: _phase(case.at(phases=(phase,))) for phase in case.phases})
+
+
+def _phase(case: Case) -> PhaseContract:
+    rows = inherent(case)
+    return PhaseContract(
+        inherent=tuple(served_row(row) for row in rows),
+        total=sum(row.step_wire_bytes for row in rows),
+        notes=tuple(notes(case)),
+    )
+
+
+def served_row(row: ContractRow, *, served_bytes: int | None = None) -> ServedRow:
+    """A row of the contract with what is served of it; None where that is not known."""
+    return ServedRow(
+        scope=row.scope, kind=row.kind, axes=row.axes, executions=row.executions, payload_bytes=row.payload_bytes,
+        wire_bytes=row.wire_bytes, step_wire_bytes=row.step_wire_bytes, served_bytes=served_bytes,
+        unserved_bytes=None if served_bytes is None else row.step_wire_bytes - served_bytes, formula=row.formula,
+        source=row.source, network=row.network,
+    )  # fmt: skip
