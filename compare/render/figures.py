@@ -80,7 +80,7 @@ def verdicts(report: Report) -> Picture:
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        heading(figure, "Bytes on the wire in one step, by verdict", [told])
+        heading(figure, "Bytes on the wire per step, by verdict", [told])
         top = tall - head
         for (phase, found), height in zip(phases.items(), heights, strict=True):
             top -= _GAP + height

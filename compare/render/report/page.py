@@ -4,7 +4,7 @@ Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the 
 as JSON that no script element ends in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -17,7 +17,6 @@ from compare.render.programs import programs
 from compare.render.report.attribution import controls_section
 from compare.render.report.phase import phase_section
 from compare.render.report.plan import plan_section
-from compare.render.report.program_facts import facts
 from compare.render.report.step_walkthrough import story
 from compare.render.report.torus import torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section
@@ -130,3 +129,37 @@ def _compiled(report: Report, *, timed: bool) -> Section:
     values = {"programs": list(programs(report)), "facts": facts, "what": what}
     lead = _READ.format(numbers=_TIMES if timed else _NO_TIMES)
     return _widget("honesty", "what was compiled", "what was compiled", "compiled.html.j2", values, lead)
+
+
+_NOT_SHOWN = ("optimal_s", "optimal_seconds")
+"""The compiler's estimate of a time, which is -1 and worse for programs with loops."""
+
+
+def facts(found: Mapping[str, Any], unit: str = "") -> list[tuple[str, str]]:
+    """Name and value of everything in it, what is inside others behind their names; `unit` is that of its numbers."""
+    return [(" ".join(names).replace("_", " "), _text(names[-1], value, unit)) for names, value in _leaves(found)]
+
+
+def _leaves(found: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in found.items():
+        if name in _NOT_SHOWN:
+            continue
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*before, name))
+        else:
+            yield (*before, name), value
+
+
+def _text(name: str, value: Any, unit: str) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_text(name, one, unit) for one in value) or "–"
+    if isinstance(value, int | float):
+        if "bytes" in name:
+            return bytes_text(value)
+        words = f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        return f"{words} {unit}".strip()
+    return str(value)

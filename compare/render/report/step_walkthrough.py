@@ -1,4 +1,4 @@
-"""The story of one step: place by place in program order, what the plan asks there and what each arm moves."""
+"""One step in program order: at each scope what the plan requires, and what each arm moves."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ STEP = (
 """Where a part of the model stands in a step, for those that no program shows."""
 
 PARTS: Mapping[str, str] = {
-    "embed": "looking up the tokens",
-    "layer.attention.qkv": "projecting to q, k and v",
-    "layer.attention.core": "attention itself",
-    "layer.attention.out": "projecting back after attention",
-    "layer.mlp.up": "the MLP's way up",
-    "layer.mlp.down": "the MLP's way down",
-    "layer.moe.route": "choosing experts",
-    "layer.moe.dispatch": "sending tokens to experts",
-    "layer.moe.experts": "the experts",
-    "layer.moe.combine": "taking tokens back",
-    "pipeline.shift": "handing on to the next stage",
-    "pipeline.collect": "returning the chosen ids",
-    "norm": "normalising",
-    "head": "scoring the vocabulary",
-    "sample": "choosing the next token",
+    "embed": "token embedding",
+    "layer.attention.qkv": "q, k and v projection",
+    "layer.attention.core": "attention",
+    "layer.attention.out": "attention output projection",
+    "layer.mlp.up": "MLP gate and up projection",
+    "layer.mlp.down": "MLP down projection",
+    "layer.moe.route": "expert routing",
+    "layer.moe.dispatch": "dispatch of tokens to experts",
+    "layer.moe.experts": "experts",
+    "layer.moe.combine": "combine of expert outputs",
+    "pipeline.shift": "shift to the next pipeline stage",
+    "pipeline.collect": "return of the sampled ids",
+    "norm": "norm",
+    "head": "vocabulary logits",
+    "sample": "choice of the next token",
 }
 """A scope in a reader's words."""
 
@@ -104,7 +104,7 @@ def story(report: Report, phase: str) -> Story:
     stations = [
         Station(
             scope=scope,
-            words=PARTS.get(scope, "no part of the model is recorded"),
+            words=PARTS.get(scope, "no scope is recorded"),
             asked=tuple(row for row in asked if row["scope"] == scope),
             moves={one.arm: moves(row for row in one.rows if row["scope"] == scope) for one in shown},
         )
@@ -164,12 +164,12 @@ def _label(station: Station, case: Mapping[str, Any]) -> str:
     largest = max(every, key=lambda move: move.sum_of("step_wire_bytes"), default=None)
     loops = list(largest.first.get("loops", ())) if largest else []
     if largest and not loops and len(largest.rows) > 1:
-        written_out = {"layer": "In every layer, written out", "pipeline": "In every tick, written out"}
-        return written_out.get(station.scope.partition(".")[0], "Several times, written out")
+        written_out = {"layer": "In every layer, unrolled", "pipeline": "In every tick, unrolled"}
+        return written_out.get(station.scope.partition(".")[0], "Several times, unrolled")
     if not largest and station.scope.startswith("layer."):
         return "In every layer"
     names = _loop_names(loops, case)
-    return f"In each of {listing(names[::-1])}".replace(" and ", ", in each of ") if names else "Once a step"
+    return f"In each of {listing(names[::-1])}".replace(" and ", ", in each of ") if names else "Once per step"
 
 
 def _loop_names(loops: Sequence[int | None], case: Mapping[str, Any]) -> list[str]:
@@ -181,11 +181,11 @@ def _loop_names(loops: Sequence[int | None], case: Mapping[str, Any]) -> list[st
         if count == 1:
             continue
         if count is None:
-            names.append("an unknown number of rounds")
+            names.append("an unknown number of iterations")
         elif pp > 1 and count == ticks and not names:
             names.append(f"{count} ticks of the pipeline")
         elif count == layers:
             names.append(f"{count} layers")
         else:
-            names.append(f"{count} rounds")
+            names.append(f"{count} iterations")
     return names

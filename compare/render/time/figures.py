@@ -24,11 +24,10 @@ from compare.render.figures import (
 )
 from compare.render.picture import Picture
 from compare.render.time import network_figures
-from compare.render.time.pixel_coverage import covered
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import Timing, by_group, timings
 from compare.render.units import time_text
-from compare.timing.arrays import Ints
+from compare.timing.arrays import Floats, Ints
 from compare.timing.intervals import intersect
 
 Report = Mapping[str, Any]
@@ -75,7 +74,7 @@ def exposed(phase: str, every: Sequence[Timing]) -> Picture:
     left = 0.4 + 0.075 * max(len(_name(one)) for one in every)
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        heading(figure, f"{phase}: what a step computes, and what it waits for", told)
+        heading(figure, f"{phase}: compute and exposed communication of a step", told)
         for (source, own), height in zip(groups.items(), heights, strict=True):
             top -= 0.66 + height
             panel = figure.add_axes((left / WIDE, (top + 0.36) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
@@ -84,23 +83,23 @@ def exposed(phase: str, every: Sequence[Timing]) -> Picture:
         handles, words = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, words, loc="lower center", ncols=6, frameon=False)
         caption = (
-            f"{_sources(every)}, {phase}: what a step computes, and what it waits for; mean over devices and steps"
+            f"{_sources(every)}, {phase}: compute and exposed communication of a step; mean over devices and steps"
         )
         return picture(f"time-{phase}-exposed", caption, figure)
 
 
 def _bars(panel: Any, own: Sequence[Timing]) -> None:
     rows, left = np.arange(len(own)), np.zeros(len(own))
-    parts: list[tuple[str, str, list[float]]] = [("computes", COMPUTE, [one.time("compute_ns") or 0 for one in own])]
+    parts: list[tuple[str, str, list[float]]] = [("compute", COMPUTE, [one.time("compute_ns") or 0 for one in own])]
     for verdict, colour in _COLOURS.items():
-        parts.append((f"waits: {verdict}", colour, [one.exposed(verdict) or 0 for one in own]))
+        parts.append((f"exposed: {verdict}", colour, [one.exposed(verdict) or 0 for one in own]))
     parts.append(("neither", IDLE, [one.idle_ns for one in own]))
     for words, colour, amounts in parts:
-        if any(amounts) or words == "computes":
+        if any(amounts) or words == "compute":
             panel.barh(rows, amounts, left=left, color=colour, label=words, height=0.66)
             left += np.array(amounts)
     for row, (one, end) in enumerate(zip(own, left, strict=True)):
-        words = f"  {time_text(one.time('exposed_ns'))} of {time_text(one.time('step_ns'))} wait"
+        words = f"  {time_text(one.time('exposed_ns'))} of {time_text(one.time('step_ns'))} exposed"
         panel.annotate(words, (end, row), va="center", fontsize=8, parse_math=False)
     panel.set_yticks(rows, [_name(one) for one in own], parse_math=False)
     panel.invert_yaxis()
@@ -116,7 +115,7 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
     tall = head + sum(heights) + 0.4 * len(strips) + 0.62
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        heading(figure, f"{phase}: one step, what each device computes and, below it, communicates", told)
+        heading(figure, f"{phase}: one step: compute of each device and, below it, communication", told)
         for one, height in zip(strips, heights, strict=True):
             top -= 0.4 + height
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
@@ -131,14 +130,13 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
             panel.axvline(one["step_ns"], color=INK, linewidth=1)
             name = f"{one['title']}  {one['cell']}: {time_text(one['step_ns'])} a step"
             panel.set_title(name, loc="left", parse_math=False)
-        patches = {"computes": COMPUTE, **_COLOURS}
+        patches = {"compute": COMPUTE, **_COLOURS}
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
         handles.append(Patch(color=_pale(VERDICTS["induced"], _PALE), label="pale: hidden"))
         figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
         sources = " and ".join(dict.fromkeys(str(one["source"]) for one in strips)).capitalize()
         caption = (
-            f"{sources}, {phase}: one step; everything is as high as the part of its time that it takes; communication "
-            "is pale while the device computes too"
+            f"{sources}, {phase}: one step; heights are shares of the time; communication hidden behind compute is pale"
         )
         return picture(f"time-{phase}-strip", caption, figure)
 
@@ -240,3 +238,15 @@ def _sources(own: Sequence[Timing]) -> str:
 
 def _name(one: Timing) -> str:
     return f"{one.title}  {one.cell}"
+
+
+def covered(starts: Ints, ends: Ints, *, width: float, columns: int) -> Floats:
+    """For each of `columns`, each `width` wide from 0 on: the part of it that they cover; overlaps count twice."""
+    edges = np.zeros(columns + 1)
+    for times, sign in ((starts, 1.0), (ends, -1.0)):
+        # An interval covers all columns after its start, but for those after its end.
+        at = np.clip(times / width, 0, columns)
+        first = np.floor(at).astype(np.int64)
+        np.add.at(edges, np.minimum(first, columns), sign * (1 - (at - first)))
+        np.add.at(edges, np.minimum(first + 1, columns), sign * (at - first))
+    return np.clip(np.cumsum(edges)[:columns], 0, None)

@@ -51,7 +51,7 @@ def network(phase: str, found: Sequence[Timing]) -> Picture:
     tall = head + high + 0.75
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
-        heading(figure, f"{phase}: when the network of each axis is up, and what a device has sent so far", told)
+        heading(figure, f"{phase}: when the network of each axis is active, and bytes sent so far by a device", told)
         low, share = 0.45 / tall, high / tall
         strip = figure.add_axes((1.75 / WIDE, low, 2.5 / WIDE, share))
         _strips(strip, rows, longest)

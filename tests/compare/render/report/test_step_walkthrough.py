@@ -17,7 +17,7 @@ def test_places_follow_the_program_and_say_how_often_they_are_passed(report: Rep
             ["layer.attention.core", "layer.attention.out", "layer.mlp.down"],
         ),
         ("In each of 5 ticks of the pipeline", ["pipeline.shift"]),
-        ("Once a step", ["sample", "pipeline.collect"]),
+        ("Once per step", ["sample", "pipeline.collect"]),
     ]
 
 
@@ -47,7 +47,7 @@ def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:
                 {**one, "executions": 1, "loops": []} for one in cell["collectives"] for _ in range(one["executions"])
             ]
     assert [chapter.label for chapter in story(report, "prefill").chapters] == [
-        "Several times, written out", "In every layer, written out", "In every tick, written out", "Once a step",
+        "Several times, unrolled", "In every layer, unrolled", "In every tick, unrolled", "Once per step",
     ]  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_a_loop_of_one_trip_is_no_loop(report: Report) -> None:
             for one in cell["collectives"]:
                 one["loops"] = [16, 1] if one["loops"] == [5, 16] else [1] * len(one["loops"])
     assert [chapter.label for chapter in story(report, "prefill").chapters] == [
-        "Once a step", "In each of 16 layers", "Once a step",
+        "Once per step", "In each of 16 layers", "Once per step",
     ]  # fmt: skip
 
 

@@ -42,14 +42,14 @@ def test_a_figure_says_where_its_times_are_from(drawn: dict[str, Picture], name:
 def test_exposed_time_is_told_of_every_program_and_measured_ones_stand_apart(drawn: dict[str, Picture]) -> None:
     svg = drawn["time-prefill-exposed"].svg.decode()
     for words in (
-        "60.5 ms of 117 ms wait",
-        "605 ms of 1.17 s wait",
-        "waits: induced",
+        "60.5 ms of 117 ms exposed",
+        "605 ms of 1.17 s exposed",
+        "exposed: induced",
         "measured on CPU devices",
         MEASURED,
     ):
         assert words in svg
-    assert "waits: unknown" not in svg
+    assert "exposed: unknown" not in svg
     assert drawn["time-prefill-exposed"].caption.startswith("Modelled and measured on CPU devices, prefill: ")
 
 
@@ -103,4 +103,4 @@ def test_a_step_without_communication_is_drawn(report: Report) -> None:
     one = report["phases"]["prefill"]["arms"]["jax"]["timing"]
     one["per_step"] |= {"communication_ns": 0, "exposed_ns": 0, "hidden_ns": 0, "overlap": None}
     one["by_verdict"] = {name: dict.fromkeys(times, 0) for name, times in one["by_verdict"].items()}
-    assert "0 s of 105 ms wait" in _drawn(report)["time-prefill-exposed"].svg.decode()
+    assert "0 s of 105 ms exposed" in _drawn(report)["time-prefill-exposed"].svg.decode()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.render.time.pixel_coverage import covered
+from compare.render.time.figures import covered
 from compare.timing.intervals import intersect
 
 
