@@ -42,8 +42,8 @@ CHAPTERS = (
     ),
     Chapter(
         "Lookups, losses and statistics",
-        "Operations that look at places of a split dim, or sum over it: what is sent is what comes out of them, if "
-        "they are written so that the compiler sees it.",
+        "Operations that index a split dim, or sum over it: only their results are sent, if they are written so that "
+        "the compiler recognizes them.",
         LOOKUPS,
     ),
     Chapter(
@@ -69,9 +69,10 @@ CHAPTERS = (
     ),
     Chapter(
         "How the partitioner decides",
-        "What nobody has said is decided by rules: who hands on a split, and in which order; which input of a matmul "
-        "moves; where a wanted split is paid. Each rule is shown by programs on either side of its border. They are "
-        "rules of the compiler named below, and no laws: pin what matters to you.",
+        "Where the program leaves a split open, the compiler decides by rules: which operations propagate splits, "
+        "and in which order; which input of a matmul moves; where a required split is made. Each rule is shown by "
+        "programs on either side of its border. They are rules of the compiler named below, not laws: pin what "
+        "matters to you.",
         PARTITIONER,
     ),
 )
@@ -80,7 +81,7 @@ LESSONS = tuple(lesson for chapter in CHAPTERS for lesson in chapter.lessons)
 
 
 class LessonError(ValueError):
-    """A lesson that there is not."""
+    """No lesson has this name."""
 
 
 def chosen(name: str) -> tuple[Lesson, ...]:

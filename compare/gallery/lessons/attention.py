@@ -126,7 +126,7 @@ A long text may not fit on one device, so its positions are split (`cp`, context
 position is on one device only, and which one it is, is only known when the program runs.
 
 Nothing needs to be sent: every device has the new keys. Each asks "is this position mine?", writes if it is, and else
-keeps what it has. A partitioner can do just that. It can also panic, and gather the cache.
+keeps what it has. A partitioner can do just that. It can also fail to see it, and gather the cache.
 """,
         alone=(Alone("y", "B S K H", (None, "cp", None, None)),),
         alone_words='each device asks: "is this position mine?"',
@@ -222,8 +222,8 @@ inside which every array is a device's own part, and every collective is written
         rule="A ring moves what an all-gather moves, a part at a time: n − 1 permutes of 1/n.",
         standing=LAW,
         question="Why three hops, and not four, on four devices?",
-        answer="The fourth would bring a device its own keys again. Rings in the wild do send them; a report of "
-        "wirediff then names the cause `wrap`.",
+        answer="The fourth would bring a device its own keys again. Some ring implementations do send them; a report "
+        "of wirediff then names the cause `wrap`.",
         absent={
             "torchxla": "PyTorch/XLA's SPMD has no way to write a permute by hand (`xm.collective_permute` works in "
             "replica mode only): its programs gather, as in the lesson before."

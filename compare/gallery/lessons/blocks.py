@@ -18,7 +18,7 @@ BLOCKS = (
 A pipeline gives each device a few layers: a *stage*. A batch goes through in pieces (*microbatches*), so that all
 stages have work. In each *tick* every stage handles its piece and hands the result to the next one.
 
-As arrays: `state` has a dim of 4 stages, split over `pp`, so device i has what stage i works on. To hand on is to
+As arrays: `state` has a dim of 4 stages, split over `pp`, so device i has what stage i works on. To pass it on is to
 shift along that dim: put zeros in front, and drop the last. Only neighbours talk, and the last stage sends nothing.
 """,
         alone=(Alone("state", "Z T D", ("pp", None, None)),),
@@ -44,7 +44,7 @@ But a roll goes round: the last stage's state is sent to the first, which throws
 a ring of chips it goes over a link of its own, on a line it goes all the way back.
 """,
         alone=(Alone("state", "Z T D", ("pp", None, None)),),
-        alone_words="the last stage's result is wanted by nobody",
+        alone_words="the last stage's result is used by no stage",
         needs=(Move("collective-permute@pp", "T·D·2", "each stage's activations to the next, around", senders=4),),
         but=(
             But(
@@ -67,7 +67,7 @@ a ring of chips it goes over a link of its own, on a line it goes all the way ba
                 "entry, this sends every stage's state to every other, and once more.",
             ),
         ),
-        rule="Shift by padding, not by rolling: what nobody needs should not be sent.",
+        rule="Shift by padding, not by rolling: do not send what no device needs.",
         standing=ADVICE,
         question="How much more does the roll put on the wire than the shift?",
         answer="A third: 4 senders instead of 3. With 2 stages it would be twice as much.",

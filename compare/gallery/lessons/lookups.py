@@ -126,7 +126,7 @@ Cross-entropy is a softmax, its logarithm, and one number of each row. So it is 
 largest number of the row (all-reduce of maxima), the sum of the exps (all-reduce of sums), and the number at the
 label (all-reduce with zeros). The logits, T·V numbers, stay where they are.
 
-All three are of bf16 on the wire, 2 bytes, as the logits are; nobody asked for wider ones.
+All three are of bf16 on the wire, 2 bytes, as the logits are.
 """,
         alone=(
             Alone("max", "T 1", (None, None), partial="tp"),

@@ -160,7 +160,7 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         "sequence-unpinned (T below F) and sequence-weights (T from F on).",
         question="FSDP gathers 4 MB of weights for every layer. When is that cheap?",
         answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single "
-        "token it is ruinous, which is why FSDP is for training and not for decoding.",
+        "token it costs far too much, which is why FSDP is for training and not for decoding.",
     ),
     Lesson(
         name="matmul-two-axes",
@@ -205,6 +205,10 @@ So this is Case 3 once more: partial sums, one for each device's tokens, and an 
         needs=(Move("all-reduce@dp", "D·F·2", "the gradients of each device's tokens"),),
         rule="With data parallelism the forward pass sends nothing, and each weight's gradient is all-reduced once.",
         standing=LAW,
+        border="With tensor parallelism besides, tp splits D or F, a dim that dw keeps: that is free, and each "
+        "device all-reduces its own part over dp, D·F·2/tp bytes. An all-reduce over one axis is not affected by how "
+        "another axis splits a kept dim; the borders of move-sum-few are those of the reduce-scatter only, which is "
+        "needed if dw stays split over dp.",
         question="Does the all-reduce grow with the number of tokens?",
         answer="No: D·F·2 has no T in it. More tokens on each device make data parallelism cheaper in proportion.",
     ),

@@ -45,7 +45,7 @@ device must send for it: a good algorithm passes the four parts around a ring, a
 four.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
-        alone_words="alone, nobody can do a thing: three quarters are elsewhere",
+        alone_words="alone, a device can do nothing: three quarters are on the others",
         needs=(Move("all-gather@tp", "T·D·2", "the parts of x"),),
         rule="From split to whole over an axis of n is one all-gather: a device sends (n−1)/n of the result.",
         standing=LAW,
@@ -153,24 +153,27 @@ the bytes.
                 "libtpu's pass `reduce-scatter-decomposer` writes it as an all-reduce and a slice.",
             ),
         ),
-        rule="Result split by rows: libtpu scatters if a device's part is two or more whole blocks of 16 rows × 128 "
-        "columns, or if rounding its rows up to 16s makes it such and adds no more than about half (a permute then "
-        "puts the rows right); else it all-reduces. Result split by columns: it scatters if a part is 256 columns "
-        "wide or a multiple of it, and has 5 rows or more; else it all-reduces. A vector is all-reduced.",
+        rule="In short: parts of 16 × 256 or more, in whole blocks of 16 rows × 128 columns, are reduce-scattered. "
+        "In detail: if the result is split by rows, a part must be two or more such blocks, or become so when its "
+        "rows are rounded up to a multiple of 16, which may add about half (a permute then puts the rows right). If "
+        "it is split by columns, a part must be 256 columns wide or a multiple of that, and have 5 rows or more. Any "
+        "other part is all-reduced, and so is a vector.",
         standing=COMPILER,
-        border="Compiled with this sum on four chips of v5e, tp = 4, bf16, D = 1,024 unless said. *By rows*: parts of "
-        "16, 32, 48 and 128 rows scatter. Parts of 11 to 15 rows are padded to 16, of 21 to 24, 26 and 28 to 32, of "
-        "36, 38 and 40 to 48: a reduce-scatter of the padded sum, and a collective-permute (at 21 rows two) that puts "
-        "the rows right. 12 rows: a reduce-scatter of 64·D·2 and a permute of 12·D·2 bytes; 24 rows: of 128·D·2 and "
-        "24·D·2. Parts of 8, 9, 10, 18 and 20 rows, which would grow by 60% or more, all-reduce. 16 × 128 and 12 × "
-        "128 all-reduce, 16 × 256 and 32 × 128 scatter; where D is no multiple of 128 it is irregular: 16 × 192 "
-        "scatters, 32 × 192 and 16 × 320 all-reduce. *By columns*: parts of 256, 512 and 768 columns scatter, of 256 "
-        "with 5, 6, 7, 8, 12, 20, 24, 64 and 512 rows (of 512 columns with 8 rows, of 768 with 8 and 64); with 1 to 4 "
-        "rows they all-reduce, and so do 32, 64, 128, 192, 384 and 640 columns. A matmul's sum is as this one by "
-        "rows, and differs by columns where parts are narrow: matmul-scattered. Vectors of 2 kB to 128 kB all-reduce. "
-        "With other groups it is other: around eight chips (tp = 8) parts of 8 × 512 scatter, too, and within half of "
-        "a mesh (dp = 2) a matmul's [B, S, D] with S split scatters if a device has two sequences (16 rows of each "
-        "and more), and all-reduces if it has one.",
+        border="Compiled with this sum on four chips of v5e: tp = 4, bf16, D = 1,024 unless said otherwise. "
+        "*Split by rows.* Scattered: parts of 16, 32, 48 and 128 rows. Padded: parts of 11 to 15 rows to 16, of 21 to "
+        "24, 26 and 28 to 32, of 36, 38 and 40 to 48; the program has a reduce-scatter of the padded sum and a "
+        "collective-permute (two at 21 rows) that puts the rows right: with 12 rows 64·D·2 and 12·D·2 bytes, with 24 "
+        "rows 128·D·2 and 24·D·2. All-reduced: parts of 8, 9, 10, 18 and 20 rows, to which padding would add 60% or "
+        "more. Narrow parts: 16 × 256 and 32 × 128 scatter, 16 × 128 and 12 × 128 all-reduce. Where D is no multiple "
+        "of 128 there is no rule: 16 × 192 scatters, 32 × 192 and 16 × 320 all-reduce. "
+        "*Split by columns.* Scattered: parts of 256 columns with 5, 6, 7, 8, 12, 20, 24, 64 and 512 rows, of 512 "
+        "columns with 8 rows, of 768 with 8 and 64. All-reduced: 1 to 4 rows, and parts of 32, 64, 128, 192, 384 and "
+        "640 columns. A matmul's sum is like this one by rows, and differs by columns where parts are narrow: "
+        "matmul-scattered. "
+        "*Vectors* of 2 kB to 128 kB all-reduce. "
+        "*Other groups of devices* have other borders: around eight chips (tp = 8) parts of 8 × 512 scatter, too; "
+        "within half of a mesh (dp = 2) a matmul's [B, S, D] with S split scatters if a device has two sequences (16 "
+        "rows of each and more), and all-reduces if it has one.",
         question="Decoding: 8 sequences, one token each, a row-parallel matmul, and its result split over 4 devices. "
         "Reduce-scatter or all-reduce?",
         answer="By rows a part has 2: an all-reduce. Split by columns, [8, 2048/tp], a part has 512 of them, twice "

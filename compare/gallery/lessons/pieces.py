@@ -72,7 +72,7 @@ split: device 0 has words 0 to 7,999, and so on. Every device knows all ids. Who
 only.
 
 The trick: each device looks up the ids that it has and writes zeros for the others. The four results are partial sums
-in which three of four terms are zero, and an all-reduce adds them up. A lookup is a matmul in disguise: of a table of
+in which three of four terms are zero, and an all-reduce adds them up. A lookup is a matmul: of a table of
 ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
 """,
         alone=(Alone("x", "T D", (None, None), partial="tp"),),
@@ -80,9 +80,9 @@ ones and zeros [T, V] and the table [V, D]; V is the contracting dim.
         needs=(Move("all-reduce@tp", "T·D·2", "found rows, and zeros"),),
         rule="A lookup in a table with split rows needs a sum of what was looked up, not the table.",
         standing=LAW,
-        question="Gathering the table would also work. How much dearer would it be?",
+        question="Gathering the table would also work. How many more bytes would it send?",
         answer="The table is 32,000·1024·2 = 65.5 MB, what was looked up is 1 MB. An all-gather sends half as much "
-        "for its payload as an all-reduce, so it is 31 times dearer.",
+        "for its payload as an all-reduce, so it sends 31 times as much.",
     ),
     Lesson(
         name="embedding-width",
@@ -177,7 +177,7 @@ gathered, and everybody picks the same winner.
 Two tiny all-gathers, of 4·B values and of 4·B ids, in place of one of B·V logits: thousands of times less.
 """,
         alone=(Alone("best", "B 4", (None, "tp")),),
-        alone_words="a champion from each device",
+        alone_words="a candidate from each device",
         needs=(
             Move("all-gather@tp", "tp·B·2", "the best value of each device"),
             Move("all-gather@tp", "tp·B·4", "its id"),
@@ -200,7 +200,7 @@ Sampling often wants the k best words. By hand one would do as before: each devi
 candidates are gathered, and everybody picks the k best of those.
 
 Whether a partitioner knows this trick is another matter. A top-k is a kind of sort, and a sort over a split dim has
-no rule as simple as a sum has. Look at what is emitted: the same question, asked in two frameworks. (Below only the
+no rule as simple as a sum has. Look at what is emitted: the same operation, in two frameworks. (Below only the
 last of the eight is given back, which needs all eight.)
 """,
         alone=(Alone("best", "B 32", (None, "tp")),),

@@ -189,9 +189,9 @@ Convolutions and sliding windows have the same need: the rows at the border, cal
         gives={"y": "B D"},
         story="""
 To choose the next word a model looks at the last position only: `x[:, -1]`. The positions are split, the last one is
-on device 3, and everybody wants it. By rights device 3 sends B·D numbers to the others.
+on device 3, and everybody wants it. Needed is that device 3 sends B·D numbers to the others.
 
-A partitioner knows slices of a whole dim. For an index into a split one it needs a rule. Watch what it does: the
+A partitioner knows slices of a whole dim. For an index into a split one it needs a rule. It does this: the
 result of a slice is a split tensor again, now of one position only, and its one position belongs to device 0. So the
 row goes from device 3 to device 0 first, and from there to everybody.
 """,
@@ -233,6 +233,8 @@ This is how the twins of this project choose the last token.
         needs=(Move("all-reduce@tp", "B·D·2", "the last position, zeros of the others"),),
         rule="A masked sum is an index that every partitioner understands.",
         standing=ADVICE,
+        border="With D split in place of S it is free, as the plain index is: each device sums its own columns, over "
+        "positions that are all its own.",
         question="Three quarters of what is summed is zeros. Is an all-reduce then wasteful?",
         answer="A broadcast from device 3 would put half as much on the wire. But partitioners do not make one of "
         "this, and B·D is small.",

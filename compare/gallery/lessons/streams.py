@@ -41,7 +41,8 @@ w1, with D·F: the tokens are gathered, and all is as with the pin.
             Move("reduce-scatter@tp", "T·D·2", "the partial sums of y"),
         ),
         rule="If one axis splits the rows of x and the columns of w, and nothing says how the product is split, the "
-        "smaller input is gathered; if they are equal, w.",
+        "product takes the split of its larger input, at equal size that of the first (x): the other input is "
+        "gathered.",
         standing=COMPILER,
         border="x is T·D, w1 is D·F: T below F gathers tokens, T from F on gathers weights. Compiled with D = 1,024 "
         "and F = 4,096, under both partitioners: T = 256, 512, 1,024, 2,048, 3,072 and 3,584 gather tokens, 4,096 "
@@ -95,8 +96,8 @@ positions over tp, and a reduce-scatter behind.
 The second matmul is large enough here that the partitioner cuts the reduce-scatter into hops. While a device
 multiplies one part, the part before is on its way to the neighbour: a **windowed einsum**, or *collective matmul*.
 Its reduce-scatter of 3 parts should be 3 hops; the ring is walked in both directions at once, and two hops carry the
-zeros it starts with: 5 permutes. A permute cannot be told from a pipeline's by its kind: look for the form, and for
-its neighbour, the matmul.
+zeros it starts with: 5 permutes. By its kind, such a permute looks like that of a pipeline: look at its form, and at
+the matmul next to it.
 """,
         alone=(Alone("y", "B S D", ("dp", None, None), partial="tp"),),
         alone_words="own sequences; of every position a partial sum",
@@ -121,8 +122,8 @@ its neighbour, the matmul.
                     Move("reduce-scatter@tp", "B·S·D·2/dp", "the partial sums of y"),
                 ),
                 "Under GSPMD nothing keeps the batch split in the middle: the weights' split, whole over dp, is "
-                "handed on to `hidden`, so every device gathers all sequences over dp and does twice the work, then "
-                'drops half. `pin(hidden, "dp", None, "tp")` mends it.',
+                "propagated to `hidden`, so every device gathers all sequences over dp and does twice the work, then "
+                'drops half. `pin(hidden, "dp", None, "tp")` prevents that.',
             ),
         ),
         rule="A large matmul beside a gather or scatter may have it in hops: permutes of 1/n of the payload, n − 1 "
@@ -158,7 +159,7 @@ matmul (`torch.bmm`) the merged dim is in both inputs, and it knows no such rule
         "one in a batched matmul is not.",
         standing=COMPILER,
         border="`F.linear` here: free. `torch.bmm` in attention-merged: two all-gathers. What is done with the "
-        "result before it is split again matters, too: a view to heads and a transpose is another story, told in "
+        "result before it is split again matters, too: a view to heads and a transpose is a lesson of its own, in "
         "the chapter on the partitioner.",
         question="The rows of w are split over tp instead: `w[F/tp, D]`, `x[B/dp, S, D]`. What is sent, and how "
         "does y come out?",

@@ -21,14 +21,14 @@ FORMS = {
     "sync": "",
     "start-done": "",
     "fused-reduce-scatter": "written as an all-reduce in a fusion that keeps a device's own part",
-    "async-fusion": "begun early, beside other work",
-    "windowed-einsum": "one hop of a gather or scatter that was cut up, beside a piece of the matmul",
+    "async-fusion": "asynchronous, beside other work",
+    "windowed-einsum": "one hop of a gather or scatter, decomposed to run beside pieces of the matmul",
 }
 """What it says of a collective that it has this form (docs/definitions.md, section 1)."""
 
 SCATTERED = (
-    "A reduce-scatter that libtpu has written as an all-reduce: how to tell. The program's line says `all-reduce` in "
-    "both cases. If it stands *inside a fusion* whose result is only the device's own part (a slice at the device's "
+    "How to recognize a reduce-scatter that libtpu writes as an all-reduce. The line of HLO says `all-reduce` in both "
+    "cases. If it stands *inside a fusion* whose result is only the device's own part (a slice at the device's "
     "own number, within the same fusion), it counts as a **reduce-scatter**, (n−1)/n of the payload on the wire. If it "
     "stands by itself, its whole result comes out, and a slice follows *outside*, every device has been sent "
     "everything: it counts as an **all-reduce**, 2·(n−1)/n."
@@ -224,7 +224,7 @@ def reach(lesson: Lesson, made: Sequence[Made]) -> str:
         return STANDINGS[lesson.standing]
     versions = {one.versions["libtpu"] for one in made if one.ok and "libtpu" in one.versions}
     under = "the two partitioners differ, see below" if partitioners_differ(made) else "under both partitioners alike"
-    return f"libtpu {listing(sorted(versions)) or 'not asked'}, {under}; another version may do otherwise"
+    return f"libtpu {listing(sorted(versions)) or 'unknown'}, {under}; another version may differ"
 
 
 def partitioners_differ(made: Sequence[Made]) -> bool:

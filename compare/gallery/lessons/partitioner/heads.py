@@ -1,4 +1,4 @@
-"""Where a wanted split is paid: through a view and a transpose, and in attention whose head_dim is split."""
+"""Where a required split is made: through a view and a transpose, and in attention whose head_dim is split."""
 
 from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
 
@@ -15,19 +15,20 @@ _SCORES = Move("all-reduce@tp", "B·K·G·S·2", "partial sums of the scores")
 HEADS = (
     Lesson(
         name="decide-view-heads",
-        title="A view and a transpose of a linear layer, wanted by heads",
+        title="A view and a transpose of a linear layer, required by heads",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
         gives=_Y,
         story="""
 How every attention begins: a linear layer, its result viewed as heads, [B, S, N, H], and transposed to [B, N, S, H].
-x has its positions split (sequence parallelism), w is whole, and the result is wanted by heads. Where is that paid?
+x has its positions split (sequence parallelism), w is whole, and the result is required by heads. Where does the data
+move?
 
 One thinks: the product comes out by positions, and is then exchanged, from positions to heads: an all-to-all. But a
-wanted split travels **backwards**, through the transpose (heads are the third dim there) and through the view (heads
-are the outer part of the last dim: reshape-outer) to the matmul. The matmul then is *wanted* by columns. x, its
-input, has its positions split: x is gathered. That is four times the bytes of the exchange.
+required split travels **backwards**, through the transpose (heads are the third dim there) and through the view
+(heads are the outer part of the last dim: reshape-outer) to the matmul. The matmul then is *required* by columns. x,
+its input, has its positions split: x is gathered. That is four times the bytes of the exchange.
 """,
         alone=(Alone("product", "B S M", (None, "tp", None)),),
         alone_words="a quarter of the positions, all heads",
@@ -36,12 +37,12 @@ input, has its positions split: x is gathered. That is four times the bytes of t
             But(
                 PROGRAMS,
                 (_GATHER,),
-                "The wanted heads travel back to the matmul, whose columns are then wanted. Columns need all of x: an "
-                "all-gather, in place of an all-to-all of the product.",
+                "The required heads travel back to the matmul, whose columns are then required. Columns need all of "
+                "x: an all-gather, in place of an all-to-all of the product.",
             ),
         ),
-        rule="A wanted split is paid where it can travel back no further: mostly at the input of the matmul before the "
-        "views, not at the end.",
+        rule="Data moves where a required split can travel back no further: mostly at the input of the matmul before "
+        "the views, not at the end.",
         standing="this compiler",
         question="Does it matter how wide x is?",
         answer="Not for the decision: with D = 512 and D = 4,096 x is gathered, too, whose payload is B·S·D·2. The "
@@ -49,19 +50,21 @@ input, has its positions split: x is gathered. That is four times the bytes of t
     ),
     Lesson(
         name="decide-view-width",
-        title="The same view, wanted by numbers within each head",
+        title="The same view, required by numbers within each head",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
         gives=_Y,
         story="""
-Now a quarter of *each head's* numbers is wanted on each device. The view has merged heads and numbers, numbers inside:
-a split of them is stripes in the merged dim (reshape-inner), and no axis can split a dim like that. So in JAX it can
-not travel back through the view. It stops there, the product keeps its positions, and is exchanged: an all-to-all.
+Now a quarter of *each head's* numbers is required on each device. The view has merged heads and numbers, numbers
+inside: a split of them is stripes in the merged dim (reshape-inner), and no axis can split a dim like that. So in JAX
+it can not travel back through the view. It stops there, the product keeps its positions, and is exchanged: an
+all-to-all.
 
-In PyTorch there is no view in the way. `F.linear` is traced as reshape, matmul, reshape, and a view right behind it is
-one more reshape. The compiler's first clean-up makes one matmul of all: x times w viewed as [N, H, D]. The numbers of
-each head are then a dim of the matmul itself; the wanted split reaches it, and x is gathered, as in the last lesson.
+In PyTorch there is no view in the way. `F.linear` is traced as reshape, matmul, reshape, and a view right behind it
+is one more reshape. The compiler's first clean-up makes one matmul of all: x times w viewed as [N, H, D]. The numbers
+of each head are then a dim of the matmul itself; the required split reaches it, and x is gathered, as in the last
+lesson.
 """,
         alone=(Alone("product", "B S M", (None, "tp", None)),),
         alone_words="a quarter of the positions, all numbers of all heads",
@@ -70,8 +73,8 @@ each head are then a dim of the matmul itself; the wanted split reaches it, and 
             But(
                 (TORCH, TORCH_SHARDY),
                 (_GATHER,),
-                "The view is folded into the matmul before splits are handed on: what is wanted of the view is wanted "
-                "of the matmul, and its input is gathered.",
+                "The view is folded into the matmul before splits are propagated: what is required of the view is "
+                "required of the matmul, and its input is gathered.",
             ),
         ),
         rule="A split travels back through a view if the view keeps its blocks together: the outer part of a merged "
@@ -83,24 +86,24 @@ each head are then a dim of the matmul itself; the wanted split reaches it, and 
     ),
     Lesson(
         name="decide-view-pinned",
-        title="A pin in front of the view stops the wanted split",
+        title="A pin in front of the view stops the required split",
         mesh=_TP,
         sizes=_SIZES,
         takes=_XW,
         gives=_Y,
         story="""
-Heads are wanted again, as in the first of these three lessons. But the product is pinned to what it is anyway:
-positions. A wanted split does not travel through a pin. So the matmul is done by positions, without anybody else, and
+Heads are required again, as in the first of these three lessons. But the product is pinned to what it is anyway:
+positions. A required split does not travel through a pin. So the matmul is done by positions, without anybody else, and
 the exchange comes behind it, where one would have put it: a quarter of the bytes, in all four programs.
 """,
         alone=(Alone("product", "B S M", (None, "tp", None)),),
         alone_words="a quarter of the positions, all heads",
         needs=(_EXCHANGE,),
-        rule="To pay for a split at a certain place, pin the tensor in front of it.",
+        rule="To choose where data moves, pin the tensor in front of that place.",
         standing="advice",
         question="Instead of a pin, a residual with split positions is added to the product. Is that as good?",
-        answer="Yes: the addition hands its split to the product, and operations on each number go first. We compiled "
-        "it: the all-to-all, under both partitioners.",
+        answer="Yes: the addition propagates its split to the product, and operations on each number go first. We "
+        "compiled it: the all-to-all, under both partitioners.",
     ),
     Lesson(
         name="gqa-head-dim",
@@ -133,7 +136,7 @@ The cache does not move. But what is sent grows with the text, which it does not
     ),
     Lesson(
         name="gqa-head-dim-whole",
-        title="Decoding with head_dim split, the whole result wanted",
+        title="Decoding with head_dim split, the whole result required",
         mesh=_TP,
         sizes=_DECODE,
         takes=_CACHE,
@@ -152,8 +155,8 @@ gathered. The second matmul's input is the **cache of the values**. Only JAX und
             But(
                 (GSPMD, TORCH, TORCH_SHARDY),
                 (_SCORES, Move("all-gather@tp", "B·S·K·H·2", "the values of the whole cache")),
-                "The result is wanted whole, and it is the matmul's own: the matmul is done whole, and the values are "
-                "gathered for it, in every step of the decode.",
+                "The result is required whole, and it is the matmul's own: the matmul is done whole, and the values "
+                "are gathered for it, in every step of the decode.",
             ),
         ),
         rule="Never want the whole result of a matmul that reads a cache; let the next matmul sum over what is split.",

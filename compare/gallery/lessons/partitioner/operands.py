@@ -12,7 +12,7 @@ _WEIGHTS = Move("all-gather@tp", "D·F·2", "the weights")
 OPERANDS = (
     Lesson(
         name="decide-wanted-rows",
-        title="Rows are wanted: all weights come, for eight tokens",
+        title="Rows are required: all weights come, for eight tokens",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
@@ -35,34 +35,35 @@ wanted is an order: the matmul is done in it, and whatever is missing for that i
             But(
                 PROGRAMS,
                 (_WEIGHTS,),
-                "y is wanted by rows, and x has its rows split in the same way. So x stays, and the other input comes.",
+                "y is required by rows, and x has its rows split in the same way. So x stays, and the other input "
+                "comes.",
             ),
         ),
-        rule="The input that is split as the result is wanted stays where it is; the other one is gathered, however "
+        rule="The input that is split as the result is required stays where it is; the other one is gathered, however "
         "large it is.",
         standing="this compiler",
         question="How would you get the cheap way?",
-        answer='Pin the product to columns: `y = pin(x @ w, None, "tp")`. What is wanted of the matmul is then the '
+        answer='Pin the product to columns: `y = pin(x @ w, None, "tp")`. What is required of the matmul is then the '
         "columns, and its small result is exchanged. We compiled it: 16 kB and 8 kB of payload.",
     ),
     Lesson(
         name="decide-wanted-columns",
-        title="Columns are wanted: the eight tokens come",
+        title="Columns are required: the eight tokens come",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
         gives=_Y,
         story="""
-The same inputs, and y is wanted by columns. w's columns are split in the same way: w stays, and x is gathered: 16 kB in
-place of 4 MB.
+The same inputs, and y is required by columns. w's columns are split in the same way: w stays, and x is gathered: 16
+kB in place of 4 MB.
 
 Two programs that differ in one word, the split of their result, and by a factor of 256 in what they send.
 """,
         alone=(Alone("x", "T D", ("tp", None)),),
         alone_words="own columns of w, and two rows of x each",
         needs=(Move("all-gather@tp", "T·D·2", "the eight tokens"),),
-        rule="Weights stay where a matmul's result is wanted by their columns, activations where it is wanted by their "
-        "rows.",
+        rule="Weights stay where a matmul's result is required by their columns, activations where it is required by "
+        "their rows.",
         standing="this compiler",
         question="A gather can be cut into permutes that run beside pieces of the matmul, a *windowed einsum*. When is "
         "that done?",
@@ -72,19 +73,20 @@ Two programs that differ in one word, the split of their result, and by a factor
     ),
     Lesson(
         name="decide-wanted-whole",
-        title="The whole product is wanted: all weights come",
+        title="The whole product is required: all weights come",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
         gives=_Y,
         story="""
-Column-parallel, with eight tokens that everybody has, and now everybody wants all of y. One would let each device make
-its own columns, and gather y: 32 kB.
+Column-parallel, with eight tokens that everybody has, and now everybody wants all of y. One would let each device
+make its own columns, and gather y: 32 kB.
 
-"Whole" is a split that is wanted, too, and an order for the matmul itself where it stands on the matmul's own result: a
-matmul that is wanted whole is done whole. Then its inputs have to be whole, and w is gathered: 4 MB. So it is under
-GSPMD, and wherever the product is *pinned* whole, as every result is in the PyTorch programs of this gallery. Only JAX
-under Shardy keeps the two apart, the product and the program's result (`out_shardings`), and gathers in between.
+"Whole" is a split that is required, too, and an order for the matmul itself where it stands on the matmul's own
+result: a matmul that is required whole is done whole. Then its inputs have to be whole, and w is gathered: 4 MB. So
+it is under GSPMD, and wherever the product is *pinned* whole, as every result is in the PyTorch programs of this
+gallery. Only JAX under Shardy keeps the two apart, the product and the program's result (`out_shardings`), and
+gathers in between.
 """,
         alone=(Alone("y", "T F", (None, "tp")),),
         alone_words="each device could make its own columns",
@@ -93,11 +95,11 @@ under Shardy keeps the two apart, the product and the program's result (`out_sha
             But(
                 (GSPMD, TORCH, TORCH_SHARDY),
                 (_WEIGHTS,),
-                "The wanted whole stands on the matmul itself: both inputs are made whole, and each device does all of "
-                "the work.",
+                "The required whole stands on the matmul itself: both inputs are made whole, and each device does "
+                "all of the work.",
             ),
         ),
-        rule="Where the product itself is pinned whole, or GSPMD partitions, a matmul that is wanted whole gathers "
+        rule="Where the product itself is pinned whole, or GSPMD partitions, a matmul that is required whole gathers "
         "its split input, not its result. Under Shardy an `out_shardings` alone is no pin: the result is gathered.",
         standing="this compiler",
         question="What does `pin(x @ w, None, None)` do in JAX under Shardy?",
@@ -109,14 +111,14 @@ under Shardy keeps the two apart, the product and the program's result (`out_sha
     ),
     Lesson(
         name="decide-wanted-later",
-        title="Wanted whole one operation later: the product is gathered",
+        title="Required whole one operation later: the product is gathered",
         mesh=_TP,
         sizes=_DECODE,
         takes=_XW,
         gives=_Y,
         story="""
-The same, and a tanh behind the matmul. Now the wanted whole stands on the result of tanh, and the product is a tensor
-in the middle, of which nobody has said anything. "Whole" is not handed on: a tensor that nobody has split takes any
+The same, and a tanh behind the matmul. Now the required whole stands on the result of tanh, and the product is a tensor
+in the middle, whose split is left open. "Whole" is not propagated: a tensor whose split is left open takes any
 split that it can get, and here that is w's columns.
 
 So each device makes its own columns, tanh does not mind, and the small result is gathered: in all four programs.
@@ -124,7 +126,7 @@ So each device makes its own columns, tanh does not mind, and the small result i
         alone=(Alone("x·w", "T F", (None, "tp")),),
         alone_words="each device makes its own columns",
         needs=(Move("all-gather@tp", "T·F·2", "the columns of y"),),
-        rule="Propagation hands on splits, never wholeness: only what is itself pinned whole is made whole.",
+        rule="Propagation carries splits, never wholeness: only what is itself pinned whole is made whole.",
         standing="this compiler",
         question="How do you make the program of the last lesson cheap everywhere?",
         answer='Pin twice: `pin(pin(x @ w, None, "tp"), None, None)`. The first says how the product is made, the '
@@ -185,7 +187,7 @@ partial sums are added up and scattered to rows.
         alone=(Alone("y", "T F", (None, None), partial="tp"),),
         alone_words="partial sums of all of y",
         needs=(Move("reduce-scatter@tp", "T·F·2", "the partial sums of y"),),
-        rule="If no input is split as the result is wanted, and both have the contracting dim split, results are "
+        rule="If no input is split as the result is required, and both have the contracting dim split, results are "
         "summed, not inputs gathered.",
         standing="this compiler",
         question="y wanted by columns instead: what changes?",
@@ -204,10 +206,10 @@ Now w is whole. No input has y's split, and the contracting dim is split in x on
 of the three. w is whole, and need not move.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
-        alone_words="a quarter of x's columns, where its rows are wanted",
+        alone_words="a quarter of x's columns, where its rows are required",
         needs=(Move("all-to-all@tp", "T·D·2/tp", "x, from split columns to split rows"),),
-        rule="A result that is wanted split brings its input to that split before the matmul; the result is not moved "
-        "afterwards.",
+        rule="A result that is required split brings its input to that split before the matmul; the result is not "
+        "moved afterwards.",
         standing="this compiler",
         question="y wanted by columns, w whole as here: what is sent?",
         answer="x is gathered, T·D·2: columns of y need all of x. From w each device cuts its columns for free.",
@@ -220,7 +222,7 @@ of the three. w is whole, and need not move.
         takes=_XW,
         gives=_Y,
         story="""
-Case 2 of the second chapter, and the step *compare*: only x has the contracting dim split, and y is wanted whole.
+Case 2 of the second chapter, and the step *compare*: only x has the contracting dim split, and y is required whole.
 Gather x and multiply, or cut w for free and sum up y?
 
 This is the only place where sizes of *this* matmul are compared, and the comparison is simple: has x more numbers than
@@ -240,8 +242,8 @@ F = D the sum sends more than the gather would. It saves work, though: each devi
                 "cheaper, until F is less than half of D.",
             ),
         ),
-        rule="If only one input's contracting dim is split and the result is wanted whole: fewer numbers in the result "
-        "than in that input, and the result is summed; else the input is gathered.",
+        rule="If only one input's contracting dim is split and the result is required whole: fewer numbers in the "
+        "result than in that input, and the result is summed; else the input is gathered.",
         standing="this compiler",
         question="Does the number of tokens matter?",
         answer="No: T is in both, and falls out. If w has the contracting dim split instead of x, it is T against D, "
@@ -278,8 +280,8 @@ On the wire the gather is the better one here, by two. What a device computes is
         story="""
 The same sizes, where x was gathered. But w is multiplied by 2 first. And now y is summed.
 
-A parameter has the split that you gave it: w is whole, and stays so. `w * 2` is a tensor in the middle, of which nobody
-has said anything. Propagation goes through matmuls, too, and sideways: x's contracting dim is split, so that of its
+A parameter has the split that you gave it: w is whole, and stays so. `w * 2` is a tensor in the middle, whose split
+is left open. Propagation goes through matmuls, too, and sideways: x's contracting dim is split, so that of its
 partner becomes split. When the matmul is done, both have it split: *sum*. It never comes to *compare*.
 """,
         alone=(Alone("w · 2", "D F", ("tp", None)), Alone("y", "T F", (None, None), partial="tp")),

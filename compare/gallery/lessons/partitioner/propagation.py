@@ -1,4 +1,4 @@
-"""What a tensor gets that nobody has said how to split."""
+"""Which split a tensor gets that the program leaves open."""
 
 from compare.gallery.lesson_types.lesson import SHARDY, TORCH_SHARDY, Alone, But, Lesson, Move
 
@@ -20,7 +20,7 @@ PROPAGATION = (
         gives=_Y,
         story="""
 You say how the inputs and the result are split. Of everything in between you mostly say nothing, and a compiler works
-in two steps. First **propagation**: it hands splits on from tensor to tensor, forwards and backwards, until each has
+in two steps. First **propagation**: it carries splits from tensor to tensor, forwards and backwards, until each has
 one. Then the **partitioner** takes one operation after the other and sends what is missing.
 
 Here `a + b` is in the middle, before the sum over T. a has its rows split over `dp`, b its columns over `tp`. These
@@ -33,7 +33,7 @@ and of b: free. Only the sum over T costs something, and it is a sum of small pa
             Move("all-reduce@dp", "D·2/tp", "partial sums, of half of the columns"),
             Move("all-gather@tp", "D·2", "the columns of y"),
         ),
-        rule="What nobody has said a split of takes all splits of its neighbours that fit together.",
+        rule="A tensor whose split is left open takes all splits of its neighbours that fit together.",
         standing="this compiler",
         question="What would `a + b` get if b were whole?",
         answer="The rows of a over dp. A whole input asks for nothing: it is cut to fit, for free.",
@@ -49,9 +49,9 @@ and of b: free. Only the sum over T costs something, and it is a sum of small pa
 The same sum on the same mesh. But now both have their *rows* split: a over `dp`, b over `tp`. Two devices hold each
 half of a, and another two hold each half of b: device 1 has the first half of a and the second half of b.
 
-One of the two has to move. If b's halves are laid out as a's are, devices 1 and 2 swap what they have of b, and
-`a + b` is split over `dp`. GSPMD does this. Of one dim, Shardy hands on only what *all* who split it agree on. Here
-that is nothing, so both inputs are gathered, and every device adds up all rows.
+One of the two has to move. If b's halves are laid out as a's are, devices 1 and 2 swap what they have of b, and `a +
+b` is split over `dp`. GSPMD does this. Of one dim, Shardy propagates only what *all* tensors that split it agree on.
+Here that is nothing, so both inputs are gathered, and every device adds up all rows.
 """,
         alone=(Alone("a", "T D", ("dp", None)), Alone("b", "T D", ("tp", None))),
         alone_words="device 1: the first half of a, and the second half of b",
@@ -67,11 +67,11 @@ that is nothing, so both inputs are gathered, and every device adds up all rows.
                     Move("all-gather@tp", "T·D·2", "all rows of b"),
                 ),
                 "Two axes ask for the same dim of `a + b`. Shardy gives it to neither: `a + b` stays whole, both "
-                "inputs are gathered, and no device is spared any work. GSPMD takes the first one's split.",
+                "inputs are gathered, and no device is spared any work. GSPMD takes the split of the first.",
             ),
         ),
-        rule="Two different axes on one dim do not fit: GSPMD takes the first source's, Shardy takes neither. Say it "
-        "with a pin.",
+        rule="Two different axes on one dim do not fit: GSPMD takes the first source's, Shardy takes neither. Decide "
+        "it with a pin.",
         standing="this compiler",
         question="`a + b` is pinned to rows over dp. What do the two send then?",
         answer="The same: the permute of b's halves, in both. With the pin there is nothing left to decide.",
@@ -131,7 +131,7 @@ For mathematics the two programs are the same. For the partitioner they are two 
         takes=_AB,
         gives=_Y,
         story="""
-`tanh(b) + a`: b comes first, through a function of each number. Such a function hands the split on: tanh(b) has b's
+`tanh(b) + a`: b comes first, through a function of each number. Such a function propagates the split: tanh(b) has b's
 columns, and is the first operand of the sum. So it wins, as in the last lesson.
 
 Operations that work on each number alone, or only move numbers about, go first in propagation: tanh, additions,
@@ -140,7 +140,7 @@ reshapes, transposes. Matmuls and sums over a dim come later, broadcasts last.
         alone=(Alone("tanh(b)", "T D", (None, "tp")), Alone("y", "D", ("tp",))),
         alone_words="columns of tanh(b), and once a is exchanged a quarter of y",
         needs=(_BACK, Move("all-gather@tp", "D·2", "the columns of y")),
-        rule="Splits are handed on first through operations on each number, reshapes and transposes, then through "
+        rule="Splits are propagated first through operations on each number, reshapes and transposes, then through "
         "matmuls and sums, and last through broadcasts.",
         standing="this compiler",
         question="`a + tanh(b)`: which one is exchanged?",
@@ -173,10 +173,11 @@ place is taken. GSPMD does not count uses here.
                     Move("all-to-all@tp", "T·D·2/tp", "b · b, from split columns to split rows"),
                     Move("all-reduce@tp", "D·2", "the partial sums of y"),
                 ),
-                "b is used twice, so its split is handed on a round later than that of a: the sum is split by rows.",
+                "b is used twice, so its split is propagated a round later than that of a: the sum is split by rows.",
             ),
         ),
-        rule="Under Shardy a tensor that is used several times hands its split on after those that are used once.",
+        rule="Under Shardy the split of a tensor that is used several times is propagated after those of tensors "
+        "that are used once.",
         standing="this compiler",
         question="`b * b + a * a`: who wins under Shardy?",
         answer="b: both are used twice, so both come in the same round, and b is the first there.",

@@ -32,8 +32,8 @@ one wants.
         alone=_COLUMNS,
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
         needs=_ACTIVATIONS,
-        rule="A matmul's result that nobody has split takes the split of its larger input, at equal size of the first: "
-        "the smaller one moves.",
+        rule="If nothing says how a product is split, it takes the split of its larger input, at equal size that of "
+        "the first (x): the other input is gathered.",
         standing="this compiler",
         question="x is float32 and w1 is bf16, multiplied as they are. Where does it turn?",
         answer="Shardy counts numbers: at T = F, as before (it turned between 2,044 and 2,048). GSPMD counts bytes: at "
@@ -78,8 +78,8 @@ collectives are others. A prefill of a long prompt crosses this border; a decode
 As many tokens as in the last lesson, where weights moved. But before silu some `r` is added, which has its columns
 split. And now the activations move, however many tokens there are.
 
-The sum hands r's columns on to the product, backwards, before it is the matmul's turn to say anything: operations on
-each number go first. When the sizes of x and w1 would be compared, all is decided.
+The sum propagates r's column split backwards to the product, before propagation reaches the matmul: elementwise
+operations come first. The sizes of x and w1 are never compared.
 """,
         alone=_COLUMNS,
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
@@ -124,7 +124,7 @@ Shardy does not look ahead. It only compares.
         ),
         rule="Under GSPMD a known split further down, at the end of a chain of single uses, counts for more than size.",
         standing="this compiler",
-        question="y is wanted whole instead. What does GSPMD see ahead?",
+        question="y is required whole instead. What does GSPMD see ahead?",
         answer="Nothing that speaks for x or for w1. So size decides, and the activations move: an all-gather of the "
         "tokens and an all-reduce of y, under both partitioners.",
     ),
@@ -171,6 +171,9 @@ tokens. Then the two are multiplied, and do not fit.
         ),
         rule="Two products that are alike in the code may be split differently: what follows them in the code counts.",
         standing="this compiler",
+        border="The border between moving tokens and moving columns, T = F for one product, is in decide-tokens-few "
+        "and decide-tokens-many; that GSPMD looks ahead before it compares sizes, in decide-looks-ahead. With one "
+        "pin there is no border: decide-gated-pinned.",
         question="Which line would make all four programs alike?",
         answer='`hidden = pin(hidden, None, "tp")`: the next lesson.',
     ),
@@ -182,12 +185,12 @@ tokens. Then the two are multiplied, and do not fit.
         takes=_GATED,
         gives=_Y,
         story="""
-The same block, with one pin: `hidden` has its columns split. The pin is handed on backwards through the multiplication
+The same block, with one pin: `hidden` has its columns split. The pin is propagated backwards through the multiplication
 and silu to both products, before anything is compared or looked ahead for. All four programs now have the two
 collectives of sequence parallelism, and nothing else. We compiled 512 and 4,096 tokens, too: the activations move.
 
-Megatron's trick was a decision of people. If you want it, say so: one pin for each tensor in the middle of a block is
-enough.
+Tensor parallelism is a choice of the author, not of the compiler. If you want it, say so: one pin for each tensor in
+the middle of a block is enough.
 """,
         alone=_COLUMNS,
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
@@ -195,7 +198,7 @@ enough.
         rule="Pin the hidden activation of each block. What is pinned is not guessed, by any partitioner, at any size.",
         standing="advice",
         question="Is it as good to pin only `x @ w3`?",
-        answer="Here yes: the multiplication hands its columns on to the other product. We compiled it: the same two "
-        "collectives under both partitioners.",
+        answer="Here yes: the multiplication propagates its column split to the other product. We compiled it: the "
+        "same two collectives under both partitioners.",
     ),
 )
