@@ -267,7 +267,7 @@ splits D of x, F of w, and F of y. F may stay, so x's columns are gathered over 
         rule="Where an axis splits D in one input only, and a dim of the other input that y keeps split, the input "
         "with D is gathered over that axis.",
         standing=COMPILER,
-        border="So it was with T = 64, 512 and 4,096: here the wanted split of y decides, not the size. If tp "
+        border="So it was with T = 64, 512 and 4,096: here the required split of y decides, not the size. If tp "
         "splits D of x and nothing of w or y, the size decides: matmul-one-side.",
         question="Where does this layout come from?",
         answer="From weights that are split twice to save memory (FSDP and TP together: layers-fsdp-tp) and a "

@@ -23,7 +23,7 @@ chapter. Here the result is not left open: y shall be split by rows. Rows of y a
 w is gathered: 4 MB, for the sake of eight tokens.
 
 No size is looked at. A few bytes of x could be gathered, and a few of y exchanged, 170 times less. But a split that is
-wanted is an order: the matmul is done in it, and whatever is missing for that is sent.
+required is an order: the matmul is done in it, and whatever is missing for that is sent.
 """,
         alone=(Alone("w", "D F", (None, "tp")),),
         alone_words="two rows of x each, and a quarter of w's columns",
@@ -190,7 +190,7 @@ partial sums are added up and scattered to rows.
         rule="If no input is split as the result is required, and both have the contracting dim split, results are "
         "summed, not inputs gathered.",
         standing="this compiler",
-        question="y wanted by columns instead: what changes?",
+        question="y required by columns instead: what changes?",
         answer="Only which quarter a device keeps of the sum: still one reduce-scatter of T·F·2.",
     ),
     Lesson(
@@ -211,7 +211,7 @@ of the three. w is whole, and need not move.
         rule="A result that is required split brings its input to that split before the matmul; the result is not "
         "moved afterwards.",
         standing="this compiler",
-        question="y wanted by columns, w whole as here: what is sent?",
+        question="y required by columns, w whole as here: what is sent?",
         answer="x is gathered, T·D·2: columns of y need all of x. From w each device cuts its columns for free.",
     ),
     Lesson(

@@ -157,7 +157,7 @@ reshapes, transposes. Matmuls and sums over a dim come later, broadcasts last.
 `b * b + a`. Again b is the first, and again a function of each number stands in between. But b is used twice, as both
 factors.
 
-Shardy lets tensors that are used *once* go first: one that is used in several places might be wanted in several
+Shardy lets tensors that are used *once* go first: one that is used in several places might be required in several
 splits. So in its first round `b * b` gets nothing, and the sum takes the rows of a. When it is the turn of b, the
 place is taken. GSPMD does not count uses here.
 
