@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_lesson(made, before=names[at], after=names[at + 2])
     else:
         from compare.gallery.render.page import INDEX, write
-        from compare.gallery.render.quiz_page import quiz_values
+        from compare.gallery.render.quiz_words import quiz_values
         from compare.gallery.render.text import print_gallery
         from compare.gallery.take_quiz import source_of
 

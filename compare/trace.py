@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.timing.metrics.summary import summary
     from compare.timing.tracks.times import times
     from compare.timing.tracks.tracks import DeviceTracks
-    from compare.timing.xplane.sessions import profile_files
+    from compare.timing.xplane.reader import profile_files
 
     timeline = read(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
     tracks = DeviceTracks.of(timeline)

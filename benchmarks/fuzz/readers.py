@@ -26,8 +26,8 @@ from compare.passes import archive, snapshot
 from compare.remedy.page import sections
 from compare.run.cache import MANIFEST, Cache, file_digest
 from compare.run.folder.load_run import judge_run, read_run
+from compare.sweep.render.draw import page as sweep_page
 from compare.sweep.render.figure import ratios
-from compare.sweep.render.page import page as sweep_page
 from compare.sweep.render.table import programs as sweep_table
 from compare.sweep.render.text import print_sweep
 from compare.sweep.report import earlier, result, summary

@@ -1,29 +1,34 @@
 """A sweep: many cases, several at a time, each into its own run folder; what is done is not done again.
 
 Whoever kills it loses the cases at work, and no other: a run folder is renamed into its place when it is whole, and
-its mark is written after that.
+its mark is written after that.  A mark says which case, arms, sources and versions made the run, and which report it
+was: changed sources, versions or another run in its place make it old.
 """
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache as once
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from compare.run import cache
-from compare.run.cache import key
+from compare.run.arms import COMPILER, arm, versions_of
+from compare.run.cache import file_digest, key, sources_digest
 from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
-from compare.sweep import done_marks
+from compare.run.tasks import ROOT, lower
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import Made, Task
 from compare.sweep.engines.worker import request
 from compare.sweep.report import check_row, result
 from compare.sweep.request import Combination
 from meshes.case import Case
+from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.one_line import one_line
 
@@ -78,12 +83,12 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
     """
     with _alone_in(work.out) as hidden:
         cases = {work.place(one.case).name: one.case for one in found if one.case}
-        keys = {name: done_marks.made_by(case, work.arms) for name, case in cases.items()}
+        keys = {name: made_by(case, work.arms) for name, case in cases.items()}
         ended: dict[str, Ended] = {}
         for name in cases:
             tell(name, "waiting", 0)
         for name in cases:
-            if not work.no_cache and done_marks.is_done(_mark(hidden, name), work.out / name, by=keys[name]):
+            if not work.no_cache and is_done(_mark(hidden, name), work.out / name, by=keys[name]):
                 ended[name] = Ended(DONE, at=work.out / name)
                 tell(name, "already done", 0)
         tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
@@ -114,7 +119,7 @@ def _settle(made: Made, place: Path, mark: Path, *, by: str) -> Ended:
         return Ended("failed", str(error))
     if not made.whole:
         return Ended("failed", " ".join(note), at)
-    done_marks.write(mark, place, by=by)
+    mark_done(mark, place, by=by)
     return Ended(DONE, at=at)
 
 
@@ -124,11 +129,11 @@ def read_result(one: Combination, ended: Ended | None) -> dict[str, Any]:
         return result(one, status="refused", error=one.refused)
     folder = ended.at.name if ended.at else None
     try:
-        report = read_json(ended.at / done_marks.REPORT) if ended.at else None
+        report = read_json(ended.at / REPORT) if ended.at else None
         row = result(one, status=ended.status, error=ended.error, folder=folder, report=report)
         check_row(row)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        why = f"{done_marks.REPORT} cannot be read again: {one_line(error, most=200)}"
+        why = f"{REPORT} cannot be read again: {one_line(error, most=200)}"
         return result(one, status="failed", error=why, folder=folder)
     return row
 
@@ -154,3 +159,38 @@ def _alone_in(out: Path) -> Iterator[Path]:
         shutil.rmtree(hidden / "begun", ignore_errors=True)
         cache.tidy()  # of cases that were killed with it
         lock.release()
+
+
+REPORT = "report.json"
+
+
+def made_by(case: Case, arms: Sequence[str]) -> str:
+    """A name for all that makes a run: case, arms, sources, versions, environment."""
+    programs = [
+        lower(cell.case_of(case.at(phases=(phase,))), one).key
+        for one in map(arm, arms)
+        for phase in case.phases
+        for cell in one.cells(case)
+    ]
+    compiler = versions_of(COMPILER)
+    return key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
+
+
+def is_done(mark: Path, place: Path, *, by: str) -> bool:
+    """Whether this run folder was made by the same, wholly, and is still the one that the mark was written for."""
+    try:
+        found = read_json(mark)
+        return bool(found["by"] == by and found["report"] == file_digest(place / REPORT))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def mark_done(mark: Path, place: Path, *, by: str) -> None:
+    """Mark a run folder as done."""
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.write_text(mark, json.dumps({"by": by, "report": file_digest(place / REPORT)}, indent=1))
+
+
+@once
+def _sources() -> str:
+    return sources_digest(ROOT / "compare")

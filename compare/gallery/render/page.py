@@ -9,12 +9,11 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from compare.gallery.lesson_types.lesson import BYTES, STANDINGS, Lesson
+from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Lesson
 from compare.gallery.lesson_types.lesson_result import Made, needed_wire
-from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter
+from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter, chosen
+from compare.gallery.quiz.matmuls import CASES, moves_of
 from compare.gallery.render.figures import Tensor, mesh_picture, picture, width
-from compare.gallery.render.rules import PAGE as RULES
-from compare.gallery.render.rules import rules_values
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
@@ -25,6 +24,7 @@ from compare.gallery.render.words import (
     needed_words,
     outcomes,
     over,
+    partitioners_differ,
     reach,
     shows_scatters,
     signature,
@@ -239,3 +239,42 @@ def _prose(words: str) -> Markup:
 
 def _paragraphs(words: str) -> list[Markup]:
     return [_prose(part) for part in words.strip().split("\n\n")]
+
+
+AXIS = "a"
+RULES = "rules.html"
+
+
+def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[Made]]) -> dict[str, Any]:
+    """What the page's template is given; `lessons` are those that have pages, `made` their programs by name."""
+    return {
+        "scattered": SCATTERED,
+        "told": {lesson.name: _rule_words(lesson, made[lesson.name]) for lesson in lessons},
+        "cases": [_case(case, name) for case, name in CASES.items()],
+        "chapters": [
+            (chapter, found)
+            for chapter in CHAPTERS
+            if (found := [lesson for lesson in chapter.lessons if lesson in lessons])
+        ],
+    }
+
+
+def _case(case: tuple[str, str, str], name: str) -> dict[str, Any]:
+    """One line of the table of matmuls: how an axis splits x, w and y, and what is sent."""
+    arrays = [
+        f"{array}[{', '.join(f'{dim}/{AXIS}' if dim == split else dim for dim in dims)}]"
+        for array, dims, split in zip("xwy", ("TD", "DF", "TF"), case, strict=True)
+    ]
+    (lesson,) = chosen(name)
+    sent = [(f"{move.kind} of {move.what.removeprefix('the ')}", move.formula) for move in moves_of({AXIS: case})]
+    return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": sent, "lesson": lesson}
+
+
+def _rule_words(lesson: Lesson, made: Sequence[Made]) -> dict[str, Any]:
+    """What is needed, and who emits something else; and how far the rule's standing reaches."""
+    return {
+        "standing": lesson.standing
+        + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(made)),
+        "needed": needed_words(lesson),
+        "emitted": [(one.titles, one.emitted) for one in outcomes(made) if one.verdict not in ("needed", "failed")],
+    }

@@ -1,5 +1,6 @@
 """What the quiz says of a question, in a terminal, as JSON and on a page."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from compare.gallery.lessons import chosen
 from compare.gallery.quiz.answers import Answer, spelt, truth_of
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.figures import Tensor
-from compare.gallery.render.words import TITLES, Sum, form, over, sums
+from compare.gallery.render.words import SCATTERED, TITLES, Sum, form, over, sums
 from compare.render.units import exact_text
 
 FREE = "free: no collective"
@@ -143,3 +144,16 @@ def worked_out(told: Told) -> list[str]:
         f"{one.formula} = {one.numbers} = {one.payload:,} B"
         for one in told.sums
     ]
+
+
+def quiz_values(
+    questions: Sequence[Question], made: Sequence[Made], source_of: Callable[[Question], str]
+) -> Mapping[str, Any]:
+    """What the page's template is given."""
+    asked = [Told(question, one) for question, one in zip(questions, made, strict=True)]
+    return {
+        "scattered": SCATTERED,
+        "asked": [
+            (one, arrays(one.question), sizes(one.question), source_of(one.question)) for one in asked if one.made.ok
+        ],
+    }

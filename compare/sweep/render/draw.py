@@ -1,4 +1,4 @@
-"""Everything that is drawn of a sweep, into its folder."""
+"""All that is drawn of a sweep: its page, tables and figure, written into its folder.  The page has no script."""
 
 import json
 from collections.abc import Mapping
@@ -6,11 +6,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from compare.render.picture import save
+from compare.render.html import environment, read_static
+from compare.render.picture import Picture, inlined, save
 from compare.sweep.render.figure import ratios
-from compare.sweep.render.page import page
+from compare.sweep.render.lines import common_words, crosses_slices, footnotes, lines, reasons
 from compare.sweep.render.table import programs
-from compare.sweep.render.text import print_sweep
+from compare.sweep.render.text import NOTE, print_sweep
 from meshes.process import atomic_files
 
 PAGE = "sweep.html"
@@ -34,3 +35,22 @@ def show(sweep: Mapping[str, Any], folder: Path) -> None:
     """Print the table; the last line is the path of the page."""
     print_sweep(sweep)
     print(folder / PAGE)
+
+
+def page(sweep: Mapping[str, Any], *, picture: Picture) -> str:
+    """The whole page as HTML; links lead into the run folders beside it."""
+    return (
+        environment()
+        .get_template("sweep.html.j2")
+        .render(
+            sweep=sweep,
+            style=read_static("page.css"),
+            picture=inlined(picture),
+            lines=lines(sweep),
+            far=list(sweep["arms"]) if crosses_slices(lines(sweep)) else [],
+            failed=reasons(sweep),
+            refused=reasons(sweep, status="refused"),
+            note=" ".join([NOTE, *footnotes(lines(sweep))]),
+            common=common_words(sweep),
+        )
+    )

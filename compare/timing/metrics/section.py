@@ -14,9 +14,8 @@ from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, 
 from compare.timing.metrics.network.bandwidth import peaks
 from compare.timing.metrics.network.gaps import interval_rows, intervals
 from compare.timing.metrics.network.matrix import matrix, uncounted
-from compare.timing.metrics.network.phases import network, phases, traffic
+from compare.timing.metrics.network.phases import network, phases, traffic, volume
 from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
-from compare.timing.metrics.network.volume import volume
 from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import stages_of, ticks
 from compare.timing.metrics.summary import by_column, summary

@@ -13,9 +13,9 @@ from compare.hlo.devices.numbering import Program
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
-from compare.timing.model.collective_times import Meetings
 from compare.timing.model.costs import Costs
 from compare.timing.model.device_classes import Classes, Rendezvous, classes
+from compare.timing.model.exchange import Meetings
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
 from compare.timing.model.schedule_program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk

@@ -13,7 +13,7 @@ from compare.gallery.lessons import LESSONS, chosen
 from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.page import pages
-from compare.gallery.render.quiz_page import quiz_values
+from compare.gallery.render.quiz_words import quiz_values
 from compare.gallery.take_quiz import compiled, source_of
 from compare.run import arms, cache
 from tests.places import ROOT

@@ -12,10 +12,9 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from compare.sweep.render.draw import draw, show
+from compare.sweep.render.draw import draw, page, show
 from compare.sweep.render.figure import ratios
 from compare.sweep.render.lines import common_words, lines, reasons
-from compare.sweep.render.page import page
 from compare.sweep.render.text import print_sweep
 from compare.sweep.report import result, summary
 from compare.sweep.request import combinations, sweep_parser

@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 
 from compare.run.errors import WorkError
-from compare.sweep import done_marks, sweep
+from compare.sweep import sweep
 from tests.compare.sweep.sweeps import Copies, asked, work
 
 MESHES = ("--meshes", "tp8,tp4pp2,ep8,dp2tp4")
@@ -139,10 +139,10 @@ def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
 def test_a_mark_knows_all_that_makes_a_run():
     one, other = asked("--meshes", "tp8"), asked("--meshes", "tp8@v6e:2x4")
     names = {
-        done_marks.made_by(one[0].case, ["jax"]),
-        done_marks.made_by(one[0].case, ["jax", "torchxla"]),
-        done_marks.made_by(other[0].case, ["jax"]),
-        done_marks.made_by(one[0].case.at(seq=64), ["jax"]),
+        sweep.made_by(one[0].case, ["jax"]),
+        sweep.made_by(one[0].case, ["jax", "torchxla"]),
+        sweep.made_by(other[0].case, ["jax"]),
+        sweep.made_by(one[0].case.at(seq=64), ["jax"]),
     }
     assert len(names) == 4
-    assert done_marks.made_by(one[0].case, ["jax"]) in names
+    assert sweep.made_by(one[0].case, ["jax"]) in names

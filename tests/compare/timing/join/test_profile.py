@@ -7,7 +7,7 @@ import pytest
 
 from compare.timing.errors import TimingError
 from compare.timing.join.profile import read
-from compare.timing.xplane.sessions import profile_files
+from compare.timing.xplane.reader import profile_files
 from tests.compare.timing.scenes import (
     AXES,
     BROADCAST,

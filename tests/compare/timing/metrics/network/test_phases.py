@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.report.build import lay_out_mesh
-from compare.timing.metrics.network.phases import ALL, network, phases, traffic
+from compare.timing.metrics.network.phases import ALL, network, phases, traffic, volume
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
-from compare.timing.metrics.network.volume import volume
 from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
