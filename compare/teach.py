@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.gallery.lessons import LESSONS, chosen
+from compare.gallery.lessons import LESSONS, find_lesson
 from compare.run import cache
 from meshes.process.command_line import command_parser, print_json, run_command
 from meshes.process.one_line import complain
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print_names()
         return 0
-    lessons = chosen(asked.pattern) if asked.pattern else LESSONS
+    lessons = find_lesson(asked.pattern) if asked.pattern else LESSONS
     from compare.gallery.compile_lessons import build_each
     from compare.gallery.quiz.draw import PAGE, draw
 

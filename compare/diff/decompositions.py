@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compare.diff.staged_collectives import GATHER, SCATTER, SUM, Steps
+from compare.diff.staged_collectives import GATHER, SCATTER, SUM, Stages
 from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
 from compare.hlo.scope_key import has_lost_its_scope, where
@@ -14,7 +14,7 @@ HOP = "collective-permute"
 
 
 @lru_cache(maxsize=1024)
-def connected(groups: Groups) -> frozenset[frozenset[int]]:
+def connected_devices(groups: Groups) -> frozenset[frozenset[int]]:
     """Devices that talk to each other: of a permute those that its pairs connect."""
     found: list[set[int]] = []
     for group in groups:
@@ -27,7 +27,7 @@ def connected(groups: Groups) -> frozenset[frozenset[int]]:
 Found = tuple[str, Collective, list[Collective]]
 
 
-def in_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+def find_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
     """Sums, gathers and scatters of one program that are several collectives of the other."""
     pool, found = [row for row in parts if row.kind in (GATHER, SCATTER, HOP)], list[Found]()
     rings: dict[Hashable, list[Collective]] = {}
@@ -36,7 +36,7 @@ def in_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[
         for whole in wholes:
             own = [] if id(whole) in matched else _parts(whole, pool, _Near(whole, nearby))
             if own:
-                pool = without(pool, own)
+                pool = remove(pool, own)
                 matched.add(id(whole))
                 found.append((_HOW[whole.kind], whole, own))
                 rings |= {_ring_key(row): own for row in own if row.kind == HOP}
@@ -54,9 +54,9 @@ _HOW = {
 }
 
 
-def in_steps(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+def find_stages(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
     """Sums, gathers and scatters of one program that the other does over parts of their groups, one after the other."""
-    steps, found = Steps(parts), list[Found]()
+    steps, found = Stages(parts), list[Found]()
     left = [row for row in wholes if row.kind in _HOW]
     for nearby in (True, False):
         for whole in left:
@@ -64,7 +64,7 @@ def in_steps(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[
             if own:
                 steps.take(own)
                 found.append((_STEPS, whole, own))
-        left = without(left, [whole for _, whole, _ in found])
+        left = remove(left, [whole for _, whole, _ in found])
     return found
 
 
@@ -101,7 +101,7 @@ def _parts(whole: Collective, pool: Sequence[Collective], near: _Near) -> list[C
     scatter = _one(whole, SCATTER, pool, near) or _ring(whole, pool, near)
     if not scatter:
         return []
-    rest = sorted(without(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
+    rest = sorted(remove(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
     # The gather may stand anywhere: whoever needs the whole of the sum asks for it.
     gather = _one(whole, GATHER, rest, _can_be_a_result) or _ring(whole, rest, near)
     return [*scatter, *gather] if gather else []
@@ -152,13 +152,13 @@ def _all_receive(hops: Sequence[Collective], whole: Collective) -> bool:
 
 
 def _same_cargo(row: Collective, whole: Collective) -> bool:
-    return row.dtype == whole.dtype and connected(row.mesh_groups) == connected(whole.mesh_groups)
+    return row.dtype == whole.dtype and connected_devices(row.mesh_groups) == connected_devices(whole.mesh_groups)
 
 
 def _ring_key(row: Collective) -> Hashable:
-    return connected(row.mesh_groups), where(row), row.dtype, row.payload_bytes, row.executions
+    return connected_devices(row.mesh_groups), where(row), row.dtype, row.payload_bytes, row.executions
 
 
-def without(rows: Sequence[Collective], taken: Sequence[Collective]) -> list[Collective]:
+def remove(rows: Sequence[Collective], taken: Sequence[Collective]) -> list[Collective]:
     gone = set(map(id, taken))
     return [row for row in rows if id(row) not in gone]

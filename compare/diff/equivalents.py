@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compare.diff.decompositions import HOP, Found, connected, in_parts, in_steps, without
+from compare.diff.decompositions import HOP, Found, connected_devices, find_parts, find_stages, remove
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import has_lost_its_scope, where
 
@@ -77,7 +77,7 @@ def equivalents(left: Leftover) -> Iterator[Equivalent]:
     yield from _grouped(left, _loop_key, _same_runs, how=how)
     yield from _grouped(left, _loop_key_anywhere, _same_runs_of_nameless, how=how)
     yield from _grouped(left, _combined_key, _same_operands, how=_COMBINED)
-    for found in (_combined, in_parts, in_steps):
+    for found in (_combined, find_parts, find_stages):
         for swapped in (False, True):
             wholes, parts = (left.b, left.a) if swapped else (left.a, left.b)
             for how, whole, own in found(wholes, parts):
@@ -119,7 +119,7 @@ def _as_often(rows: list[Collective], others: Sequence[Collective]) -> list[Coll
 
 
 def _loop_key_anywhere(row: Collective) -> Hashable:
-    ways = frozenset(row.mesh_groups) if row.kind == HOP else connected(row.mesh_groups)
+    ways = frozenset(row.mesh_groups) if row.kind == HOP else connected_devices(row.mesh_groups)
     return row.kind, ways, row.network, row.dtype, row.payload_bytes
 
 
@@ -142,7 +142,7 @@ def _same_runs_of_nameless(a: Sequence[Collective], b: Sequence[Collective]) -> 
 
 
 def _combined_key(row: Collective) -> Hashable:
-    return row.kind, connected(row.mesh_groups), row.network, row.executions, row.executions_are
+    return row.kind, connected_devices(row.mesh_groups), row.network, row.executions, row.executions_are
 
 
 def _same_operands(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
@@ -176,6 +176,6 @@ def _combined(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list
                 left -= _operands(row)
                 own.append(row)
         if own and not left:
-            pools[_combined_key(whole)] = without(pool, own)
+            pools[_combined_key(whole)] = remove(pool, own)
             found.append((_COMBINED, whole, own))
     return found

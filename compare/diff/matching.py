@@ -60,7 +60,7 @@ class Diff:
         return not self.differences and not costs
 
 
-def matched(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
+def match(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
     """Match rows by kind, axes, bytes, scope and order; then by equivalent forms; then by what is closest."""
     aligned = list(_aligned([_key(row) for row in a], [_key(row) for row in b]))
     in_order = [(a[i], b[j]) for i, j in aligned]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compare.diff.equivalents import Equivalent
-from compare.diff.matching import Diff, Difference, matched
+from compare.diff.matching import Diff, Difference, match
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import path_of, where
 from compare.report.model.codec import encode
@@ -27,10 +27,10 @@ def diff_report(
         side: {"name": name, "compiled": how, **_totals(rows)}
         for side, name, how, rows in zip("ab", names, compiled, (diff.a, diff.b), strict=True)
     }
-    return {"schema": SCHEMA, "axes": dict(axes), **sides, **told(diff)}
+    return {"schema": SCHEMA, "axes": dict(axes), **sides, **diff_values(diff)}
 
 
-def told(diff: Diff) -> dict[str, Any]:
+def diff_values(diff: Diff) -> dict[str, Any]:
     """What is the same, and what not."""
     return {
         "same": diff.is_empty,
@@ -177,7 +177,7 @@ def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report
             "same": status[0] == status[1],
             **{name: None for name in ("alike", "equivalents", "differences")},
         }
-    diff = told(matched(a.rows, b.rows))
+    diff = diff_values(match(a.rows, b.rows))
     same = diff["same"] and totals[0] == totals[1]
     return {**base, **diff, "same": same}
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compare.diff.matching import matched
+from compare.diff.matching import match
 from compare.diff.report import Key, diff_report, run_report
 from compare.report.programs import MISSING, JudgedProgram
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
-from compare.user_program.program_mesh import spelled
-from compare.user_program.read_program import given, read_all
+from compare.user_program.program_mesh import spell_axes
+from compare.user_program.read_program import read_all, take_program
 from compare.user_program.saved_program import is_saved
 
 PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"
@@ -44,19 +44,19 @@ def of_programs(
 
     axes: none, and those that the programs know are used; they must be the same.
     """
-    one, other = read_all([given(a), given(b)], axes=axes, topology=topology, no_cache=no_cache)
+    one, other = read_all([take_program(a), take_program(b)], axes=axes, topology=topology, no_cache=no_cache)
     if one.saved.axes and other.saved.axes and dict(one.saved.axes) != dict(other.saved.axes):
-        axes_of = f"{a} has the axes {spelled(one.saved.axes)}, {b} has {spelled(other.saved.axes)}"
+        axes_of = f"{a} has the axes {spell_axes(one.saved.axes)}, {b} has {spell_axes(other.saved.axes)}"
         raise WorkError(f"{axes_of}; pass the axes of both with --axes")
     compiled = one.compiled, other.compiled
-    return diff_report(matched(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
+    return diff_report(match(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
 
 
 def of_cells(a: Path, b: Path) -> dict[str, Any]:
     """The diff of two programs of run folders, over the axes of the second's case."""
     one, other = _cell(a), _cell(b)
     axes = other.case.mesh.split_axes
-    return diff_report(matched(one.rows, other.rows), names=(str(a), str(b)), axes=axes)
+    return diff_report(match(one.rows, other.rows), names=(str(a), str(b)), axes=axes)
 
 
 def _cell(path: Path) -> JudgedProgram:

@@ -17,7 +17,7 @@ MOST_STEPS = 4
 Fits = Callable[[Collective], bool]
 
 
-class Steps:
+class Stages:
     """The rows of a program that could be steps of another program's, by what they carry."""
 
     def __init__(self, rows: Sequence[Collective]):

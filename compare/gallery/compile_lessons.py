@@ -10,7 +10,7 @@ from functools import cache as once
 from pathlib import Path
 
 from compare.gallery.lesson_types.lesson import TORCH_SHARDY, Lesson
-from compare.gallery.lesson_types.lesson_result import Made, row_of
+from compare.gallery.lesson_types.lesson_result import LessonResult, row_of
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.run import arms, tasks
@@ -87,7 +87,7 @@ class _Batch:
 
 def build(
     lessons: Sequence[Lesson], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
-) -> list[Made]:
+) -> list[LessonResult]:
     """Every program of these lessons, in their order; what could not be made says why.
 
     `tell` hears one line at each change.
@@ -98,7 +98,7 @@ def build(
 
 def build_each(
     asked: Sequence[tuple[Lesson, str]], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
-) -> list[Made]:
+) -> list[LessonResult]:
     """One program of each lesson: the one that is named beside it."""
     jobs = [_Job(lesson, program) for lesson, program in asked]
     _Build(jobs, cache=cache, tell=tell, at_once=at_once or max(2, cores())).run()
@@ -278,9 +278,9 @@ def _environment() -> dict[str, str]:
     return {name: text for name, text in told.items() if name not in tasks.QUIET}
 
 
-def _made(job: _Job) -> Made:
+def _made(job: _Job) -> LessonResult:
     about = read_json(job.lowered / ABOUT) if job.lowered else {}
-    made = Made(
+    made = LessonResult(
         lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
         gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from compare.gallery.compile_lessons import build_each
-from compare.gallery.lesson_types.lesson_result import Made
+from compare.gallery.lesson_types.lesson_result import LessonResult
 from compare.gallery.quiz.answers import Answer, AnswerError, read_answer, truth_of
 from compare.gallery.quiz.draw import draw
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.quiz_text import print_question, print_truth
-from compare.gallery.render.quiz_words import Told, public_answer, public_question
+from compare.gallery.render.quiz_words import AnsweredQuestion, public_answer, public_question
 from compare.run import arms, cache, tasks
 from compare.run.cache import Cache
 from meshes.process.command_line import REFUSED, print_json
@@ -47,7 +47,7 @@ def take(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) 
             answer = _heard(question.lesson.mesh)
     with cache.opened(bypass=no_cache) as kept:
         (made,) = compiled([question], cache=kept, tell=complain)
-    told = Told(question, made)
+    told = AnsweredQuestion(question, made)
     if as_json:
         print_json(public_question(question, source) | public_answer(told, answer))
     else:
@@ -69,7 +69,7 @@ def _heard(mesh: Mapping[str, int]) -> Answer | None:
     return None
 
 
-def compiled(questions: Sequence[Question], *, cache: Cache, tell: Callable[[str], None]) -> list[Made]:
+def compiled(questions: Sequence[Question], *, cache: Cache, tell: Callable[[str], None]) -> list[LessonResult]:
     """The program of each question."""
     return build_each([(one.lesson, one.program) for one in questions], cache=cache, tell=tell)
 

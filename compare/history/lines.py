@@ -29,7 +29,7 @@ class Part:
     changed: bool
 
 
-def shortened(line: str) -> str:
+def shorten(line: str) -> str:
     """Name, shape, operands, groups, sharding and the end of its `op_name`; no layouts, no configuration."""
     line = line.strip().removeprefix("ROOT ")
     head = _DROPPED.split(line, maxsplit=1)[0]
@@ -54,7 +54,7 @@ def _kept(line: str) -> list[re.Match[str]]:
     )
 
 
-def parts(before: str, after: str) -> tuple[list[Part], list[Part]]:
+def split_changes(before: str, after: str) -> tuple[list[Part], list[Part]]:
     """Two lines, cut where they differ."""
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from compare.history.lineage_query import History
-from compare.history.lines import Part, parts, shortened
+from compare.history.lines import Part, shorten, split_changes
 from compare.passes.lineage import CREATED, PROGRAM, RENAMED, Event
 from compare.render.report.origins import by_text
 from compare.render.terminal import console, text_width, wrapped
@@ -85,13 +85,13 @@ def _name(line: str) -> str:
 
 def _lines(event: Event, *, width: int) -> Iterator[Text]:
     """The lines before with a minus, the line after with a plus; what differs is marked."""
-    after = shortened(event.after)
+    after = shorten(event.after)
     if event.what == CREATED or len(event.before) != 1:
         for line in event.before:
-            yield _line("  " if event.what == CREATED else "- ", [Part(shortened(line), False)], "red", width)
+            yield _line("  " if event.what == CREATED else "- ", [Part(shorten(line), False)], "red", width)
         yield _line("+ ", [Part(after, False)], "green", width)
         return
-    left, right = parts(shortened(event.before[0]), after)
+    left, right = split_changes(shorten(event.before[0]), after)
     yield _line("- ", left, "red", width)
     yield _line("+ ", right, "green", width)
 

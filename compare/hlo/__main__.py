@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.hlo.collectives.pre_partitioning import check_partitioned
     from compare.hlo.text.files import read_file
     from compare.hlo.text.module import read
-    from compare.user_program.program_mesh import agreed
+    from compare.user_program.program_mesh import reading_axes
     from compare.user_program.saved_program import is_saved, read_saved
 
     axes = axes_of(asked)
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     module = read(saved.text) if saved else read_file(asked.file)
     ids: tuple[int, ...] = ()
     if saved:
-        axes, ids = agreed(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
+        axes, ids = reading_axes(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
     rows = collectives(module, axes, device_ids=ids)
     if not rows:
         check_partitioned(module)

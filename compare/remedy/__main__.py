@@ -19,10 +19,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(listing(asked.list))
         return 0
     request = read_request(asked)
-    from compare.remedy.report import found_by
+    from compare.remedy.report import find_remedies
 
     with cache.opened(bypass=asked.no_cache) as kept:
-        found = found_by(request, cache=kept)
+        found = find_remedies(request, cache=kept)
     pages = [asked.html] if asked.html else []
     if asked.into:
         data, shown = (asked.into / name for name in REMEDIES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
-from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, applied, changes, offered
+from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, apply_remedies, candidate_remedies, case_changes
 from compare.remedy.search import Asking, Measured, Names, Search, better
 from compare.report.differences import group_by_cause
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
@@ -30,7 +30,7 @@ WITNESS = "jax"
 
 
 @dataclass(slots=True, eq=False)
-class Program:
+class ArmProgram:
     """One arm's program of one phase, and what was found to remove its unneeded bytes."""
 
     arm: Arm
@@ -50,7 +50,7 @@ class Program:
     def cell(self, names: Names) -> Cell:
         """How its program with these remedies is made."""
         chosen = [remedy for name, remedy in self.remedies.items() if name in names]
-        words = changes(self.case, chosen)
+        words = case_changes(self.case, chosen)
         return Cell(f"{DEFAULT.name}+{self._short(names)}", words) if words else DEFAULT
 
     def _short(self, names: Names) -> str:
@@ -63,10 +63,10 @@ class Program:
         return "+".join([*inside, *beside])
 
     def with_remedies(self, names: Names) -> Case:
-        return applied(self.case, [remedy for name, remedy in self.remedies.items() if name in names])
+        return apply_remedies(self.case, [remedy for name, remedy in self.remedies.items() if name in names])
 
 
-class Making:
+class Measurer:
     """Makes programs and judges them, as many as were allowed."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Making:
         self.case, self.cache, self.tell, self.most, self.timeout_s = case, cache, tell, most, timeout_s
         self.compiles = 0
 
-    def make(self, wanted: Sequence[tuple[Program, Names]]) -> None:
+    def make(self, wanted: Sequence[tuple[ArmProgram, Names]]) -> None:
         """Measure each of these sets for its program; what is beyond the allowed compiles is refused."""
         taken = [one for one in wanted if one[1] not in one[0].known]
         left = max(0, self.most - self.compiles)
@@ -98,14 +98,16 @@ class Making:
                 program.origins = origins
 
 
-def search(programs: Sequence[Program], making: Making) -> None:
+def search(programs: Sequence[ArmProgram], making: Measurer) -> None:
     """Find each program's smallest set of remedies: all searches together, round by round."""
     making.make([(program, frozenset()) for program in programs])
-    running: dict[Program, tuple[Search, Asking]] = {}
+    running: dict[ArmProgram, tuple[Search, Asking]] = {}
     for program in programs:
         if program.base.error:
             continue
-        program.remedies = {one.name: one for one in offered(program.case, program.base.groups, arm=program.arm.name)}
+        program.remedies = {
+            one.name: one for one in candidate_remedies(program.case, program.base.groups, arm=program.arm.name)
+        }
         own = Search(program.base, list(program.remedies.values()))
         running[program] = (own, own.steps())
     wanted = dict(_next(running, {}))
@@ -116,7 +118,7 @@ def search(programs: Sequence[Program], making: Making) -> None:
     making.make(_in_turn({program: list(_beyond(program)) for program in programs if not program.base.error}))
 
 
-def witnesses(programs: Sequence[Program], making: Making) -> list[Program]:
+def witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[ArmProgram]:
     """Where an arm cannot write its collectives by hand, and nobody asked for the one that can: that one's programs.
 
     As they are, and by hand, of each phase that leaves bytes to be explained.
@@ -127,18 +129,18 @@ def witnesses(programs: Sequence[Program], making: Making) -> list[Program]:
         return []
     found = []
     for one in {one.case.phase: one for one in silent}.values():
-        hand = [remedy for remedy in offered(one.case, one.base.groups, arm=arm.name) if remedy.kind == HAND]
-        found += [Program(arm, one.case, remedies={remedy.name: remedy}) for remedy in hand]
+        hand = [remedy for remedy in candidate_remedies(one.case, one.base.groups, arm=arm.name) if remedy.kind == HAND]
+        found += [ArmProgram(arm, one.case, remedies={remedy.name: remedy}) for remedy in hand]
     making.make([(one, names) for one in found for names in (frozenset(), frozenset(one.remedies))])
     return [one for one in found if frozenset() in one.known]
 
 
-def _tells(program: Program) -> bool:
+def _tells(program: ArmProgram) -> bool:
     """Whether its own collectives by hand were measured."""
-    return any(remedy.kind == HAND and not found.error for remedy, _, found in beyond(program))
+    return any(remedy.kind == HAND and not found.error for remedy, _, found in measured_beyond(program))
 
 
-def _agree(programs: Sequence[Program]) -> None:
+def _agree(programs: Sequence[ArmProgram]) -> None:
     """One set for all phases of an arm, where one is as good as each phase's own: it is one change of the code."""
     for arm in {program.arm.name for program in programs}:
         own = [one for one in programs if one.arm.name == arm and not one.base.error and one.base.unneeded]
@@ -151,7 +153,7 @@ def _agree(programs: Sequence[Program]) -> None:
                 one.best = best
 
 
-def _as_good(program: Program, names: Names) -> bool:
+def _as_good(program: ArmProgram, names: Names) -> bool:
     """Whether this set leaves no more than the best does, with no more changes."""
     if names not in program.known or not better(program.known[names], program.base):
         return False
@@ -160,8 +162,8 @@ def _as_good(program: Program, names: Names) -> bool:
 
 
 def _next(
-    running: Mapping[Program, tuple[Search, Asking]], asked: Mapping[Program, list[Names]]
-) -> Iterator[tuple[Program, list[Names]]]:
+    running: Mapping[ArmProgram, tuple[Search, Asking]], asked: Mapping[ArmProgram, list[Names]]
+) -> Iterator[tuple[ArmProgram, list[Names]]]:
     """What each search wants next, told what it asked for; those that end leave their best."""
     for program, (_, steps) in running.items():
         answers = {names: program.known[names] for names in asked.get(program, ()) if names in program.known}
@@ -171,13 +173,13 @@ def _next(
             program.best = end.value
 
 
-def _in_turn(wanted: Mapping[Program, list[Names]]) -> list[tuple[Program, Names]]:
+def _in_turn(wanted: Mapping[ArmProgram, list[Names]]) -> list[tuple[ArmProgram, Names]]:
     """The first of each program, then the second of each …, so that none takes all the compiles."""
     longest = max((len(sets) for sets in wanted.values()), default=0)
     return [(program, sets[at]) for at in range(longest) for program, sets in wanted.items() if at < len(sets)]
 
 
-def _beyond(program: Program) -> Iterator[Names]:
+def _beyond(program: ArmProgram) -> Iterator[Names]:
     """What else might help, on top of the best: collectives by hand; changes of the plan, where there is much left."""
     left = program.known[program.best]
     kinds = (HAND, PLAN) if left.unneeded >= WORTH * left.needed else (HAND,)
@@ -186,7 +188,7 @@ def _beyond(program: Program) -> Iterator[Names]:
             yield _on_top(program, remedy)
 
 
-def _on_top(program: Program, remedy: Remedy) -> Names:
+def _on_top(program: ArmProgram, remedy: Remedy) -> Names:
     """With the best where they go together, else alone."""
     both = program.best | {remedy.name}
     try:
@@ -196,7 +198,7 @@ def _on_top(program: Program, remedy: Remedy) -> Names:
     return both
 
 
-def beyond(program: Program) -> Iterator[tuple[Remedy, Names, Measured]]:
+def measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, Measured]]:
     """Those of them that were measured."""
     for remedy in program.remedies.values():
         names = _on_top(program, remedy)
@@ -204,7 +206,7 @@ def beyond(program: Program) -> Iterator[tuple[Remedy, Names, Measured]]:
             yield remedy, names, program.known[names]
 
 
-def helps(program: Program, names: Names) -> bool:
+def helps(program: ArmProgram, names: Names) -> bool:
     """Whether these remedies leave less than the best does."""
     return names in program.known and better(program.known[names], program.known[program.best])
 

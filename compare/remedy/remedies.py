@@ -38,7 +38,7 @@ class Remedy:
     kind: str = CODE
 
 
-def offered(case: Case, groups: Mapping[Group, int], *, arm: str) -> list[Remedy]:
+def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> list[Remedy]:
     """The remedies worth compiling for these groups of bytes, one program's; in the order of the bytes they are for.
 
     case: of one phase.
@@ -51,12 +51,12 @@ def offered(case: Case, groups: Mapping[Group, int], *, arm: str) -> list[Remedy
     return [remedy for remedy in found.values() if _can_be(case, [remedy])]
 
 
-def applied(case: Case, remedies: Iterable[Remedy]) -> Case:
+def apply_remedies(case: Case, remedies: Iterable[Remedy]) -> Case:
     """The case with these remedies.  Raises `MeshError` where it cannot be."""
-    return case.at(**changes(case, remedies))
+    return case.at(**case_changes(case, remedies))
 
 
-def changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, Any]:
+def case_changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, Any]:
     """The words of the case that these remedies change."""
     own = list(remedies)
     words = {word: value for remedy in own for word, value in remedy.changes.items()}
@@ -68,7 +68,7 @@ def changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, Any]:
 
 def _can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
     try:
-        applied(case, remedies)
+        apply_remedies(case, remedies)
     except MeshError:
         return False
     return True

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from compare.remedy.measure import Making, Program, beyond, helps, search, witnesses
+from compare.remedy.measure import ArmProgram, Measurer, helps, measured_beyond, search, witnesses
 from compare.remedy.remedies import CODE, HAND, Group, Remedy
 from compare.remedy.request import Request
 from compare.remedy.search import Measured, Names
@@ -18,18 +18,20 @@ GONE = 0.05
 """A group of which at most this part is left elsewhere is gone there."""
 
 
-def found_by(request: Request, *, cache: Cache) -> dict[str, Any]:
+def find_remedies(request: Request, *, cache: Cache) -> dict[str, Any]:
     """Search as asked, with progress on stderr, and tell what was found.  Raises `MeshError` before anything starts."""
     case = request.case
-    programs = [Program(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
+    programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
     with progress.shown(Console(stderr=True)) as tell:
-        making = Making(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
+        making = Measurer(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
         search(programs, making)
         beside = witnesses(programs, making)
-    return told(case, programs, making, beside=beside)
+    return search_report(case, programs, making, beside=beside)
 
 
-def told(case: Case, programs: Sequence[Program], making: Making, *, beside: Sequence[Program] = ()) -> dict[str, Any]:
+def search_report(
+    case: Case, programs: Sequence[ArmProgram], making: Measurer, *, beside: Sequence[ArmProgram] = ()
+) -> dict[str, Any]:
     """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
 
     beside: programs that nobody asked for, which show what remains to be whose.
@@ -41,7 +43,7 @@ def told(case: Case, programs: Sequence[Program], making: Making, *, beside: Seq
     return {"case": case.to_dict(), "compiles": making.compiles, "most_compiles": making.most, "arms": arms}
 
 
-def _program(program: Program, programs: Sequence[Program]) -> dict[str, Any]:
+def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, Any]:
     if program.base.error:
         return {"error": program.base.error}
     best = program.known[program.best]
@@ -52,7 +54,7 @@ def _program(program: Program, programs: Sequence[Program]) -> dict[str, Any]:
         "before": numbers(program.base),
         "after": numbers(best),
         "remedies": sorted(entries, key=lambda entry: -entry["removes_bytes"]),
-        "beyond": [_beyond(program, *one) for one in beyond(program)],
+        "beyond": [_beyond(program, *one) for one in measured_beyond(program)],
         "remains": [
             _remaining(program, key, amount, programs)
             for key, amount in sorted(best.groups.items(), key=lambda one: -one[1])
@@ -75,7 +77,7 @@ def _words(remedy: Remedy) -> dict[str, Any]:
     return {name: getattr(remedy, name) for name in ("name", "scope", "kind", "sentence", "code")}
 
 
-def _chosen(program: Program, remedy: Remedy) -> dict[str, Any]:
+def _chosen(program: ArmProgram, remedy: Remedy) -> dict[str, Any]:
     """One of the smallest set, and what comes back without it; where that was not compiled, what it does alone."""
     best = program.known[program.best]
     without, alone = program.best - {remedy.name}, frozenset((remedy.name,))
@@ -87,7 +89,7 @@ def _chosen(program: Program, remedy: Remedy) -> dict[str, Any]:
             "as_good": _as_good(program, remedy)}  # fmt: skip
 
 
-def _as_good(program: Program, remedy: Remedy) -> list[dict[str, Any]]:
+def _as_good(program: ArmProgram, remedy: Remedy) -> list[dict[str, Any]]:
     """What could stand in its place, and leaves no more bytes."""
     best, found = program.known[program.best], []
     for other in program.remedies.values():
@@ -99,7 +101,7 @@ def _as_good(program: Program, remedy: Remedy) -> list[dict[str, Any]]:
     return found
 
 
-def _beyond(program: Program, remedy: Remedy, names: Names, found: Measured) -> dict[str, Any]:
+def _beyond(program: ArmProgram, remedy: Remedy, names: Names, found: Measured) -> dict[str, Any]:
     """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
     together = {"with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names)}
     told = {**_words(remedy), **together, "error": found.error, "helps": False}
@@ -109,17 +111,17 @@ def _beyond(program: Program, remedy: Remedy, names: Names, found: Measured) -> 
             "removes_bytes": program.known[program.best].unneeded - found.unneeded}  # fmt: skip
 
 
-def _tried(program: Program, names: Names) -> dict[str, Any]:
+def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:
     found = program.known[names]
     if found.error:
         return {"names": sorted(names), "error": found.error}
     return {"names": sorted(names), "error": "", **numbers(found), "added_bytes": found.added_to(program.base)}
 
 
-def _remaining(program: Program, key: Group, amount: int, programs: Sequence[Program]) -> dict[str, Any]:
+def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[ArmProgram]) -> dict[str, Any]:
     """One group of bytes that the smallest set leaves, and what is known about it."""
     scope, axes, kind, verdict, cause = key
-    left = {remedy.name: _left(key, found.groups) for remedy, _, found in beyond(program) if not found.error}
+    left = {remedy.name: _left(key, found.groups) for remedy, _, found in measured_beyond(program) if not found.error}
     gone = [{"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount]
     return {
         "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
@@ -133,14 +135,14 @@ def _remaining(program: Program, key: Group, amount: int, programs: Sequence[Pro
     }  # fmt: skip
 
 
-def _elsewhere(program: Program, key: Group, programs: Sequence[Program]) -> list[str]:
+def _elsewhere(program: ArmProgram, key: Group, programs: Sequence[ArmProgram]) -> list[str]:
     """Other arms whose program of the phase has these bytes too, and with collectives by hand has not."""
     found = []
     for other in programs:
         if other is program or other.case.phase != program.case.phase or other.base.error:
             continue
         there = _left(key, other.base.groups)
-        by_hand = [one for remedy, _, one in beyond(other) if remedy.kind == HAND and not one.error]
+        by_hand = [one for remedy, _, one in measured_beyond(other) if remedy.kind == HAND and not one.error]
         if there and any(_left(key, one.groups) <= GONE * there for one in by_hand):
             found.append(other.arm.title)
     return found

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         out=out, arms=arms, engine=ENGINES[asked.engine], at_once=getattr(asked, "jobs", None),
         timeout_s=asked.timeout, no_cache=asked.no_cache,
     )  # fmt: skip
-    with progress.shown([one for one in found if one.refused]) as tell:
+    with progress.show_progress([one for one in found if one.refused]) as tell:
         results = sweep.run(found, work, tell=tell)
     from compare.sweep.render import draw
 

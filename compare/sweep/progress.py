@@ -22,7 +22,7 @@ _MOST = 20
 
 
 @contextmanager
-def shown(refused: Sequence[Combination] = (), *, console: Console | None = None) -> Iterator[Tell]:
+def show_progress(refused: Sequence[Combination] = (), *, console: Console | None = None) -> Iterator[Tell]:
     """Give the function that hears of cases; what cannot be is told at once, and at an interrupt how many are done.
 
     It refreshes by itself and starts no thread: workers are forked off this process.

@@ -23,7 +23,7 @@ from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
 from compare.run.tasks import ROOT, lower
 from compare.sweep.engines.engines import Engine
-from compare.sweep.engines.local import Made, Task
+from compare.sweep.engines.local import CaseOutcome, Task
 from compare.sweep.engines.worker import request
 from compare.sweep.report import check_row, result
 from compare.sweep.request import Combination
@@ -105,7 +105,7 @@ def _request(case: Case, work: Work) -> dict[str, Any]:
     )
 
 
-def _settle(made: Made, place: Path, mark: Path, *, by: str) -> Ended:
+def _settle(made: CaseOutcome, place: Path, mark: Path, *, by: str) -> Ended:
     """Put a run folder into its place, and mark it where every program of it is there."""
     if made.run is None:
         return Ended(made.status, made.error)

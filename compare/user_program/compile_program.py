@@ -32,7 +32,7 @@ class CompileFailed(WorkError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompiledProgram:
     """A compiled program's text, and for what and by what it was compiled."""
 
     text: str
@@ -52,7 +52,7 @@ def compile_all(
     topology: str,
     cache: Cache,
     tell: Callable[[int, str, float], None],
-) -> dict[int, Made]:
+) -> dict[int, CompiledProgram]:
     """Compile each for `topology`, or for the smallest v5e slice that it fills.  Raises `CompileFailed`.
 
     num_devices: as the axes say; 0: as each program does.
@@ -106,10 +106,10 @@ def _kept(number: int, ended: Ended, out: Path, cache: Cache, own: str) -> Path:
     return cache.keep(made, kind=KIND, key=own)
 
 
-def _made(entry: Path) -> Made:
+def _made(entry: Path) -> CompiledProgram:
     found = read_json(entry / "compiled.json")
     slices = f"{found['num_slices']}x" if found["num_slices"] > 1 else ""
     how = f"compiled for {slices}{found['topology']} by libtpu {found['versions']['libtpu']}"
     text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
     packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
-    return Made(text, how, tuple(found["device_ids"]), tuple(found["meshes"]), packed)
+    return CompiledProgram(text, how, tuple(found["device_ids"]), tuple(found["meshes"]), packed)

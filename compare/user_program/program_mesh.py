@@ -30,11 +30,11 @@ def mesh_of(program: Any) -> Axes:
     return _only(map(_axes_of, _leaves(told)))
 
 
-def agreed(axes: Mapping[str, int], mesh: Axes, *, name: str) -> Mapping[str, int]:
+def reading_axes(axes: Mapping[str, int], mesh: Axes, *, name: str) -> Mapping[str, int]:
     """The axes to read a program with: those given, else its own.
 
-    Axes may bear other names than the mesh's, or cut it anew; one of the mesh's own name has its size and its place.
-    Raises `HloError` where it has not.
+    Axes may have other names than the mesh's, or divide it differently; an axis of the mesh's name must have its size
+    and its place, else `HloError`.
     """
     own = dict(mesh)
     if not axes:
@@ -44,12 +44,12 @@ def agreed(axes: Mapping[str, int], mesh: Axes, *, name: str) -> Mapping[str, in
     if known == in_order and all(axes[axis] == own[axis] for axis in known):
         return axes
     raise HloError(
-        f"{name}: the axes are {spelled(axes)}, and its own mesh is {spelled(own)}, outermost first; give them as the "
-        "mesh has them, or leave them out"
+        f"{name}: the axes are {spell_axes(axes)}, and its own mesh is {spell_axes(own)}, outermost first; give them "
+        "as the mesh has them, or leave them out"
     )
 
 
-def spelled(axes: Mapping[str, int]) -> str:
+def spell_axes(axes: Mapping[str, int]) -> str:
     return ",".join(f"{axis}={size}" for axis, size in axes.items())
 
 

@@ -19,9 +19,9 @@ from compare.hlo.text.files import read_bytes, text_of, unzipped
 from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
-from compare.user_program.compile_program import CompileFailed, Made, compile_all
-from compare.user_program.program_mesh import Axes, agreed, mesh_in, mesh_of
-from compare.user_program.saved_program import Saved, is_saved, read_saved
+from compare.user_program.compile_program import CompiledProgram, CompileFailed, compile_all
+from compare.user_program.program_mesh import Axes, mesh_in, mesh_of, reading_axes
+from compare.user_program.saved_program import SavedProgram, is_saved, read_saved
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
 
@@ -33,7 +33,7 @@ _ONE_LINE = re.compile(r"\s*(?:$|(?:HloModule|(?:builtin\.)?module)[ {])")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProgramInput:
     """A program as it was handed over."""
 
     name: str
@@ -43,11 +43,11 @@ class Given:
     """That it knows itself, beside what its text says."""
     notes: tuple[str, ...] = ()
     """What whoever made it says of it."""
-    saved: Saved | None = field(default=None, compare=False)
+    saved: SavedProgram | None = field(default=None, compare=False)
     """As it was saved, where it was."""
 
 
-def given(program: Any, *, topology: str = "") -> Given:
+def take_program(program: Any, *, topology: str = "") -> ProgramInput:
     """Take a path, HLO or StableHLO text, module bytes, or an object of JAX: lowered, compiled, exported.
 
     A JAX `Lowered` is compiled by JAX itself for the devices that it was lowered for, unless a `topology` is named:
@@ -57,11 +57,11 @@ def given(program: Any, *, topology: str = "") -> Given:
         notes = tuple(map(str, getattr(program, "notes", ())))
         return replace(_unzipped("these bytes", bytes(program)), notes=notes)
     if isinstance(program, str) and ("\n" in program or _ONE_LINE.match(program)):
-        return Given("this text", program.encode())
+        return ProgramInput("this text", program.encode())
     if isinstance(program, str | Path):
         return _file(program)
     if callable(getattr(program, "mlir_module", None)):
-        return Given("this exported program", str(program.mlir_module()).encode())
+        return ProgramInput("this exported program", str(program.mlir_module()).encode())
     if not callable(getattr(program, "as_text", None)):
         raise WorkError(
             f"{type(program).__name__} is no program that can be read; hand over jax.jit(f).lower(…), the same "
@@ -70,23 +70,23 @@ def given(program: Any, *, topology: str = "") -> Given:
     name = f"this {type(program).__name__}"
     lowers = callable(getattr(program, "compile", None))
     mesh = mesh_of(program) or (mesh_in(str(program.as_text())) if lowers else ())
-    return Given(name, _text(program, name=name, mesh=mesh, topology=topology).encode(), mesh)
+    return ProgramInput(name, _text(program, name=name, mesh=mesh, topology=topology).encode(), mesh)
 
 
-def _file(path: str | Path) -> Given:
+def _file(path: str | Path) -> ProgramInput:
     if is_saved(Path(path)):
         saved = read_saved(Path(path))
-        return Given(str(path), saved.text.encode(), notes=saved.notes, saved=saved)
+        return ProgramInput(str(path), saved.text.encode(), notes=saved.notes, saved=saved)
     name = "standard input" if str(path) == "-" else str(path)
     try:
-        return Given(name, unzipped(read_bytes(path)))
+        return ProgramInput(name, unzipped(read_bytes(path)))
     except HloError as error:
         raise HloError(f"{name}: {error}") from None
 
 
-def _unzipped(name: str, data: bytes) -> Given:
+def _unzipped(name: str, data: bytes) -> ProgramInput:
     try:
-        return Given(name, unzipped(data))
+        return ProgramInput(name, unzipped(data))
     except HloError as error:
         raise HloError(f"{name}: {error}") from None
 
@@ -118,11 +118,11 @@ def _like(mesh: Axes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ProgramCollectives:
     """What a program emits."""
 
     rows: tuple[Collective, ...]
-    saved: Saved
+    saved: SavedProgram
     """The program itself: its text, its axes, and for what and by what it was compiled here."""
     mesh: Axes = ()
     """That the program knows itself."""
@@ -133,8 +133,8 @@ class Read:
 
 
 def read_all(
-    programs: Sequence[Given], *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
-) -> list[Read]:
+    programs: Sequence[ProgramInput], *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
+) -> list[ProgramCollectives]:
     """The collectives of each program; what is not compiled yet is compiled first, each in a process of its own.
 
     axes: none, and each program's are those of its own mesh, where it knows that.
@@ -142,7 +142,7 @@ def read_all(
     what is being compiled is shown on stderr.  Raises `HloError` or `WorkError`, one line that names the program.
     """
     for one in programs:
-        agreed(axes, _mesh(one), name=one.name)
+        reading_axes(axes, _mesh(one), name=one.name)
     found = [_compiled(one) for one in programs]
     if topology and all(found):
         raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
@@ -150,7 +150,7 @@ def read_all(
     return [_read(one, module, made.get(one), axes) for one, module in zip(programs, found, strict=True)]
 
 
-def _mesh(program: Given) -> Axes:
+def _mesh(program: ProgramInput) -> Axes:
     """The mesh that a program knows, as far as that is seen before it is compiled."""
     if program.saved:
         return tuple(program.saved.axes.items())
@@ -158,7 +158,9 @@ def _mesh(program: Given) -> Axes:
     return program.mesh or (mesh_in(program.data.decode(errors="replace")) if written else ())
 
 
-def _made(programs: Sequence[Given], axes: Mapping[str, int], topology: str, no_cache: bool) -> Mapping[Given, Made]:
+def _made(
+    programs: Sequence[ProgramInput], axes: Mapping[str, int], topology: str, no_cache: bool
+) -> Mapping[ProgramInput, CompiledProgram]:
     """Each program that is not compiled yet, compiled; the same twice is compiled once."""
     if not programs:
         return {}
@@ -175,28 +177,34 @@ def _made(programs: Sequence[Given], axes: Mapping[str, int], topology: str, no_
     return {ones[at]: one for at, one in found.items()}
 
 
-def _read(program: Given, module: Module | None, made: Made | None, axes: Mapping[str, int]) -> Read:
+def _read(
+    program: ProgramInput, module: Module | None, made: CompiledProgram | None, axes: Mapping[str, int]
+) -> ProgramCollectives:
     """What it emits, as it came or as it was compiled."""
     mesh = _mesh(program) or (mesh_in("\n".join(made.meshes)) if made else ())
-    sizes = agreed(axes, mesh, name=program.name)
+    sizes = reading_axes(axes, mesh, name=program.name)
     if module is None:
         assert made is not None
         module = read(made.text)
-        saved = Saved(text=made.text, axes=sizes, compiled=made.how, device_ids=made.device_ids, passes=made.passes)
+        saved = SavedProgram(
+            text=made.text, axes=sizes, compiled=made.how, device_ids=made.device_ids, passes=made.passes
+        )
     else:
-        saved = program.saved or Saved(text=text_of(program.data) or module.text, axes=sizes)
+        saved = program.saved or SavedProgram(text=text_of(program.data) or module.text, axes=sizes)
     rows = _rows(program, module, sizes, saved.device_ids)
-    return Read(rows, replace(saved, axes=sizes, notes=program.notes), mesh)
+    return ProgramCollectives(rows, replace(saved, axes=sizes, notes=program.notes), mesh)
 
 
-def _rows(program: Given, module: Module, axes: Mapping[str, int], device_ids: Sequence[int]) -> tuple[Collective, ...]:
+def _rows(
+    program: ProgramInput, module: Module, axes: Mapping[str, int], device_ids: Sequence[int]
+) -> tuple[Collective, ...]:
     try:
         return tuple(collectives(module, axes, device_ids=device_ids))
     except HloError as error:
         raise HloError(f"{program.name}: {error}") from None
 
 
-def _compiled(program: Given) -> Module | None:
+def _compiled(program: ProgramInput) -> Module | None:
     """The program read, if it is one that the partitioner has seen; None where it is still to be compiled."""
     data = program.data
     if data.startswith(_MLIR_BYTECODE):

@@ -21,7 +21,7 @@ HLO = "optimized.hlo.gz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedProgram:
     """A compiled program, and what is known of it beside its text."""
 
     text: str
@@ -39,7 +39,7 @@ def is_saved(path: Path) -> bool:
     return (path / ABOUT).is_file()
 
 
-def save(folder: Path, program: Saved) -> None:
+def save(folder: Path, program: SavedProgram) -> None:
     """Write it whole, or not at all.  Raises `WorkError` where something else is there, or it can't be written."""
     if folder.exists() and not (folder.is_dir() and (is_saved(folder) or not any(folder.iterdir()))):
         raise WorkError(f"{folder} is there, and no program that was saved (no {ABOUT} in it); name another folder")
@@ -64,7 +64,7 @@ def save(folder: Path, program: Saved) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def read_saved(folder: Path) -> Saved:
+def read_saved(folder: Path) -> SavedProgram:
     """Raises `WorkError` where it is none, or damaged."""
     try:
         about: Any = json.loads((folder / ABOUT).read_bytes())
@@ -81,7 +81,7 @@ def read_saved(folder: Path) -> Saved:
         raise WorkError(f"{folder} is no program that was saved: {error.strerror or error}") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise WorkError(f"{folder} cannot be read again: {error}") from None
-    return Saved(
+    return SavedProgram(
         text=text, axes=axes, compiled=str(about.get("compiled", "")), device_ids=tuple(ids), notes=tuple(notes),
         passes=packed,
     )  # fmt: skip

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from compare.diff.own.expected import counted
+from compare.diff.own.expected import count_collectives
 from tests.surprises.made import made
 from tests.surprises.page import page
 from tests.surprises.programs import EXAMPLES
@@ -78,7 +78,7 @@ def tables(folder):
 def test_every_example_emits_what_is_said_of_it(tables):
     assert sorted(tables) == sorted(name for name, _, _ in EMITS)
     for name, expected, step_bytes in EMITS:
-        assert counted(tables[name], count="executions") == expected, name
+        assert count_collectives(tables[name], count="executions") == expected, name
         if step_bytes is not None:
             assert tables[name].step_wire_bytes == step_bytes, name
 

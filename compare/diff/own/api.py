@@ -7,7 +7,7 @@ from compare.diff.own.expected import COUNTS, surprises
 from compare.diff.own.table import Table, complaint
 from compare.hlo.devices.axes import checked_axes, read_axes
 from compare.hlo.text.errors import HloError
-from compare.user_program.read_program import given, read_all
+from compare.user_program.read_program import read_all, take_program
 from meshes.mesh_argument import read_mesh
 
 
@@ -25,7 +25,7 @@ def collectives(
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
     sizes = _axes(axes, mesh)
-    (found,) = read_all([given(program, topology=topology)], axes=sizes, topology=topology)
+    (found,) = read_all([take_program(program, topology=topology)], axes=sizes, topology=topology)
     return Table(found.rows, found.saved.axes, found.compiled, found.saved, dict(found.mesh))
 
 

@@ -21,7 +21,7 @@ class Surprise:
     found: int | None
 
 
-def counted(rows: Iterable[Collective], *, count: str = COUNTS[0]) -> dict[str, int | None]:
+def count_collectives(rows: Iterable[Collective], *, count: str = COUNTS[0]) -> dict[str, int | None]:
     """`all-reduce@tp` -> how many there are, in program order of the first; None where executions are unknown."""
     if count not in COUNTS:
         raise JudgeError(f"cannot count {count!r}; choose from {', '.join(COUNTS)}")
@@ -45,7 +45,7 @@ def surprises(
     wanted = Counter[str]()
     for word, number in expected.items():
         wanted[_normal(word, axes)] += number
-    found = counted(rows, count=count)
+    found = count_collectives(rows, count=count)
     words = dict.fromkeys([*wanted, *found])
     return [Surprise(word, wanted[word], found.get(word, 0)) for word in words if wanted[word] != found.get(word, 0)]
 

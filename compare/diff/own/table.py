@@ -10,8 +10,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from compare.diff import lines as diff_lines
-from compare.diff.matching import matched
-from compare.diff.own.expected import COUNTS, Surprise, counted
+from compare.diff.matching import match
+from compare.diff.own.expected import COUNTS, Surprise, count_collectives
 from compare.diff.report import diff_report
 from compare.diff.text import print_diff
 from compare.hlo.collective import PUBLIC, Collective
@@ -20,8 +20,8 @@ from compare.render import units
 from compare.render.collectives_table import INFERRED, LEGEND, kind_lines, print_rows, told_how, total_line
 from compare.render.html import environment
 from compare.render.terminal import WIDTH, console
-from compare.user_program.program_mesh import spelled
-from compare.user_program.saved_program import Saved, save
+from compare.user_program.program_mesh import spell_axes
+from compare.user_program.saved_program import SavedProgram, save
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Table:
     axes: Mapping[str, int]
     compiled: str = ""
     """For what and by what it was compiled here; empty where it came compiled."""
-    saved: Saved | None = None
+    saved: SavedProgram | None = None
     mesh: Mapping[str, int] = field(default_factory=dict)
     """The program's own, where it knows that."""
 
@@ -43,7 +43,7 @@ class Table:
 
     def save(self, folder: str | Path) -> None:
         """Keep the program in a folder that `compare.hlo`, `compare.diff` and `compare.history` read."""
-        save(Path(folder), self.saved or Saved(text=self.text, axes=self.axes, compiled=self.compiled))
+        save(Path(folder), self.saved or SavedProgram(text=self.text, axes=self.axes, compiled=self.compiled))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Table:
         )
         if not strange or not self.mesh or self.mesh == self.axes:
             return own
-        return (*own, f"the program's own mesh is {spelled(self.mesh)}, outermost first; the axes here are others")
+        return (*own, f"the program's own mesh is {spell_axes(self.mesh)}, outermost first; the axes here are others")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -73,11 +73,11 @@ class Table:
 
     def counts(self, count: str = COUNTS[0]) -> dict[str, int | None]:
         """`{"all-reduce@tp": 2}`: how many instructions there are, or how many `executions` a step has."""
-        return counted(self.rows, count=count)
+        return count_collectives(self.rows, count=count)
 
     def diff(self, other: "Table") -> "Differences":
         """What another program communicates differently."""
-        found = matched(self.rows, other.rows)
+        found = match(self.rows, other.rows)
         compiled = self.compiled, other.compiled
         return Differences(diff_report(found, names=("this", "the other"), axes=self.axes, compiled=compiled))
 

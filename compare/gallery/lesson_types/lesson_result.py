@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class LessonResult:
     """One program of a lesson."""
 
     lesson: Lesson
@@ -43,7 +43,7 @@ class Made:
     versions: dict[str, str]
     rows: tuple[Row, ...] = field(default=())
 
-    def having(self, rows: Iterable[Row]) -> "Made":
+    def having(self, rows: Iterable[Row]) -> "LessonResult":
         return replace(self, rows=tuple(rows), status="ok")
 
     @property

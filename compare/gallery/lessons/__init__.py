@@ -84,7 +84,7 @@ class LessonError(ValueError):
     """No lesson has this name."""
 
 
-def chosen(name: str) -> tuple[Lesson, ...]:
+def find_lesson(name: str) -> tuple[Lesson, ...]:
     """The lesson of this name.  Raises `LessonError` for any other."""
     wanted = name.replace("_", "-")
     found = tuple(lesson for lesson in LESSONS if lesson.name == wanted)

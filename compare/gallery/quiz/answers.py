@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compare.gallery.lesson_types.lesson_result import Made
+from compare.gallery.lesson_types.lesson_result import LessonResult
 
 KINDS = {
     "all-reduce": ("ar", "allreduce"),
@@ -70,7 +70,7 @@ def spelt(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{times} × {what}" if times != 1 else what for what, times in counts.items()) or "free"
 
 
-def truth_of(made: Made) -> dict[str, int]:
+def truth_of(made: LessonResult) -> dict[str, int]:
     """What a compiled program has: kind@axes -> how often in a step."""
     found: dict[str, int] = {}
     for (what, _), times in made.emitted.items():

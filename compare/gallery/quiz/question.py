@@ -6,7 +6,7 @@ from math import prod
 from random import Random
 
 from compare.gallery.lesson_types.lesson import SHARDY, TOPOLOGIES, Lesson, Move
-from compare.gallery.lessons import chosen
+from compare.gallery.lessons import find_lesson
 
 Split = tuple[str | None, ...]
 
@@ -48,7 +48,7 @@ def ask(
     splits: array -> the axis of each dim, with a space between; `-` is whole: `{"x": "dp -"}`.
     rules: lessons that answer it; without any, lesson `name`.
     """
-    (lesson,) = chosen(name)
+    (lesson,) = find_lesson(name)
     assert prod(mesh.values()) in TOPOLOGIES, mesh
     told = {array: tuple(None if one == "-" else one for one in words.split()) for array, words in splits.items()}
     assert set(told) == set(lesson.arrays), (name, told)

@@ -10,8 +10,8 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Lesson
-from compare.gallery.lesson_types.lesson_result import Made, needed_wire
-from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter, chosen
+from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
+from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter, find_lesson
 from compare.gallery.quiz.matmuls import CASES, moves_of
 from compare.gallery.render.figures import Tensor, mesh_picture, picture, width
 from compare.gallery.render.words import (
@@ -64,19 +64,19 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 """Those of the glossary that the lessons use."""
 
 
-def write(made: Sequence[Made], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
+def write(made: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages(made, quiz=quiz).items():
         atomic_files.write_text(folder / name, text)
 
 
-def pages(made: Sequence[Made], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
+def pages(made: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
     """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
 
     quiz: the values of its page, where there is to be one.
     """
-    by_lesson: dict[str, list[Made]] = {}
+    by_lesson: dict[str, list[LessonResult]] = {}
     for one in made:
         by_lesson.setdefault(one.lesson.name, []).append(one)
     order = [lesson for lesson in LESSONS if lesson.name in by_lesson]
@@ -94,7 +94,7 @@ def pages(made: Sequence[Made], *, quiz: Mapping[str, Any] | None = None) -> dic
     return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | found
 
 
-def _lesson(lesson: Lesson, made: Sequence[Made], *, at: int, order: Sequence[Lesson]) -> str:
+def _lesson(lesson: Lesson, made: Sequence[LessonResult], *, at: int, order: Sequence[Lesson]) -> str:
     shown = next((one for one in made if one.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
     panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
@@ -149,7 +149,7 @@ def _sent(lesson: Lesson) -> str:
     return f"with {units.listing(words)}" if words else "nothing was sent"
 
 
-def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str, str]]) -> str:
+def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[tuple[str, str]]) -> str:
     chapters = [
         (chapter, [(lesson, _card(by_lesson[lesson.name])) for lesson in chapter.lessons if lesson.name in by_lesson])
         for chapter in CHAPTERS
@@ -169,7 +169,7 @@ def _index(by_lesson: Mapping[str, Sequence[Made]], *, links: Sequence[tuple[str
     )  # fmt: skip
 
 
-def _card(made: Sequence[Made]) -> dict[str, Any]:
+def _card(made: Sequence[LessonResult]) -> dict[str, Any]:
     """What the index says of a lesson: what it needs, and who moves something else."""
     lesson = made[0].lesson
     other = [one for one in outcomes(made) if one.verdict != "needed"]
@@ -196,7 +196,7 @@ def _dtypes(lesson: Lesson) -> str:
     return "; ".join([*usual, *own]) + "."
 
 
-def _sources(lesson: Lesson, made: Sequence[Made]) -> list[tuple[str, str, str]]:
+def _sources(lesson: Lesson, made: Sequence[LessonResult]) -> list[tuple[str, str, str]]:
     """For each framework its lines, or why it has none."""
     found = []
     for arm, title in ARMS.items():
@@ -208,7 +208,7 @@ def _sources(lesson: Lesson, made: Sequence[Made]) -> list[tuple[str, str, str]]
     return found
 
 
-def _versions(made: Sequence[Made]) -> str:
+def _versions(made: Sequence[LessonResult]) -> str:
     found: dict[str, str] = {}
     for one in made:
         found |= one.versions
@@ -245,7 +245,7 @@ AXIS = "a"
 RULES = "rules.html"
 
 
-def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[Made]]) -> dict[str, Any]:
+def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[LessonResult]]) -> dict[str, Any]:
     """What the page's template is given; `lessons` are those that have pages, `made` their programs by name."""
     return {
         "scattered": SCATTERED,
@@ -265,12 +265,12 @@ def _case(case: tuple[str, str, str], name: str) -> dict[str, Any]:
         f"{array}[{', '.join(f'{dim}/{AXIS}' if dim == split else dim for dim in dims)}]"
         for array, dims, split in zip("xwy", ("TD", "DF", "TF"), case, strict=True)
     ]
-    (lesson,) = chosen(name)
+    (lesson,) = find_lesson(name)
     sent = [(f"{move.kind} of {move.what.removeprefix('the ')}", move.formula) for move in moves_of({AXIS: case})]
     return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": sent, "lesson": lesson}
 
 
-def _rule_words(lesson: Lesson, made: Sequence[Made]) -> dict[str, Any]:
+def _rule_words(lesson: Lesson, made: Sequence[LessonResult]) -> dict[str, Any]:
     """What is needed, and who emits something else; and how far the rule's standing reaches."""
     return {
         "standing": lesson.standing

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from compare.gallery.quiz.answers import HOW, Answer, truth_of
 from compare.gallery.quiz.question import Question
-from compare.gallery.render.quiz_words import Told, arrays, rule_lines, sizes, worked_out
+from compare.gallery.render.quiz_words import AnsweredQuestion, arrays, rule_lines, sizes, worked_out
 from compare.gallery.render.words import SCATTERED, plain, shows_scatters
 from compare.render.terminal import STYLES, console, text_width, wrapped
 from meshes.process.one_line import one_line
@@ -25,7 +25,7 @@ def print_question(question: Question, source: str) -> None:
     _prose(out, f"Answer: {HOW}")
 
 
-def print_truth(told: Told, answer: Answer | None) -> None:
+def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
     """Whether the answer is right, what is true, and why."""
     out = console()
     if not told.made.ok:

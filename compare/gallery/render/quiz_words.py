@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compare.gallery.lesson_types.lesson import STANDINGS, Lesson, counted
-from compare.gallery.lesson_types.lesson_result import Made
-from compare.gallery.lessons import chosen
+from compare.gallery.lesson_types.lesson_result import LessonResult
+from compare.gallery.lessons import find_lesson
 from compare.gallery.quiz.answers import Answer, spelt, truth_of
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.figures import Tensor
@@ -17,16 +17,16 @@ FREE = "free: no collective"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnsweredQuestion:
     """A question with its truth."""
 
     question: Question
-    made: Made
+    made: LessonResult
 
     @property
     def lessons(self) -> list[Lesson]:
         """Whose rules answer it."""
-        return [lesson for name in self.question.rules for lesson in chosen(name)]
+        return [lesson for name in self.question.rules for lesson in find_lesson(name)]
 
     @property
     def truth(self) -> str:
@@ -78,7 +78,7 @@ def sizes(question: Question) -> str:
     return f"{letters}; mesh {mesh}; {types}; {TITLES[question.program]} for {lesson.topology}"
 
 
-def rule_lines(told: Told) -> list[str]:
+def rule_lines(told: AnsweredQuestion) -> list[str]:
     """Each rule with its standing, and where the lesson is."""
     return [f"{one.name} ({one.standing}): {one.rule}" for one in told.lessons]
 
@@ -100,7 +100,7 @@ def public_question(question: Question, source: str) -> dict[str, Any]:
     }
 
 
-def public_answer(told: Told, answer: Answer | None) -> dict[str, Any]:
+def public_answer(told: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
     """The truth as JSON has it, and what became of an answer."""
     made = told.made
     known = truth_of(made) if made.ok else None
@@ -137,7 +137,7 @@ def public_answer(told: Told, answer: Answer | None) -> dict[str, Any]:
     }
 
 
-def worked_out(told: Told) -> list[str]:
+def worked_out(told: AnsweredQuestion) -> list[str]:
     """By the rule: each collective with its bytes."""
     return [
         f"{f'{one.move.times} × ' if one.move.times > 1 else ''}{one.move.kind} {over(one.move)}, {one.move.what}: "
@@ -147,10 +147,10 @@ def worked_out(told: Told) -> list[str]:
 
 
 def quiz_values(
-    questions: Sequence[Question], made: Sequence[Made], source_of: Callable[[Question], str]
+    questions: Sequence[Question], made: Sequence[LessonResult], source_of: Callable[[Question], str]
 ) -> Mapping[str, Any]:
     """What the page's template is given."""
-    asked = [Told(question, one) for question, one in zip(questions, made, strict=True)]
+    asked = [AnsweredQuestion(question, one) for question, one in zip(questions, made, strict=True)]
     return {
         "scattered": SCATTERED,
         "asked": [

@@ -7,7 +7,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from compare.gallery.lesson_types.lesson import Lesson, Move
-from compare.gallery.lesson_types.lesson_result import Made, needed_wire
+from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import CHAPTERS
 from compare.gallery.render.words import (
     ARMS,
@@ -40,10 +40,10 @@ def print_names() -> None:
             out.print(Text(f"   {lesson.name:<22} {lesson.title}"))
 
 
-def print_gallery(made: Sequence[Made]) -> None:
+def print_gallery(made: Sequence[LessonResult]) -> None:
     """A line for each lesson: what it needs, and who moves something else."""
     out = console()
-    by_name: dict[str, list[Made]] = {}
+    by_name: dict[str, list[LessonResult]] = {}
     for one in made:
         by_name.setdefault(one.lesson.name, []).append(one)
     for number, chapter in enumerate(CHAPTERS, 1):
@@ -59,7 +59,7 @@ def print_gallery(made: Sequence[Made]) -> None:
                     out.print(Text(line, style=style), soft_wrap=True)
 
 
-def print_lesson(made: Sequence[Made], *, before: str, after: str) -> None:
+def print_lesson(made: Sequence[LessonResult], *, before: str, after: str) -> None:
     """One lesson, as its page tells it."""
     out, lesson = console(), made[0].lesson
     out.print(Text(lesson.title, style="bold"))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.gallery.lesson_types.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
-from compare.gallery.lesson_types.lesson_result import Made, Row, needed_wire
+from compare.gallery.lesson_types.lesson_result import LessonResult, Row, needed_wire
 from compare.gallery.render.figures import Tensor
 from compare.render.units import axes_text, bytes_text, listing
 
@@ -48,7 +48,7 @@ class Outcome:
     """Programs that moved the same, and what that is."""
 
     programs: tuple[str, ...]
-    first: Made
+    first: LessonResult
     moves: tuple[Move, ...]
     """By hand, what they are known to move; without any where the compiler did something else."""
     verdict: str
@@ -114,7 +114,7 @@ def collectives_words(counts: Mapping[str, int]) -> str:
     return ", ".join(told) or "no collective"
 
 
-def shows_scatters(made: Sequence[Made]) -> bool:
+def shows_scatters(made: Sequence[LessonResult]) -> bool:
     """An all-reduce that counts as a reduce-scatter is among these, or one where a reduce-scatter would do."""
     return any(
         row.form == "fused-reduce-scatter"
@@ -124,9 +124,9 @@ def shows_scatters(made: Sequence[Made]) -> bool:
     )
 
 
-def outcomes(made: Sequence[Made]) -> list[Outcome]:
+def outcomes(made: Sequence[LessonResult]) -> list[Outcome]:
     """The programs of one lesson, those alike together."""
-    groups: list[list[Made]] = []
+    groups: list[list[LessonResult]] = []
     for one in made:
         for group in groups:
             if _alike(group[0], one):
@@ -137,12 +137,12 @@ def outcomes(made: Sequence[Made]) -> list[Outcome]:
     return [_outcome(group) for group in groups]
 
 
-def _alike(one: Made, other: Made) -> bool:
+def _alike(one: LessonResult, other: LessonResult) -> bool:
     same = one.emitted == other.emitted and one.wire_bytes == other.wire_bytes
     return one.status == other.status and one.error == other.error and same
 
 
-def _outcome(group: Sequence[Made]) -> Outcome:
+def _outcome(group: Sequence[LessonResult]) -> Outcome:
     one = group[0]
     names = tuple(each.program for each in group)
     if not one.ok:
@@ -162,7 +162,7 @@ def _outcome(group: Sequence[Made]) -> Outcome:
     return Outcome(names, one, moves, verdict, f"{ratio} × the bytes that are needed", why)
 
 
-def _strange(one: Made) -> str:
+def _strange(one: LessonResult) -> str:
     return "This is not what the lesson was written for: the compiler or the framework has changed." * (
         one.emitted != counted(one.lesson, one.lesson.needs)
     )
@@ -185,7 +185,7 @@ def _sum(lesson: Lesson, move: Move) -> Sum:
     return Sum(move, move.formula, numbers, lesson.payload(move), wire, round(lesson.wire(move)))
 
 
-def tensors(lesson: Lesson, made: Made) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+def tensors(lesson: Lesson, made: LessonResult) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """What a program takes, what each device has alone, and what it gives, as they are drawn."""
     takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, made.takes, strict=True)]
     gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, made.gives, strict=True)]
@@ -206,19 +206,19 @@ def _sizes(lesson: Lesson, dims: str) -> tuple[int, ...]:
     return tuple(int(dim) if dim.isdigit() else lesson.letters.get(dim, 1) for dim in dims.split())
 
 
-def signature(lesson: Lesson, made: Made) -> str:
+def signature(lesson: Lesson, made: LessonResult) -> str:
     """`x[T, D/tp], w[D/tp, F] → y[T, F]`."""
     takes, _, gives = tensors(lesson, made)
     return f"{', '.join(one.words for one in takes)} → {', '.join(one.words for one in gives)}"
 
 
-def disagreement(made: Sequence[Made]) -> str:
+def disagreement(made: Sequence[LessonResult]) -> str:
     """Where the frameworks' programs split their arrays differently, they can't be compared."""
     found = {(one.takes, one.gives) for one in made if one.source}
     return "The programs of this page split their arrays differently: it compares nothing." if len(found) > 1 else ""
 
 
-def reach(lesson: Lesson, made: Sequence[Made]) -> str:
+def reach(lesson: Lesson, made: Sequence[LessonResult]) -> str:
     """How far the lesson's rule reaches, as its box says it: of this compiler with version and partitioners."""
     if lesson.standing != COMPILER:
         return STANDINGS[lesson.standing]
@@ -227,7 +227,7 @@ def reach(lesson: Lesson, made: Sequence[Made]) -> str:
     return f"libtpu {listing(sorted(versions)) or 'unknown'}, {under}; another version may differ"
 
 
-def partitioners_differ(made: Sequence[Made]) -> bool:
+def partitioners_differ(made: Sequence[LessonResult]) -> bool:
     """A framework's program moves something else under Shardy than under GSPMD."""
     found: dict[str, list[Emitted]] = {}
     for one in made:
@@ -236,9 +236,9 @@ def partitioners_differ(made: Sequence[Made]) -> bool:
     return any(emitted.count(emitted[0]) < len(emitted) for emitted in found.values())
 
 
-def evidence(made: Sequence[Made]) -> list[tuple[str, str, list[str]]]:
+def evidence(made: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
     """Lines of the programs that have collectives, those alike but for names once: who, who else, lines."""
-    groups: dict[tuple[str, ...], list[Made]] = {}
+    groups: dict[tuple[str, ...], list[LessonResult]] = {}
     for one in made:
         if one.rows:
             lines = [_NAME.sub("%", short(row)) for row in one.rows]

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from compare.sweep.engines import local, ray
-from compare.sweep.engines.local import Made, Task, Tell
+from compare.sweep.engines.local import CaseOutcome, Task, Tell
 
 
 class Engine(Protocol):
@@ -17,7 +17,7 @@ class Engine(Protocol):
 
     def __call__(
         self, tasks: Sequence[Task], /, *, at_once: int | None, scratch: Path, tell: Tell
-    ) -> Generator[tuple[Task, Made], None, None]: ...
+    ) -> Generator[tuple[Task, CaseOutcome], None, None]: ...
 
 
-ENGINES: Mapping[str, Engine] = MappingProxyType({"local": local.made, "ray": ray.made})
+ENGINES: Mapping[str, Engine] = MappingProxyType({"local": local.run_cases, "ray": ray.run_cases})

@@ -29,7 +29,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class CaseOutcome:
     """How one case ended, and its run folder where there is one: whoever takes it owns it."""
 
     status: str
@@ -48,9 +48,9 @@ Tell = Callable[[str, str, float], None]
 """Hears of a case's name, what it is at, and the seconds since it began."""
 
 
-def made(
+def run_cases(
     tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell, programs: int | None = None
-) -> Generator[tuple[Task, Made], None, None]:
+) -> Generator[tuple[Task, CaseOutcome], None, None]:
     """Make these, `at_once` at a time (as many as there are cores), each yielded as it ends; left early, kill them.
 
     scratch: a folder for what is half made.  programs: of one case, made at a time; by default what cores are left.
@@ -81,14 +81,14 @@ def _command(task: Task, out: Path, *, programs: int) -> Command:
     )
 
 
-def _made(ended: Ended, out: Path) -> Made:
+def _made(ended: Ended, out: Path) -> CaseOutcome:
     found = _read(out) if ended.status == "ok" else None
     if found is None:
         # What cannot be was refused before: a worker that refuses its request has failed.
         status = "failed" if ended.status in ("ok", "refused") else ended.status
         error = (ended.error or "the process succeeded, but wrote no run folder").removeprefix("error: ")
-        return Made(status=status, error=error, seconds=ended.seconds)
-    return Made(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])
+        return CaseOutcome(status=status, error=error, seconds=ended.seconds)
+    return CaseOutcome(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])
 
 
 def _read(out: Path) -> Mapping[str, Any] | None:

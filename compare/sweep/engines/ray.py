@@ -20,7 +20,7 @@ from compare.run.arms import ARMS
 from compare.run.errors import WorkError
 from compare.run.tasks import PREFIXES, ROOT
 from compare.sweep.engines import local
-from compare.sweep.engines.local import Made, Task, Tell
+from compare.sweep.engines.local import CaseOutcome, Task, Tell
 from meshes.process import atomic_files
 from meshes.process.one_line import one_line
 
@@ -30,9 +30,9 @@ ANSWER_S = 10.0
 _ERROR_LENGTH = 400
 
 
-def made(
+def run_cases(
     tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell
-) -> Generator[tuple[Task, Made], None, None]:
+) -> Generator[tuple[Task, CaseOutcome], None, None]:
     """Make these on the cluster that `RAY_ADDRESS` names, or the one that runs here, or one that is started for it.
 
     A case takes one CPU of a node, and makes one program at a time; a node that dies costs its cases another try.
@@ -60,12 +60,12 @@ def made(
                 ray.cancel(left, force=True)
 
 
-def _run(task: Task, told: Any) -> tuple[Made, bytes]:
+def _run(task: Task, told: Any) -> tuple[CaseOutcome, bytes]:
     """On a node: make one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
         teller = _Teller(told)
         teller.hear(task.name, f"start on node {_node()}", 0)
-        ended = local.made([task], at_once=1, scratch=scratch, tell=teller.hear, programs=1)
+        ended = local.run_cases([task], at_once=1, scratch=scratch, tell=teller.hear, programs=1)
         (_, found), *_ = list(ended)
         packed = io.BytesIO()
         if found.run:
@@ -103,13 +103,13 @@ def _heard(told: Any) -> list[tuple[str, str, float]]:
     return found
 
 
-def _fetched(ray: Any, reference: Any, out: Path) -> Made:
+def _fetched(ray: Any, reference: Any, out: Path) -> CaseOutcome:
     """What came of a task, its run folder unpacked at `out`."""
     try:
-        result: tuple[Made, bytes] = ray.get(reference)
+        result: tuple[CaseOutcome, bytes] = ray.get(reference)
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None) or error
-        return Made(status="crashed", error=one_line(f"on the cluster: {cause}", most=_ERROR_LENGTH))
+        return CaseOutcome(status="crashed", error=one_line(f"on the cluster: {cause}", most=_ERROR_LENGTH))
     found, packed = result
     if not packed:
         return found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.diff.matching import matched
+from compare.diff.matching import match
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.hlo.text.module import read
@@ -32,14 +32,14 @@ SAME = [
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
 def test_the_same_in_another_form_is_no_difference(a, b, turned):
     a, b = ([OTHER, *b, OTHER], [OTHER, *a, OTHER]) if turned else ([OTHER, *a, OTHER], [OTHER, *b, OTHER])
-    diff = matched(rows(*a), rows(*b))
+    diff = match(rows(*a), rows(*b))
     assert diff.differences == ()
     assert diff.is_empty
     assert all(one.delta_bytes == 0 for one in diff.equivalents)
 
 
 def test_hops_beyond_those_that_a_gather_needs_are_told_in_bytes():
-    diff = matched(rows(GATHER), rows(HOP, HOP, BACK, BACK))
+    diff = match(rows(GATHER), rows(HOP, HOP, BACK, BACK))
     (one,) = diff.equivalents
     assert len(one.b) == 4
     assert one.delta_bytes == 64 * 1024 * 2
@@ -49,10 +49,10 @@ def test_hops_beyond_those_that_a_gather_needs_are_told_in_bytes():
 
 def test_hops_over_another_axis_or_of_another_size_are_not_those_of_a_gather():
     small = wire("collective-permute", "bf16[32,1024]", over="tensor")
-    assert matched(rows(GATHER), rows(HOP, HOP)).equivalents == ()
-    assert matched(rows(GATHER), rows(small, small, small)).equivalents == ()
+    assert match(rows(GATHER), rows(HOP, HOP)).equivalents == ()
+    assert match(rows(GATHER), rows(small, small, small)).equivalents == ()
     over_data = wire("all-gather", "bf16[128,1024]", over="data", result="bf16[256,1024]")
-    assert matched(rows(over_data), rows(HOP, HOP, BACK)).equivalents == ()
+    assert match(rows(over_data), rows(HOP, HOP, BACK)).equivalents == ()
 
 
 def test_permutes_that_leave_a_device_without_a_part_are_no_gather():
@@ -62,17 +62,17 @@ def test_permutes_that_leave_a_device_without_a_part_are_no_gather():
     shift = ring.replace(",{4,0},{5,1},{6,2},{7,3}", "")
     assert shift != ring
     assert sum(row.step_wire_bytes for row in rows(shift, shift)) == rows(over_data)[0].step_wire_bytes
-    assert matched(rows(over_data), rows(ring)).is_empty
-    assert matched(rows(over_data), rows(shift, shift)).equivalents == ()
+    assert match(rows(over_data), rows(ring)).is_empty
+    assert match(rows(over_data), rows(shift, shift)).equivalents == ()
 
 
 def test_a_scatter_of_another_part_of_the_model_is_not_that_of_a_sum():
     elsewhere = wire("reduce-scatter", "bf16[256,1024]", result="bf16[64,1024]", scope="layer.attention.out")
-    assert matched(rows(SUM), rows(elsewhere, GATHER)).equivalents == ()
+    assert match(rows(SUM), rows(elsewhere, GATHER)).equivalents == ()
 
 
 def test_a_scatter_without_its_gather_is_no_sum():
-    diff = matched(rows(SUM), rows(SCATTER))
+    diff = match(rows(SUM), rows(SCATTER))
     assert diff.equivalents == ()
     assert diff.differences[0].changes == ("kind",)
 
@@ -92,10 +92,10 @@ def test_arrays_that_a_combiner_has_joined_are_those_that_it_joined():
     joined = collectives(read(COMBINED), AXES)
     apart = rows(SUM, wire("all-reduce", "bf16[64]"))
     for pair in ((joined, apart), (apart, joined)):
-        diff = matched(*pair)
+        diff = match(*pair)
         assert diff.is_empty
         assert [one.how for one in diff.equivalents] == ["the same arrays, combined differently"]
-    assert not matched(joined, rows(SUM)).is_empty
+    assert not match(joined, rows(SUM)).is_empty
 
 
 def test_beside_arrays_that_are_combined_otherwise_one_more_is_one_line():
@@ -103,7 +103,7 @@ def test_beside_arrays_that_are_combined_otherwise_one_more_is_one_line():
     small = wire("all-reduce", "bf16[64]")
     for more in (SUM, small, wire("all-reduce", "bf16[512]", scope="norm")):
         for order in ([more, SUM, small], [SUM, small, more]):
-            diff = matched(joined, rows(*order))
+            diff = match(joined, rows(*order))
             assert [(one.what, len(one.b)) for one in diff.differences] == [("only in b", 1)]
             assert len(diff.equivalents) == 1
 
@@ -112,7 +112,7 @@ def test_arrays_of_other_parts_of_the_model_are_not_those_that_were_combined():
     joined = collectives(read(COMBINED.replace("all-reduce(x, y),", NAMED)), AXES)
     assert joined[0].scope == "layer.mlp.down"
     elsewhere = [wire("all-reduce", shape, scope="layer.attention.out") for shape in ("bf16[256,1024]", "bf16[64]")]
-    assert matched(joined, rows(*elsewhere)).equivalents == ()
+    assert match(joined, rows(*elsewhere)).equivalents == ()
 
 
 LOOP = f"""{HEAD}
@@ -144,17 +144,17 @@ ENTRY main {{
 
 
 def test_a_loop_is_its_copies():
-    diff = matched(collectives(read(LOOP), AXES), rows(SUM, SUM, SUM))
+    diff = match(collectives(read(LOOP), AXES), rows(SUM, SUM, SUM))
     assert diff.is_empty
     (one,) = diff.equivalents
     assert (len(one.a), len(one.b)) == (1, 3)
-    (fewer,) = matched(collectives(read(LOOP), AXES), rows(SUM, SUM)).differences[:1]
+    (fewer,) = match(collectives(read(LOOP), AXES), rows(SUM, SUM)).differences[:1]
     assert fewer.what == "changed"
 
 
 def test_beside_a_loop_and_its_copies_one_more_is_one_line():
     loop = collectives(read(LOOP), AXES)
-    for diff in (matched(loop, rows(*[SUM] * 4)), matched(rows(*[SUM] * 4), loop)):
+    for diff in (match(loop, rows(*[SUM] * 4)), match(rows(*[SUM] * 4), loop)):
         assert [len(one.a) + len(one.b) for one in diff.equivalents] == [4]
         assert [len(one.a) + len(one.b) for one in diff.differences] == [1]
 
@@ -172,7 +172,7 @@ def test_a_real_program_with_and_without_its_windowed_einsum():
     Of the scatter's [8, 2048, 4096] bf16 in each of two replicas a hop is an eighth, 16,777,216 bytes.
     """
     forms = [collectives(read_file(WINDOWED / f"{name}.hlo.gz"), AXES) for name in ("default", "off")]
-    for diff, sign in ((matched(*forms), -1), (matched(*reversed(forms)), 1)):
+    for diff, sign in ((match(*forms), -1), (match(*reversed(forms)), 1)):
         (one,) = diff.equivalents
         assert diff.differences == ()
         assert {row.kind for row in (*one.a, *one.b)} == {"reduce-scatter", "collective-permute"}
@@ -183,6 +183,6 @@ def test_a_real_program_with_and_without_its_windowed_einsum():
 def test_copies_of_a_loop_s_collective_that_have_lost_their_names_are_its_copies():
     nameless = SUM.partition(", metadata")[0]
     near = wire("all-reduce", "bf16[8]", scope="norm")
-    diff = matched(collectives(read(LOOP), AXES), rows(SUM, nameless, nameless, near))
+    diff = match(collectives(read(LOOP), AXES), rows(SUM, nameless, nameless, near))
     assert [len(one.b) for one in diff.equivalents] == [3]
     assert [one.first.scope for one in diff.differences] == ["norm"]

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from compare.diff.lines import lines, verdict
-from compare.diff.matching import matched
-from compare.diff.report import told as told_of
+from compare.diff.matching import match
+from compare.diff.report import diff_values as told_of
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from tests.compare.verdict.toy_hlo import AXES, GATHER, SCATTER, SUM, program, rows, wire
@@ -16,12 +16,12 @@ KV = wire("all-gather", "bf16[8,128]", result="bf16[32,128]", scope="layer.atten
 OTHERS = [SUM, KV, GATHER, SCATTER, wire("all-reduce", "bf16[512]", over="data", scope="norm"), SUM, KV]
 
 
-def told(diff):
+def diff_values(diff):
     return [(one.what, one.first.kind, len(one.a), len(one.b)) for one in diff.differences]
 
 
 def test_a_program_is_the_same_as_itself():
-    diff = matched(rows(*OTHERS), rows(*OTHERS))
+    diff = match(rows(*OTHERS), rows(*OTHERS))
     assert diff.is_empty
     assert diff.differences == diff.equivalents == ()
     assert (len(diff.alike), diff.moved) == (len(OTHERS), 0)
@@ -31,29 +31,29 @@ def test_a_program_is_the_same_as_itself():
 def test_one_injected_gather_is_one_line_wherever_it_stands(at):
     injected = wire("all-gather", "bf16[128,1024]", result="bf16[512,1024]", scope="layer.attention.qkv")
     after = [*OTHERS[:at], injected, *OTHERS[at:]]
-    diff = matched(rows(*OTHERS), rows(*after))
+    diff = match(rows(*OTHERS), rows(*after))
     (one,) = diff.differences
     assert (one.what, one.first.name, one.first.scope) == ("only in b", f"c{at}", "layer.attention.qkv")
     # 512 x 1024 bf16 is 1,048,576 bytes, of which each of four devices sends three quarters.
     assert one.delta_bytes == 786_432
     assert not diff.equivalents
-    assert told(matched(rows(*after), rows(*OTHERS))) == [("only in a", "all-gather", 1, 0)]
+    assert diff_values(match(rows(*after), rows(*OTHERS))) == [("only in a", "all-gather", 1, 0)]
 
 
 def test_the_copy_that_was_injected_is_told_by_the_order():
-    diff = matched(rows(SUM, KV, GATHER, SUM), rows(SUM, KV, KV, GATHER, SUM))
+    diff = match(rows(SUM, KV, GATHER, SUM), rows(SUM, KV, KV, GATHER, SUM))
     assert [row.name for row in diff.differences[0].b] in (["c1"], ["c2"])
-    assert told(diff) == [("only in b", "all-gather", 0, 1)]
+    assert diff_values(diff) == [("only in b", "all-gather", 0, 1)]
 
 
 def test_another_order_is_no_difference_and_is_counted():
-    diff = matched(rows(SUM, KV, GATHER), rows(KV, SUM, GATHER))
+    diff = match(rows(SUM, KV, GATHER), rows(KV, SUM, GATHER))
     assert diff.is_empty
     assert diff.moved == 1
 
 
 def test_alike_differences_are_one_line():
-    (one,) = matched(rows(SUM), rows(SUM, *[KV] * 32)).differences
+    (one,) = match(rows(SUM), rows(SUM, *[KV] * 32)).differences
     assert len(one.b) == 32
     assert one.delta_bytes == 32 * 32 * 128 * 2 * 3 // 4
 
@@ -69,7 +69,7 @@ def test_alike_differences_are_one_line():
     ],
 )
 def test_what_has_changed_is_one_line_that_names_the_columns(before, after, changes):
-    (one,) = matched(rows(KV, before, KV), rows(KV, after, KV)).differences
+    (one,) = match(rows(KV, before, KV), rows(KV, after, KV)).differences
     assert (one.what, one.changes) == ("changed", changes)
 
 
@@ -77,7 +77,7 @@ def test_an_axis_of_another_size_is_told_by_its_groups():
     wide = program(SUM).replace("num_partitions=8", "num_partitions=16")
     wide = wide.replace("{{0,1,2,3},{4,5,6,7}}", "{{0,1,2,3,4,5,6,7},{8,9,10,11,12,13,14,15}}")
     sides = collectives(read(program(SUM)), AXES), collectives(read(wide), {"data": 2, "tensor": 8})
-    diff = matched(*sides)
+    diff = match(*sides)
     assert [one.changes for one in diff.differences] == [("groups",)]
     assert [line.how for line in lines(told_of(diff))] == ["groups of 4 → 8"]
 
@@ -87,33 +87,33 @@ def test_names_forms_and_lines_are_no_difference():
     other = re.sub(r"\bc(\d)", r"renamed\1", text).replace("model.py", "other.py")
     other = other.replace("source_line=7", "source_line=99")
     assert other != text
-    assert matched(*(collectives(read(each), AXES) for each in (text, other))).is_empty
+    assert match(*(collectives(read(each), AXES) for each in (text, other))).is_empty
 
 
 def test_the_largest_difference_comes_first_and_what_cannot_be_counted_before_it():
     large = wire("all-gather", "bf16[4096,1024]", result="bf16[16384,1024]", scope="head")
-    diff = matched(rows(), rows(KV, large))
+    diff = match(rows(), rows(KV, large))
     assert [one.first.scope for one in diff.differences] == ["head", "layer.attention.core"]
 
 
 def test_without_axes_groups_tell_collectives_apart():
     over_data = wire("all-reduce", "bf16[256,1024]", over="data")
-    assert matched(rows(SUM, axes={}), rows(SUM, axes={})).is_empty
-    diff = matched(rows(SUM, axes={}), rows(over_data, axes={}))
+    assert match(rows(SUM, axes={}), rows(SUM, axes={})).is_empty
+    diff = match(rows(SUM, axes={}), rows(over_data, axes={}))
     assert not diff.is_empty
 
 
 def test_a_scope_that_is_only_a_neighbours_is_not_held_against_a_row():
     nameless = SUM.partition(", metadata")[0]
     near, far = wire("all-reduce", "bf16[8]", scope="norm"), wire("all-reduce", "bf16[8]", scope="head")
-    diff = matched(rows(nameless, near), rows(nameless, far))
+    diff = match(rows(nameless, near), rows(nameless, far))
     assert [one.changes for one in diff.differences] == [("scope",)]
 
 
 def test_a_lost_scope_that_other_neighbours_tell_is_told():
     text = program(SUM.partition(", metadata")[0])
     made = (text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{one}/neg"}}') for one in ("norm", "head"))
-    diff = matched(*(collectives(read(one), AXES) for one in made))
+    diff = match(*(collectives(read(one), AXES) for one in made))
     assert diff.is_empty
     assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("norm", "head")]
     assert "1 without a scope of their own, next to other neighbours (norm → head)" in verdict(told_of(diff))
@@ -124,7 +124,7 @@ def test_every_row_is_in_one_place_of_the_diff():
     chance = random.Random(7)
     for _ in range(60):
         a, b = ([chance.choice(pool) for _ in range(chance.randrange(9))] for _ in "ab")
-        diff = matched(rows(*a), rows(*b))
+        diff = match(rows(*a), rows(*b))
         for side, own in enumerate((diff.a, diff.b)):
             told = [pair[side] for pair in diff.alike]
             told += [row for one in (*diff.equivalents, *diff.differences) for row in (one.a, one.b)[side]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compare.diff.lines import equivalent_words, lines, verdict
-from compare.diff.matching import matched
+from compare.diff.matching import match
 from compare.diff.page import page
 from compare.diff.report import diff_report
 from compare.diff.request import of_runs
@@ -23,7 +23,7 @@ LONG = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="a_sco
 
 
 def diffed(a: list[str], b: list[str]) -> dict[str, Any]:
-    return diff_report(matched(rows(*a), rows(*b)), names=("first.hlo", f"{HOSTILE}.hlo"), axes=AXES)
+    return diff_report(match(rows(*a), rows(*b)), names=("first.hlo", f"{HOSTILE}.hlo"), axes=AXES)
 
 
 def printed(found: dict[str, Any], tmp_path: Path) -> list[str]:
@@ -73,7 +73,7 @@ def test_scope_and_op_name_have_columns_and_a_path_that_is_cut_keeps_its_end(tmp
 def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tmp_path: Path) -> None:
     before = rows(SUM)
     nameless = replace(rows(GATHER)[0], inferred=("scope",))
-    found = diff_report(matched(before, [*before, nameless]), names=("a", "b"), axes=AXES)
+    found = diff_report(match(before, [*before, nameless]), names=("a", "b"), axes=AXES)
     (line,) = lines(found)
     assert (line.scope, line.op_name) == ("~layer.mlp.down", "layer.mlp.down/dot_general")
     told = printed(found, tmp_path)

@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 
 from compare.diff.lines import equivalent_words, verdict
-from compare.diff.matching import matched
-from compare.diff.report import told
+from compare.diff.matching import match
+from compare.diff.report import diff_values
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.hlo.text.module import read
@@ -47,7 +47,7 @@ def test_one_over_two_axes_is_its_steps_over_one_after_the_other(whole, steps):
     # 7/8 of the payload, for a sum twice: 458,752 or 917,504 bytes; 3/4 of all and 1/2 of a quarter are as much.
     assert sum(row.step_wire_bytes for row in rows(*steps)) == rows(whole)[0].step_wire_bytes
     for order in permutations(steps):
-        for diff in (matched(rows(whole), rows(*order)), matched(rows(*order), rows(whole))):
+        for diff in (match(rows(whole), rows(*order)), match(rows(*order), rows(whole))):
             assert diff.is_empty
             (one,) = diff.equivalents
             assert {len(one.a), len(one.b)} == {1, len(steps)}
@@ -55,7 +55,7 @@ def test_one_over_two_axes_is_its_steps_over_one_after_the_other(whole, steps):
 
 
 def test_each_step_is_of_one_only():
-    diff = matched(rows(GATHER, GATHER), rows(*GATHERS, GATHERS[0]))
+    diff = match(rows(GATHER, GATHER), rows(*GATHERS, GATHERS[0]))
     assert len(diff.equivalents) == 1
     assert len(diff.differences) == 2
 
@@ -74,7 +74,7 @@ NOT_THE_SAME = [
 @pytest.mark.parametrize(("whole", "steps"), [row[1:] for row in NOT_THE_SAME], ids=[row[0] for row in NOT_THE_SAME])
 def test_what_only_looks_like_it_is_not_the_same(whole, steps):
     other = rows(*steps) if steps != "weights" else collectives(read(WEIGHTS), AXES)
-    for diff in (matched(rows(whole), other), matched(other, rows(whole))):
+    for diff in (match(rows(whole), other), match(other, rows(whole))):
         assert diff.equivalents == ()
         assert not diff.is_empty
 
@@ -112,7 +112,7 @@ def test_the_same_over_another_network_is_a_change():
     between = collectives(read_file(CORPUS / "dcn_psum_both.hlo.gz"), axes)[1]
     groups = ",".join(f"{{{at},{at + 8}}}" for at in range(8))
     text = ONE_SLICE.replace("131072", "16384").replace("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}", groups)
-    (one,) = matched(collectives(read(text), axes), [between]).differences
+    (one,) = match(collectives(read(text), axes), [between]).differences
     assert one.changes == ("network",)
 
 
@@ -122,12 +122,12 @@ def test_a_sum_over_two_slices_is_the_same_sum_and_what_goes_between_them_is_tol
     steps = collectives(read_file(CORPUS / "dcn_psum_both.hlo.gz"), axes)
     whole = collectives(read(ONE_SLICE), axes)
     assert [row.network for row in (*whole, *steps)] == ["ici", "ici", "dcn", "ici"]
-    diff = matched(whole, steps)
+    diff = match(whole, steps)
     (one,) = diff.equivalents
     assert diff.differences == ()
     # Of 524,288 bytes an eighth is left between the slices, which a sum of two sends once.
     assert (one.delta_bytes, one.delta_dcn_bytes) == (0, 65_536)
     assert not diff.is_empty
-    found = told(diff)
+    found = diff_values(diff)
     assert equivalent_words(found)[0].endswith("; +65.5 kB a step over dcn")
     assert verdict(found) == "No difference but +65.5 kB a step over dcn: 1 equivalent in another form."

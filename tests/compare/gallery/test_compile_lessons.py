@@ -8,8 +8,8 @@ import pytest
 
 from compare.gallery.compile_lessons import build
 from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, SHARDY, counted
-from compare.gallery.lesson_types.lesson_result import Made, needed_wire
-from compare.gallery.lessons import LESSONS, chosen
+from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
+from compare.gallery.lessons import LESSONS, find_lesson
 from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.page import pages
@@ -22,14 +22,14 @@ UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
 
 
 @pytest.fixture(scope="module")
-def made() -> list[Made]:
+def made() -> list[LessonResult]:
     """Every program of every lesson, from the user's cache where it is there."""
     with cache.opened() as kept:
         return build(LESSONS, cache=kept, tell=lambda line: None)
 
 
 @pytest.fixture(scope="module")
-def answers() -> list[tuple[Question, Made]]:
+def answers() -> list[tuple[Question, LessonResult]]:
     """The page's questions of the quiz, and as many that no page has."""
     questions = [draw(seed) for seed in (*PAGE, *UNSEEN)]
     with cache.opened() as kept:
@@ -37,7 +37,7 @@ def answers() -> list[tuple[Question, Made]]:
 
 
 @pytest.mark.slow
-def test_every_program_moves_what_its_lesson_says_by_hand(made: list[Made]) -> None:
+def test_every_program_moves_what_its_lesson_says_by_hand(made: list[LessonResult]) -> None:
     assert Counter(one.program for one in made) == {
         program: len(LESSONS) if program in (SHARDY, GSPMD) else len(LESSONS) - 1 for program in PROGRAMS
     }
@@ -52,13 +52,13 @@ def test_every_program_moves_what_its_lesson_says_by_hand(made: list[Made]) -> N
 
 
 @pytest.mark.slow
-def test_both_frameworks_split_the_same_arrays_in_the_same_way(made: list[Made]) -> None:
+def test_both_frameworks_split_the_same_arrays_in_the_same_way(made: list[LessonResult]) -> None:
     for lesson in LESSONS:
         assert len({(one.takes, one.gives) for one in made if one.lesson is lesson}) == 1, lesson.name
 
 
 @pytest.mark.slow
-def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple[Question, Made]]) -> None:
+def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple[Question, LessonResult]]) -> None:
     """The rule's own bytes are written by hand, question by question; the truth is compiled."""
     assert len({question.lesson.pattern for question, _ in answers}) >= 20
     for question, one in answers:
@@ -67,7 +67,9 @@ def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple
 
 
 @pytest.mark.slow
-def test_the_pages_in_docs_are_those_that_are_built(made: list[Made], answers: list[tuple[Question, Made]]) -> None:
+def test_the_pages_in_docs_are_those_that_are_built(
+    made: list[LessonResult], answers: list[tuple[Question, LessonResult]]
+) -> None:
     """Rebuild them with `python -m compare.teach`."""
     shown = answers[: len(PAGE)]
     quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], source_of)
@@ -118,7 +120,7 @@ def test_a_worker_that_dies_takes_one_program_with_it(tmp_path: Path, monkeypatc
     monkeypatch.setattr(arms, "ARMS", {**arms.ARMS, "jax": dying})
     monkeypatch.setattr(arms.Arm, "missing", lambda self: "" if self is dying else "not asked")
     names = ("matmul-rows", "mlp", "norm-width", "softmax-split", "context-ring")
-    lessons = [lesson for name in names for lesson in chosen(name)]
+    lessons = [lesson for name in names for lesson in find_lesson(name)]
     (tmp_path / "cache" / "begun").mkdir(parents=True)
     said: list[str] = []
     found = build(lessons, cache=cache.Cache(tmp_path / "cache"), tell=said.append)
@@ -134,7 +136,7 @@ def test_an_arm_that_is_not_installed_is_told_and_the_pages_still_come(
 ) -> None:
     monkeypatch.setattr(arms.Arm, "missing", lambda self: "not installed; get it with pip install")
     (tmp_path / "begun").mkdir()
-    made = build(chosen("mlp"), cache=cache.Cache(tmp_path), tell=lambda line: None)
+    made = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), tell=lambda line: None)
     assert {one.status for one in made} == {"not-installed"}
     html = pages(made)["mlp.html"]
     assert "not-installed: not installed; get it with pip install" in html

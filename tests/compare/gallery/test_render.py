@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from compare.gallery.lesson_types.lesson import STANDINGS
-from compare.gallery.lesson_types.lesson_result import Made, Row
-from compare.gallery.lessons import LESSONS, chosen
+from compare.gallery.lesson_types.lesson_result import LessonResult, Row
+from compare.gallery.lessons import LESSONS, find_lesson
 from compare.gallery.render import text as teach_text
 from compare.gallery.render.figures import Tensor, picture, width
 from compare.gallery.render.page import STYLE, _scale, pages
@@ -34,9 +34,9 @@ def row(**changes: Any) -> Row:
     return Row(**words | changes)
 
 
-def made(*rows: Row, program: str = "jax/shardy", status: str = "ok", error: str = "") -> Made:
-    (lesson,) = chosen("mlp")
-    return Made(
+def made(*rows: Row, program: str = "jax/shardy", status: str = "ok", error: str = "") -> LessonResult:
+    (lesson,) = find_lesson("mlp")
+    return LessonResult(
         lesson=lesson, program=program, status=status, error=error, source="def mlp(x, w1, w2): ...", rows=rows,
         takes=((None, None), (None, "tp"), ("tp", None)), gives=((None, None),), versions={"jax": "1"},
     )  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> Non
 
 
 def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
-    (lesson,) = chosen("sequence-weights")
+    (lesson,) = find_lesson("sequence-weights")
     own = [
         replace(made(row(), program=program), lesson=lesson, versions={"libtpu": "9.9"})
         for program in ("jax/shardy", "jax/gspmd")
@@ -159,7 +159,7 @@ def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
     assert reach(lesson, own) == "libtpu 9.9, under both partitioners alike; another version may do otherwise"
     other = [own[0], replace(own[1], rows=(row(kind="all-gather"),))]
     assert reach(lesson, other).startswith("libtpu 9.9, the two partitioners differ, see below;")
-    assert reach(chosen("mlp")[0], own) == STANDINGS["law"]
+    assert reach(find_lesson("mlp")[0], own) == STANDINGS["law"]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)

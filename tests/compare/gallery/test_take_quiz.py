@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compare.gallery import take_quiz
-from compare.gallery.lesson_types.lesson_result import Made, Row
+from compare.gallery.lesson_types.lesson_result import LessonResult, Row
 from compare.gallery.quiz.draw import draw
 from compare.gallery.quiz.question import Question
 from compare.run import arms
@@ -28,8 +28,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         payload_bytes=64, wire_bytes=96, step_wire_bytes=96, text="%a = all-reduce()",
     )  # fmt: skip
 
-    def one(question: Question) -> Made:
-        return Made(
+    def one(question: Question) -> LessonResult:
+        return LessonResult(
             lesson=question.lesson, program=question.program, status="ok", error="", source="", takes=(), gives=(),
             versions={"libtpu": "0"}, rows=(row,),
         )  # fmt: skip

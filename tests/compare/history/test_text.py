@@ -1,4 +1,4 @@
-from compare.history.lines import MOST, parts, shortened
+from compare.history.lines import MOST, shorten, split_changes
 
 LINE = (
     "  ROOT %all-gather.3 = (bf16[8,16]{1,0:T(8,128)(2,1)}, bf16[32,16]{1,0:T(8,128)(2,1)}) all-gather-start(%d.1), "
@@ -13,24 +13,24 @@ def marked(found):
 
 
 def test_a_line_keeps_what_a_reader_asks_for():
-    assert shortened(LINE) == (
+    assert shorten(LINE) == (
         "%all-gather.3 = (bf16[8,16], bf16[32,16]) all-gather-start(%d.1), channel_id=4, "
         "replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={0}  # …/body/layer.mlp.up/dot_general"
     )
 
 
 def test_a_sharding_is_kept_and_what_is_very_long_is_cut():
-    assert "sharding={devices=[1,8]<=[8]}" in shortened("%d = f32[8] dot(%a, %b), sharding={devices=[1,8]<=[8]}")
-    assert len(shortened("%d = f32[8] tuple(" + "%a, " * 500 + "%b)")) <= MOST + 2
+    assert "sharding={devices=[1,8]<=[8]}" in shorten("%d = f32[8] dot(%a, %b), sharding={devices=[1,8]<=[8]}")
+    assert len(shorten("%d = f32[8] tuple(" + "%a, " * 500 + "%b)")) <= MOST + 2
 
 
 def test_groups_behind_what_is_left_out_are_kept():
     line = "%r = f32[8] all-reduce(%d), to_apply=%add, replica_groups={{0,1}}, channel_id=3"
-    assert shortened(line) == "%r = f32[8] all-reduce(%d), replica_groups={{0,1}}, channel_id=3"
+    assert shorten(line) == "%r = f32[8] all-reduce(%d), replica_groups={{0,1}}, channel_id=3"
 
 
 def test_what_differs_is_marked_in_both_lines():
-    before, after = parts(
+    before, after = split_changes(
         "%a.1 = f32[8,16] all-reduce(%d), channel_id=4", "%a.2 = bf16[8,16] all-reduce(%d), channel_id=4"
     )
     assert marked(before) == "%<a.1> = <f32>[8,16] all-reduce(%d), channel_id=4"
@@ -38,5 +38,5 @@ def test_what_differs_is_marked_in_both_lines():
 
 
 def test_lines_that_are_the_same_have_no_mark():
-    before, after = parts(LINE, LINE)
+    before, after = split_changes(LINE, LINE)
     assert marked(before) == marked(after) == LINE

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from compare.remedy.measure import Program, search, witnesses
-from compare.remedy.report import told
+from compare.remedy.measure import ArmProgram, search, witnesses
+from compare.remedy.report import search_report
 from compare.remedy.search import Measured
 from compare.run.arms import ARMS
 from meshes.case import Case
@@ -48,9 +48,9 @@ class Table:
 
 def searched(table, *, arms=("torchxla",), phases=("prefill", "decode")):
     case = Case.read("tp4pp2", phases=phases)
-    programs = [Program(ARMS[arm], case.at(phases=(phase,))) for arm in arms for phase in phases]
+    programs = [ArmProgram(ARMS[arm], case.at(phases=(phase,))) for arm in arms for phase in phases]
     search(programs, table)
-    return programs, told(case, programs, table, beside=witnesses(programs, table))
+    return programs, search_report(case, programs, table, beside=witnesses(programs, table))
 
 
 def test_both_phases_take_one_change_and_say_what_it_removes():
@@ -135,7 +135,7 @@ def test_no_more_is_compiled_than_was_allowed():
 
 @pytest.mark.parametrize("names", [frozenset(), frozenset({"attention-einsum"}), frozenset({"attention-heads-first"})])
 def test_a_cell_is_the_default_one_with_its_changes(names):
-    program = Program(ARMS["torchxla"], Case.read("tp4pp2", phases=("prefill",)))
+    program = ArmProgram(ARMS["torchxla"], Case.read("tp4pp2", phases=("prefill",)))
     search([program], Table())
     cell = program.cell(names)
     assert cell.case_of(program.case) == program.with_remedies(names)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.remedy.remedies import CODE, HAND, PLAN, applied, offered
+from compare.remedy.remedies import CODE, HAND, PLAN, apply_remedies, candidate_remedies
 from meshes.case import Case
 
 GATHER = ("layer.attention.core", "tp", "all-gather", "induced", "activation-gather")
@@ -17,7 +17,7 @@ def case(mesh="tp4pp2", phase="prefill", **words):
 
 def names(case, *groups, arm="torchxla"):
     found = {group: 100 - number for number, group in enumerate(groups)}
-    return [remedy.name for remedy in offered(case, found, arm=arm)]
+    return [remedy.name for remedy in candidate_remedies(case, found, arm=arm)]
 
 
 def test_bytes_of_an_attention_call_are_met_by_other_ways_to_write_it():
@@ -35,12 +35,12 @@ def test_a_bubble_is_met_by_more_microbatches_and_by_hand():
 
 
 def test_a_lookup_on_idle_stages_is_met_by_a_whole_vocabulary():
-    found = {one.name: one for one in offered(case(), {EMBED: 1}, arm="jax")}
+    found = {one.name: one for one in candidate_remedies(case(), {EMBED: 1}, arm="jax")}
     assert list(found) == ["vocab-whole", "style-explicit"]
     assert (found["vocab-whole"].kind, found["style-explicit"].kind) == (PLAN, HAND)
     # Two tables of 128256 · 4096 · 2 bytes, three quarters of each more.
     assert "takes 1,576.0 MB more" in found["vocab-whole"].sentence
-    assert applied(case(), [found["vocab-whole"]]).plan.rules["vocab"] is None
+    assert apply_remedies(case(), [found["vocab-whole"]]).plan.rules["vocab"] is None
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_the_most_bytes_come_first():
 
 
 def test_remedies_are_taken_together_as_one_case():
-    own = {one.name: one for one in offered(case(style="weights"), {GATHER: 1}, arm="torchxla")}
-    together = applied(case(style="weights"), [own["pin:step"], own["attention-heads-first"], own["pin:embed"]])
+    own = {one.name: one for one in candidate_remedies(case(style="weights"), {GATHER: 1}, arm="torchxla")}
+    together = apply_remedies(case(style="weights"), [own["pin:step"], own["attention-heads-first"], own["pin:embed"]])
     # In the order of the list of variants, so that equal sets are one program.
     assert together.variants == ("attention-heads-first", "pin:embed", "pin:step")
     assert all(one.kind == CODE for one in own.values())

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
-from compare.sweep.engines.local import Made
+from compare.sweep.engines.local import CaseOutcome
 from compare.sweep.request import Combination, combinations, sweep_parser
 from compare.sweep.sweep import Work
 from tests.places import ROOT
@@ -33,12 +33,12 @@ class Copies:
                     self._begin(task, scratch)
                     raise KeyboardInterrupt
                 if does == "crash":
-                    yield task, Made(status="crashed", error="died of SIGABRT: boom", seconds=1.0)
+                    yield task, CaseOutcome(status="crashed", error="died of SIGABRT: boom", seconds=1.0)
                     continue
                 run = self._begin(task, scratch)
                 (run / "report.json").write_text(json.dumps(REPORT | {"marked": uuid4().hex}))
                 good = does == "well"
-                yield task, Made(status="ok", run=run, judged=does != "nothing", whole=good, seconds=1.0)
+                yield task, CaseOutcome(status="ok", run=run, judged=does != "nothing", whole=good, seconds=1.0)
         finally:
             self.closed = True
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from compare.sweep.progress import shown
+from compare.sweep.progress import show_progress
 from compare.sweep.request import Combination
 
 EVENTS = [
@@ -16,7 +16,7 @@ EVENTS = [
 
 
 def told(console, *events, refused=()):
-    with shown(refused, console=console) as tell:
+    with show_progress(refused, console=console) as tell:
         for event in events:
             tell(*event)
 
@@ -48,7 +48,7 @@ def test_a_terminal_shows_what_each_is_at():
 
 
 def interrupted(console):
-    with shown(console=console) as tell:
+    with show_progress(console=console) as tell:
         tell("one", "already done", 0.0)
         tell("two", "waiting", 0.0)
         raise KeyboardInterrupt

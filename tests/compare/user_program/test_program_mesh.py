@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compare.hlo.text.errors import HloError
-from compare.user_program.program_mesh import agreed, mesh_in, mesh_of
+from compare.user_program.program_mesh import mesh_in, mesh_of, reading_axes
 
 MESH = (("data", 2), ("tensor", 4))
 
@@ -81,13 +81,13 @@ def test_jax_knows_it_by_the_shardings_of_arguments_and_results(program, mesh):
     ],
 )
 def test_axes_may_be_others_but_not_under_the_mesh_s_names(axes):
-    assert agreed(axes, MESH, name="this") == axes
-    assert agreed(axes, (), name="this") == axes
+    assert reading_axes(axes, MESH, name="this") == axes
+    assert reading_axes(axes, (), name="this") == axes
 
 
 def test_without_axes_they_are_the_mesh_s():
-    assert list(agreed({}, MESH, name="this").items()) == list(MESH)
-    assert agreed({}, (), name="this") == {}
+    assert list(reading_axes({}, MESH, name="this").items()) == list(MESH)
+    assert reading_axes({}, (), name="this") == {}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_without_axes_they_are_the_mesh_s():
 )
 def test_the_mesh_s_own_names_have_its_sizes_and_its_order(axes):
     with pytest.raises(HloError) as caught:
-        agreed(axes, MESH, name="this Lowered")
+        reading_axes(axes, MESH, name="this Lowered")
     spelled = ",".join(f"{name}={size}" for name, size in axes.items())
     assert str(caught.value) == (
         f"this Lowered: the axes are {spelled}, and its own mesh is data=2,tensor=4, outermost first; give them as the "

@@ -10,7 +10,7 @@ from compare.diff.__main__ import main as diff
 from compare.history.__main__ import main as history
 from compare.hlo.__main__ import main as hlo
 from compare.run.errors import WorkError
-from compare.user_program.saved_program import Saved, read_saved, save
+from compare.user_program.saved_program import SavedProgram, read_saved, save
 from tests.compare.test_history import RECORDED
 from tests.compare.verdict.toy_hlo import AXES, GATHER, SUM, program
 
@@ -24,7 +24,7 @@ def saved(tmp_path):
 
 
 def test_what_was_saved_is_what_is_read(tmp_path, capsys):
-    program = Saved(
+    program = SavedProgram(
         text=TEXT, axes=AXES, compiled="compiled for v5e:2x4", device_ids=(3, 1, 2), notes=("ä",), passes=b"packed"
     )
     save(tmp_path / "one", program)
@@ -69,7 +69,7 @@ def test_it_is_held_against_another_or_a_file(saved, tmp_path, capsys):
 
 
 def test_its_history_is_told_where_its_compile_recorded_it(saved, tmp_path, capsys):
-    recorded = Saved(
+    recorded = SavedProgram(
         text=gzip.decompress((RECORDED / "optimized.hlo.gz").read_bytes()).decode(), axes={"cp": 4, "tp": 2},
         passes=(RECORDED / "passes.tar.xz").read_bytes(),
     )  # fmt: skip

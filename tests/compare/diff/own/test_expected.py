@@ -3,17 +3,17 @@
 import pytest
 
 from compare.contract.row import JudgeError
-from compare.diff.own.expected import counted, surprises
+from compare.diff.own.expected import count_collectives, surprises
 from tests.compare.verdict.toy_hlo import AXES, GATHER, HEAD, SUM, rows, wire
 
 DATA = wire("all-reduce", "bf16[64]", over="data")
 
 
 def test_rows_are_counted_by_kind_and_axes():
-    assert counted(rows(SUM, GATHER, SUM, DATA)) == {
+    assert count_collectives(rows(SUM, GATHER, SUM, DATA)) == {
         "all-reduce@tensor": 2, "all-gather@tensor": 1, "all-reduce@data": 1,
     }  # fmt: skip
-    assert counted(rows()) == {}
+    assert count_collectives(rows()) == {}
 
 
 def test_what_is_expected_is_no_surprise():
@@ -45,4 +45,4 @@ def test_a_word_that_could_never_be_found_is_refused(word):
 
 def test_what_cannot_be_counted_is_refused():
     with pytest.raises(JudgeError, match="instructions, executions"):
-        counted(rows(SUM), count="bytes")
+        count_collectives(rows(SUM), count="bytes")

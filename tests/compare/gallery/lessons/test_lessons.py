@@ -7,7 +7,7 @@ import pytest
 
 from compare.gallery.lesson_types.lesson import GSPMD, LAW, PROGRAMS, SHARDY, TORCH, Move, amount
 from compare.gallery.lesson_types.lesson_result import needed_wire
-from compare.gallery.lessons import CHAPTERS, LESSONS, LessonError, chosen
+from compare.gallery.lessons import CHAPTERS, LESSONS, LessonError, find_lesson
 from compare.gallery.lessons.partitioner import PARTITIONER
 from tests.places import ROOT
 
@@ -78,7 +78,7 @@ SENDS = {
 
 @pytest.mark.parametrize("name", SENDS)
 def test_what_a_split_needs_is_what_arithmetic_says(name: str) -> None:
-    (lesson,) = chosen(name)
+    (lesson,) = find_lesson(name)
     assert needed_wire(lesson) == SENDS[name]
 
 
@@ -90,7 +90,7 @@ def test_a_formula_is_worked_out_from_left_to_right() -> None:
 
 
 def test_a_permute_is_sent_by_those_who_send() -> None:
-    (lesson,) = chosen("pipeline-shift")
+    (lesson,) = find_lesson("pipeline-shift")
     assert lesson.wire(Move("collective-permute@pp", "T·D·2", "", senders=1)) == 512 * 1024 * 2 // 4
     assert lesson.wire(Move("collective-permute@pp", "T·D·2", "")) == 512 * 1024 * 2
 
@@ -140,7 +140,7 @@ BORDERS = (
 @pytest.mark.parametrize(("name", "other", "program"), BORDERS)
 def test_on_the_two_sides_of_a_border_other_things_are_sent(name: str, other: str, program: str) -> None:
     one, two = (
-        {(move.collective, move.formula, move.times) for move in chosen(each)[0].expected(program)}
+        {(move.collective, move.formula, move.times) for move in find_lesson(each)[0].expected(program)}
         for each in (name, other)
     )
     assert one != two
@@ -152,7 +152,7 @@ def test_every_rule_of_the_partitioner_stands_at_a_border_and_says_what_it_is() 
 
 
 def test_a_rule_says_how_far_it_reaches() -> None:
-    (lesson,) = chosen("mlp")
+    (lesson,) = find_lesson("mlp")
     with pytest.raises(ValueError, match="mlp: a rule is 'law' or 'this compiler' or 'advice', not 'gospel'"):
         replace(lesson, standing="gospel")
     # A law is what programs can't get round: one that moves less than it needs would refute it.
@@ -174,13 +174,13 @@ def test_lessons_that_seem_to_contradict_each_other_name_each_other_at_the_borde
         ("linear-merged", "attention-merged"),
         ("read-traced", "cache-write-positions"),
     ):
-        assert other in chosen(one)[0].border, one
+        assert other in find_lesson(one)[0].border, one
 
 
 def test_a_name_that_is_nearly_right_is_told() -> None:
-    assert chosen("matmul_rows") == chosen("matmul-rows")
+    assert find_lesson("matmul_rows") == find_lesson("matmul-rows")
     with pytest.raises(LessonError, match=r"no pattern 'matmul-row'; did you mean matmul-rows.*--list names all"):
-        chosen("matmul-row")
+        find_lesson("matmul-row")
 
 
 def functions(arm: str) -> dict[str, list[str]]:

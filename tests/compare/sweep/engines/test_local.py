@@ -53,7 +53,7 @@ def tasks(*does):
 
 def made(tmp_path, *does, at_once, told=None, **more):
     hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
-    found = local.made(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", tell=hear, **more)
+    found = local.run_cases(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", tell=hear, **more)
     return {task.name: one for task, one in found}
 
 
@@ -117,7 +117,7 @@ def pids(log):
 
 
 def test_left_early_it_ends_what_runs(tmp_path, log):
-    engine = local.made(tasks("well", "hang", "hang"), at_once=2, scratch=tmp_path / "begun", tell=lambda *_: None)
+    engine = local.run_cases(tasks("well", "hang", "hang"), at_once=2, scratch=tmp_path / "begun", tell=lambda *_: None)
     with closing(engine):
         next(engine)
     assert all(gone(pid) for pid in pids(log))
@@ -129,7 +129,7 @@ def test_killed_it_takes_its_workers_with_it(tmp_path, log):
         from compare.sweep.engines import local
         local.WORKER = "toy_worker"
         tasks = [local.Task(name="only", request={{"does": "hang"}})]
-        list(local.made(tasks, at_once=1, scratch=Path({str(tmp_path / "begun")!r}), tell=lambda *_: None))
+        list(local.run_cases(tasks, at_once=1, scratch=Path({str(tmp_path / "begun")!r}), tell=lambda *_: None))
     """
     path = os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])
     started = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], env=os.environ | {"PYTHONPATH": path})
