@@ -156,7 +156,7 @@ def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
         replace(made(row(), program=program), lesson=lesson, versions={"libtpu": "9.9"})
         for program in ("jax/shardy", "jax/gspmd")
     ]
-    assert reach(lesson, own) == "libtpu 9.9, under both partitioners alike; another version may do otherwise"
+    assert reach(lesson, own) == "libtpu 9.9, under both partitioners alike; another version may differ"
     other = [own[0], replace(own[1], rows=(row(kind="all-gather"),))]
     assert reach(lesson, other).startswith("libtpu 9.9, the two partitioners differ, see below;")
     assert reach(find_lesson("mlp")[0], own) == STANDINGS["law"]
@@ -165,7 +165,7 @@ def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_a_rule_box_says_what_it_is(lesson: Any) -> None:
     text = (GALLERY / f"{lesson.name}.html").read_text(encoding="utf-8")
-    box = text[text.index('<div class="rule">') : text.index("The few lines")]
+    box = text[text.index('<div class="rule">') : text.index("<h2>The source")]
     assert f'<a href="index.html#standing"><b>{lesson.standing.capitalize()}</b></a>' in box
     assert ("The border." in box) == bool(lesson.border)
     assert ("libtpu 0." in box) == (lesson.standing == "this compiler")
@@ -212,10 +212,10 @@ def test_how_to_tell_a_scatter_that_is_written_as_an_all_reduce_stands_wherever_
     for path in PAGES:
         text = path.read_text(encoding="utf-8")
         if "written as an all-reduce in a fusion" in text:
-            assert "how to tell" in text, path.name
+            assert "How to recognize a reduce-scatter" in text, path.name
     for name in ("move-sum-few", "move-sum-scatter", "index", "rules", "quiz"):
-        assert "how to tell" in (GALLERY / f"{name}.html").read_text(encoding="utf-8"), name
-    assert "how to tell" not in (GALLERY / "mlp.html").read_text(encoding="utf-8")
+        assert "How to recognize a reduce-scatter" in (GALLERY / f"{name}.html").read_text(encoding="utf-8"), name
+    assert "How to recognize a reduce-scatter" not in (GALLERY / "mlp.html").read_text(encoding="utf-8")
 
 
 def test_the_page_of_rules_has_all_of_them_and_every_case_of_a_matmul() -> None:
