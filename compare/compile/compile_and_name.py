@@ -19,7 +19,7 @@ _COLLECTIVES = frozenset(f"stablehlo.{kind.replace('-', '_')}" for kind in COLLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class CompiledProgram:
     """What came of one compile."""
 
     executable: Any
@@ -33,7 +33,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiler:
+class CompileJob:
     """Compiles one request, in a folder of its own.  `CompileError`: libtpu gave up; `RefusedError`: wrong options."""
 
     request: dict[str, Any]
@@ -43,41 +43,41 @@ class Compiler:
     begin: Callable[[str], None]
     """Hears of each stage beside the compile itself."""
 
-    def made(self, program: Any, *, passes: bool) -> Made:
+    def compile(self, program: Any, *, passes: bool) -> CompiledProgram:
         """Compile it; `passes`: with the texts between them."""
         with TemporaryDirectory(dir=self.out) as name:
             dump = Path(name)
-            made = compiler.options(self.request["compile_options"], self.ordered)
-            if asks := pass_dump.wanted(self.request):
-                made.env_option_overrides += pass_dump.flags(dump, all_of_them=passes)
-            executable = compiler.compiled(program, ordered=self.ordered, made=made)
-            before = op_names.before(dump) if asks and self.request["num_slices"] > 1 else ""
+            options = compiler.build_options(self.request["compile_options"], self.ordered)
+            if asks := pass_dump.needs_dump(self.request):
+                options.env_option_overrides += pass_dump.dump_flags(dump, all_of_them=passes)
+            executable = compiler.compile_module(program, ordered=self.ordered, options=options)
+            before = op_names.read_text_with_names(dump) if asks and self.request["num_slices"] > 1 else ""
             packed, why = b"", "not asked for"
             if passes:
                 self.begin("passes")
-                packed, why = pass_dump.record(dump, strip=self._stripped)
+                packed, why = pass_dump.pack_dump(dump, strip=self._stripped)
         (hlo,) = executable.hlo_modules()
         text, before = (self._stripped(one) for one in (hlo.to_string(), before))
-        return Made(executable=executable, text=text, before=before, packed=packed, why=why)
+        return CompiledProgram(executable=executable, text=text, before=before, packed=packed, why=why)
 
-    def named(self, made: Made, *, program: Any) -> op_names.Restored:
+    def restore_names(self, compiled: CompiledProgram, *, program: Any) -> op_names.RestoredNames:
         """The text with the names that were lost.
 
         program: the same anew.  Where channels don't tell its collectives apart it is compiled once more, with others.
         """
-        names = op_names.restored(made.text, made.before)
+        names = op_names.restore_names(compiled.text, compiled.before)
         if names.restored == names.lost or not _share_channels(program):
             return names
         self.begin("names")
         _part_channels(program)
         try:
-            twin = self.made(program, passes=False)
+            twin = self.compile(program, passes=False)
         except CompileError:
             return names
-        return op_names.restored(made.text, made.before, twin=(twin.text, twin.before))
+        return op_names.restore_names(compiled.text, compiled.before, twin=(twin.text, twin.before))
 
     def _stripped(self, text: str) -> str:
-        return executable_info.stripped(text, self.request["strip"])
+        return executable_info.strip_folders(text, self.request["strip"])
 
 
 def _share_channels(module: Any) -> bool:

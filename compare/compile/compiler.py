@@ -42,7 +42,7 @@ def start() -> None:
         xla_client.initialize_pjrt_plugin("tpu")
 
 
-def devices(topology: str, *, num_slices: int = 1) -> list[Any]:
+def list_devices(topology: str, *, num_slices: int = 1) -> list[Any]:
     """The compile-only devices of `num_slices` slices, each like `v5e:2x4`."""
     sides = [int(side) for side in topology.partition(":")[2].split("x") if side.isdigit()]
     bounds = [min(side, bound) for side, bound in zip([*sides, 1, 1, 1], HOST_BOUNDS, strict=False)]
@@ -56,56 +56,57 @@ def devices(topology: str, *, num_slices: int = 1) -> list[Any]:
         raise RefusedError(f"libtpu knows no topology {topology!r}: {_first_line(error)}") from error
 
 
-def place(device: Any) -> tuple[int, ...]:
+def position_of(device: Any) -> tuple[int, ...]:
     """Slice, x, y, z, core of a device; the devices of a single slice carry no slice."""
     return (getattr(device, "slice_index", None) or 0, *device.coords, device.core_on_chip)
 
 
-def order(there: Sequence[Any], places: Sequence[Sequence[int]]) -> list[Any]:
+def order_devices(devices: Sequence[Any], places: Sequence[Sequence[int]]) -> list[Any]:
     """The devices in the order of `places`: logical device i sits at `places[i]`."""
-    at = {place(device): device for device in there}
-    asked = [tuple(row) for row in places]
-    if missing := [row for row in asked if row not in at]:
+    at = {position_of(device): device for device in devices}
+    wanted = [tuple(row) for row in places]
+    if missing := [row for row in wanted if row not in at]:
         raise RefusedError(f"the topology has no device at slice, x, y, z, core = {list(missing[0])}")
-    if len(set(asked)) != len(asked):
+    if len(set(wanted)) != len(wanted):
         raise RefusedError("two logical devices have one place")
-    if len(asked) != len(at):
-        raise RefusedError(f"{len(asked)} places for the {len(at)} devices of the topology; each needs one")
-    return [at[row] for row in asked]
+    if len(wanted) != len(at):
+        raise RefusedError(f"{len(wanted)} places for the {len(at)} devices of the topology; each needs one")
+    return [at[row] for row in wanted]
 
 
-def places(ordered: Sequence[Any], ids: Sequence[int]) -> list[tuple[int, ...]]:
+def positions_of_ids(ordered: Sequence[Any], ids: Sequence[int]) -> list[tuple[int, ...]]:
     """The places of a compiled module's device ids; with several slices it is one slice's module, with ids in it."""
-    own = [device for device in ordered if place(device)[0] == place(ordered[0])[0]]
-    by_id = sorted(own, key=lambda device: device.id)
-    return [place(by_id[number]) for number in ids]
+    slice_devices = [device for device in ordered if position_of(device)[0] == position_of(ordered[0])[0]]
+    by_id = sorted(slice_devices, key=lambda device: device.id)
+    return [position_of(by_id[number]) for number in ids]
 
 
-def options(asked: Mapping[str, Any], ordered: Sequence[Any]) -> Any:
+def build_options(named: Mapping[str, Any], ordered: Sequence[Any]) -> Any:
     """The compile options that a request names, over these devices; a name that is not known is refused.
 
     `flags` are XLA's own by name, like `{"xla_tpu_...": "true"}`.
     """
-    made = xla_client.CompileOptions()
-    build = made.executable_build_options
-    if unknown := set(asked) - OPTIONS - BUILD_OPTIONS - {"flags"}:
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    if unknown := set(named) - OPTIONS - BUILD_OPTIONS - {"flags"}:
         known = ", ".join(sorted(OPTIONS | BUILD_OPTIONS | {"flags"}))
         raise RefusedError(f"unknown compile option {sorted(unknown)[0]!r}; known are {known}")
-    for name, value in asked.items():
+    for name, value in named.items():
         if name == "flags":
-            made.env_option_overrides = [(flag, str(setting)) for flag, setting in value.items()]
+            options.env_option_overrides = [(flag, str(setting)) for flag, setting in value.items()]
         else:
-            setattr(made if name in OPTIONS else build, name, value)
-    if made.num_replicas * made.num_partitions != len(ordered):
+            setattr(options if name in OPTIONS else build, name, value)
+    if options.num_replicas * options.num_partitions != len(ordered):
         raise RefusedError(
-            f"num_replicas {made.num_replicas} x num_partitions {made.num_partitions} is not {len(ordered)}, the places"
+            f"num_replicas {options.num_replicas} x num_partitions {options.num_partitions} is not {len(ordered)}, "
+            "the places"
         )
-    ids = np.array([device.id for device in ordered]).reshape(made.num_replicas, made.num_partitions)
-    made.device_assignment = xla_client.DeviceAssignment.create(ids)
-    return made
+    ids = np.array([device.id for device in ordered]).reshape(options.num_replicas, options.num_partitions)
+    options.device_assignment = xla_client.DeviceAssignment.create(ids)
+    return options
 
 
-def module(program: bytes) -> Any:
+def parse_stablehlo(program: bytes) -> Any:
     """Parse StableHLO, as bytecode or text, with the dialects that the frameworks write."""
     context = ir.Context()
     registry = ir.DialectRegistry()
@@ -121,11 +122,13 @@ def module(program: bytes) -> Any:
         raise RefusedError(f"the program is not StableHLO: {_first_line(error)}") from error
 
 
-def compiled(program: Any, *, ordered: Sequence[Any], made: Any) -> Any:
+def compile_module(program: Any, *, ordered: Sequence[Any], options: Any) -> Any:
     """The executable.  libtpu may also abort the process on bad input: the parent reports that."""
     client = ordered[0].client
     try:
-        return client.compile(program, executable_devices=xla_client.DeviceList(tuple(ordered)), compile_options=made)
+        return client.compile(
+            program, executable_devices=xla_client.DeviceList(tuple(ordered)), compile_options=options
+        )
     except _jax.JaxRuntimeError as error:
         raise CompileError(str(error)) from error
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxlib import _jax, _profiler, xla_client
 
 from compare.compile import compiler
-from compare.compile.errors import AotError, RefusedError
+from compare.compile.errors import RefusedError, WorkerError
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
 
@@ -26,24 +26,24 @@ class Aval:
     weak_type: bool = False
 
 
-class Program:
+class CpuProgram:
     """A program on as many virtual CPU devices as it has partitions, with its arguments."""
 
     def __init__(self, bytecode: bytes, about: Mapping[str, Any]):
         """Compile with the options of its about.json.
 
-        Raises `RefusedError` when the two do not fit, `AotError` when XLA gives up.
+        Raises `RefusedError` when the two do not fit, `WorkerError` when XLA gives up.
         """
         self._parameters, self._outputs = about["parameters"], about["outputs"]
         asked = about["compile_options"]
         client = xla_client.make_cpu_client(num_devices=_num_devices(asked))
         self._devices = list(client.devices())
-        module, options = compiler.module(bytecode), compiler.options(asked, self._devices)
+        module, options = compiler.parse_stablehlo(bytecode), compiler.build_options(asked, self._devices)
         devices = xla_client.DeviceList(tuple(self._devices))
         try:
             self._executable = client.compile_and_load(module, devices, options)
         except _jax.JaxRuntimeError as error:
-            raise AotError(f"XLA could not compile it for CPUs: {' '.join(str(error).split())[:500]}") from error
+            raise WorkerError(f"XLA could not compile it for CPUs: {' '.join(str(error).split())[:500]}") from error
         (hlo,) = self._executable.hlo_modules()
         shape = xla_client.XlaComputation(hlo.as_serialized_hlo_module_proto()).program_shape()
         self._taken, made = list(shape.parameter_shapes()), shape.result_shape()
@@ -105,7 +105,7 @@ def _num_devices(asked: Mapping[str, Any]) -> int:
     return prod(counts.values())
 
 
-class Recording:
+class ProfileRecording:
     """XLA's profiler, on from here to `stop`."""
 
     def __init__(self) -> None:
@@ -118,6 +118,6 @@ class Recording:
         return bytes(self._session.stop())
 
 
-def marked(name: str, *, number: int) -> Any:
+def mark_step(name: str, *, number: int) -> Any:
     """What is done in this context is one step of the profile."""
     return _profiler.TraceMe(name, _r=1, step_num=number)

@@ -10,19 +10,19 @@ _HBM = (
 _UNIT = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-class AotError(ValueError):
+class WorkerError(ValueError):
     """A compile that gave no program; the message is one line."""
 
     exit_status = 1
 
 
-class RefusedError(AotError):
+class RefusedError(WorkerError):
     """The request can't be met: what was read, and what would be right."""
 
     exit_status = 2
 
 
-class CompileError(AotError):
+class CompileError(WorkerError):
     """libtpu gave up on the program.  Larger than HBM is said in bytes."""
 
     def __init__(self, reason: str):

@@ -6,7 +6,7 @@ from typing import Any
 from compare.hlo.proto.program import read_device_assignment
 
 
-def memory(executable: Any) -> dict[str, int | None]:
+def read_memory(executable: Any) -> dict[str, int | None]:
     """Bytes of one device."""
     stats = executable.get_compiled_memory_stats()
     return {
@@ -19,7 +19,7 @@ def memory(executable: Any) -> dict[str, int | None]:
     }
 
 
-def cost(executable: Any) -> dict[str, float | str | None]:
+def estimate_cost(executable: Any) -> dict[str, float | str | None]:
     """libtpu's model of one device: an estimate, never a measurement, and of a program with loops *not* of a step.
 
     It counts each loop's body once, however often it runs (a scan of 2 and of 64 matmuls cost the same: tested), which
@@ -36,12 +36,12 @@ def cost(executable: Any) -> dict[str, float | str | None]:
     }
 
 
-def device_assignment(module: Any) -> list[int]:
+def read_device_ids(module: Any) -> list[int]:
     """The device id that runs partition 0, 1, …, as the compiled module holds it (its text does not show it)."""
     return list(read_device_assignment(module.as_serialized_hlo_module_proto()))
 
 
-def stripped(text: str, prefixes: Sequence[str]) -> str:
+def strip_folders(text: str, prefixes: Sequence[str]) -> str:
     """HLO text with these folders taken off its source paths, so that it can be mailed and committed.
 
     Paths stand in the `FileNames` table; older spellings have `source_file="…"` beside each instruction.

@@ -24,7 +24,7 @@ _CHANNEL = re.compile(r"(?<=\bchannel_id=)\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredNames:
     """A program's text with names put back, and how many of those that were lost."""
 
     text: str
@@ -32,13 +32,13 @@ class Restored:
     restored: int
 
 
-def before(folder: Path) -> str:
+def read_text_with_names(folder: Path) -> str:
     """That text; empty where there is none."""
     found = sorted(folder.glob(f"*.Megascale.*before_{PASS}.txt"))
     return found[0].read_text() if found else ""
 
 
-def restored(text: str, before: str, *, twin: tuple[str, str] | None = None) -> Restored:
+def restore_names(text: str, before: str, *, twin: tuple[str, str] | None = None) -> RestoredNames:
     """Put the names of `before` back on collectives that have none; not where several could be meant.
 
     twin: both texts of the same program with a channel for each collective.  Its names are taken where it was compiled
@@ -50,7 +50,7 @@ def restored(text: str, before: str, *, twin: tuple[str, str] | None = None) -> 
     for number, metadata in found.items():
         head, config, rest = lines[number].partition(", backend_config=")
         lines[number] = head + metadata + config + rest
-    return Restored("\n".join(lines), len(found), sum(map(bool, found.values())))
+    return RestoredNames("\n".join(lines), len(found), sum(map(bool, found.values())))
 
 
 def _lost(text: str, before: str) -> dict[int, str]:

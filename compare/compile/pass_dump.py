@@ -24,13 +24,13 @@ PASSES = (
 """Those of libtpu's passes that make, merge, split or replace collectives: the text before and after each."""
 
 
-def flags(folder: Path, *, all_of_them: bool) -> list[tuple[str, str]]:
+def dump_flags(folder: Path, *, all_of_them: bool) -> list[tuple[str, str]]:
     """Options that have the texts written into a folder: of all these passes, or only what names are restored from."""
     wanted = "|".join(PASSES) if all_of_them else op_names.PASS
     return [("xla_dump_to", str(folder)), ("xla_dump_hlo_pass_re", wanted), ("xla_dump_hlo_as_text", "True")]
 
 
-def wanted(request: dict[str, Any]) -> bool:
+def needs_dump(request: dict[str, Any]) -> bool:
     """Whether texts are asked for: for the lineage, or because libtpu drops names.
 
     Not where the user has XLA dump for himself: a compile has one folder for that, and it is his.
@@ -38,7 +38,7 @@ def wanted(request: dict[str, Any]) -> bool:
     return bool(request["passes"] or request["num_slices"] > 1) and not _dumps_already()
 
 
-def record(folder: Path, *, strip: Callable[[str], str]) -> tuple[bytes, str]:
+def pack_dump(folder: Path, *, strip: Callable[[str], str]) -> tuple[bytes, str]:
     """The archive of what was dumped, and why there is none: one of the two is empty."""
     if _dumps_already():
         return b"", "XLA_FLAGS has xla_dump_to: its folder has them"

@@ -17,7 +17,7 @@ _PARTITIONS = re.compile(rb"^HloModule [^\n]*?\bnum_partitions=(\d+)", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
+class StablehloProgram:
     """A program, and how its framework would have it compiled, as far as it says so itself."""
 
     bytecode: bytes
@@ -41,19 +41,19 @@ class Converted:
         }
 
 
-def converted(data: bytes) -> Converted:
+def convert_to_stablehlo(data: bytes) -> StablehloProgram:
     """Raises `RefusedError` where it is none of these spellings."""
     text = data.lstrip()[:4096]
     told = _PARTITIONS.search(data) if text.startswith((b"HloModule", b"//", b"#")) or b"HloModule " in text else None
     if data.startswith(_BYTECODE):
-        module = compiler.module(data)
+        module = compiler.parse_stablehlo(data)
     elif b"HloModule " in text:
-        module = compiler.module(_from_proto(_parsed(data)))
+        module = compiler.parse_stablehlo(_from_proto(_parsed(data)))
     elif b"\0" not in text and re.search(rb"\bmodule\b|func\.func|stablehlo\.|#loc", data[:20_000]):
-        module = compiler.module(data)
+        module = compiler.parse_stablehlo(data)
     else:
-        module = compiler.module(_from_proto(data))
-    return _described(module, num_devices=int(told[1]) if told else 0)
+        module = compiler.parse_stablehlo(_from_proto(data))
+    return _describe(module, num_devices=int(told[1]) if told else 0)
 
 
 def _parsed(text: bytes) -> bytes:
@@ -70,18 +70,18 @@ def _from_proto(data: bytes) -> bytes:
         raise RefusedError(f"this is no program that XLA can read: {' '.join(str(error).split())[:200]}") from error
 
 
-def _described(module: Any, *, num_devices: int) -> Converted:
+def _describe(module: Any, *, num_devices: int) -> StablehloProgram:
     written = io.BytesIO()
     module.operation.write_bytecode(written)
     bytecode = written.getvalue()
     attributes = module.operation.attributes
-    counts = [_whole(attributes, name) for name in ("mhlo.num_partitions", "mhlo.num_replicas")]
+    counts = [_integer(attributes, name) for name in ("mhlo.num_partitions", "mhlo.num_replicas")]
     if (counts[1] or 1) > 1:
         raise RefusedError(f"the program has {counts[1]} replicas; only programs of one replica, partitioned, are read")
     main = _main(module)
     arguments = _rows(main, "arg_attrs", len(main.type.inputs))
     results = _rows(main, "res_attrs", len(main.type.results))
-    return Converted(
+    return StablehloProgram(
         bytecode=bytecode,
         num_devices=counts[0] if counts[0] and counts[0] > 1 else num_devices,
         shardy=b"sdy" in bytecode,
@@ -91,7 +91,7 @@ def _described(module: Any, *, num_devices: int) -> Converted:
     )
 
 
-def _whole(attributes: Any, name: str) -> int | None:
+def _integer(attributes: Any, name: str) -> int | None:
     return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else None
 
 

@@ -166,7 +166,7 @@ class _Build:
                 out.mkdir()
                 programs.append({"program": str(job.lowered / PROGRAM), "out": str(out), **job.compiling()})
             module, request = (
-                "compare.compile.compile_batch",
+                "compare.compile.workers.compile_batch",
                 {"topology": batch.jobs[0].lesson.topology, "programs": programs},
             )
             words: tuple[str, ...] = ()
@@ -268,7 +268,8 @@ def _versions(packages: tuple[str, ...]) -> dict[str, str]:
 @once
 def _compiler_sources() -> str:
     folder = tasks.ROOT / "compare" / "compile"
-    return sources_digest(*(folder / f"{name}.py" for name in ("compile_batch", "compiler", "gspmd_to_shardy")))
+    files = ("compiler.py", "workers/compile_batch.py", "workers/gspmd_to_shardy.py")
+    return sources_digest(*(folder / file for file in files))
 
 
 @once

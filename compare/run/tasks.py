@@ -46,7 +46,7 @@ NOT_LOWERED = ("name", "topology", "order")
 """Words of a case that lowering does not see: programs use logical device ids."""
 
 _TOO_LARGE = re.compile(r"one device needs ([\d,]+) bytes .*has ([\d,]+) bytes")
-"""How `compare.compile.compile_request` tells that a program is larger than a chip's memory."""
+"""How `compare.compile.workers.compile_request` tells that a program is larger than a chip's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def rewriting(case: Case, arm: Arm, *, program: Path) -> Step:
         name="rewrite",
         kind="program",
         key=key({"program": digest, "axes": axes, **made_by, **here()}),
-        module="compare.compile.gspmd_to_shardy",
+        module="compare.compile.workers.gspmd_to_shardy",
         request=json.dumps({"program": str(program), "axes": axes}),
         results=("program.mlirbc", "about.json"),
     )
@@ -170,7 +170,7 @@ def compiling(
         name="compile",
         kind="compiled",
         key=key({"program": digest, **asked, **made_by, **here()}),
-        module="compare.compile.compile_request",
+        module="compare.compile.workers.compile_request",
         request=json.dumps(whole),
         results=("optimized.hlo.gz", "compiled.json"),
         libtpu=folder,
@@ -197,7 +197,7 @@ def executing(*, program: Path) -> Step:
         name="execute",
         kind="profile",
         key="",
-        module="compare.compile.execute_cpu",
+        module="compare.compile.workers.execute_cpu",
         request=json.dumps({"program": str(program)}),
         results=("about.json", PROFILES),
         platform="cpu",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.compile.compile_any import request_text
+from compare.compile.workers.compile_any import request_text
 from compare.passes import archive as passes
 from compare.run.arms import COMPILER, versions_of
 from compare.run.cache import Cache, key
@@ -19,7 +19,7 @@ from meshes.process.documents import read_json
 TIMEOUT_S = 1800.0
 KIND = "compiled-own"
 """In the cache."""
-MODULE = "compare.compile.compile_any"
+MODULE = "compare.compile.workers.compile_any"
 RESULTS = ("optimized.hlo.gz", "compiled.json")
 
 

@@ -52,7 +52,7 @@ def compiled(case: Case, out: Path) -> str:
         "passes": False,
     }
     (out / "request.json").write_text(json.dumps(request))
-    run("-m", "compare.compile.compile_request", str(out / "request.json"), str(out))
+    run("-m", "compare.compile.workers.compile_request", str(out / "request.json"), str(out))
     return gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode()
 
 

@@ -20,13 +20,13 @@ TOPOLOGY = "v5e:2x4"
 def for_tpu() -> Callable[[Path], str]:
     """libtpu, ahead of time: no TPU is needed."""
     compiler.start()
-    there = compiler.devices(TOPOLOGY)
+    there = compiler.list_devices(TOPOLOGY)
 
     def text(folder: Path) -> str:
         case = Case.from_json((folder / "case.json").read_text())
-        ordered = compiler.order(there, chips(case.plan))
-        made = compiler.options(_asked(folder), ordered)
-        return _text(compiler.compiled(_module(folder), ordered=ordered, made=made))
+        ordered = compiler.order_devices(there, chips(case.plan))
+        made = compiler.build_options(_asked(folder), ordered)
+        return _text(compiler.compile_module(_module(folder), ordered=ordered, options=made))
 
     return text
 
@@ -39,7 +39,7 @@ def for_cpu() -> Callable[[Path], str]:
     there = list(client.devices())
 
     def text(folder: Path) -> str:
-        made = compiler.options(_asked(folder), there)
+        made = compiler.build_options(_asked(folder), there)
         return _text(client.compile_and_load(_module(folder), xla_client.DeviceList(tuple(there)), made))
 
     return text
@@ -50,7 +50,7 @@ def _asked(folder: Path) -> dict[str, Any]:
 
 
 def _module(folder: Path) -> Any:
-    return compiler.module((folder / "program.mlirbc").read_bytes())
+    return compiler.parse_stablehlo((folder / "program.mlirbc").read_bytes())
 
 
 def _text(executable: Any) -> str:

@@ -1,7 +1,7 @@
 """Many lowered programs through the pipeline's own compile, in one process.
 
 `python -m tests.planted.compiling FOLDER…`: each folder has what an arm's `lower` wrote, and gets what
-`compare.compile.compile_request` writes.
+`compare.compile.workers.compile_request` writes.
 """
 
 import json
@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from compare.compile import compile_request
+from compare.compile.workers import compile_request
 from meshes.assignment import chips
 from meshes.case import Case
 from tests.laws.workers import ROOT, each

@@ -45,12 +45,12 @@ def compile_all(out: Path) -> None:
     from compare.compile import compiler, to_stablehlo
 
     compiler.start()
-    there = compiler.devices(TOPOLOGY)
+    there = compiler.list_devices(TOPOLOGY)
     for file in sorted(out.glob("*.before")):
-        found = to_stablehlo.converted(file.read_bytes())
-        made = compiler.options(found.compile_options(len(there)), there)
-        module = compiler.module(found.bytecode)
-        (hlo,) = compiler.compiled(module, ordered=there, made=made).hlo_modules()
+        found = to_stablehlo.convert_to_stablehlo(file.read_bytes())
+        made = compiler.build_options(found.compile_options(len(there)), there)
+        module = compiler.parse_stablehlo(found.bytecode)
+        (hlo,) = compiler.compile_module(module, ordered=there, options=made).hlo_modules()
         file.with_suffix(".hlo").write_text(hlo.to_string())
 
 

@@ -78,6 +78,6 @@ def compiled_program(case: Case, out: Path) -> Program:
         "passes": False,
     }
     (out / "request.json").write_text(json.dumps(request))
-    done = run(["-m", "compare.compile.compile_request", str(out / "request.json"), str(out)])
+    done = run(["-m", "compare.compile.workers.compile_request", str(out / "request.json"), str(out)])
     assert done.returncode == 0, done.stderr[-3000:]
     return Program(case=case, text=gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode(), about=about)

@@ -8,10 +8,9 @@ from compare.hlo.collectives.completeness import check_whole
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import Site, collective_instructions, sites
 from compare.hlo.devices import numbering
-from compare.hlo.devices.axes import Mesh
+from compare.hlo.devices.axes import Mesh, SlicePart, axes_of_part, find_slice_parts
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import Program
-from compare.hlo.devices.slice_groups import Cut, cuts, part_of
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import first_parts, form_of, kind_of
 from compare.hlo.emission.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
@@ -47,7 +46,7 @@ def collectives(
     """
     check_whole(module)
     program, mesh = _devices(module, axes, device_ids)
-    cut = cuts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
+    slice_parts = find_slice_parts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
     found = sites(module, Evaluator(program))
     receives = megascale.pairs(site.item for site in found)
     parts = first_parts(found)
@@ -57,7 +56,15 @@ def collectives(
     belongs = parts | {receive: send for send, receive in receives.items()}
     flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
     found_rows = [
-        _row(site, receives.get(site.item), program=program, mesh=mesh, cut=cut, flow=flow, contract=contract)
+        _row(
+            site,
+            receives.get(site.item),
+            program=program,
+            mesh=mesh,
+            slice_parts=slice_parts,
+            flow=flow,
+            contract=contract,
+        )
         for site in rows
     ]
     return _with_scatters(list(zip(rows, found_rows, strict=True)), flow, contract)
@@ -106,7 +113,7 @@ def _row(
     *,
     program: Program,
     mesh: Mesh,
-    cut: dict[Cut, str],
+    slice_parts: dict[SlicePart, str],
     flow: Flow,
     contract: Sequence[Asked],
 ) -> Collective:
@@ -122,7 +129,7 @@ def _row(
     step = total_bytes(sent, site.device_executions) if known else None
     once = total_bytes(sent, (1,) * program.num_devices)
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
-    part = "" if kind == "collective-permute" else part_of(wide, cut)
+    part = "" if kind == "collective-permute" else axes_of_part(wide, slice_parts)
     asked = frozenset(entry.scope for entry in contract if entry.axes == (part or axes))
     wanted = asked if kind == "collective-permute" else frozenset()
     scope = flow.scope(site, wanted, joined=asked)

@@ -1,7 +1,7 @@
 """Which axes of a mesh a collective runs over, found from its groups alone."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
@@ -9,6 +9,9 @@ from itertools import combinations, pairwise
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.errors import MOST_DEVICES, HloError
 from meshes.devices.row_major import list_coordinates, list_groups
+
+SlicePart = frozenset[frozenset[int]]
+"""Groups over several slices, cut at their borders: what one step of a collective between slices runs over."""
 
 
 @dataclass(frozen=True)
@@ -149,3 +152,35 @@ def _cycles(moves: frozenset[tuple[int, ...]]) -> list[Groups]:
 
 def _spell(axes: Mapping[str, int]) -> str:
     return ",".join(f"{axis}={size}" for axis, size in axes.items())
+
+
+def find_slice_parts(mesh: Mesh, slice_of: Sequence[int]) -> dict[SlicePart, str]:
+    """Groups by what they are a part of: the smallest set of axes (comma-joined) whose groups were cut so.
+
+    A group over several slices talks in steps: the devices of each slice among themselves, and those of the same place
+    in each slice with each other.  Parts that are the groups of some axes themselves are left out.
+    """
+    parts: dict[SlicePart, str] = {}
+    for groups, axes in mesh.by_groups.items():
+        for part in _cut_at_slices(groups, slice_of):
+            if part not in mesh.by_groups:
+                parts.setdefault(part, ",".join(axes))
+    return parts
+
+
+def axes_of_part(groups: Groups, known: dict[SlicePart, str]) -> str:
+    """The axes that these groups are a part of, or nothing."""
+    return known.get(frozenset(map(frozenset, groups)), "")
+
+
+def _cut_at_slices(groups: Iterable[frozenset[int]], slice_of: Sequence[int]) -> tuple[SlicePart, SlicePart]:
+    """The part within slices, and the part between them."""
+    within: set[frozenset[int]] = set()
+    between: set[frozenset[int]] = set()
+    for group in groups:
+        by_slice: dict[int, list[int]] = {}
+        for device in sorted(group):
+            by_slice.setdefault(slice_of[device], []).append(device)
+        within.update(map(frozenset, by_slice.values()))
+        between.update(map(frozenset, zip(*by_slice.values(), strict=False)))
+    return frozenset(within), frozenset(between)

@@ -2,7 +2,7 @@
 
 import re
 
-from compare.compile.op_names import Restored, restored
+from compare.compile.op_names import RestoredNames, restore_names
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 
@@ -64,14 +64,14 @@ def test_a_collective_within_slices_is_known_by_its_channel():
         "b.1 = f32[64] all-reduce(a.1), channel_id=4, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
         partitions=2,
     )
-    found = restored(after, before)
+    found = restore_names(after, before)
     assert (found.lost, found.restored) == (2, 2)
     assert scopes(found.text) == [("a.1", "embed", "model.py:7"), ("b.1", "head", "model.py:7")]
 
 
 def test_a_send_between_slices_is_known_by_its_rendezvous():
     before = program(named("all-reduce", "psum.7", scope="sample"), tables=TABLES)
-    found = restored(program(*transfer("psum.7_0"), partitions=2), before)
+    found = restore_names(program(*transfer("psum.7_0"), partitions=2), before)
     assert (found.lost, found.restored) == (2, 2)  # the send and its receive
     assert scopes(found.text) == [("send", "sample", "model.py:7")]
     assert found.text.count(', backend_config={"a":1}') == 2
@@ -86,7 +86,7 @@ def test_one_that_could_be_several_stays_without_a_name():
         "a.1 = f32[64] all-reduce(p), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
         partitions=2,
     )
-    assert restored(after, before) == Restored(after, lost=1, restored=0)
+    assert restore_names(after, before) == RestoredNames(after, lost=1, restored=0)
 
 
 def test_a_channel_of_one_that_was_sent_between_slices_says_nothing_of_another():
@@ -97,7 +97,7 @@ def test_a_channel_of_one_that_was_sent_between_slices_says_nothing_of_another()
         "b = f32[64] all-reduce(r), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
         partitions=2,
     )
-    found = restored(after, before)
+    found = restore_names(after, before)
     assert (found.lost, found.restored) == (3, 2)
     assert scopes(found.text)[0] == ("send", "sample", "model.py:7")
     assert (
@@ -120,7 +120,7 @@ def test_a_twin_with_a_channel_for_each_tells_them_apart():
     one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
     after = program(f"b.9 = f32[64] all-reduce(p), {one}", f"a.9 = f32[64] all-reduce(b.9), {one}", partitions=2)
     twin = twin_of(after, 2, 1), twin_of(before, 1, 2)
-    found = restored(after, before, twin=twin)
+    found = restore_names(after, before, twin=twin)
     assert (found.lost, found.restored) == (2, 2)
     assert [(name, scope) for name, scope, _ in scopes(found.text)] == [("b.9", "head"), ("a.9", "embed")]
     assert found.text.count("channel_id=1,") == 2  # it is still the program that was compiled
@@ -133,9 +133,9 @@ def test_a_twin_that_was_compiled_into_something_else_is_not_believed():
     one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
     after = program(f"a.9 = f32[64] all-reduce(p), {one}", partitions=2)
     other = program(f"a.9 = f32[64] all-reduce(p), {one}", f"b.9 = f32[64] all-reduce(a.9), {one}", partitions=2)
-    assert restored(after, before, twin=(twin_of(other, 1, 2), twin_of(before, 1, 2))).restored == 0
+    assert restore_names(after, before, twin=(twin_of(other, 1, 2), twin_of(before, 1, 2))).restored == 0
 
 
 def test_a_text_without_the_one_before_it_stays_as_it_is():
     after = program(*transfer("psum.7_0"), partitions=2)
-    assert restored(after, "").text == after
+    assert restore_names(after, "").text == after

@@ -77,6 +77,6 @@ def test_a_program_of_another_libtpu_is_another_entry(toy, tmp_path):
     other = Cell("tpu+libtpu-0.0.7", steps=("lower", "install", "compile"), control="libtpu", libtpu="0.0.7")
     there = following(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
     here = following(Cell("tpu"), case=case, arm=toy, folders={"lower": program})
-    assert (here.module, there.module) == ("compare.compile.compile_request",) * 2
+    assert (here.module, there.module) == ("compare.compile.workers.compile_request",) * 2
     assert here.key != there.key
     assert (here.libtpu, there.libtpu) == (None, tmp_path)

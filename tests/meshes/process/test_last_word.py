@@ -73,8 +73,13 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("jax", ["jax_impl.patterns", "none.json", "out"], 2, "cannot read the request none.json"),
         ("torch_xla", ["torchxla_impl.lower", "none.json", "out"], 2, "cannot read the case none.json"),
         ("torch_xla", ["torchxla_impl.profile", "none.json", "out", "cpu"], 2, "cannot read the case none.json"),
-        ("jaxlib", ["compare.compile.compile_request", "none.json", "out"], 2, "cannot read the request none.json"),
-        ("jaxlib", ["compare.compile.compile_any", "none.json", "out"], 2, "cannot read the request none.json"),
+        (
+            "jaxlib",
+            ["compare.compile.workers.compile_request", "none.json", "out"],
+            2,
+            "cannot read the request none.json",
+        ),
+        ("jaxlib", ["compare.compile.workers.compile_any", "none.json", "out"], 2, "cannot read the request none.json"),
     ],
 )
 def test_a_door_that_refuses_says_one_line_and_its_threads_none(

@@ -14,7 +14,7 @@ from tests.places import ROOT
 pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
 
 from compare.compile.errors import RefusedError
-from compare.compile.gspmd_to_shardy import split_of
+from compare.compile.workers.gspmd_to_shardy import split_of
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.run.tasks import QUIET
@@ -93,7 +93,9 @@ def rewritten(tmp_path: Path, *, target: str = "Sharding") -> subprocess.Complet
         json.dumps({"partitioner": "gspmd", "compile_options": OPTIONS, "loop": "scan"})
     )
     (tmp_path / "shardy").mkdir()
-    return worker("compare.compile.gspmd_to_shardy", {"program": str(tmp_path), "axes": AXES}, tmp_path / "shardy")
+    return worker(
+        "compare.compile.workers.gspmd_to_shardy", {"program": str(tmp_path), "axes": AXES}, tmp_path / "shardy"
+    )
 
 
 def compiled(folder: Path, options: dict) -> tuple[set[str], list[tuple[str, str, int]]]:
@@ -102,7 +104,7 @@ def compiled(folder: Path, options: dict) -> tuple[set[str], list[tuple[str, str
     asked = {"program": str(folder / "program.mlirbc"), "topology": "v5e:2x4", "num_slices": 1, "places": V5E,
              "compile_options": options, "strip": [], "passes": False}  # fmt: skip
     flags = f"--xla_dump_to={dump} --xla_dump_hlo_pass_re=shardy-xla --xla_dump_hlo_as_text"
-    done = worker("compare.compile.compile_request", asked, folder, XLA_FLAGS=flags)
+    done = worker("compare.compile.workers.compile_request", asked, folder, XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr
     text = next(dump.glob("*after_optimizations.txt")).read_text()
     rows = collectives(read(text), {"pp": 2, "tp": 4})

@@ -59,7 +59,7 @@ def python(*arguments: object) -> subprocess.CompletedProcess[str]:
 def execute(program: Path, out: Path) -> subprocess.CompletedProcess[str]:
     out.mkdir(exist_ok=True)
     (out / "request.json").write_text(json.dumps({"program": str(program)}))
-    return python("-m", "compare.compile.execute_cpu", out / "request.json", out)
+    return python("-m", "compare.compile.workers.execute_cpu", out / "request.json", out)
 
 
 def toy(folder: Path, *, text: str = TOY, **about: object) -> Path:
@@ -120,11 +120,11 @@ def test_a_request_that_cannot_be_met_is_refused_in_one_line(tmp_path: Path) -> 
     }
     for text, says in asked.items():
         (out / "request.json").write_text(text)
-        done = python("-m", "compare.compile.execute_cpu", out / "request.json", out)
+        done = python("-m", "compare.compile.workers.execute_cpu", out / "request.json", out)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         assert says in line
-    assert python("-m", "compare.compile.execute_cpu").returncode == 2
+    assert python("-m", "compare.compile.workers.execute_cpu").returncode == 2
 
 
 BAD = {
@@ -151,6 +151,6 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     program = toy(tmp_path / "toy")
     (tmp_path / "request.json").write_text(json.dumps({"program": str(program)}))
     (tmp_path / "file").write_text("")
-    done = python("-m", "compare.compile.execute_cpu", tmp_path / "request.json", tmp_path / "file")
+    done = python("-m", "compare.compile.workers.execute_cpu", tmp_path / "request.json", tmp_path / "file")
     assert done.returncode == 1
     assert done.stderr == f"cannot write to {tmp_path / 'file'}: Not a directory\n"

@@ -1,4 +1,4 @@
-"""Compile many small programs in one process: `python -m compare.compile.compile_batch REQUEST.json`.
+"""Compile many small programs in one process: `python -m compare.compile.workers.compile_batch REQUEST.json`.
 
 Imports jaxlib and libtpu, no framework.  REQUEST holds `topology`, and `programs`: each with `program` (path of the
 bytecode), `compile_options`, `out` (a folder), and `axes` where it is first to be said to Shardy.  Each folder gets
@@ -22,7 +22,7 @@ FAILED = "failed.txt"
 
 def main(argv: Sequence[str]) -> int:
     if len(argv) != 1:
-        complain("usage: python -m compare.compile.compile_batch REQUEST.json")
+        complain("usage: python -m compare.compile.workers.compile_batch REQUEST.json")
         return 2
     try:
         asked = read_json(Path(argv[0]))
@@ -31,23 +31,24 @@ def main(argv: Sequence[str]) -> int:
         complain(f"cannot read the request {argv[0]}: {error!r}")
         return 2
     try:
-        from compare.compile import compiler, gspmd_to_shardy
-        from compare.compile.errors import AotError
+        from compare.compile import compiler
+        from compare.compile.errors import WorkerError
+        from compare.compile.workers import gspmd_to_shardy
     except ImportError as error:
         complain(f"the TPU compiler can't be imported: {error}")
         return 2
     compiler.start()
-    there = compiler.devices(topology)
+    there = compiler.list_devices(topology)
     for one in programs:
         out = Path(one["out"])
         print(json.dumps({"stage": out.name}), flush=True)
         try:
-            made = compiler.options(one["compile_options"], there)
-            module = compiler.module(Path(one["program"]).read_bytes())
+            made = compiler.build_options(one["compile_options"], there)
+            module = compiler.parse_stablehlo(Path(one["program"]).read_bytes())
             if one.get("axes"):
-                gspmd_to_shardy.rewrite(module, axes=one["axes"])
-            (hlo,) = compiler.compiled(module, ordered=there, made=made).hlo_modules()
-        except AotError as error:
+                gspmd_to_shardy.rewrite_annotations(module, axes=one["axes"])
+            (hlo,) = compiler.compile_module(module, ordered=there, options=made).hlo_modules()
+        except WorkerError as error:
             (out / FAILED).write_text(f"{error}\n", encoding="utf-8")
             continue
         # Neither a time nor a file name in the header: the same program gives the same bytes.

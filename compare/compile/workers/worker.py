@@ -6,7 +6,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from compare.compile.errors import AotError, RefusedError
+from compare.compile.errors import RefusedError, WorkerError
 from meshes.process.documents import read_json
 from meshes.process.last_word import refuse
 
@@ -50,7 +50,7 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
         return 2
     try:
         work(Path(argv[0]), Path(argv[1]))
-    except AotError as error:
+    except WorkerError as error:
         refuse(error)
         return error.exit_status
     except ImportError as error:

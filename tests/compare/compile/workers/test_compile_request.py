@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.compile.executable_info import cost
+from compare.compile.executable_info import estimate_cost
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.passes.origins import tracks
@@ -64,7 +64,7 @@ def request(toys: Path, **changes: object) -> dict:
 def aot(out: Path, asked: dict) -> subprocess.CompletedProcess:
     out.mkdir(exist_ok=True)
     (out / "request.json").write_text(json.dumps(asked))
-    return python("-m", "compare.compile.compile_request", out / "request.json", out)
+    return python("-m", "compare.compile.workers.compile_request", out / "request.json", out)
 
 
 def compiled(out: Path, asked: dict) -> dict:
@@ -164,8 +164,8 @@ for row in GENERATIONS.values():
     for shape in (*row.slices, *(("4x4x4", "8x8x4") if row.torus_dims == 3 else ())):
         for slices in ("", "2x"):
             topology = Topology.parse(f"{slices}{row.name}:{shape}")
-            there = compiler.devices(topology.slice_name, num_slices=topology.slices)
-            print(topology.name, sorted(map(compiler.place, there)) == sorted(topology.places()))
+            there = compiler.list_devices(topology.slice_name, num_slices=topology.slices)
+            print(topology.name, sorted(map(compiler.position_of, there)) == sorted(topology.places()))
 """
 
 
@@ -232,7 +232,7 @@ def test_a_negative_time_is_no_time():
         def cost_analysis(self) -> dict[str, float]:
             return {"flops": 1.0, "bytes accessed": 2.0, "optimal_seconds": self.seconds}
 
-    assert (cost(Executable(-2.99))["optimal_s"], cost(Executable(0.5))["optimal_s"]) == (None, 0.5)
+    assert (estimate_cost(Executable(-2.99))["optimal_s"], estimate_cost(Executable(0.5))["optimal_s"]) == (None, 0.5)
 
 
 def test_progress_is_a_json_line_as_each_stage_begins(toys, tmp_path):
@@ -245,7 +245,8 @@ def test_no_framework_is_imported():
     pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
     done = python(
         "-c",
-        "import sys, compare.compile.compile_request, compare.compile.compiler as c; c.start(); print(*sys.modules)",
+        "import sys, compare.compile.workers.compile_request\n"
+        "from compare.compile import compiler; compiler.start(); print(*sys.modules)",
     )
     assert not {"jax", "flax", "torch", "torch_xla"} & set(done.stdout.split())
 

@@ -1,10 +1,10 @@
-"""Anybody's program compiled for a TPU that isn't there: `python -m compare.compile.compile_any REQUEST.json OUTDIR`.
+"""Compile anybody's program without a TPU: `python -m compare.compile.workers.compile_any REQUEST.json OUTDIR`.
 
 The program is StableHLO (text or bytecode), or HLO from before the partitioner (text or protocol buffer).  REQUEST
 holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills) and `num_devices` (0:
 as many as the program says).  How it is compiled it says itself: which partitioner it was written for, which arguments
 and results have no sharding, so that the compiler may choose one, as `jit` and PyTorch/XLA have it.  Writes, exits and
-dies as `compare.compile.compile_request` does, and writes the `meshes` that the program names, too.
+dies as `compare.compile.workers.compile_request` does, and writes the `meshes` that the program names, too.
 """
 
 import json
@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compare.compile import compile_request
 from compare.compile.errors import RefusedError
-from compare.compile.worker import read_request, serve, write
+from compare.compile.workers import compile_request
+from compare.compile.workers.worker import read_request, serve, write
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
 from meshes.process.last_word import claim_stderr
@@ -27,7 +27,7 @@ def work(request: Path, out: Path) -> None:
     asked = read_request(request, fields=FIELDS)
     from compare.compile import to_stablehlo
 
-    found = to_stablehlo.converted(Path(asked["program"]).read_bytes())
+    found = to_stablehlo.convert_to_stablehlo(Path(asked["program"]).read_bytes())
     topology = _topology(asked, num_devices=found.num_devices)
     (out / "program.mlirbc").write_bytes(found.bytecode)
     whole = {
@@ -71,4 +71,4 @@ def request_text(program: Path, *, topology: str, num_devices: int) -> str:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.compile_any", needs="the TPU compiler"))
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.compile_any", needs="the TPU compiler"))

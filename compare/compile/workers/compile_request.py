@@ -1,6 +1,6 @@
 """Compile one arm's StableHLO for a TPU that isn't there.
 
-`python -m compare.compile.compile_request REQUEST.json OUTDIR`.
+`python -m compare.compile.workers.compile_request REQUEST.json OUTDIR`.
 
 Imports jaxlib and libtpu, no framework.  REQUEST holds `program` (path of the bytecode), `topology` (of one slice,
 `v5e:2x4`), `num_slices`, `places` (slice, x, y, z, core of each logical device), `compile_options` (as in the arm's
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.compile.errors import RefusedError
-from compare.compile.worker import Stages, read_request, serve, write
+from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.last_word import claim_stderr
 
 FIELDS = frozenset({"program", "topology", "num_slices", "places", "compile_options", "strip", "passes"})
@@ -30,41 +30,40 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
     """Compile, and write what was found."""
     stages = Stages()
     stages.begin("import")
-    from compare.compile import compile_and_name, executable_info
-    from compare.compile import compiler as aot_compiler
+    from compare.compile import compile_and_name, compiler, executable_info
     from compare.passes import archive
 
-    aot_compiler.start()
-    there = aot_compiler.devices(request["topology"], num_slices=request["num_slices"])
-    ordered = aot_compiler.order(there, request["places"])
-    compiler = compile_and_name.Compiler(request=request, ordered=ordered, out=out, begin=stages.begin)
+    compiler.start()
+    devices = compiler.list_devices(request["topology"], num_slices=request["num_slices"])
+    ordered = compiler.order_devices(devices, request["places"])
+    job = compile_and_name.CompileJob(request=request, ordered=ordered, out=out, begin=stages.begin)
     program = Path(request["program"]).read_bytes()
     stages.begin("compile")
-    made = compiler.made(aot_compiler.module(program), passes=request["passes"])
-    names = compiler.named(made, program=aot_compiler.module(program))
-    (hlo,) = made.executable.hlo_modules()
+    compiled = job.compile(compiler.parse_stablehlo(program), passes=request["passes"])
+    names = job.restore_names(compiled, program=compiler.parse_stablehlo(program))
+    (hlo,) = compiled.executable.hlo_modules()
     stages.begin("write")
     # Neither a time nor a file name in the header: the same program gives the same bytes.
     (out / "optimized.hlo.gz").write_bytes(gzip.compress(names.text.encode(), compresslevel=6, mtime=0))
-    if made.packed:
-        (out / archive.FILE).write_bytes(made.packed)
-    found = {
+    if compiled.packed:
+        (out / archive.FILE).write_bytes(compiled.packed)
+    about = {
         "versions": {package: version(package) for package in ("jaxlib", "libtpu")},
         "topology": request["topology"],
         "num_slices": request["num_slices"],
         "device_kind": ordered[0].device_kind,
         "num_devices": len(ordered),
         "device_ids": [device.id for device in ordered],
-        "mesh_chips": aot_compiler.places(ordered, executable_info.device_assignment(hlo)),
+        "mesh_chips": compiler.positions_of_ids(ordered, executable_info.read_device_ids(hlo)),
         "compile_options": request["compile_options"],
         "flags": {name: os.environ[name] for name in FLAG_VARIABLES if name in os.environ},
-        "passes": {"recorded": bool(made.packed), "why_not": made.why},
+        "passes": {"recorded": bool(compiled.packed), "why_not": compiled.why},
         "op_names": {"lost": names.lost, "restored": names.restored},
-        "memory": executable_info.memory(made.executable),
-        "cost": executable_info.cost(made.executable),
+        "memory": executable_info.read_memory(compiled.executable),
+        "cost": executable_info.estimate_cost(compiled.executable),
         "seconds": stages.seconds(),
     }
-    write(out / "compiled.json", found)
+    write(out / "compiled.json", about)
 
 
 def work(request: Path, out: Path) -> None:
@@ -77,4 +76,4 @@ def work(request: Path, out: Path) -> None:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.compile_request", needs="the TPU compiler"))
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.compile_request", needs="the TPU compiler"))

@@ -1,4 +1,4 @@
-"""A program for GSPMD, said to Shardy: `python -m compare.compile.gspmd_to_shardy REQUEST.json OUTDIR`.
+"""A program for GSPMD, said to Shardy: `python -m compare.compile.workers.gspmd_to_shardy REQUEST.json OUTDIR`.
 
 Imports jaxlib, no framework.  REQUEST holds `program` (a folder with program.mlirbc and about.json) and `axes` (name ->
 size, outermost first; devices are row-major).  Writes both files anew.  Exit 0; 2: these shardings can't be said.
@@ -21,7 +21,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from compare.compile.errors import RefusedError
-from compare.compile.worker import Stages, read_request, serve, write
+from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
 
@@ -40,7 +40,7 @@ Split = tuple[tuple[str, ...], ...]
 """For each dim the axes that split it, outermost first."""
 
 
-def rewrite(module: Any, *, axes: Mapping[str, int]) -> int:
+def rewrite_annotations(module: Any, *, axes: Mapping[str, int]) -> int:
     """Say the module's shardings in Shardy's words, and return how many pins it has.
 
     axes: of the mesh, outermost first, devices row-major.  Raises `RefusedError` for a sharding that they can't say.
@@ -189,8 +189,8 @@ def work(request: Path, out: Path) -> None:
     from compare.compile import compiler
 
     stages.begin("rewrite")
-    module = compiler.module(program)
-    pins = rewrite(module, axes=asked["axes"])
+    module = compiler.parse_stablehlo(program)
+    pins = rewrite_annotations(module, axes=asked["axes"])
     written = io.BytesIO()
     module.operation.write_bytecode(written)
     (out / "program.mlirbc").write_bytes(written.getvalue())
@@ -205,4 +205,4 @@ def work(request: Path, out: Path) -> None:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.gspmd_to_shardy", needs="jaxlib"))
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.gspmd_to_shardy", needs="jaxlib"))

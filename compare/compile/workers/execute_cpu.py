@@ -1,4 +1,4 @@
-"""Run one arm's StableHLO on jaxlib's own runtime: `python -m compare.compile.execute_cpu REQUEST.json OUTDIR`.
+"""Run one arm's StableHLO on jaxlib's own runtime: `python -m compare.compile.workers.execute_cpu REQUEST.json OUTDIR`.
 
 It tells the program from the runtime: the programs of all arms run alike here.  Imports jaxlib, no framework.  REQUEST
 holds `program`, the folder in which an arm's `lower` left program.mlirbc and about.json; it runs on virtual CPU
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.compile.errors import RefusedError
-from compare.compile.worker import Stages, read_request, serve, write
+from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
 from meshes.process.random_inputs import draw
@@ -35,16 +35,16 @@ def execute(folder: Path, out: Path) -> None:
 
     about = read_about(folder)
     stages.begin("compile")
-    program = cpu_client.Program((folder / "program.mlirbc").read_bytes(), about)
+    program = cpu_client.CpuProgram((folder / "program.mlirbc").read_bytes(), about)
     stages.begin("load")
     program.load(partial(draw, **inputs(about["parameters"])))
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
         program.step()
     stages.begin("record")
-    recording = cpu_client.Recording()
+    recording = cpu_client.ProfileRecording()
     for number in range(STEPS):
-        with cpu_client.marked(about["phase"], number=number):
+        with cpu_client.mark_step(about["phase"], number=number):
             program.step()
     stages.begin("write")
     trace = out / "trace" / "plugins" / "profile" / about["phase"]
@@ -99,4 +99,4 @@ def work(request: Path, out: Path) -> None:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.execute_cpu", needs="jaxlib"))
+    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.execute_cpu", needs="jaxlib"))
