@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jax_impl.convert import restored
+from jax_impl.convert import restore_weights
 from jax_impl.process.start import configure, start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
@@ -85,7 +85,7 @@ def open_weights(folder: Path) -> LoadWeights:
     """How to load the weights of this folder, Hugging Face's or Orbax's: given a `Step`, onto its devices."""
     if is_converted(folder):
         converted = Converted.open(folder)
-        return lambda step: restored(converted, step)
+        return lambda step: restore_weights(converted, step)
     read = Checkpoint.open(folder).read
 
     def load(step: Any) -> Any:

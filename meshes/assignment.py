@@ -1,4 +1,4 @@
-"""Which chip each logical device is: the axis that talks most sits on neighbours.
+"""Device assignment: which chip each logical device is; the axis that sends most lies on neighbours.
 
 Programs number devices row-major over the axes and never see chips; only the compile does, as its
 device assignment.  One function for every arm, so that both put the same coordinate on the same chip.
@@ -49,7 +49,7 @@ def crossing(plan: Plan) -> dict[str, int]:
 
 
 def network(plan: Plan, axes: str) -> str:
-    """What groups over these axes (comma-joined) talk through: `ici` in a slice, `dcn` between slices, or `ici+dcn`."""
+    """The network of groups over these axes (comma-joined): `ici` in a slice, `dcn` between slices, or `ici+dcn`."""
     over, sizes = crossing(plan), plan.mesh.split_axes
     named = [axis for axis in axes.split(",") if axis in sizes]
     if not any(axis in over for axis in named):

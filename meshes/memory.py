@@ -47,7 +47,7 @@ def check_fits(case: Case) -> None:
 
 
 def does_not_fit(case: Case, *, needed: int, there: int) -> str:
-    """One line: bytes needed, bytes there, the smallest mesh that fits."""
+    """One line: bytes needed, bytes of the device, the smallest mesh that fits."""
     smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0))
     sure = "fits" if needed <= resident_bytes(case) else "should fit, with its activations split as evenly,"
     advice = f"the smallest mesh that {sure} is {smallest}" if smallest else "no single slice of this generation fits"

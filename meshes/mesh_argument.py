@@ -1,4 +1,4 @@
-"""What `--mesh` may say: a name, with `+sp`, with a topology, or the path of a TOML spec file."""
+"""Parse the value of `--mesh`: a name, with `+sp`, with a topology, or the path of a TOML spec file."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ SPECS = Path(__file__).parent / "specs"
 """The spec files that ship with the project."""
 
 SP = "sp"
-"""Behind a mesh's name, `tp8+sp`: sequence parallelism, a rule and no axis."""
+"""Suffix of a mesh's name, `tp8+sp`: sequence parallelism, which is a rule and not an axis."""
 
 _KEYS = ("axes", "topology", "order", "rules")
 
@@ -53,9 +53,9 @@ def read_mesh(text: str) -> Plan:
     words, at, slice_name = text.partition("@")
     name, plus, word = words.partition("+")
     if plus and word != SP:
-        raise MeshError(f"cannot read mesh {text!r}: after + stands {word!r}; write +{SP} for sequence parallelism")
+        raise MeshError(f"cannot read mesh {text!r}: {word!r} follows +; write +{SP} for sequence parallelism")
     if plus and not name:
-        raise MeshError(f"cannot read mesh {text!r}: no mesh stands before +{SP}; write tp8+{SP}")
+        raise MeshError(f"cannot read mesh {text!r}: no mesh precedes +{SP}; write tp8+{SP}")
     return _plan(MeshSpec.parse(name), slice_name if at else None, rules=SEQUENCE_PARALLEL if plus else MEGATRON)
 
 

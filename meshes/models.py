@@ -24,7 +24,7 @@ MOST_EXPERTS = 2**20
 
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
-    """Llama 3's stretching of the rotary wavelengths (arXiv 2407.21783; `rope_type: llama3`)."""
+    """Llama 3's scaling of the rotary wavelengths (arXiv 2407.21783; `rope_type: llama3`)."""
 
     factor: float
     low_freq_factor: float
@@ -53,16 +53,16 @@ class Model:
     tied: bool = False
     """Whether the head is the embedding transposed."""
     qk_norm: bool = False
-    """A norm over each head of q and k, before they are turned (Qwen3)."""
+    """A norm over each head of q and k, before the rotary embedding (Qwen3)."""
     qkv_bias: bool = False
     experts: int = 0
     """Of each layer; 0 is a dense model."""
     experts_per_token: int = 0
     expert_ffn: int = 0
     renormalized: bool = True
-    """Whether the shares of a token's chosen experts are made to sum to one."""
+    """Whether the gates of a token's chosen experts are normalised to sum to one."""
     shared_ffn: int = 0
-    """Of a feed-forward that every token takes beside its experts, behind a gate of its own (Qwen2-MoE)."""
+    """Width of the shared experts, which every token takes, times their own gate (Qwen2-MoE)."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _NAME or not _is_plain(self.name):
@@ -105,7 +105,7 @@ class Model:
 
     @property
     def num_active_parameters(self) -> int:
-        """Those that one token meets: of its experts the chosen ones."""
+        """Parameters that one token uses: of the experts those that it chooses."""
         idle = self.experts - self.experts_per_token
         return self.num_parameters - self.layers * idle * 3 * self.embed * self.expert_ffn
 

@@ -1,4 +1,4 @@
-"""A case made small enough to run on a machine's CPU: its structure kept, its widths cut."""
+"""Shrink a case until this machine's CPU can run it: the structure stays, the widths shrink."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,19 +7,19 @@ from meshes.case import Case
 from meshes.dims import is_sequence_parallel
 
 ENOUGH = {"embed": 128, "ffn": 256, "expert_ffn": 64, "shared_ffn": 128, "vocab": 512, "head_dim": 16}
-"""Widths that are small enough; what is no wider stays as it is."""
+"""Target widths; a dim that is no wider stays."""
 
 WIDTHS = tuple(ENOUGH)
 
 SEQ = 32
-"""Tokens that are enough: more of them only take time."""
+"""Target length of a prompt: more tokens only take time."""
 
 
 def reduce_case(case: Case) -> Case:
-    """The same step with fewer numbers in it.
+    """The same step with smaller widths.
 
-    Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention.  Cut, to sizes
-    that the mesh still divides: embed, ffn, vocab, head_dim and seq.  In f32: the CPU compiler widens bf16 collectives,
+    Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention.  Shrunk, to
+    sizes that the mesh still divides: embed, ffn, vocab, head_dim and seq.  In f32: the CPU compiler widens bf16 collectives,
     and would be taken for a framework that does.
     """
     wide, split, sizes = case.model, case.plan.rules, case.mesh.axes

@@ -14,7 +14,7 @@ from meshes.scopes import SCOPES
 PIN = "pin:"
 """Begins the names of variants that pin activations, in style `weights`: `pin:layer.mlp.up`."""
 STEP = "step"
-"""In place of a scope: what the step holds between its parts, the pipeline's state and the chosen ids."""
+"""In place of a scope: what lies between the parts of the model, the pipeline's state and the chosen ids."""
 
 _PLACED = {
     "embed": ("ids and looked-up rows", "(found, 'slots stages batch seq embed')"),
@@ -55,11 +55,11 @@ class Variant:
     scope: str
     """Where it acts."""
     site: str
-    """What it replaces: of the variants of one site a program has at most one."""
+    """What it replaces; a program has at most one variant of a site."""
     sentence: str
-    """What to do, as it stands after "it helps to"."""
+    """What to do, in the words that follow "it helps to"."""
     code: Mapping[str, str]
-    """Arm -> the lines to add or change; an arm that is not named does not offer it."""
+    """Arm -> the lines to add or change; arms that are missing do not offer it."""
     phases: tuple[str, ...] = ("prefill", "decode")
 
 
@@ -121,10 +121,10 @@ def check_variants(case: Written) -> None:
             raise MeshError(f"unknown variant {name!r}; the variants are {', '.join(VARIANTS)}")
         site = VARIANTS[name].site
         if site in taken:
-            raise MeshError(f"variants {taken[site]} and {name} change the same; name one of them")
+            raise MeshError(f"variants {taken[site]} and {name} change the same part; name one of them")
         taken[site] = name
         if name.startswith(PIN) and case.style != "weights":
-            raise MeshError(f"variant {name} pins what style {case.style} has pinned; it goes with style weights")
+            raise MeshError(f"variant {name} pins what style {case.style} has pinned; use it with style weights")
     if "attention" in taken and case.attention != "idiomatic":
         raise MeshError(f"variant {taken['attention']} goes with attention idiomatic, not {case.attention}")
 
@@ -143,5 +143,5 @@ def check_offered(case: Written, *, arm: str) -> None:
 
 
 def attention(case: Written) -> str:
-    """The name of the variant that attention is written as; none, and it is as `Case.attention` says."""
+    """The variant that attention is written as; empty if it is the formulation of `Case.attention`."""
     return next((name for name in case.variants if VARIANTS[name].site == "attention"), "")

@@ -1,6 +1,6 @@
 """A decoder layer: attention, then one feed-forward or several.
 
-Its weights are stacked `layers stages …`; called, it sees one layer's slice.
+Its weights are stacked `layers stages …`; a call gets the slice of one layer.
 """
 
 import jax
@@ -40,7 +40,7 @@ class Mlp(nnx.Module):
 
 
 class Layer(nnx.Module):
-    """One decoder layer of every stage at once: two all-reduces over `tp`, or what stands for them.
+    """One decoder layer of every stage at once: two all-reduces over `tp`, or their equivalents.
 
     A layer of experts has `moe` in the place of `mlp`, and where the model has shared experts `shared` beside it.
     """
@@ -62,7 +62,7 @@ class Layer(nnx.Module):
         return x + self.feed_forward(self.mlp_norm(x)), cache
 
     def feed_forward(self, x: Stream) -> Stream:
-        """The dense one, or the chosen experts' and the shared one's, which has a gate of its own."""
+        """The dense one; or the chosen experts, plus the shared experts times their own gate."""
         if self.moe is None:
             return self.mlp(x)
         if self.shared is None:

@@ -74,7 +74,7 @@ class Decoder(nnx.Module):
         return loop(run, carry, (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
 
     def logits(self, x: Ends) -> Scores:
-        """Every stage scores what it holds; only the last one's is the answer."""
+        """Every stage computes them; only the last stage's are the answer."""
         x = self.norm(x)
         if self.head is None:
             return scores(x, self.embedding.table[...].T, layout=self.layout)
@@ -85,8 +85,8 @@ def loop(run: Callable[[Any, Any], tuple[Any, Any]], carry: Any, along: Any, *, 
     """`jax.lax.scan(run, carry, along)`, or the same steps written one after the other (`form` of a `Case`)."""
     if form == "scan":
         return jax.lax.scan(run, carry, along)
-    made = []
+    outputs = []
     for at in range(jax.tree.leaves(along)[0].shape[0]):
-        carry, one = run(carry, jax.tree.map(lambda each, at=at: each[at], along))
-        made.append(one)
-    return carry, jax.tree.map(lambda *each: jnp.stack(each), *made)
+        carry, output = run(carry, jax.tree.map(lambda each, at=at: each[at], along))
+        outputs.append(output)
+    return carry, jax.tree.map(lambda *each: jnp.stack(each), *outputs)

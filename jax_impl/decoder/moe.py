@@ -1,8 +1,8 @@
 """A mixture of experts over `ep`: each token to the experts that it chooses, and back (GShard, arXiv 2006.16668).
 
-Shapes are static: the tokens of a group share `expert_slots` places at each expert, and what comes later is dropped.
-Which token has which place is a table of ones, [stages groups tokens experts slots]; sending and taking back are
-products with it.
+Shapes are static: a group's tokens share `expert_slots` slots at each expert, and later ones are dropped.  Which
+token has which slot is a table of ones, [stages groups tokens experts slots]; dispatch and combine are products with
+it.
 """
 
 import jax
@@ -22,7 +22,7 @@ Partial = Float[Array, "stages experts routed shards embed"]
 class Moe(nnx.Module):
     """Experts over `ep`, each a SwiGLU feed-forward split over `tp`.
 
-    Two all-to-alls over `ep`, of all experts' places, taken or not; one all-reduce over `tp`, of the tokens.
+    Two all-to-alls over `ep`, of all experts' slots, filled or not; one all-reduce over `tp`, of the tokens.
     Under SEQUENCE_PARALLEL: an all-gather over `tp` before the router and a reduce-scatter at the end.
     """
 
@@ -47,7 +47,7 @@ class Moe(nnx.Module):
             return self.combine(partial, table * gates[..., None].astype(x.dtype))
 
     def route(self, tokens: Groups) -> Float[Array, "stages groups tokens experts"]:
-        """Each token's share of each expert, in float32; 0 of those that it does not choose.  No collective."""
+        """Each token's gate for each expert, in float32; 0 for those that it does not choose.  No collective."""
         model = self.layout.case.model
         logits = jnp.einsum("zgtd,zde->zgte", tokens, self.router[...])
         best, chosen = jax.lax.top_k(jax.nn.softmax(logits.astype(jnp.float32), axis=-1), model.experts_per_token)
@@ -57,20 +57,20 @@ class Moe(nnx.Module):
         return self.layout.place(gates, "stages groups _ choices")
 
     def assign_slots(self, gates: Float[Array, "stages groups tokens experts"]) -> Table:
-        """1 where a token has a place at an expert, in the order of the tokens.  No collective."""
+        """1 where a token has a slot at an expert, filled in the order of the tokens.  No collective."""
         takes = (gates > 0).astype(jnp.int32)
         place = jnp.cumsum(takes, axis=2) - takes
         seats = (place[..., None] == jnp.arange(self.layout.case.expert_slots)) & (takes[..., None] > 0)
         return self.layout.place(seats.astype(self.layout.dtype), "stages groups _ choices _")
 
     def dispatch(self, tokens: Groups, table: Table) -> Sent:
-        """Every group's tokens in the places of every expert, then every expert's own: one all-to-all over `ep`."""
+        """Every group's tokens in the slots of every expert, then to each expert: one all-to-all over `ep`."""
         return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))
 
     def experts(self, sent: Sent) -> Partial:
-        """What each shard of each expert adds.  No collective: the sums are left to `combine`.
+        """The partial sums of each shard of each expert.  No collective: `combine` sums them.
 
-        There they are of tokens, each once; here they would be of places, of which a token has several.
+        There the sum is over tokens, each once; here it would be over slots, of which a token has several.
         """
         place, shards = self.layout.place, self.layout.num_parts("shards")
         gate, up = (jnp.einsum("zegcd,zedf->zegcf", sent, weight[...]) for weight in (self.gate, self.up))
@@ -82,7 +82,7 @@ class Moe(nnx.Module):
         return place(jnp.einsum("zensf,zesfd->zensd", hidden, down), "stages experts routed shards embed")
 
     def combine(self, partial: Partial, table: Table) -> Tokens:
-        """Back to the tokens' groups, one all-to-all over `ep`; summed by share, then over `tp`: one all-reduce."""
+        """Back to the tokens' groups, one all-to-all over `ep`; summed by gate, then over `tp`: one all-reduce."""
         layout, back = self.layout, self.layout.from_experts(partial)
         stages, experts, _, shards, embed = back.shape
         back = back.reshape(stages, experts, table.shape[1], -1, shards, embed)
@@ -91,7 +91,7 @@ class Moe(nnx.Module):
 
 
 def group_tokens(x: Tokens, *, layout: Layout) -> Groups:
-    """Tokens that share an expert's places side by side.  No collective: groups are as devices hold them."""
+    """Tokens that share an expert's slots side by side.  No collective: a group lies on one device."""
     stages, batch, seq, embed = x.shape
     if layout.case.phase == "decode":
         return x.reshape(stages, -1, layout.case.group_tokens, embed)

@@ -33,7 +33,7 @@ class Step:
 
     @classmethod
     def of(cls, layout: Layout) -> "Step":
-        """Made from shapes alone: no weight is allocated."""
+        """Built from shapes alone: no weight is allocated."""
         case, abstract = layout.case, partial(abstract_array, layout)
         form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
         kv = abstract(cache_shape(case), layout.dtype, CACHE_DIMS)
@@ -84,7 +84,7 @@ class Step:
 def split_microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:
     """Sequence b · slots + i is row b of microbatch i.  No collective.
 
-    They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
+    They are dealt out round robin, not cut: each data-parallel shard holds its part of every microbatch.
     """
     return jnp.swapaxes(tokens.reshape(-1, slots, tokens.shape[1]), 0, 1)
 

@@ -54,21 +54,21 @@ def bytecode(lowered: jax.stages.Lowered) -> bytes:
 
 
 def compile_options(lowered: jax.stages.Lowered, *, num_devices: int) -> dict[str, Any]:
-    """The options that `lowered.compile()` would use, asked of JAX itself (private names of jax 0.10.2).
+    """The options that `lowered.compile()` would use, read from JAX itself (private names of jax 0.10.2).
 
     Propagation may choose the sharding of parameters and outputs that a program leaves open; this one leaves none.
     """
-    asked = lowered._lowering.compile_args
+    arguments = lowered._lowering.compile_args
     to_parameters, to_output = pxla.get_prop_to_input_output(
-        asked["in_shardings"], asked["out_shardings"], len(asked["ordered_effects"])
+        arguments["in_shardings"], arguments["out_shardings"], len(arguments["ordered_effects"])
     )
-    made = compiler.get_compile_options(num_replicas=1, num_partitions=num_devices)
+    options = compiler.get_compile_options(num_replicas=1, num_partitions=num_devices)
     return {
-        "num_replicas": made.num_replicas,
-        "num_partitions": made.num_partitions,
-        "parameter_is_tupled_arguments": asked["tuple_args"],
-        "profile_version": made.profile_version,
-        **{name: getattr(made.executable_build_options, name) for name in BUILD_OPTIONS},
+        "num_replicas": options.num_replicas,
+        "num_partitions": options.num_partitions,
+        "parameter_is_tupled_arguments": arguments["tuple_args"],
+        "profile_version": options.profile_version,
+        **{name: getattr(options.executable_build_options, name) for name in BUILD_OPTIONS},
         "allow_spmd_sharding_propagation_to_parameters": list(to_parameters),
         "allow_spmd_sharding_propagation_to_output": list(to_output),
     }
@@ -77,13 +77,13 @@ def compile_options(lowered: jax.stages.Lowered, *, num_devices: int) -> dict[st
 def _parameters(step: Step) -> list[dict[str, Any]]:
     """The program's parameters in their order, with what each is."""
     weights, *rest = step.arguments
-    found = [(".".join(path), "weight", each.get_metadata("dims")) for path, each in nnx.to_flat_state(weights)]
-    found += [(name, "cache", dims) for name, dims in CACHE]
-    found += [(name, "input", dims) for name, dims in INPUTS[step.layout.case.phase]]
+    rows = [(".".join(path), "weight", each.get_metadata("dims")) for path, each in nnx.to_flat_state(weights)]
+    rows += [(name, "cache", dims) for name, dims in CACHE]
+    rows += [(name, "input", dims) for name, dims in INPUTS[step.layout.case.phase]]
     shapes = jax.tree.leaves((weights, rest))
     return [
         {"index": index, "name": name, "role": role} | _array(dims, shape)
-        for index, ((name, role, dims), shape) in enumerate(zip(found, shapes, strict=True))
+        for index, ((name, role, dims), shape) in enumerate(zip(rows, shapes, strict=True))
     ]
 
 

@@ -38,10 +38,10 @@ def read_weights(step: Step, read: Read) -> nnx.State:
     """The weights of a checkpoint, shard by shard: the host holds one shard beside those that are on devices."""
     specs = {spec.name: spec for spec in weights(step.layout.case)}
 
-    def one(name: str, each: jax.ShapeDtypeStruct) -> jax.Array:
+    def read_array(name: str, each: jax.ShapeDtypeStruct) -> jax.Array:
         return _read(each, lambda index: read(specs[name], index, step.layout.case))
 
-    return make_weights(step, one)
+    return make_weights(step, read_array)
 
 
 def empty_cache(step: Step) -> Cache:
@@ -49,17 +49,17 @@ def empty_cache(step: Step) -> Cache:
     return Cache(*(jnp.zeros(each.shape, each.dtype, device=each.sharding) for each in step.arguments[1]))
 
 
-def make_weights(step: Step, made: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
+def make_weights(step: Step, make: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
     """Each weight by its name and its shape with sharding."""
     flat = nnx.to_flat_state(step.arguments[0])
     return nnx.from_flat_state(
-        [(path, weight.replace(made(".".join(path), weight.get_value()))) for path, weight in flat]
+        [(path, weight.replace(make(".".join(path), weight.get_value()))) for path, weight in flat]
     )
 
 
 def _load(each: jax.ShapeDtypeStruct, name: str, numbers: Numbers) -> jax.Array:
-    some = numbers(name, each.shape).astype(each.dtype)
-    return jax.device_put(np.resize(some, each.shape), each.sharding)
+    values = numbers(name, each.shape).astype(each.dtype)
+    return jax.device_put(np.resize(values, each.shape), each.sharding)
 
 
 def _read(each: jax.ShapeDtypeStruct, read: Callable[[tuple[slice, ...]], np.ndarray[Any, np.dtype[Any]]]) -> jax.Array:

@@ -24,7 +24,7 @@ from meshes.twins.layout import RING
 STAGES, SHARDS, EXPERTS = "pp", "tp", "ep"
 
 ROWS, LANES = 16, 128
-"""Of the least that libtpu scatters: two tiles of a TPU's memory, 8 × 128 each."""
+"""Of the smallest matrix that libtpu scatters: two tiles of a TPU's memory, 8 × 128 each."""
 
 
 _guarded_tick: ContextVar[int | None] = ContextVar("guarded_tick", default=None)
@@ -53,7 +53,7 @@ class ExplicitLayout(Layout):
         return lambda *arguments: local(*jax.tree.leaves(arguments))
 
     def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
-        """Nothing: it is where it is."""
+        """No effect: a local array is on its device."""
         return x
 
     def gather_sequence(self, x: Stream) -> Block:
@@ -70,12 +70,12 @@ class ExplicitLayout(Layout):
         """Each shard's own rows, and zeros for others' ids: an all-reduce over `tp`, or a reduce-scatter."""
         tokens, dim = tokens[:, None], self._scattered
         if self._split("vocab") == 1:
-            found = jnp.take(table, tokens, axis=0, mode="clip")
-            return found if dim is None else self._own_part(found, dim=1 + dim)
+            rows = jnp.take(table, tokens, axis=0, mode="clip")
+            return rows if dim is None else self._own_part(rows, dim=1 + dim)
         local = tokens - jax.lax.axis_index(SHARDS) * table.shape[0]
         mine = (local >= 0) & (local < table.shape[0])
-        found = jnp.where(mine[..., None], jnp.take(table, local, axis=0, mode="clip"), 0)
-        return self._summed(found, dim=None if dim is None else 1 + dim)
+        rows = jnp.where(mine[..., None], jnp.take(table, local, axis=0, mode="clip"), 0)
+        return self._summed(rows, dim=None if dim is None else 1 + dim)
 
     def positions(self, first: Int[Array, ""], count: int) -> Int[Array, "seq"]:
         split = self.case.phase == "prefill" and self._size(RING) > 1
@@ -114,7 +114,7 @@ class ExplicitLayout(Layout):
 
     @property
     def ticks(self) -> Int[Array, "ticks"]:
-        """Their numbers, known as the program is written: each has pairs of its own."""
+        """The numbers of the ticks, known while tracing: the permutes of each tick have their own pairs."""
         return np.arange(self.case.microbatches + self._size(STAGES) - 1)
 
     @property
@@ -133,7 +133,7 @@ class ExplicitLayout(Layout):
         if self._size(STAGES) == 1:
             return run(carry)
         if self._choosers == list(range(self._size(RING))):
-            return jax.lax.cond(self._busy(tick), run, lambda kept: kept, carry)
+            return jax.lax.cond(self._busy(tick), run, lambda carry: carry, carry)
         # Around a ring go permutes, which stand in no branch.
         token = _guarded_tick.set(int(tick))
         try:
@@ -147,7 +147,7 @@ class ExplicitLayout(Layout):
         return self._where(self._at_end, run, x)
 
     def shift(self, state: Stream, taken: Stream, *, tick: Any) -> Stream:
-        """What each stage has made to the next, `taken` to the first: one collective-permute over `pp`."""
+        """Each stage's state to the next, `taken` to the first: one collective-permute over `pp`."""
         stages, slots = self._size(STAGES), self.case.microbatches
         pairs = [(stage, stage + 1) for stage in range(stages - 1) if 0 <= tick - 1 - stage < slots]
         with self.scope("pipeline.shift"):
@@ -248,8 +248,10 @@ class ExplicitLayout(Layout):
     def _where(self, here: Bool[Array, ""] | bool, run: Callable[[Any], Any], x: Any) -> Any:
         if here is True:
             return run(x)
-        made = jax.eval_shape(run, x)
-        return jax.lax.cond(here, run, lambda _: jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), made), x)
+        result = jax.eval_shape(run, x)
+        return jax.lax.cond(
+            here, run, lambda _: jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), result), x
+        )
 
     def _summed(self, x: Shaped[Array, "..."], *, dim: int | None) -> Shaped[Array, "..."]:
         if dim is None:
@@ -266,8 +268,8 @@ class ExplicitLayout(Layout):
         shards = self._size(SHARDS)
         parts = jnp.stack(jnp.split(x, shards, axis=dim))
         if parts[0].size % (ROWS * LANES):
-            got = jax.lax.all_to_all(parts, SHARDS, split_axis=0, concat_axis=0, tiled=True)
-            return jnp.sum(got, axis=0, dtype=jnp.float32).astype(x.dtype)
+            received = jax.lax.all_to_all(parts, SHARDS, split_axis=0, concat_axis=0, tiled=True)
+            return jnp.sum(received, axis=0, dtype=jnp.float32).astype(x.dtype)
         tiles = parts.reshape(shards, -1, LANES)
         return jax.lax.psum_scatter(tiles, SHARDS, scatter_dimension=0, tiled=True).reshape(parts.shape[1:])
 
@@ -283,10 +285,10 @@ class ExplicitLayout(Layout):
 
     def _broadcast(self, x: Shaped[Array, "..."], axes: tuple[str, ...], *, source: int, targets: Any) -> Any:
         """From one member of each group to the others, a permute for each: libtpu lowers no broadcast."""
-        here, kept = jax.lax.axis_index(axes), x
+        index, received = jax.lax.axis_index(axes), x
         for target in targets:
-            kept = jnp.where(here == target, jax.lax.ppermute(x, axes, [(source, target)]), kept)
-        return kept
+            received = jnp.where(index == target, jax.lax.ppermute(x, axes, [(source, target)]), received)
+        return received
 
 
 def _scatters(shape: tuple[int, ...], *, dim: int, ways: int) -> bool:

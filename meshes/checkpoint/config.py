@@ -1,4 +1,4 @@
-"""A checkpoint's config.json as a `Model`; what no twin computes is refused by name."""
+"""Parse a checkpoint's config.json into a `Model`; a key that asks for what the twins do not compute is refused."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ _REFUSED: Mapping[str, tuple[Callable[[Any, Config], bool], str]] = MappingProxy
     "layer_types": (lambda found, config: set(_words(found)) <= {"full_attention"}, "'full_attention' for each layer"),
     "quantization_config": (lambda found, config: not found, "null (weights of bf16, f16 or f32)"),
 })  # fmt: skip
-"""Key -> whether what it says is computed here, and what would be."""
+"""Key -> whether its value is supported, and which value would be."""
 
 _READ = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
          "num_key_value_heads", "head_dim", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
@@ -73,7 +73,7 @@ def read_model(folder: str | Path) -> Model:
 
 
 def read_positions(folder: str | Path) -> int | None:
-    """How many positions the folder's config.json says that the model has; none, where it does not say."""
+    """`max_position_embeddings` of the folder's config.json; `None` where it is missing."""
     path = Path(folder) / "config.json"
     config = _read(path)
     if not isinstance(config, dict) or config.get("max_position_embeddings") is None:
@@ -107,7 +107,7 @@ def _name(folder: Path) -> str:
 
 
 def model_of(config: Any, *, name: str) -> Model:
-    """The same of what was read."""
+    """The model of a parsed config.json."""
     if not isinstance(config, dict):
         raise MeshError("it is no JSON object; a table with model_type would be right")
     family = config.get("model_type")

@@ -1,4 +1,4 @@
-"""What `jax_impl.convert` made of a checkpoint, by its table: the shape of each weight, and the files that hold it."""
+"""A folder that `jax_impl.convert` wrote, by its manifest: the shape of each weight, and the files that hold it."""
 
 import json
 import zlib
@@ -16,14 +16,14 @@ MANIFEST = "converted.json"
 """Written last."""
 
 WEIGHTS = "weights"
-"""The folder with one for each weight."""
+"""The folder that has a folder for each weight."""
 
 BLOCK_BYTES = 2**22
 
 AGAIN = "convert the checkpoint again"
 
 Files = dict[str, tuple[int, int]]
-"""By their path in a weight's folder: bytes, and CRC-32."""
+"""Path in a weight's folder -> bytes and CRC-32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Converted:
         return made
 
     def check(self, name: str) -> Path:
-        """The folder of a weight, all of which has been read and is what was written; else `MeshError`."""
+        """The folder of a weight, after its checksums; raises `MeshError` where a file is not what was written."""
         for file, (size, crc) in self.weights[name].files.items():
             self._check_size(name, file, size)
             if checksum(self._folder(name) / file) != crc:
@@ -82,7 +82,7 @@ class Converted:
 
 
 def is_converted(folder: Path) -> bool:
-    """Whether `jax_impl.convert` made this folder; a half of one is refused."""
+    """Whether `jax_impl.convert` wrote this folder; an incomplete one is refused."""
     if (folder / WEIGHTS).is_dir() and not (folder / MANIFEST).is_file():
         raise MeshError(f"{folder} is a conversion that was interrupted (no {MANIFEST}); {AGAIN}")
     return (folder / MANIFEST).is_file()
@@ -94,8 +94,8 @@ def files_of(folder: Path) -> Files:
     return {path.relative_to(folder).as_posix(): (path.stat().st_size, checksum(path)) for path in found}
 
 
-def write_table(folder: Path, *, dtype: str, found: dict[str, Weight]) -> None:
-    rows = {name: {"shape": weight.shape, "files": weight.files} for name, weight in found.items()}
+def write_table(folder: Path, *, dtype: str, table: dict[str, Weight]) -> None:
+    rows = {name: {"shape": weight.shape, "files": weight.files} for name, weight in table.items()}
     (folder / MANIFEST).write_text(json.dumps({"dtype": dtype, "weights": rows}, indent=1) + "\n")
 
 
@@ -128,7 +128,7 @@ def _weight(row: Any) -> Weight:
 
 
 def _inside(name: str) -> str:
-    """A path below the weight's folder; `ValueError` for one that leads out of it."""
+    """A path inside the weight's folder; `ValueError` for one that leads out of it."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
         raise ValueError(name)
     return name

@@ -30,11 +30,11 @@ class Checkpoint:
     model: Model
     entries: dict[str, Entry]
     sources: dict[str, Source]
-    """Where each weight is."""
+    """Weight -> the tensor that holds it."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read the folder's tables, and no tensor, unless a tied head is there for itself.
+        """Read the folder's tables, and no tensor, unless a tied head is stored separately.
 
         Raises `MeshError`, one line, where a file is missing or cut, a tensor is missing, unknown, or of another
         dtype or shape, a tied head differs from the embedding, or config.json asks for what is not computed here.
@@ -108,5 +108,5 @@ def _weight_map(path: Path) -> dict[str, str]:
 
 
 def _plain(name: Any) -> bool:
-    """Whether this is the name of a file of the same folder."""
+    """Whether this names a file of the same folder."""
     return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name

@@ -1,4 +1,4 @@
-"""Safetensors files: what their headers tell, and parts of their tensors.
+"""Safetensors files: their headers, and slices of their tensors.
 
 A file is a length (8 bytes, little-endian), so many bytes of JSON, and the numbers of each tensor, row-major.
 """
@@ -33,12 +33,12 @@ LFS_POINTER = b"version https://git-lfs"
 """What a file begins with where Git LFS has not fetched it."""
 
 PAGE = 4096
-"""Bytes of a row that are worth a read of their own; of less, whole rows are read."""
+"""Bytes of a row from which a partial read pays; below it full rows are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where one tensor is."""
+    """The location of one tensor."""
 
     path: Path
     dtype: str
@@ -54,7 +54,7 @@ class Files:
 
     entries: dict[str, Entry]
     asked: str
-    """The dtype that numbers are given in, like BF16 (as bits, uint16)."""
+    """The dtype of the result, like BF16 (as bits, uint16)."""
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.entries[name].shape
@@ -65,7 +65,7 @@ class Files:
 
 
 def _read(entry: Entry, lead: tuple[int, ...], rows: range, columns: range) -> Array:
-    """Rows and columns of a matrix as they are kept: row by row where that leaves much unread, else whole rows."""
+    """Rows and columns of a matrix in the file's dtype: partial rows where that saves much, else full rows."""
     width, dtype = entry.shape[-1], DTYPES[entry.dtype]
     first = sum(at * prod(entry.shape[dim + 1 :]) for dim, at in enumerate(lead)) + rows.start * width
     start = entry.start + first * dtype.itemsize
@@ -93,7 +93,7 @@ def _read_into(file: Any, out: Array, path: Path) -> None:
 
 
 def entries(path: Path) -> dict[str, Entry]:
-    """The tensors of a file by name.  Raises `MeshError`, one line, where it is none, or not whole."""
+    """The tensors of a file by name.  Raises `MeshError`, one line, for a file of another format or a truncated one."""
     header, begin = _header(path)
     size = path.stat().st_size
     found = {name: _entry(name, row, path=path, begin=begin) for name, row in header.items() if name != "__metadata__"}
@@ -151,7 +151,7 @@ def _sizes(found: Any) -> tuple[int, ...]:
 
 
 def convert_dtype(block: Array, *, kept: str, asked: str) -> Array:
-    """Numbers of one dtype as another; rounded to nearest, ties to even, as both frameworks do."""
+    """Convert between dtypes, rounding to nearest, ties to even, as both frameworks do."""
     if kept == asked:
         return block
     single = widen_bf16(block) if kept == "BF16" else block.astype(np.float32)
@@ -164,7 +164,7 @@ def widen_bf16(bits: Array) -> Array:
 
 
 def round_to_bf16(single: Array) -> Array:
-    """float32 as the bits of bf16; what is no number stays none."""
+    """float32 as the bits of bf16; NaN stays NaN."""
     bits = np.ascontiguousarray(single).view(np.uint32)
     upper = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
     return np.where(np.isnan(single), (bits >> 16) | 0x40, upper).astype(np.uint16)

@@ -1,4 +1,4 @@
-"""A slice of a weight, put together from slices of a checkpoint's tensors."""
+"""Assemble a slice of a weight from slices of a checkpoint's tensors."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Index = tuple[slice, ...]
 
 BLOCK_BYTES = 2**18
-"""Read and turned at a time, counted as float32: few rows, so that all of them stay in a processor's cache."""
+"""Read and turned at a time, counted as float32: few rows, so that they stay in the processor's cache."""
 
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
@@ -25,7 +25,7 @@ EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
 
 class Tensors(Protocol):
-    """Tensors by name, of which parts can be read."""
+    """Tensors by name, readable in parts."""
 
     def shape(self, name: str) -> tuple[int, ...]: ...
 
@@ -71,7 +71,7 @@ def check_tied(tensors: Tensors) -> None:
 
 
 def ranges(index: Index, *, shape: tuple[int, ...]) -> tuple[range, ...]:
-    """What each slice takes of its dim."""
+    """The range that each slice selects of its dim."""
     return tuple(range(*part.indices(size)) for part, size in zip(index, shape, strict=True))
 
 
@@ -91,7 +91,7 @@ class _Reader:
         self.copies = case.kv_heads // self.model.kv_heads
 
     def matrices(self) -> Iterator[tuple[tuple[int, ...], str, tuple[int, ...]]]:
-        """For each matrix that holds a part: its place in the result, its tensor, and its place in that."""
+        """For each matrix that holds a part: its index in the result, its tensor, and its index in that."""
         for numbers in product(*(enumerate(self.taken[name]) for name in self.outer)):
             place = tuple(at for at, _ in numbers)
             where = dict(zip(self.outer, (number for _, number in numbers), strict=True))
@@ -101,15 +101,15 @@ class _Reader:
             yield place, self.source.name.format(layer=layer, expert=expert), (expert,) if stacked else ()
 
     def fill(self, out: Array, *, name: str, lead: tuple[int, ...]) -> None:
-        """The part of one matrix, read and turned in blocks of whole rows of its outer digit."""
-        columns = self._span(self.columns, self._own(self.columns[0]), self.offsets[1])
+        """The part of one matrix, read and transposed in blocks of full rows of its outer digit."""
+        columns = self._span(self.columns, self._source_range(self.columns[0]), self.offsets[1])
         outer = {*self.rows[:1], *self.columns[:1]}
-        there = {digit: self._own(digit) if digit in outer else range(self._size(digit))
+        there = {digit: self._source_range(digit) if digit in outer else range(self._size(digit))
                  for digit in (*self.rows, *self.columns)}  # fmt: skip
         wanted = {digit: self.taken[digit] for digit in there}
         if not self.rows:
             block = self.tensors.matrix(name, lead=lead, rows=range(1), columns=columns)
-            out[...] = self._turned(block, there=there, wanted=wanted)
+            out[...] = self._arrange(block, there=there, wanted=wanted)
             return
         first, own = self.rows[0], there[self.rows[0]]
         unit_bytes = prod(self._size(digit) for digit in self.rows[1:]) * len(columns) * 4
@@ -118,12 +118,12 @@ class _Reader:
             part = range(start, min(start + step, own.stop))
             rows = self._span(self.rows, part, self.offsets[0])
             block = self.tensors.matrix(name, lead=lead, rows=rows, columns=columns)
-            some, at = self._copied(first, part)
+            some, at = self._copies_of(first, part)
             place = tuple(slice(at.start, at.stop) if digit == first else slice(None) for digit in self.inner)
-            out[place] = self._turned(block, there=there | {first: part}, wanted=wanted | {first: some})
+            out[place] = self._arrange(block, there=there | {first: part}, wanted=wanted | {first: some})
 
-    def _turned(self, block: Array, *, there: dict[str, range], wanted: dict[str, range]) -> Array:
-        """What was read, cut to what is wanted of each digit, with copies of heads, in the weight's order of dims."""
+    def _arrange(self, block: Array, *, there: dict[str, range], wanted: dict[str, range]) -> Array:
+        """A block, cut to the wanted range of each digit, with copies of heads, in the weight's order of dims."""
         found = block.reshape([len(numbers) for numbers in there.values()])
         for at, digit in enumerate(there):
             copies = self._copies(digit)
@@ -135,14 +135,14 @@ class _Reader:
         digits = list(there)
         return found.transpose([digits.index(digit) for digit in self.inner])
 
-    def _copied(self, digit: str, part: range) -> tuple[range, range]:
-        """Of the wanted numbers those that copy these, and their places among the wanted."""
+    def _copies_of(self, digit: str, part: range) -> tuple[range, range]:
+        """The wanted numbers that are copies of these, and their indices among the wanted."""
         copies, taken = self._copies(digit), self.taken[digit]
         wanted = range(max(taken.start, part.start * copies), min(taken.stop, part.stop * copies))
         return wanted, range(wanted.start - taken.start, wanted.stop - taken.start)
 
-    def _own(self, digit: str) -> range:
-        """What the checkpoint must be asked for: of KV heads with copies the ones copied."""
+    def _source_range(self, digit: str) -> range:
+        """The range to read of the checkpoint: of copied KV heads their sources."""
         taken, copies = self.taken[digit], self._copies(digit)
         return range(taken.start // copies, -(-taken.stop // copies))
 

@@ -1,4 +1,4 @@
-"""Where each family of checkpoints keeps each weight: one table a family."""
+"""The tensor names of each family of checkpoints: one table a family."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -162,26 +162,26 @@ def sources(model: Model, *, names: frozenset[str]) -> dict[str, Source]:
 
     Raises `MeshError`, one line, where tensors are missing, or are there that no weight is read from.
     """
-    found = {weight: _chosen(TABLES[model.family][weight], model, names) for weight in dims_of(model)}
+    found = {weight: _choose_spelling(TABLES[model.family][weight], model, names) for weight in dims_of(model)}
     needed = {name for source in found.values() for name in source.each(model)}
     unknown = sorted(name for name in names - needed if not name.endswith(IDLE))
     if missing := sorted(needed - names):
         but = f", but {unknown[0]!r}, which is unknown" if unknown else ""
         raise MeshError(
-            f"the checkpoint has no {_named(missing)}{but}; {model.family} of {model.layers} layers needs it"
+            f"the checkpoint has no {_list_names(missing)}{but}; {model.family} of {model.layers} layers needs it"
         )
     if unknown:
         raise MeshError(
-            f"the checkpoint has {_named(unknown)}, which {model.family} of {model.layers} layers does not have"
+            f"the checkpoint has {_list_names(unknown)}, which {model.family} of {model.layers} layers does not have"
         )
     return found
 
 
-def _chosen(spellings: tuple[Source, ...], model: Model, names: frozenset[str]) -> Source:
+def _choose_spelling(spellings: tuple[Source, ...], model: Model, names: frozenset[str]) -> Source:
     """The spelling that these tensors are named in; the first, where they are in none."""
     return next((source for source in spellings if source.each(model)[0] in names), spellings[0])
 
 
-def _named(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:3]))
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")

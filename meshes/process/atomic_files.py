@@ -1,7 +1,7 @@
-"""Files and folders that are there whole, or not at all, whoever kills whom: written beside, then renamed.
+"""Atomic files and folders: written beside their destination, then renamed, so that a kill leaves nothing partial.
 
-A folder that is still being written is locked by the process that writes it, and the system takes the lock away with
-the process: what nobody holds is a dead process's, and goes.
+A folder being written is locked by its process, and the system releases the lock with the process: an unlocked one
+belongs to a dead process, and is removed.
 """
 
 import fcntl
@@ -16,19 +16,19 @@ from pathlib import Path
 from uuid import uuid4
 
 STALE_S = 24 * 3600
-"""Where a file system has no locks: after a day, what is half made is a dead process's."""
+"""On a file system without locks a partial folder this old belongs to a dead process."""
 
 
 _TEMPORARY = "wirediff-"
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file, whole; what is no regular file (a terminal, a pipe) is written to as it is."""
+    """Write a text file atomically; what is no regular file (a terminal, a pipe) is written to directly."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """The same of bytes.  A link is replaced, and what it leads to left alone."""
+    """Write a file atomically.  A link is replaced, and its target left alone."""
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
@@ -50,11 +50,11 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 @contextmanager
 def new_folder(parent: Path, name: Callable[[str], str]) -> Iterator[Path]:
-    """A new folder that this process holds, gone at the end if it is still there.  `name` makes one of a random word.
+    """A new folder, locked by this process and removed at the end; `name` makes its name from a random word.
 
-    It may be renamed meanwhile: then it stays.
+    A folder that has been renamed meanwhile stays.
     """
-    folder, descriptor = _made(parent, name)
+    folder, descriptor = _create(parent, name)
     try:
         yield folder
     finally:
@@ -63,9 +63,9 @@ def new_folder(parent: Path, name: Callable[[str], str]) -> Iterator[Path]:
 
 
 def sweep(parent: Path, pattern: str, *, leave: Callable[[Path], bool] = lambda left: False) -> None:
-    """Remove what processes have left that are no more: files and folders of this user, and of no living process.
+    """Remove the leftovers of dead processes: files and folders of this user that no process holds a lock on.
 
-    leave: of those, which to keep: called while this process holds it.
+    leave: whether to keep one; called while this process holds its lock.
     """
     for left in sorted(parent.glob(pattern)):
         with suppress(OSError), _locked(left) as free:
@@ -75,14 +75,14 @@ def sweep(parent: Path, pattern: str, *, leave: Callable[[Path], bool] = lambda 
 
 @contextmanager
 def temporary() -> Iterator[Path]:
-    """A folder for what nobody keeps, gone at the end; what dead processes have left of theirs goes, too."""
+    """A temporary folder, removed at the end, as are those of dead processes."""
     parent = Path(tempfile.gettempdir())
     sweep(parent, f"{_TEMPORARY}*")
     with new_folder(parent, _TEMPORARY.__add__) as folder:
         yield folder
 
 
-def _made(parent: Path, name: Callable[[str], str]) -> tuple[Path, int]:
+def _create(parent: Path, name: Callable[[str], str]) -> tuple[Path, int]:
     while True:
         folder = parent / name(uuid4().hex)
         parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def _lock(descriptor: int) -> None:
 
 @contextmanager
 def _locked(left: Path) -> Iterator[bool]:
-    """Whether nobody holds this file or folder; then this process does.  `OSError` where it is a link."""
+    """Whether no process holds a lock on it; then this process takes one.  `OSError` for a link."""
     descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         there = os.fstat(descriptor)

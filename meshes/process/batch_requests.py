@@ -1,4 +1,4 @@
-"""Many small programs, lowered by one process of an arm: how it is asked, and how one's failure stays its own.
+"""The batch protocol of patterns: one process of an arm lowers many small programs, and a failure stays its own.
 
 REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size), `arrays` (name -> `shape` and
 `dtype`), and `splits` (array -> the axis of each dim) where they are not the pattern's own.
@@ -28,10 +28,10 @@ def serve(
     framework: str,
     begin: Callable[[int], object] = lambda num_devices: None,
 ) -> int:
-    """Do `lower(asked, out)` for each program that REQUEST asks for, and return the exit status.
+    """Run `lower(program, out)` for each program of REQUEST; returns the exit status.
 
-    `argv` is REQUEST and OUT; `begin` is told how many devices the largest mesh has, before `package` is imported.
-    One JSON line on stdout for each program.  0; 2: the request can't be met, and the last line on stderr says why.
+    `argv` is REQUEST and OUT; `begin` gets the number of devices of the largest mesh, before `package` is imported.
+    One JSON line on stdout for each program.  0; 2: the request cannot be met, and the last line on stderr says why.
     """
     if len(argv) != 2:
         refuse(f"usage: python -m {package} REQUEST.json OUTDIR")

@@ -1,7 +1,7 @@
-"""What every command line of this project shares: how options are refused, and how a process ends.
+"""What all command lines of this project share: how options are refused, and how a process ends.
 
-A wrong request, or anything that stops the work, is one clean line on stderr.  A signal that asks a process to end
-ends it as an interrupt does: what is half made is taken away.
+A wrong request, or an error, is one clean line on stderr.  SIGTERM and SIGHUP end a process as an interrupt does:
+partial results are removed.
 """
 
 import argparse
@@ -17,16 +17,16 @@ from meshes.process.last_word import claim_stderr, refuse
 from meshes.process.one_line import complain, one_line
 
 REFUSED = 2
-"""The exit status of a request that was wrong."""
+"""Exit status of a wrong request."""
 
 LARGEST = 2**31 - 1
-"""Of a whole number that is asked for."""
+"""Of whole-number options."""
 
 _ENDING = ("SIGTERM", "SIGHUP")
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked this process to end."""
+    """SIGTERM or SIGHUP."""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -69,11 +69,11 @@ def whole_number(words: str, *, like: int = 8) -> int:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """In here SIGTERM and SIGHUP raise `Stopped`, so that whatever is half made is taken away; main thread only."""
+    """In here SIGTERM and SIGHUP raise `Stopped`, so that partial results are removed; main thread only."""
     before: dict[int, Any] = {}
 
     def stop(number: int, _: object) -> Never:
-        for each in before:  # once: what is taken away is taken away whole
+        for each in before:  # once: the clean-up is not interrupted
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)
 
@@ -109,11 +109,11 @@ def run_to_status(work: Callable[[], int]) -> int:
         return status
 
 
-def run_command(door: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
-    """Run a door, and exit with its status; without `argv` this process is the door's own."""
+def run_command(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None = None) -> Never:
+    """Run a command, and exit with its status; without `argv` this process runs nothing else."""
     if argv is None:
         claim_stderr()
-    raise SystemExit(run_to_status(lambda: door(argv)))
+    raise SystemExit(run_to_status(lambda: command(argv)))
 
 
 def _said(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""JSON and TOML of strangers, read with limits: of size, depth and numbers.
+"""Read untrusted JSON and TOML with limits on size, depth and numbers.
 
 Whatever a file holds, reading it takes less than 2 GiB and a few seconds, and ends in a value or in one line.
 """
@@ -38,7 +38,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The same of text.  The message goes behind `FILE is`."""
+    """The value of a text.  The message of the `MeshError` continues `FILE is`."""
     try:
         words = text if isinstance(text, str) else text.decode("utf-8-sig")
         value = json.loads(words, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
@@ -75,7 +75,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _bytes(path: Path, most: int, kind: str) -> bytes:
-    """At most so many; of a regular file, since a pipe might never end."""
+    """At most `most` bytes, of a regular file: a pipe might never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise MeshError(f"no file; a {kind} file was expected")
     with path.open("rb") as file:

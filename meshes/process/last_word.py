@@ -1,4 +1,4 @@
-"""The one line of a refusal: what the threads of libraries say while the process ends does not follow it."""
+"""A refusal is the last line on stderr: what library threads print while the process ends does not follow it."""
 
 import os
 import sys
@@ -10,19 +10,19 @@ from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
 _alone = False
-"""Whether this process is a door's own, and stderr for nobody else."""
+"""Whether this process runs one command, and stderr is its own."""
 _kept: int | None = None
-"""The descriptor that stderr had, once nobody else is heard on it."""
+"""The original stderr, once everything else on it is discarded."""
 
 
 def claim_stderr() -> None:
-    """Say that this process was started for one door: it ends with what that has to say."""
+    """Declare that this process runs one command, whose message is the last on stderr."""
     global _alone
     _alone = True
 
 
 def refuse(words: object) -> None:
-    """Print one clean line on stderr, the last.  In a process of its own nothing that anyone says after it is heard."""
+    """Print one clean line on stderr.  After `claim_stderr` it is the last: later output is discarded."""
     if sys.stderr is None:  # it was closed before this process began
         return
     line = one_line(words)
@@ -38,9 +38,9 @@ def refuse(words: object) -> None:
 
 @contextmanager
 def defer_stderr() -> Iterator[None]:
-    """What is said on stderr in here is heard when it is left, and not at all where that is a refusal.
+    """Hold back stderr until the end of the block, and discard it if the block raises a `MeshError`.
 
-    In a process of its own: elsewhere stderr is another's.
+    Only after `claim_stderr`: elsewhere stderr belongs to somebody else.
     """
     if not _alone or _kept is not None or sys.stderr is None:
         yield
@@ -61,7 +61,7 @@ def defer_stderr() -> Iterator[None]:
 
 
 def _hush(kept: int) -> None:
-    """All that is written to stderr goes nowhere; `kept` is what it was."""
+    """Discard all that is written to stderr; `kept` is the original."""
     global _kept
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -70,7 +70,7 @@ def _hush(kept: int) -> None:
 
 
 def _heard(said: int, kept: int) -> None:
-    """Put stderr back, and say on it what was said meanwhile."""
+    """Restore stderr, and print what was held back."""
     sys.stderr.flush()
     os.dup2(kept, 2)
     os.close(kept)

@@ -1,23 +1,23 @@
-"""Words for a terminal, whoever wrote them: one line, nothing in it that a terminal would obey."""
+"""Untrusted text for a terminal: one line, without control characters."""
 
 import sys
 
 MOST = 500
-"""Characters of a line that says what went wrong."""
+"""Characters of an error message."""
 
 _CUT = " … "
 _END = 160
-"""Characters that stay of the end of a line that is cut: there stands what would be right."""
+"""Characters kept at the end of a line that is cut: it says what would be right."""
 
 
 def plain(words: object) -> str:
-    """One line of what a program or a file wrote; what is no printable character is shown as �."""
+    """Text of a program or a file in one line; characters that cannot be printed become �."""
     line = " ".join(str(words).split())
     return line if line.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 def one_line(words: object, *, most: int = MOST) -> str:
-    """The same, of at most so many characters: a longer one is cut in the middle."""
+    """The same in at most `most` characters; a longer line is cut in the middle."""
     line = plain(words)
     return line if len(line) <= most else line[: most - _END - len(_CUT)] + _CUT + line[-_END:]
 

@@ -1,4 +1,4 @@
-"""Numbers to run a step with when there is no checkpoint: the same for every arm."""
+"""Random weights, caches and inputs for a step without a checkpoint, the same for every arm."""
 
 from math import prod
 from typing import Any

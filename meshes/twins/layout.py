@@ -59,11 +59,11 @@ class Layout(Protocol):
         ...
 
     def scope(self, name: str) -> AbstractContextManager[None]:
-        """The part of the model, of the closed list, that asks for what is sent in here."""
+        """The part of the model, from `meshes.scopes`, that collectives in here are attributed to."""
         ...
 
     def as_global(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
-        """The step of global arrays, given one of the arrays that this layout hands to the model."""
+        """The step of global arrays, built from the step of the arrays that this layout hands to the model."""
         ...
 
     def place(self, x: Array, dims: str) -> Array:

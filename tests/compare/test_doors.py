@@ -65,7 +65,7 @@ WRONG = [
     (("--mesh", "ep8", "--model", "qwen1.5-moe-a2.7b"), "ep8 does not divide experts=60"),
     (("--mesh", "cp8", "--seq", "1001"), "seq 1001 cannot be split evenly over cp8; a multiple of 8 fits, like 1000"),
     (("--mesh", "tp1+sp"), "sequence parallelism over tp, but tp is 1"),
-    (("--mesh", "+sp"), "no mesh stands before +sp; write tp8+sp"),
+    (("--mesh", "+sp"), "no mesh precedes +sp; write tp8+sp"),
     (("--mesh", "tp8+cp"), "write +sp for sequence parallelism"),
     (("--mesh", "tp8", "--capacity", "half"), "'half' is no factor; write one like 1.25, or full"),
     (("--mesh", "tp8", "--checkpoint", "nowhere"), "nowhere"),

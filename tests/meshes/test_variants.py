@@ -25,10 +25,10 @@ def test_a_case_with_variants_survives_json_and_has_a_name_and_a_key_of_its_own(
         ),
         (
             {"variants": ("attention-heads-first", "attention-kv-grouped")},
-            "variants attention-heads-first and attention-kv-grouped change the same; name one of them",
+            "variants attention-heads-first and attention-kv-grouped change the same part; name one of them",
         ),
         ({"variants": ("attention-heads-first",) * 2}, "change the same"),
-        ({"variants": ("pin:head",)}, "variant pin:head pins what style pinned has pinned; it goes with style weights"),
+        ({"variants": ("pin:head",)}, "variant pin:head pins what style pinned has pinned; use it with style weights"),
         (
             {"variants": ("attention-heads-first",), "style": "explicit"},
             "variant attention-heads-first leaves collectives to XLA; style explicit writes them by hand",

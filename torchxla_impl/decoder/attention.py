@@ -131,8 +131,8 @@ def per_sequence_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, 
     """
     ways, call = layout.num_parts("batch"), ATTENTION["idiomatic", layout.case.phase]
     cut = [each.unflatten(1, (ways, -1)) for each in (q, k, v)]
-    one_by_one = zip(*(each.unbind(2) for each in cut), strict=True)
-    return torch.stack([call(*one, position=position, layout=layout) for one in one_by_one], 2).flatten(1, 2)
+    sequences = zip(*(each.unbind(2) for each in cut), strict=True)
+    return torch.stack([call(*each, position=position, layout=layout) for each in sequences], 2).flatten(1, 2)
 
 
 def causal_mask(position: Int[Tensor, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Tensor, "seq length"]:

@@ -82,7 +82,7 @@ class Decoder(nn.Module):
         return loop(run, carry, (stacked, layers), form=case.loop)[0]
 
     def logits(self, x: Ends) -> Scores:
-        """Every stage scores what it holds; only the last one's is the answer."""
+        """Every stage computes them; only the last stage's are the answer."""
         x = self.norm(x)
         if self.head is None:
             return scores(x, self.embedding.table.T, layout=self.layout)
@@ -93,8 +93,8 @@ def loop(run: Callable[[Any, Any], tuple[Any, Any]], carry: Any, along: Any, *, 
     """`torch_xla`'s scan of `run`, or the same steps written one after the other (`form` of a `Case`)."""
     if form == "scan":
         return scan(run, carry, along)
-    made = []
+    outputs = []
     for at in range(tree.tree_leaves(along)[0].shape[0]):
-        carry, one = run(carry, tree.tree_map(lambda each, at=at: each[at], along))
-        made.append(one)
-    return carry, tree.tree_map(lambda *each: torch.stack(each), *made)
+        carry, output = run(carry, tree.tree_map(lambda each, at=at: each[at], along))
+        outputs.append(output)
+    return carry, tree.tree_map(lambda *each: torch.stack(each), *outputs)

@@ -19,9 +19,9 @@ def run_pipeline(
     *,
     position: Int[Tensor, ""],
 ) -> tuple[Float[Tensor, "slots stages stream_batch stream_seq embed"], Cache]:
-    """The state of the last token of each device's part after all layers, of every microbatch.
+    """The state, after all layers, of the last token of each device's part, for every microbatch.
 
-    Only the last stage's is the answer, and of its parts of a sequence the last one's.
+    The answer is the last stage's, of the last part of each sequence.
 
     m + pp − 1 ticks, each with one collective-permute over `pp`; the ticks in which a stage holds nothing new are the
     bubble.  The state is [stages, batch, seq, embed]: stage s holds microbatch tick − s.

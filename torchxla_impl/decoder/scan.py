@@ -36,12 +36,12 @@ def record_bodies() -> Iterator[list[bytes]]:
 
 def _recording(run: Callable[..., Any]) -> Callable[..., Any]:
     def traced(carry: Any, at: Any) -> Any:
-        made = run(carry, at)
+        results = run(carry, at)
         context = torch_xla._XLAC.lowering.LoweringContext("body")
-        context.build(tree.tree_leaves(made))
+        context.build(tree.tree_leaves(results))
         bodies = _bodies.get()
         assert bodies is not None
         bodies.append(context.hlo())
-        return made
+        return results
 
     return traced

@@ -31,7 +31,7 @@ class Step:
 
     @classmethod
     def of(cls, layout: Layout) -> "Step":
-        """Made from shapes alone: no weight is allocated."""
+        """Built from shapes alone: no weight is allocated."""
         return cls(layout=layout, model=Decoder(layout), arguments=arguments(layout))
 
     @property
@@ -95,7 +95,7 @@ class Step:
 def split_microbatches(tokens: Tokens, *, slots: int) -> Int[Tensor, "slots batch seq"]:
     """Sequence b · slots + i is row b of microbatch i.  No collective.
 
-    They are dealt out like cards, not cut: each data-parallel shard holds its part of every microbatch.
+    They are dealt out round robin, not cut: each data-parallel shard holds its part of every microbatch.
     """
     return tokens.reshape(-1, slots, tokens.shape[1]).transpose(0, 1)
 

@@ -65,11 +65,11 @@ def compile_options(*, num_devices: int) -> dict[str, Any]:
 
 def _parameters(step: Step, numbers: Sequence[int]) -> list[dict[str, Any]]:
     """The program's parameters in their order, which is that in which the graph meets them, with what each is."""
-    found = [
+    rows = [
         {"index": number, "name": each.name, "role": each.role} | _array(step.layout, each.dims, each)
         for number, each in zip(numbers, step.arguments, strict=True)
     ]
-    return sorted(found, key=lambda row: row["index"])
+    return sorted(rows, key=lambda row: row["index"])
 
 
 def _outputs(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:

@@ -48,10 +48,10 @@ def load_inputs(step: Step, numbers: Numbers) -> tuple[Tensor, ...]:
 def read_weights(step: Step, read: Read) -> dict[str, Tensor]:
     """The weights of a checkpoint, piece by piece: the host holds a piece beside what is on devices."""
     _return_freed_memory()
-    case, made = step.layout.case, {}
+    case, tensors = step.layout.case, {}
     for spec in weights(case):
-        made[spec.name] = _read(step, spec, lambda index, spec=spec: _tensor(read(spec, index, case)))
-    return made
+        tensors[spec.name] = _read(step, spec, lambda index, spec=spec: _tensor(read(spec, index, case)))
+    return tensors
 
 
 def empty_cache(step: Step) -> Cache:
@@ -60,14 +60,14 @@ def empty_cache(step: Step) -> Cache:
 
 
 def _load(step: Step, each: Argument, numbers: Numbers) -> Tensor:
-    some = torch.from_numpy(numbers(each.name, each.shape)).to(each.dtype)
-    return shard(step.layout, _repeat_to(some, each.shape), each.dims)
+    values = torch.from_numpy(numbers(each.name, each.shape)).to(each.dtype)
+    return shard(step.layout, _repeat_to(values, each.shape), each.dims)
 
 
-def _repeat_to(some: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _repeat_to(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     """As `numpy.resize`, which knows no bfloat16."""
     size = int(np.prod(shape, dtype=np.int64))
-    return some.reshape(-1).repeat(-(-size // some.numel()))[:size].reshape(shape)
+    return values.reshape(-1).repeat(-(-size // values.numel()))[:size].reshape(shape)
 
 
 def _tensor(numbers: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
@@ -75,9 +75,9 @@ def _tensor(numbers: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
 
 
 def _zeros(step: Step, shape: tuple[int, ...], dims: str) -> Tensor:
-    made = shard(step.layout, torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
+    zeros = shard(step.layout, torch.zeros(shape, dtype=step.layout.dtype, device=torch_xla.device()), dims)
     torch_xla.sync(wait=True)
-    return made
+    return zeros
 
 
 def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tensor:
@@ -87,17 +87,17 @@ def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tens
     pieces = list(_pieces(spec, axes=axes, most=PIECE_BYTES // layout.dtype.itemsize))
     if len(pieces) == 1:
         return shard(layout, read(pieces[0]), spec.dims)
-    made = _zeros(step, spec.shape, spec.dims)
+    weight = _zeros(step, spec.shape, spec.dims)
     for index in pieces:
         piece = shard(layout, read(index), spec.dims)
-        torch_xla._XLAC._set_buffer_donation(made, True)
-        made = shard(layout, _written(made, piece, index), spec.dims)
+        torch_xla._XLAC._set_buffer_donation(weight, True)
+        weight = shard(layout, _write(weight, piece, index), spec.dims)
         with alias_with_buffer_donor_config():
             torch_xla.sync(wait=True)
-    return made
+    return weight
 
 
-def _written(old: Tensor, piece: Tensor, index: Index) -> Tensor:
+def _write(old: Tensor, piece: Tensor, index: Index) -> Tensor:
     """`old` with a piece in its place.  As a select: unlike a scatter, it stays bf16 on a CPU."""
     pads, inside = [], torch.ones((), dtype=torch.bool, device=old.device)
     for dim, (side, size) in enumerate(zip(index, old.shape, strict=True)):

@@ -1,4 +1,4 @@
-"""The lines of source in a StableHLO module: put right, and without the machine's paths."""
+"""Source locations of a StableHLO module: restored inside scans, and without the machine's paths."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ BODY = "FnComputation."
 """How torch_xla's scan names the function of a body."""
 
 PINS = ("place", "mark")
-"""The functions of a pin, which say less than the line of the model that asked for it."""
+"""The functions of a pin, which say less than the line of the model that placed it."""
 
 
 def restore_locations(module: ir.Module, bodies: Sequence[ir.Module], *, names: Sequence[str]) -> None:

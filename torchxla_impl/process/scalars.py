@@ -15,7 +15,7 @@ import torch_xla
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-MOST_TOLD = 8
+MOST_LISTED = 8
 _NODE = re.compile(r"%(\d+) = .+? ([\w:]+)\(([^)]*)\)(?:.*ROOT=(\d+))?")
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|^<|/lib/python\d[\d.]*/")
 
@@ -25,7 +25,7 @@ class Scalar:
     """A tensor of no dims that came to the device."""
 
     tensor: Tensor
-    told: str
+    description: str
     """Its value and the line that moved it."""
 
 
@@ -39,12 +39,12 @@ class _Watch(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and made.dim() == 0 and made.device.type == "xla":
-            given = [*args, *(kwargs or {}).values()]
-            if not any(isinstance(each, Tensor) and each.device.type == "xla" for each in given):
-                self.scalars.append(Scalar(made, f"{_value(given)} ({_line()})"))
-        return made
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and result.dim() == 0 and result.device.type == "xla":
+            arguments = [*args, *(kwargs or {}).values()]
+            if not any(isinstance(each, Tensor) and each.device.type == "xla" for each in arguments):
+                self.scalars.append(Scalar(result, f"{_value(arguments)} ({_line()})"))
+        return result
 
 
 # Its frame is around every operation, and no line of anybody's model: `<…>` is no file to those who read frames.
@@ -64,11 +64,13 @@ def notes(outputs: Sequence[Tensor]) -> tuple[str, ...]:
     baked = constants(outputs, _watch.scalars)
     if not baked:
         return ()
-    told = ", ".join(each.told for each in baked[:MOST_TOLD]) + ", …" * (len(baked) > MOST_TOLD)
+    listed = ", ".join(each.description for each in baked[:MOST_LISTED]) + ", …" * (len(baked) > MOST_LISTED)
     what = "1 scalar tensor was compiled as a constant" if len(baked) == 1 else (
         f"{len(baked)} scalar tensors were compiled as constants"
     )  # fmt: skip
-    return (f"{what}: {told}; with an argument there the program may communicate more (a tensor of shape [1] is one)",)
+    return (
+        f"{what}: {listed}; with an argument there the program may communicate more (a tensor of shape [1] is one)",
+    )
 
 
 def constants(outputs: Sequence[Tensor], scalars: Sequence[Scalar]) -> list[Scalar]:
@@ -101,9 +103,9 @@ def _active() -> Sequence[TorchFunctionMode]:
     return [torch.overrides._get_current_function_mode()] if torch.overrides._len_torch_function_stack() else []
 
 
-def _value(given: Sequence[Any]) -> str:
-    """Of what was moved: a number, or a tensor of one on the host."""
-    for each in given:
+def _value(arguments: Sequence[Any]) -> str:
+    """Of the scalar that was moved: a number, or a host tensor of no dims."""
+    for each in arguments:
         if isinstance(each, Tensor) and each.dim() == 0 and each.device.type == "cpu":
             return str(each.item())
         if isinstance(each, int | float | complex):

@@ -30,7 +30,7 @@ WITHOUT = {
     "cp": "a permute for the ring",
     "ep": "an all-to-all for the experts",
 }
-"""What a mesh with this axis needs, and a manually sharded region can't have."""
+"""What a mesh with this axis needs, and PyTorch/XLA 2.9 does not offer in a manually sharded region."""
 
 
 def check(case: Case) -> None:
@@ -63,12 +63,12 @@ class ExplicitLayout(Layout):
 
     def param(self, dims: str) -> nn.Parameter:
         """This device's part of a weight."""
-        whole = super().param(dims)
-        shape = [size // self._parts(dim) for size, dim in zip(whole.shape, dims.split(), strict=True)]
-        return nn.Parameter(whole.new_empty(shape), requires_grad=False)
+        weight = super().param(dims)
+        shape = [size // self._parts(dim) for size, dim in zip(weight.shape, dims.split(), strict=True)]
+        return nn.Parameter(weight.new_empty(shape), requires_grad=False)
 
     def place(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:
-        """Nothing: it is where it is."""
+        """No effect: a local tensor is on its device."""
         return x
 
     def gather_sequence(self, x: Stream) -> Block:
@@ -86,8 +86,8 @@ class ExplicitLayout(Layout):
             return F.embedding(tokens, table)
         local = tokens - self._shard() * table.shape[0]
         mine = (local >= 0) & (local < table.shape[0])
-        found = F.embedding(local.clamp(0, table.shape[0] - 1), table)
-        return self._summed(torch.where(mine[..., None], found, 0))
+        rows = F.embedding(local.clamp(0, table.shape[0] - 1), table)
+        return self._summed(torch.where(mine[..., None], rows, 0))
 
     def sample(
         self, logits: Float[Tensor, "slots stages batch parts vocab"]
@@ -101,13 +101,13 @@ class ExplicitLayout(Layout):
             if not self.case.rules["vocab"]:
                 return ids.int()
             shards = self.case.mesh.axes[SHARDS]
-            own = torch.arange(shards, device=logits.device) == self._shard()
+            mine = torch.arange(shards, device=logits.device) == self._shard()
             ids = ids.int() + self._shard() * logits.shape[-1]
-            best, ids = (self._summed(torch.where(own, each[..., None], 0)) for each in (best, ids))
+            best, ids = (self._summed(torch.where(mine, each[..., None], 0)) for each in (best, ids))
             return torch.gather(ids, -1, torch.argmax(best, dim=-1)[..., None])[..., 0]
 
     def _parts(self, dim: str) -> int:
-        """Into how many parts the dim of a whole tensor is split."""
+        """Into how many parts the dim of a global tensor is split."""
         return 1 if dim == "_" else super().num_parts(dim)
 
     def _shard(self) -> Int[Tensor, "1"]:

@@ -33,7 +33,7 @@ Block = Shaped[Tensor, "stages batch seq embed"]
 class Layout:
     """Places tensors: names of dims in, sharded tensors out.  Style is here, not in the model.
 
-    `pinned` places activations, `weights` leaves them to the partitioner; of `explicit` see `ExplicitLayout`.
+    `pinned` places activations, `weights` leaves them to the partitioner; for `explicit` see `ExplicitLayout`.
     """
 
     case: Case
@@ -55,12 +55,12 @@ class Layout:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
-        """The part of the model, of the closed list, that asks for what is sent in here."""
+        """The part of the model, from `meshes.scopes`, that collectives in here are attributed to."""
         with enter_scope(name), xp.Trace(name):
             yield
 
     def as_global(self, step: Callable[..., Any], *, takes: Any, gives: Any) -> Callable[..., Any]:
-        """The step of global tensors, given one of what this layout hands to the model: here the same.
+        """The step of global tensors, built from the step of those that this layout hands to the model: here the same.
 
         takes, gives: dims, in the place of each tensor.
         """
@@ -100,7 +100,7 @@ class Layout:
         return self.place(self.place(found, f"slots {TOKENS}"), f"slots {STREAM}")
 
     def positions(self, first: Int[Tensor, ""], count: int) -> Int[Tensor, "seq"]:
-        """The position of each of the tokens of a tensor, that of the first of all given.  No collective."""
+        """The position of each of `count` tokens, the first's given.  No collective."""
         return first + torch.arange(count, device=first.device)
 
     def cache_positions(self) -> Int[Tensor, "length"]:
@@ -108,7 +108,7 @@ class Layout:
         return constant(cache_positions(self.case))
 
     def cache_index(self, position: Int[Tensor, ""]) -> Int[Tensor, ""]:
-        """Where a token's keys and values stand in a cache; a prompt's first are the first.  No collective."""
+        """The place of a position in a cache; a prompt begins at 0.  No collective."""
         return position if self.case.phase == "prefill" else position + place_shift(self.case)
 
     def max_over_parts(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -126,7 +126,7 @@ class Layout:
     def to_experts(
         self, x: Shaped[Tensor, "stages _ groups slots embed"]
     ) -> Shaped[Tensor, "stages experts routed slots embed"]:
-        """Each group's places at every expert, to that expert: one all-to-all over `ep`."""
+        """Each group's slots at every expert, to that expert: one all-to-all over `ep`."""
         return self.place(self.place(x, "stages _ groups _ embed"), "stages experts routed _ embed")
 
     def from_experts(
@@ -168,7 +168,7 @@ class Layout:
         return run(x)
 
     def shift(self, state: Stream, taken: Stream, *, tick: Int[Tensor, ""]) -> Stream:
-        """Each stage's state to the next, the first takes what it has of `taken`: one collective-permute over `pp`.
+        """Each stage's state to the next, `taken` to the first: one collective-permute over `pp`.
 
         Written as a pad and a slice, which send nothing from the last stage; `torch.roll` wraps around.
         """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from jax_impl.convert import convert, restored
+from jax_impl.convert import convert, restore_weights
 from jax_impl.decoder.step import Step
 from jax_impl.process.loading import read_weights
 from jax_impl.sharding.create import layout_on_devices
@@ -67,7 +67,7 @@ def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) ->
 def test_what_was_converted_once_is_restored_onto_any_mesh(mesh: str, dtype: str, orbax: Path, folder: Path) -> None:
     made = step(mesh, folder, dtype=dtype)
     right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
-    for path, weight in nnx.to_flat_state(restored(Converted.open(orbax), made)):
+    for path, weight in nnx.to_flat_state(restore_weights(Converted.open(orbax), made)):
         array = weight[...]
         assert array.sharding == named_sharding(
             weight.get_metadata("dims"), case=made.layout.case, mesh=made.layout.mesh

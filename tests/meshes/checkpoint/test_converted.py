@@ -31,7 +31,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (path / "ocdbt.process_0" / "d" / "numbers").write_bytes(spec.name.encode() * 9)
         (path / "_METADATA").write_text("{}")
         found[spec.name] = Weight(spec.shape, files_of(path))
-    write_table(folder, dtype="f32", found=found)
+    write_table(folder, dtype="f32", table=found)
     return folder
 
 
