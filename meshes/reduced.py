@@ -19,8 +19,8 @@ def reduce_case(case: Case) -> Case:
     """The same step with smaller widths.
 
     Kept: mesh, rules, layers, stages, microbatches, batch, heads and their groups, loop and attention.  Shrunk, to
-    sizes that the mesh still divides: embed, ffn, vocab, head_dim and seq.  In f32: the CPU compiler widens bf16 collectives,
-    and would be taken for a framework that does.
+    sizes that the mesh still divides: embed, ffn, vocab, head_dim and seq.  In f32: the CPU compiler widens bf16
+    collectives, and would be taken for a framework that does.
     """
     wide, split, sizes = case.model, case.plan.rules, case.mesh.axes
     ways = {dim: sizes[axis] if (axis := split[dim]) else 1 for dim in WIDTHS}

@@ -99,7 +99,7 @@ def test_different_cases_have_different_names():
         ("cp4tp2", {"seq": 1022}, "seq 1022 cannot be split evenly over cp4; a multiple of 4 fits, like 1020"),
         ("cp2tp4+sp", {"seq": 1020}, "seq 1020 cannot be split evenly over cp2 · tp4; a multiple of 8 fits, like 1016"),
         ("cp4+sp", {}, "mesh cp4[+]sp has sequence parallelism over tp, but tp is 1"),
-        ("tp8+cp", {}, r"cannot read mesh 'tp8\+cp': after \+ stands 'cp'"),
+        ("tp8+cp", {}, r"cannot read mesh 'tp8\+cp': 'cp' follows \+"),
         ("pp4tp2", {"model_name": "llama-3.1-405b"}, "pp4 does not divide layers=126 .*: 1, 2, 3, 6, 7, 9, 14, 18, 21"),
         ("tp16", {"model_name": "phi-4"}, "heads=40, kv_heads=10.* tp sizes that fit: 1, 2, 4, 5, 8, 10, 20, 40$"),
     ],
