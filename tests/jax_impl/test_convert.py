@@ -12,8 +12,8 @@ from meshes.process.errors import MeshError
 @pytest.mark.parametrize("error", [Exception("no chunk"), ValueError("no chunk"), OSError("no chunk"), KeyError("no")])
 def test_what_orbax_says_of_a_damaged_folder_is_one_line(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back afterwards
-    told = r"^cannot restore there: .*no.*; convert the checkpoint again$"
-    with pytest.raises(MeshError, match=told), _restoring(Path("there")):
+    message = r"^cannot restore there: .*no.*; convert the checkpoint again$"
+    with pytest.raises(MeshError, match=message), _restoring(Path("there")):
         raise error
 
 

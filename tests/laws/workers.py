@@ -43,8 +43,8 @@ def run(module: str, *words: str, folders: Sequence[Path]) -> None:
             [sys.executable, "-m", module, *words, *left],
             cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
-        told = set(done.stdout.splitlines())
-        left = [folder for folder in left if folder not in told]
+        done_folders = set(done.stdout.splitlines())
+        left = [folder for folder in left if folder not in done_folders]
         if not left:
             return
         said = "\n".join(done.stderr.splitlines()[-20:])

@@ -8,7 +8,7 @@ import pytest
 
 from compare.report.programs import JudgedProgram
 from tests.planted.defect import ARMS
-from tests.planted.made import Job, judged, make
+from tests.planted.programs import Job, judged, make
 
 
 def jobs_of(defect: object, arm: str | None) -> list[Job]:

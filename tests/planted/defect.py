@@ -75,7 +75,7 @@ class Site:
     file: str
     old: str
     new: str
-    told: tuple[str, str] = ("", "")
+    reported: tuple[str, str] = ("", "")
     """File and text of the line that a report names: of a declaration or a rule the first operation that uses it.
 
     Empty: the planted line itself.

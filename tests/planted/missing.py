@@ -17,8 +17,8 @@ DEFECTS = (
         what="the tokens that a block gathers are not pinned",
         setting=DP_TP_SP,
         sites={
-            "jax": Site("sharding/layout.py", _TOKENS, "return x", told=QKV_JAX),
-            "torchxla": Site("sharding/layout.py", _TOKENS, "return x", told=QKV_TORCH),
+            "jax": Site("sharding/layout.py", _TOKENS, "return x", reported=QKV_JAX),
+            "torchxla": Site("sharding/layout.py", _TOKENS, "return x", reported=QKV_TORCH),
         },
         rows=(
             # The tokens for v; the weights of q (16 heads) and of k (8).
@@ -50,7 +50,7 @@ DEFECTS = (
                 "sharding/layout.py",
                 _PLACES,
                 'return self.place(x, "stages experts routed _ embed")',
-                told=(
+                reported=(
                     "decoder/moe.py",
                     'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))',
                 ),
@@ -59,7 +59,7 @@ DEFECTS = (
                 "sharding/layout.py",
                 _PLACES,
                 'return self.place(x, "stages experts routed _ embed")',
-                told=(
+                reported=(
                     "decoder/moe.py",
                     'return self.layout.to_experts(torch.einsum("zgtec,zgtd->zegcd", table, tokens))',
                 ),

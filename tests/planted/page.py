@@ -16,7 +16,7 @@ worked out by hand from [definitions.md](definitions.md); libtpu then compiles t
 
 * every collective that is new, gone or changed must be there as often and with as many bytes as written here, with this
   verdict and cause, and all others must be as in the twin as it is;
-* what the plan asks for and nothing serves any more must be told;
+* what the plan asks for and nothing serves any more must be reported;
 * the line is among the first three differences of the report: the planted line, where it is an operation or a pin; of
   a declaration or a rule the first operation that uses it, which is then named below. (Of a pin that the partitioner
   carries out at the operation before it, the compiled program has that operation's line alone: named below, too);
@@ -82,13 +82,16 @@ def _defect(defect: Defect) -> Iterator[str]:
         scope, _, collective = name.rpartition(" ")
         yield f"| `{scope}` | {collective} of the plan | | | unserved | {_bytes(text)} |"
     yield ""
-    told = [f"{TITLES[arm]}: `{ARMS[arm]}/{site.told[0]}`: `{site.told[1]}`" for arm, site in _told(defect)]
-    yield from ([f"Told at {'; '.join(told)}.\n"] if told else [])
+    reported = [
+        f"{TITLES[arm]}: `{ARMS[arm]}/{site.reported[0]}`: `{site.reported[1]}`"
+        for arm, site in _reported_sites(defect)
+    ]
+    yield from ([f"Reported at {'; '.join(reported)}.\n"] if reported else [])
     yield from ([f"{defect.why}\n"] if defect.why else [])
 
 
-def _told(defect: Defect) -> list[tuple[str, Site]]:
-    return [(arm, site) for arm, site in defect.sites.items() if site.told[0]] if defect.extra else []
+def _reported_sites(defect: Defect) -> list[tuple[str, Site]]:
+    return [(arm, site) for arm, site in defect.sites.items() if site.reported[0]] if defect.extra else []
 
 
 def _rows(row: Row) -> Iterator[str]:

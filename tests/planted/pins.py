@@ -66,13 +66,13 @@ DEFECTS = (
                 "decoder/attention.py",
                 PROJECTED_JAX[1],
                 PROJECTED_JAX[1].replace("(q, HEADS)", '(q, "stages batch seq _ head_dim")'),
-                told=TURNED_JAX,
+                reported=TURNED_JAX,
             ),
             "torchxla": Site(
                 "decoder/attention.py",
                 PROJECTED_TORCH[1],
                 PROJECTED_TORCH[1].replace("(q, HEADS)", '(q, "stages batch seq _ head_dim")'),
-                told=TURNED_TORCH,
+                reported=TURNED_TORCH,
             ),
         },
         # The halves of heads that rope puts together are gathered one by one, and so bear its line.
@@ -88,7 +88,7 @@ DEFECTS = (
                 "decoder/attention.py",
                 'KV_HEADS = "stages batch seq kv_heads head_dim"',
                 'KV_HEADS = "stages batch seq _ head_dim"',
-                told=TURNED_TORCH,
+                reported=TURNED_TORCH,
             )
         },
         # Both halves of k, as of the queries; the gather of v is only cut again, and taken away.
@@ -104,13 +104,13 @@ DEFECTS = (
                 "decoder/attention.py",
                 "mixed = layout.place(mixed, HEADS)",
                 'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
-                told=MIXED_JAX,
+                reported=MIXED_JAX,
             ),
             "torchxla": Site(
                 "decoder/attention.py",
                 "mixed = layout.place(mixed, HEADS)",
                 'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
-                told=MIXED_TORCH,
+                reported=MIXED_TORCH,
             ),
         },
         rows=(Row("layer.attention.core", "all-gather@tp", "2", "3/4·4·128·16·32·2", "induced activation-gather"),),
@@ -161,7 +161,7 @@ DEFECTS = (
                 "decoder/step.py",
                 'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
                 'OUTPUT_DIMS = ("batch", Cache(*["_ stages batch positions _"] * 2))',
-                told=(
+                reported=(
                     "decoder/cache.py",
                     "return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)",
                 ),
@@ -195,7 +195,7 @@ DEFECTS = (
                 "decoder/cache.py",
                 READ_TORCH[1],
                 READ_TORCH[1].replace("batch positions", "batch _"),
-                told=(
+                reported=(
                     "decoder/cache.py",
                     "return torch.where((places == layout.cache_index(position))[:, None], token, length)",
                 ),
@@ -224,13 +224,13 @@ DEFECTS = (
                 "decoder/step.py",
                 'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
                 'OUTPUT_DIMS = ("_", Cache(CACHE_DIMS, CACHE_DIMS))',
-                told=SAMPLED_JAX,
+                reported=SAMPLED_JAX,
             ),
             "torchxla": Site(
                 "decoder/step.py",
                 'return layout.place(merge_microbatches(ids), "batch"), logits, cache',
                 'return layout.place(merge_microbatches(ids), "_"), logits, cache',
-                told=SAMPLED_TORCH,
+                reported=SAMPLED_TORCH,
             ),
         },
         # Of so few bytes libtpu writes the gather as a sum of parts that are zero elsewhere.

@@ -18,7 +18,7 @@ DEFECTS = (
                 "sharding/layout.py",
                 'STREAM = "stages stream_batch stream_seq embed"',
                 'STREAM = "stages stream_batch heads embed"',
-                told=DOWN_JAX,
+                reported=DOWN_JAX,
             )
         },
         rows=(
@@ -55,7 +55,7 @@ DEFECTS = (
                 "sharding/layout.py",
                 "return self.place(x, STREAM)",
                 'return self.place(x, "stages stream_batch heads embed")',
-                told=("decoder/pipeline.py", "state = layout.place(state, STREAM)"),
+                reported=("decoder/pipeline.py", "state = layout.place(state, STREAM)"),
             )
         },
         rows=(
@@ -79,7 +79,7 @@ DEFECTS = (
                 "sharding/layout.py",
                 "return self.place(x, STREAM)",
                 'return self.place(x, "stages stream_batch heads embed")',
-                told=DOWN_TORCH,
+                reported=DOWN_TORCH,
             )
         },
         rows=(

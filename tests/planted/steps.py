@@ -37,13 +37,13 @@ DEFECTS = (
                 "decoder/layers.py",
                 "return x + self.feed_forward(self.mlp_norm(x)), cache",
                 "return (y := x + self.feed_forward(self.mlp_norm(x))) + self.feed_forward(self.mlp_norm(y)), cache",
-                told=DOWN_JAX,
+                reported=DOWN_JAX,
             ),
             "torchxla": Site(
                 "decoder/layers.py",
                 "return x + self.feed_forward(self.mlp_norm(x)), cache",
                 "return (y := x + self.feed_forward(self.mlp_norm(x))) + self.feed_forward(self.mlp_norm(y)), cache",
-                told=DOWN_TORCH,
+                reported=DOWN_TORCH,
             ),
         },
         rows=(
@@ -67,7 +67,7 @@ DEFECTS = (
                 "decoder/moe.py",
                 "seats = (place[..., None] == jnp.arange(self.layout.case.expert_slots)) & (takes[..., None] > 0)",
                 "seats = (place[..., None] == jnp.arange(2 * self.layout.case.expert_slots)) & (takes[..., None] > 0)",
-                told=(
+                reported=(
                     "decoder/moe.py",
                     'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))',
                 ),
@@ -76,7 +76,7 @@ DEFECTS = (
                 "decoder/moe.py",
                 "slots = torch.arange(self.layout.case.expert_slots, device=takes.device)",
                 "slots = torch.arange(2 * self.layout.case.expert_slots, device=takes.device)",
-                told=(
+                reported=(
                     "sharding/layout.py",
                     'return self.place(self.place(x, "stages _ groups _ embed"), "stages experts routed _ embed")',
                 ),
@@ -110,10 +110,10 @@ DEFECTS = (
                 "sharding/layout.py",
                 "return jnp.asarray(np.arange(slots + stages - 1) % slots)",
                 "return jnp.asarray(np.arange(slots + stages) % slots)",
-                told=DOWN_JAX,
+                reported=DOWN_JAX,
             ),
             "torchxla": Site(
-                "sharding/layout.py", "ticks = slots + stages - 1", "ticks = slots + stages", told=DOWN_TORCH
+                "sharding/layout.py", "ticks = slots + stages - 1", "ticks = slots + stages", reported=DOWN_TORCH
             ),
         },
         rows=_EXTRA_TICK,
@@ -129,7 +129,7 @@ DEFECTS = (
                 "sharding/layout.py",
                 "moved = jnp.pad(state, [(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]",
                 "moved = jnp.roll(state, 1, axis=0)",
-                told=SHIFT_JAX,
+                reported=SHIFT_JAX,
             )
         },
         rows=(
@@ -182,7 +182,7 @@ DEFECTS = (
         setting=CP_TP,
         sites={
             "jax": Site(
-                "decoder/attention.py", "for step in range(ranks):", "for step in range(ranks + 1):", told=RING_JAX
+                "decoder/attention.py", "for step in range(ranks):", "for step in range(ranks + 1):", reported=RING_JAX
             )
         },
         rows=(
@@ -235,7 +235,7 @@ DEFECTS = (
                 'return self.place(jnp.argmax(logits, axis=-1).astype(jnp.int32), "slots stages batch parts")',
                 "return self.place(jnp.argmax(logits.astype(jnp.float32), axis=-1).astype(jnp.int32), "
                 '"slots stages batch parts")',
-                told=SAMPLED_JAX,
+                reported=SAMPLED_JAX,
             ),
             "torchxla": Site(
                 "sharding/layout.py",
@@ -263,7 +263,7 @@ DEFECTS = (
                 "decoder/attention.py",
                 '("einsum", "prefill"): grouped_attention,',
                 '("einsum", "prefill"): causal_attention,',
-                told=(
+                reported=(
                     "decoder/attention.py",
                     "return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(2, 3)",
                 ),
@@ -285,7 +285,7 @@ DEFECTS = (
                 "decoder/attention.py",
                 '("einsum", "decode"): grouped_attention,',
                 '("einsum", "decode"): cached_attention,',
-                told=(
+                reported=(
                     "decoder/attention.py",
                     "return F.scaled_dot_product_attention(packed, k, v, attn_mask=mask)"
                     ".reshape(q.shape).transpose(2, 3)",

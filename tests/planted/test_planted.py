@@ -13,7 +13,7 @@ from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
-from tests.planted.made import Group, Job, groups, place_of, unserved
+from tests.planted.programs import Group, Job, groups, place_of, unserved
 from tests.planted.table import DEFECTS, changes
 
 pytestmark = [
@@ -69,7 +69,7 @@ def test_the_report_names_the_line_among_its_first_three_differences(defect: Def
     report = build_report(case, [program(Job.of(defect, arm)), *others], titles=TITLES)
     entries = report.phases[defect.phase].differences[:3]
     site = defect.sites[arm]
-    name, line = site.told if site.told[0] else (site.file, site.new)
+    name, line = site.reported if site.reported[0] else (site.file, site.new)
     text = (ROOT / ARMS[arm] / name).read_text(encoding="utf-8")
     if name == site.file:
         text = text.replace(site.old, site.new)

@@ -8,8 +8,8 @@ from compare.verdict.causes import INDUCED, INFLATED
 from meshes.scopes import SCOPES
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Site, amount
-from tests.planted.made import PlantError, place_of, plant
 from tests.planted.page import page
+from tests.planted.programs import PlantError, place_of, plant
 from tests.planted.table import CHAPTERS, DEFECTS, changes
 
 VERDICTS = {"inherent", *(f"inflated {one.name}" for one in INFLATED), *(f"induced {one.name}" for one in INDUCED)}
@@ -49,7 +49,7 @@ def test_a_defect_is_planted_in_exactly_one_line_and_told_at_one(defect: Defect,
     assert [number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]] == [at]
     assert after[at].strip() == site.new
     compile("\n".join(after), site.file, "exec")
-    name, line = site.told if site.told[0] else (site.file, site.new)
+    name, line = site.reported if site.reported[0] else (site.file, site.new)
     if defect.extra:
         assert place_of((package / name).read_text(encoding="utf-8"), line)
 
@@ -74,11 +74,11 @@ def test_the_four_cases_of_the_real_model_are_the_published_ones() -> None:
     stream = by_name["scattered-stream"]
     gathered = [row for row in stream.rows if row.collective == "all-gather@tp"]
     assert sum(row.step_bytes for row in gathered) == 201_326_592
-    told = {"inherent": 0, "inflated": 0, "induced": 0}
+    reported = {"inherent": 0, "inflated": 0, "induced": 0}
     for row in stream.rows:
         for name, number in row.verdicts.items():
-            told[name.partition(" ")[0]] += number
+            reported[name.partition(" ")[0]] += number
     winners = 3 * 4 * 4 * 6 // 4  # of `sample`, as before
-    assert told == {"inherent": 408_944_712 - winners, "inflated": 67_108_864, "induced": 77_824}
-    assert sum(told.values()) == 476_131_400 - winners
+    assert reported == {"inherent": 408_944_712 - winners, "inflated": 67_108_864, "induced": 77_824}
+    assert sum(reported.values()) == 476_131_400 - winners
     assert {name: amount(text) for name, text in stream.unserved.items()} == {"embed all-reduce@tp": 6_291_456}

@@ -64,9 +64,9 @@ DEFECTS = (
                 "decoder/layers.py",
                 'self.down = layout.param(f"layers stages {ffn} embed")',
                 'self.down = nnx.Param(layout.param(f"layers stages {ffn} embed")[...], dims=f"layers stages _ {ffn}")',
-                told=DOWN_JAX,
+                reported=DOWN_JAX,
             ),
-            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("ffn embed", "_ ffn"), told=DOWN_TORCH),
+            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("ffn embed", "_ ffn"), reported=DOWN_TORCH),
         },
         rows=(
             Row(
@@ -91,7 +91,7 @@ DEFECTS = (
                 "decoder/layers.py",
                 'self.down = layout.param(f"layers stages {ffn} embed")',
                 'self.down = nnx.Param(layout.param(f"layers stages {ffn} embed")[...], dims=f"layers stages _ {ffn}")',
-                told=DOWN_JAX,
+                reported=DOWN_JAX,
             )
         },
         rows=(
@@ -118,10 +118,10 @@ DEFECTS = (
                 'self.o = layout.param("layers stages heads head_dim embed")',
                 'self.o = nnx.Param(layout.param("layers stages heads head_dim embed")[...], '
                 'dims="layers stages _ _ heads")',
-                told=OUT_JAX,
+                reported=OUT_JAX,
             ),
             "torchxla": Site(
-                "decoder/arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), told=OUT_TORCH
+                "decoder/arguments.py", _DECLARED, _declared("heads head_dim embed", "_ _ heads"), reported=OUT_TORCH
             ),
         },
         rows=(
@@ -146,7 +146,7 @@ DEFECTS = (
                 "decoder/layers.py",
                 'self.gate = layout.param(f"layers stages embed {ffn}")',
                 'self.gate = nnx.Param(layout.param(f"layers stages embed {ffn}")[...], dims=f"layers stages {ffn} _")',
-                told=UP_JAX,
+                reported=UP_JAX,
             )
         },
         rows=(
@@ -165,9 +165,11 @@ DEFECTS = (
                 "decoder/model.py",
                 'self.table = layout.param("vocab embed")',
                 'self.table = nnx.Param(layout.param("vocab embed")[...], dims="_ vocab")',
-                told=LOOKUP_JAX,
+                reported=LOOKUP_JAX,
             ),
-            "torchxla": Site("decoder/arguments.py", _DECLARED, _declared("vocab embed", "_ vocab"), told=LOOKUP_TORCH),
+            "torchxla": Site(
+                "decoder/arguments.py", _DECLARED, _declared("vocab embed", "_ vocab"), reported=LOOKUP_TORCH
+            ),
         },
         rows=(Row("embed", "all-gather@tp", "1", "3/4·4·128·256·2", "inherent"),),
         gone=(EMBED,),
@@ -183,7 +185,7 @@ DEFECTS = (
                 "decoder/model.py",
                 'self.table = layout.param("embed vocab")',
                 'self.table = nnx.Param(layout.param("embed vocab")[...], dims="vocab _")',
-                told=("decoder/model.py", SCORES),
+                reported=("decoder/model.py", SCORES),
             )
         },
         rows=(
@@ -203,7 +205,7 @@ DEFECTS = (
                 'found = jnp.take(table, self.place(tokens, "slots stages batch seq"), axis=0, mode="clip")',
                 'found = jnp.take(self.place(table, "_ embed"), self.place(tokens, "slots stages batch seq"), '
                 'axis=0, mode="clip")',
-                told=LOOKUP_JAX,
+                reported=LOOKUP_JAX,
             ),
             "torchxla": Site(
                 "sharding/layout.py",
@@ -225,7 +227,7 @@ DEFECTS = (
                 "decoder/arguments.py",
                 _DECLARED,
                 _declared("embed ffn", "embed batch"),
-                told=(
+                reported=(
                     "decoder/layers.py",
                     'gate, up = (torch.einsum("zbsd,zdf->zbsf", x, weight) for weight in (self.gate, self.up))',
                 ),
@@ -244,7 +246,7 @@ DEFECTS = (
                 "decoder/layers.py",
                 'self.gate = layout.param(f"layers stages embed {ffn}")',
                 'self.gate = nnx.Param(layout.param(f"layers stages embed {ffn}")[...], dims="layers stages _ batch")',
-                told=UP_JAX,
+                reported=UP_JAX,
             )
         },
         rows=(Row("layer.mlp.up", "collective-permute@dp,tp", "2", "6/8·256·256·2", "induced weight-gather"),),

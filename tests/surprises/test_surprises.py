@@ -5,7 +5,7 @@ import re
 import pytest
 
 from compare.diff.own.expected import count_collectives
-from tests.surprises.made import made
+from tests.surprises.compile_examples import compile_examples
 from tests.surprises.page import page
 from tests.surprises.programs import EXAMPLES
 
@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tables(folder):
-    return made(folder)
+    return compile_examples(folder)
 
 
 def test_every_example_emits_what_is_said_of_it(tables):

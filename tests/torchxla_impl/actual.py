@@ -52,21 +52,21 @@ def main(case: Case) -> dict[str, Any]:
     step = Step.of(layout_on_devices(case))
     made = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}
     random = np.random.default_rng(0)
-    given, told = {}, {}
+    given, results = {}, {}
     for each in step.arguments:
         whole = random.integers(0, 100, each.shape).astype(np.int32 if each.dtype == torch.int32 else np.float32)
         given[each.name] = shard(step.layout, torch.from_numpy(whole), each.dims)
         if each.role != "input":
-            told[each.name] = found(case, whole, given[each.name], partition_axes(each.dims, case=case))
+            results[each.name] = found(case, whole, given[each.name], partition_axes(each.dims, case=case))
     taken = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")
     ids, cache = step.run(taken, Cache(given["cache.k"], given["cache.v"]), *inputs)
     torch_xla.sync()
     (dims,) = {each.dims for each in step.arguments if each.role == "cache"}
     for name, tensor in (("cache.k out", cache.k), ("cache.v out", cache.v)):
-        told[name] = found(case, tensor.cpu().numpy(), tensor, partition_axes(dims, case=case))
+        results[name] = found(case, tensor.cpu().numpy(), tensor, partition_axes(dims, case=case))
     table = {each.name: [list(each.shape), str(step.layout.dtype)] for each in weights(case)}
-    return {"tensors": told, "ids": ids.cpu().tolist(), "module": made, "table": table}
+    return {"tensors": results, "ids": ids.cpu().tolist(), "module": made, "table": table}
 
 
 if __name__ == "__main__":

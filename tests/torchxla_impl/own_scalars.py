@@ -37,20 +37,20 @@ def written(at):
     return split(cache.index_copy(1, at.reshape(1), new), "data", "tensor", None)
 
 
-def told(name, *outputs):
+def results(name, *outputs):
     made = program(*outputs)
     Path(sys.argv[2], f"{name}.hlo").write_bytes(made)
     print(f"{name}: {list(made.notes)}")
 
 
-told("five", written(torch.tensor(5).to(DEVICE)))
-told("one", written(torch.tensor(1).to(DEVICE)))
-told("on the device", written(torch.tensor(0, device=DEVICE)))
-told("two", written(torch.tensor(1).to(DEVICE)) * torch.tensor(-1.0).to(device=DEVICE))
-told("of one element", written(torch.tensor([1]).to(DEVICE)))
-told("literals", cache * 2.5 + 1 - 0)
+results("five", written(torch.tensor(5).to(DEVICE)))
+results("one", written(torch.tensor(1).to(DEVICE)))
+results("on the device", written(torch.tensor(0, device=DEVICE)))
+results("two", written(torch.tensor(1).to(DEVICE)) * torch.tensor(-1.0).to(device=DEVICE))
+results("of one element", written(torch.tensor([1]).to(DEVICE)))
+results("literals", cache * 2.5 + 1 - 0)
 unused = torch.tensor(1).to(DEVICE)
-told("unused", cache + cache)
-told("made there", cache * torch.ones((), device=DEVICE, dtype=torch.bfloat16))
+results("unused", cache + cache)
+results("made there", cache * torch.ones((), device=DEVICE, dtype=torch.bfloat16))
 scale = torch.nn.Parameter(torch.tensor(1.0))
-told("a buffer", cache * torch.nn.ParameterList([scale]).to(DEVICE)[0])
+results("a buffer", cache * torch.nn.ParameterList([scale]).to(DEVICE)[0])

@@ -22,14 +22,14 @@ def written() -> int:
     return next(at for at, text in enumerate(SOURCE, 1) if "index_copy" in text)
 
 
-def told(how: str, out: Path) -> dict[str, list[str]]:
+def results(how: str, out: Path) -> dict[str, list[str]]:
     lines = (text.partition(": ") for text in script("own_scalars.py", how, str(out)).splitlines())
     return {name: ast.literal_eval(notes) for name, _, notes in lines}
 
 
 @pytest.mark.slow
 def test_they_are_told_with_their_values_and_lines(tmp_path: Path) -> None:
-    found = told("own", tmp_path)
+    found = results("own", tmp_path)
     one = "1 scalar tensor was compiled as a constant: "
     assert found == {
         "five": [],  # an argument, as where PyTorch/XLA runs
@@ -45,7 +45,7 @@ def test_they_are_told_with_their_values_and_lines(tmp_path: Path) -> None:
         "a buffer": [f"{one}1.0 ({line('a buffer')}){BUT}"],
     }
     # The twins keep every number a constant: there the five is told as well.
-    twins = told("twins", tmp_path)
+    twins = results("twins", tmp_path)
     assert twins["five"] == [f"{one}5 ({line('five')}){BUT}"]
     assert twins | {"five": []} == found
 
@@ -53,7 +53,7 @@ def test_they_are_told_with_their_values_and_lines(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(tmp_path: Path) -> None:
     """bf16 [8, 1024, 64], split over data=2 and tensor=4: a device gathers 3 of 4 parts of its half of the cache."""
-    told("own", tmp_path)
+    results("own", tmp_path)
     axes = {"data": 2, "tensor": 4}
     argument = collectives(tmp_path / "five.hlo", axes=axes, topology="v5e:2x4")
     assert argument.step_wire_bytes >= 8 // 2 * 1024 * 64 * 2 * 3 // 4

@@ -43,8 +43,8 @@ def test_one_that_fails_costs_only_itself(tmp_path: Path, capsys: pytest.Capture
     assert (out / "2/program.mlirbc").read_bytes() == b"program"
     assert (out / "1/failed.txt").read_text() == "KeyError: 'no such\\n thing'\n"
     assert not (out / "1/about.json").exists()
-    told = [json.loads(line)["stage"] for line in capsys.readouterr().out.splitlines()]
-    assert told == ["good", "bad", "good"]
+    stages = [json.loads(line)["stage"] for line in capsys.readouterr().out.splitlines()]
+    assert stages == ["good", "bad", "good"]
 
 
 @pytest.mark.parametrize("programs", [None, [{}], [{"axes": {"tp": 4}}], [{"pattern": "good", "axes": 4}], 7])

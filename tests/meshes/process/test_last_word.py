@@ -89,8 +89,8 @@ def test_a_door_that_refuses_says_one_line_and_its_threads_none(
         pytest.skip(f"{needs} is not installed")
     done = run(DOOR, *door)
     assert done.returncode == status
-    (told,) = done.stderr.splitlines()
-    assert told.startswith(line)
+    (message,) = done.stderr.splitlines()
+    assert message.startswith(line)
 
 
 def test_threads_are_heard_where_nothing_is_refused() -> None:

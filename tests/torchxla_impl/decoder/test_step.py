@@ -23,17 +23,17 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str, mo
     """Byte for byte: each device holds the slice that its coordinates name, and the caches that come out, too."""
     case = Case.read(mesh, model_name=model, phases=(phase,), dtype="f32", seq=16)
     (tmp_path / "case.json").write_text(case.to_json())
-    told = json.loads(script("actual.py", str(tmp_path / "case.json")))
+    results = json.loads(script("actual.py", str(tmp_path / "case.json")))
     # Experts have a router more than a feed-forward.
-    assert len(told["tensors"]) == (13 if case.model.experts else 12) + 2 + 2
-    for name, tensor in told["tensors"].items():
+    assert len(results["tensors"]) == (13 if case.model.experts else 12) + 2 + 2
+    for name, tensor in results["tensors"].items():
         assert tensor["devices"] == 8, name
         assert tensor["right"], name
     at = case.mesh
-    assert told["tensors"]["layers.attention.q"]["shard"] == [4 // at.pp, 1, 128, 16 // at.tp, 16]
+    assert results["tensors"]["layers.attention.q"]["shard"] == [4 // at.pp, 1, 128, 16 // at.tp, 16]
     if case.model.experts:
-        assert told["tensors"]["layers.moe.down"]["shard"] == [4, 1, 8 // at.ep, 256 // at.tp, 128]
+        assert results["tensors"]["layers.moe.down"]["shard"] == [4, 1, 8 // at.ep, 256 // at.tp, 128]
     batch = 8 // case.microbatches // at.dp // at.ep
-    assert told["tensors"]["cache.k out"]["shard"] == [4 // at.pp * case.microbatches, 1, batch, 128, 128 // at.tp]
-    assert told["module"] == told["table"]
-    assert len(told["ids"]) == 8
+    assert results["tensors"]["cache.k out"]["shard"] == [4 // at.pp * case.microbatches, 1, batch, 128, 128 // at.tp]
+    assert results["module"] == results["table"]
+    assert len(results["ids"]) == 8

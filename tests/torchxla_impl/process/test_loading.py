@@ -16,8 +16,8 @@ CONFIG = config_of("qwen2_moe", num_attention_heads=24, num_key_value_heads=6, s
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_weights_that_are_brought_in_pieces_are_whole(dtype: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "hub", CONFIG, state_of(CONFIG), dtype=dtype)
-    told = json.loads(script("pieces.py", str(folder), dtype, *MESHES))
-    assert set(told) == set(MESHES)
-    for mesh, found in told.items():
+    results = json.loads(script("pieces.py", str(folder), dtype, *MESHES))
+    assert set(results) == set(MESHES)
+    for mesh, found in results.items():
         assert not found["wrong"], mesh
         assert found["pieces"] > 3 * found["weights"], mesh

@@ -19,7 +19,7 @@ QUIET = {
 }  # fmt: skip
 
 
-def made(out: Path) -> Mapping[str, Table]:
+def compile_examples(out: Path) -> Mapping[str, Table]:
     """`reshard.surprising` -> its table."""
     names = sorted(file.stem for file in EXAMPLES.glob("*.py"))
     for asked in ([name for name in names if name not in TORCH], list(TORCH), []):
