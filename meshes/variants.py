@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from meshes.process.errors import MeshError
+from meshes.process.errors import MeshError, NotOfferedError
 from meshes.scopes import SCOPES
 
 PIN = "pin:"
@@ -135,11 +135,11 @@ def pinned(case: Written, scope: str) -> bool:
 
 
 def check_offered(case: Written, *, arm: str) -> None:
-    """Raise `MeshError`, one line, for a variant that this arm's twin has no way to write."""
+    """Raise `NotOfferedError`, one line, for a variant that this arm's twin has no way to write."""
     for name in case.variants:
         if arm not in VARIANTS[name].code:
             offered = ", ".join(name for name, row in VARIANTS.items() if arm in row.code)
-            raise MeshError(f"variant {name} is not offered by {arm}; it offers {offered}")
+            raise NotOfferedError(f"variant {name} is not offered by {arm}; it offers {offered}")
 
 
 def attention(case: Written) -> str:

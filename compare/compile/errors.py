@@ -1,6 +1,7 @@
 """How a compile ends badly: refused before it began, or given up by libtpu."""
 
 import re
+from dataclasses import dataclass
 
 _HBM = (
     re.compile(r"\((?P<needed>[\d.]+[KMGT]?)\) exceeds available HBM \((?P<there>[\d.]+[KMGT]?)\)"),
@@ -22,22 +23,51 @@ class RefusedError(WorkerError):
     exit_status = 2
 
 
+class NotOfferedError(RefusedError):
+    """The program has no form that this partitioner reads: no failure where it is a control."""
+
+    def __init__(self, why: str):
+        super().__init__(f"not offered: {why}")
+
+
 class CompileError(WorkerError):
     """libtpu gave up on the program.  Larger than HBM is said in bytes."""
 
     def __init__(self, reason: str):
-        super().__init__(_hbm(reason) or "libtpu could not compile it: " + " ".join(reason.split())[:500])
+        self.size = _size(reason)
+        """Where the program is larger than HBM."""
+        in_bytes = f"does not fit in HBM: {self.size.words}" if self.size else ""
+        super().__init__(in_bytes or "libtpu could not compile it: " + " ".join(reason.split())[:500])
 
 
-def _hbm(reason: str) -> str:
-    """`RESOURCE_EXHAUSTED` as one line, or nothing.  libtpu's figures are rounded to 0.01 of their unit."""
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one device needs of its memory, and what it has; libtpu rounds its figures to 0.01 of their unit."""
+
+    needed: str
+    available: str
+    """As libtpu writes them: `18.73G`."""
+
+    @property
+    def needed_bytes(self) -> int:
+        return _bytes(self.needed)
+
+    @property
+    def available_bytes(self) -> int:
+        return _bytes(self.available)
+
+    @property
+    def words(self) -> str:
+        needed, available = f"{self.needed_bytes:,}", f"{self.available_bytes:,}"
+        return f"one device needs {needed} bytes ({self.needed}iB) and has {available} bytes ({self.available}iB)"
+
+
+def _size(reason: str) -> Size | None:
+    """The figures of `RESOURCE_EXHAUSTED`; None of any other reason."""
     if not reason.startswith("RESOURCE_EXHAUSTED"):
-        return ""
-    for pattern in _HBM:
-        if found := pattern.search(reason):
-            needed, there = (f"{_bytes(size):,} bytes ({size}iB)" for size in found.groups())
-            return f"does not fit in HBM: one device needs {needed} and has {there}"
-    return ""
+        return None
+    matches = (pattern.search(reason) for pattern in _HBM)
+    return next((Size(*match.group("needed", "there")) for match in matches if match), None)
 
 
 def _bytes(text: str) -> int:

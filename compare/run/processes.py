@@ -19,6 +19,7 @@ from typing import Generic, Self, TypeVar
 
 from compare.run.stderr import last_word, tail
 from meshes.process.documents import parse_json
+from meshes.process.last_word import DOES_NOT_FIT, NOT_OFFERED
 
 K = TypeVar("K")
 
@@ -48,6 +49,16 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a worker gave no result, where it is one that is acted on: `not offered` or `does not fit`."""
+
+    kind: str
+    needed_bytes: int = 0
+    """Of what does not fit, on one device."""
+    available_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """How a worker ended: `ok`, `failed` (exit 1), `refused` (exit 2), `crashed` (a signal) or `timeout`."""
 
@@ -57,6 +68,7 @@ class Ended:
     seconds: float
     peak_bytes: int
     """The most memory it held, resident; Linux counts in what its parent held when it was started."""
+    reason: Reason | None = None
 
 
 class _Worker:
@@ -64,6 +76,7 @@ class _Worker:
 
     def __init__(self, command: Command):
         self.command, self.begun, self.stage = command, monotonic(), ""
+        self.reason: Reason | None = None
         self._unread = b""
         self.stdout, writing = os.pipe()
         os.set_blocking(self.stdout, False)
@@ -91,7 +104,9 @@ class _Worker:
         *lines, self._unread = (self._unread + chunk).split(b"\n")
         self._unread = self._unread[-LONGEST_LINE:]
         for line in lines:
-            self.stage = _stage(line) or self.stage
+            message = _message(line)
+            self.stage = _stage(message) or self.stage
+            self.reason = _reason(message) or self.reason
         return len(chunk)
 
     def ended(self) -> Ended | None:
@@ -102,7 +117,7 @@ class _Worker:
         seconds, (status, peak_bytes) = self.seconds, self.kill()
         while self.read() > 0:
             pass
-        return Ended(seconds=seconds, peak_bytes=peak_bytes, **self._verdict(status, over=over))
+        return Ended(seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._verdict(status, over=over))
 
     def kill(self) -> tuple[int, int]:
         """Kill its group, then reap it, so that its number is still its own: exit status and peak bytes."""
@@ -186,13 +201,25 @@ def _guarded(argv: Sequence[str]) -> Sequence[str]:
     return [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *argv]
 
 
-def _stage(line: bytes) -> str:
+def _message(line: bytes) -> Mapping[str, object]:
+    """A JSON object of the protocol; empty for any other line."""
     try:
-        read = parse_json(line)
+        message = parse_json(line)
     except ValueError:
-        return ""
-    stage = read.get("stage") if isinstance(read, dict) else None
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _stage(message: Mapping[str, object]) -> str:
+    stage = message.get("stage")
     return stage[:40] if isinstance(stage, str) else ""
+
+
+def _reason(message: Mapping[str, object]) -> Reason | None:
+    kind, needed, available = (message.get(name) for name in ("reason", "needed_bytes", "available_bytes"))
+    if kind == DOES_NOT_FIT and isinstance(needed, int) and isinstance(available, int):
+        return Reason(kind=DOES_NOT_FIT, needed_bytes=needed, available_bytes=available)
+    return Reason(kind=NOT_OFFERED) if kind == NOT_OFFERED else None
 
 
 def _signal(number: int) -> str:

@@ -185,8 +185,9 @@ class _Run:
     def _finish(self, task: _Task, ended: Ended) -> None:
         out, step = self.begun[task], task.step
         if ended.status != "ok":
-            error = tasks.explained(ended.error, case=task.job.case)
-            self._fail(task, ended.status, error, seconds=ended.seconds)
+            error = tasks.explain(ended, case=task.job.case)
+            offered = not ended.reason or ended.reason.kind != NOT_OFFERED
+            self._fail(task, ended.status, error, seconds=ended.seconds, offered=offered)
         elif absent := [name for name in step.results if not any(out.glob(name))]:
             error = f"{step.module} ended well, but wrote no {' and no '.join(absent)}"
             self._fail(task, "failed", error, seconds=ended.seconds)
@@ -210,12 +211,12 @@ class _Run:
         for job in (task.job, *self._others(task)):
             self._next(job)
 
-    def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0) -> None:
+    def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0, offered: bool = True) -> None:
         out = self.begun.pop(task, None)
         lines = [tasks.portable(line, task.job.arm) for line in (tail(out / STDERR) if out else [])]
         line = tasks.portable(error, task.job.arm) + self._full_disk()
         for job in (task.job, *self._others(task)):
-            impossible = status == "refused" and job.cell.control and NOT_OFFERED in line
+            impossible = bool(job.cell.control) and not offered
             ended = NOT_OFFERED if impossible else status
             self._end(job, ended, line, step=task.step.name, stderr=[] if impossible else lines, seconds=seconds)
         if out:

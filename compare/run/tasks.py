@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -14,10 +13,12 @@ from pathlib import Path
 from compare.run.arms import COMPILER, Arm, Cell, versions_of
 from compare.run.cache import file_digest, key, sources_digest
 from compare.run.errors import WorkError
+from compare.run.processes import Ended
 from meshes.assignment import chips
 from meshes.case import Case
 from meshes.memory import does_not_fit
 from meshes.process.documents import read_json
+from meshes.process.last_word import DOES_NOT_FIT
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = 1
@@ -44,9 +45,6 @@ PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
 
 NOT_LOWERED = ("name", "topology", "order")
 """Words of a case that lowering does not see: programs use logical device ids."""
-
-_TOO_LARGE = re.compile(r"one device needs ([\d,]+) bytes .*has ([\d,]+) bytes")
-"""How `compare.compile.workers.compile_request` tells that a program is larger than a chip's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +202,12 @@ def executing(*, program: Path) -> Step:
     )
 
 
-def explained(error: str, *, case: Case) -> str:
+def explain(ended: Ended, *, case: Case) -> str:
     """A worker's one line; where a program is larger than the memory, with the smallest mesh that should fit."""
-    found = _TOO_LARGE.search(error)
-    if not found:
-        return error
-    needed, there = (int(figure.replace(",", "")) for figure in found.groups())
-    return does_not_fit(case, needed=needed, there=there)
+    reason = ended.reason
+    if not reason or reason.kind != DOES_NOT_FIT:
+        return ended.error
+    return does_not_fit(case, needed=reason.needed_bytes, there=reason.available_bytes)
 
 
 def source_prefixes(arm: Arm) -> list[str]:

@@ -12,3 +12,7 @@ class OneLineError(ValueError):
 
 class MeshError(OneLineError):
     """A mesh, topology, model or case that cannot be."""
+
+
+class NotOfferedError(MeshError):
+    """A case that a framework cannot write in the way that was chosen: no failure where it is a control."""

@@ -1,5 +1,6 @@
 """A refusal is the last line on stderr: what library threads print while the process ends does not follow it."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,15 @@ _alone = False
 """Whether this process runs one command, and stderr is its own."""
 _kept: int | None = None
 """The original stderr, once everything else on it is discarded."""
+
+
+NOT_OFFERED, DOES_NOT_FIT = "not offered", "does not fit"
+"""Reasons that whoever started a worker acts on: they are said as data, beside the line on stderr."""
+
+
+def give_reason(reason: str, **figures: int) -> None:
+    """Print on stdout, as the protocol has it, why a worker gives no result."""
+    print(json.dumps({"reason": reason, **figures}), flush=True)
 
 
 def claim_stderr() -> None:

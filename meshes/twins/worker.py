@@ -10,8 +10,8 @@ from typing import Any
 from meshes.case import Case
 from meshes.process.command_line import REFUSED, stoppable
 from meshes.process.documents import read_json
-from meshes.process.errors import MeshError
-from meshes.process.last_word import refuse
+from meshes.process.errors import MeshError, NotOfferedError
+from meshes.process.last_word import NOT_OFFERED, give_reason, refuse
 
 
 @dataclass(slots=True)
@@ -33,7 +33,8 @@ class Stages:
 def serve(work: Callable[..., None], argv: list[str], *, usage: str, framework: str) -> int:
     """Run `work(case, out, …)` with the arguments that `usage` names after the module; returns the exit status.
 
-    0: done; 1: failed; 2: the request cannot be met.  The last line on stderr says why.
+    0: done; 1: failed; 2: the request cannot be met.  The last line on stderr says why; that the framework does not
+    offer what the case asks for is also a JSON object on stdout, `{"reason": "not offered"}`.
 
     framework: its name in the message about a missing package.
     """
@@ -50,6 +51,8 @@ def serve(work: Callable[..., None], argv: list[str], *, usage: str, framework: 
         with stoppable():
             work(case, Path(out), *rest)
     except MeshError as error:
+        if isinstance(error, NotOfferedError):
+            give_reason(NOT_OFFERED)
         refuse(error)
         return REFUSED
     except ImportError as error:

@@ -19,7 +19,8 @@ from torch_xla.core import xla_model as xm
 
 from meshes.case import Case
 from meshes.dims import is_sequence_parallel
-from meshes.twins.layout import LayoutError, partition_axes
+from meshes.process.errors import NotOfferedError
+from meshes.twins.layout import partition_axes
 from torchxla_impl.sharding.layout import Block, Layout, Stream
 from torchxla_impl.sharding.spec import annotate, constant
 
@@ -34,12 +35,12 @@ WITHOUT = {
 
 
 def check(case: Case) -> None:
-    """Raise `LayoutError` where the case needs more than a manually sharded region offers."""
+    """Raise `NotOfferedError` where the case needs more than a manually sharded region offers."""
     needed = [what for axis, what in WITHOUT.items() if case.mesh.axes[axis] > 1]
     if is_sequence_parallel(case.plan.rules):
         needed.append("an all-gather for the split stream")
     if needed:
-        raise LayoutError(
+        raise NotOfferedError(
             f"style explicit is not offered by PyTorch/XLA 2.9 on mesh {case.plan.name}: its manual sharding has an "
             f"all-reduce and a reduce-scatter alone, and this needs {', '.join(needed)}; offered are dp and tp"
         )

@@ -20,7 +20,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from compare.compile.errors import RefusedError
+from compare.compile.errors import NotOfferedError, RefusedError
 from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
@@ -68,20 +68,16 @@ def split_of(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
         return ((),) * rank
     found = _TILES.fullmatch(sharding)
     if not found:
-        raise RefusedError(
-            f"not offered: the sharding {sharding} cannot be said to Shardy; it can say tiles and replicas"
-        )
+        raise NotOfferedError(f"the sharding {sharding} cannot be said to Shardy; it can say tiles and replicas")
     ids = _device_ids(found)
     tiles = ids.ndim - bool(found["last"])
     if tiles != rank or sorted(ids.ravel().tolist()) != list(range(prod(axes.values()))):
-        raise RefusedError(
-            f"not offered: the sharding {sharding} is not one of {rank} dims over {prod(axes.values())} devices"
-        )
+        raise NotOfferedError(f"the sharding {sharding} is not one of {rank} dims over {prod(axes.values())} devices")
     places = dict(zip(axes, np.unravel_index(ids, tuple(axes.values())), strict=True))
     split = tuple(_axes_along(dim, ids.shape[dim], places, axes) for dim in range(rank))
     if None in split:
         words = ",".join(f"{name}={size}" for name, size in axes.items())
-        raise RefusedError(f"not offered: the sharding {sharding} splits no whole axes of {words}; Shardy is told axes")
+        raise NotOfferedError(f"the sharding {sharding} splits no whole axes of {words}; Shardy is told axes")
     return tuple(names or () for names in split)
 
 
@@ -111,7 +107,7 @@ def _device_ids(found: re.Match[str]) -> np.ndarray[Any, Any]:
         ids = np.arange(prod(counted)).reshape(counted)
         ids = ids.transpose(_numbers(found["turned"])) if found["turned"] else ids
     if ids.size != prod(shape):
-        raise RefusedError(f"not offered: the sharding {found[0]} names {ids.size} devices for {prod(shape)} tiles")
+        raise NotOfferedError(f"the sharding {found[0]} names {ids.size} devices for {prod(shape)} tiles")
     return ids.reshape(shape)
 
 
@@ -124,7 +120,7 @@ def _rewrite(operation: ir.Operation, axes: Mapping[str, int]) -> int:
     if operation.name == "stablehlo.custom_call":
         target = ir.StringAttr(operation.attributes["call_target_name"]).value
         if target in MANUAL:
-            raise RefusedError("not offered: collectives written by hand for GSPMD have no form that Shardy reads")
+            raise NotOfferedError("collectives written by hand for GSPMD have no form that Shardy reads")
         if target == PIN:
             _pin(operation, axes)
             return 1

@@ -6,9 +6,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from compare.compile.errors import RefusedError, WorkerError
+from compare.compile.errors import CompileError, NotOfferedError, RefusedError, WorkerError
 from meshes.process.documents import read_json
-from meshes.process.last_word import refuse
+from meshes.process.last_word import DOES_NOT_FIT, NOT_OFFERED, give_reason, refuse
 
 Request = dict[str, Any]
 
@@ -43,7 +43,8 @@ def read_request(path: Path, *, fields: frozenset[str]) -> Request:
 def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, needs: str) -> int:
     """Do `work(request, out)`, and return the exit status.
 
-    0; 1: it failed; 2: the request can't be met.  The last line on stderr says why.  needs: what it imports.
+    0; 1: it failed; 2: the request can't be met.  The last line on stderr says why; what the caller acts on is also
+    said as data (`give_reason`).  needs: what it imports.
     """
     if len(argv) != 2:
         refuse(f"usage: python -m {module} REQUEST.json OUTDIR")
@@ -51,6 +52,11 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
     try:
         work(Path(argv[0]), Path(argv[1]))
     except WorkerError as error:
+        if isinstance(error, NotOfferedError):
+            give_reason(NOT_OFFERED)
+        elif isinstance(error, CompileError) and error.size:
+            figures = {"needed_bytes": error.size.needed_bytes, "available_bytes": error.size.available_bytes}
+            give_reason(DOES_NOT_FIT, **figures)
         refuse(error)
         return error.exit_status
     except ImportError as error:

@@ -14,4 +14,6 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("reason", SPELLINGS)
 def test_each_spelling_of_too_large_reads_the_same(reason):
-    assert str(CompileError(reason)) == f"does not fit in HBM: {HBM}"
+    error = CompileError(reason)
+    assert str(error) == f"does not fit in HBM: {HBM}"
+    assert (error.size.needed_bytes, error.size.available_bytes) == (20_111_184_364, 16_911_433_728)

@@ -231,6 +231,9 @@ def test_a_control_that_is_not_offered_says_why_and_is_no_failure(toy, case, tmp
     outcomes = run(case, toy, Cache(tmp_path / "cache"))
     assert [(o.cell, o.status) for o in outcomes] == [("tpu", "ok"), ("tpu+gspmd", "not offered")]
     assert outcomes[1].error == "not offered: this toy has one partitioner"
+    # Words alone are no reason: a worker that says them and gives none has refused.
+    monkeypatch.setenv("TOY_DOES", "decode+gspmd=say")
+    assert run(case.at(seq=512), toy, Cache(tmp_path / "cache"))[1].status == "refused"
     # The default program is what was asked for: there it is a refusal.
     monkeypatch.setenv("TOY_DOES", "decode+native=decline")
     assert run(case.at(seq=2048), toy, Cache(tmp_path / "cache"))[0].status == "refused"

@@ -24,7 +24,8 @@ LOWER = '''
     if does == "hang": time.sleep(60)
     if does == "fail": raise ValueError("heads do not divide")
     if does == "refuse": sys.exit(print("no such model", file=sys.stderr) or 2)
-    if does == "decline": sys.exit(print("not offered: this toy has one partitioner", file=sys.stderr) or 2)
+    if does == "decline": print(json.dumps({"reason": "not offered"}), flush=True)
+    if does in ("decline", "say"): sys.exit(print("not offered: this toy has one partitioner", file=sys.stderr) or 2)
     if does == "nothing": sys.exit(0)
     width = {"prefill": 512, "decode": 256}[case.phase] * (3 if case.partitioner == "gspmd" else 1)
     x, w, y = f"tensor<256x{width}xbf16>", f"tensor<{width}x512xbf16>", "tensor<256x512xbf16>"
