@@ -23,7 +23,7 @@ from compare.hlo.text.module import read
 from compare.run.tasks import QUIET
 from compare.timing.model.constants import CONSTANTS, Figure
 from compare.timing.model.hardware import Hardware
-from compare.timing.model.schedule import played
+from compare.timing.model.schedule import simulate
 from compare.timing.timeline import Timeline
 from meshes.devices.topology import Place
 
@@ -111,7 +111,7 @@ def _timeline(row: Measurement, program: Program, hardware: Hardware) -> Timelin
     if row.fields.get("alone"):
         rows = [replace(one, groups=one.groups[:1]) for one in rows]
     torus = program.torus(chip(row), on_chip_weight=hardware.link_bytes_per_ns / hardware.chip_bytes_per_ns)
-    return played(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
+    return simulate(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
 
 
 def fitted_links(rows: list[Measurement], made: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:

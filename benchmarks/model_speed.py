@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.measuring import measure, python
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.timing.model.schedule import modelled
+from compare.timing.model.schedule import model_step
 from meshes.mesh_argument import read_mesh
 
 RUNS = {
@@ -42,10 +42,10 @@ def _model(path: Path, mesh: str) -> str:
     reading, seconds = time.perf_counter() - begun, []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
-        timeline = modelled(module, rows, plan)
+        timeline = model_step(module, rows, plan)
         seconds.append(time.perf_counter() - begun)
     tracemalloc.start()
-    modelled(module, rows, plan)
+    model_step(module, rows, plan)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return (

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
 from benchmarks.fuzz.readers import READERS, Reader
-from benchmarks.fuzz.run import Told, chunk, limit
+from benchmarks.fuzz.run import Outcomes, chunk, limit
 
 CHUNK = 500
 
@@ -29,7 +29,7 @@ def main() -> int:
     asked = parser.parse_args()
     chosen = [reader for reader in READERS if asked.reader in reader.name]
     parts = sum(reader.share for reader in chosen)
-    told = {reader.name: Told() for reader in chosen}
+    told = {reader.name: Outcomes() for reader in chosen}
     context = multiprocessing.get_context("spawn")
     jobs = [
         (READERS.index(reader), range(at, min(at + CHUNK, asked.first + count)), asked.seed)
@@ -49,9 +49,9 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def _add(told: Told, done: object, numbers: range) -> None:
+def _add(told: Outcomes, done: object, numbers: range) -> None:
     try:
-        one: Told = done.result()  # type: ignore[attr-defined]
+        one: Outcomes = done.result()  # type: ignore[attr-defined]
     except BrokenProcessPool:
         told.outcomes["hang"] += 1
         told.findings["hang: the process died"] = (
@@ -64,7 +64,7 @@ def _add(told: Told, done: object, numbers: range) -> None:
         told.findings.setdefault(what, where)
 
 
-def _table(chosen: list[Reader], told: dict[str, Told]) -> str:
+def _table(chosen: list[Reader], told: dict[str, Outcomes]) -> str:
     words = ("inputs", "read", "refused", "traceback", "hang", "wrong", "refusal", "seconds")
     rows = [f"{'reader':34}" + "".join(f"{word:>10}" for word in words)]
     total = Counter[str]()

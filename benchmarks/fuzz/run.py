@@ -27,7 +27,7 @@ class Hang(BaseException):
 
 
 @dataclass(slots=True)
-class Told:
+class Outcomes:
     """What came of the inputs of one reader."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -42,14 +42,14 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def chunk(at: int, numbers: range, seed: int) -> Told:
+def chunk(at: int, numbers: range, seed: int) -> Outcomes:
     """The same, of the reader at this place in the list."""
-    return tried(READERS[at], numbers, seed=seed)
+    return try_inputs(READERS[at], numbers, seed=seed)
 
 
-def tried(reader: Reader, numbers: range, *, seed: int) -> Told:
+def try_inputs(reader: Reader, numbers: range, *, seed: int) -> Outcomes:
     """Make and read the inputs of these numbers.  An input is told by reader, seed and number alone."""
-    told = Told()
+    told = Outcomes()
     begun = time.monotonic()
     seeds = reader.seeds()
     signal.signal(signal.SIGALRM, _alarmed)

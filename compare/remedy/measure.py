@@ -18,7 +18,7 @@ from compare.run.cache import Cache
 from compare.run.folder import run_folder
 from compare.run.results import Event, Outcome
 from compare.timing.errors import TimingError
-from compare.timing.model.schedule import modelled
+from compare.timing.model.schedule import model_step
 from meshes.case import Case
 
 MOST_NAMED = 3
@@ -244,7 +244,7 @@ def _step_ns(program: JudgedProgram) -> float | None:
     """The modelled step; unknown where it cannot be modelled."""
     assert program.module is not None
     try:
-        steps = modelled(program.module, program.rows, program.case.plan).steps
+        steps = model_step(program.module, program.rows, program.case.plan).steps
     except (TimingError, HloError):
         return None
     return float((steps["start_ns"] + steps["duration_ns"]).max())

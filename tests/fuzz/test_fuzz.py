@@ -25,7 +25,7 @@ FEW = {
 @pytest.mark.parametrize("name", FEW)
 def test_every_input_is_read_or_refused_in_one_line(name, monkeypatch):
     monkeypatch.setattr(run, "MOST_SECONDS", 300)
-    told = run.tried(NAMED[name], range(FEW[name]), seed=12)
+    told = run.try_inputs(NAMED[name], range(FEW[name]), seed=12)
     assert told.findings == {}
     assert told.outcomes.total() == FEW[name]
     assert set(told.outcomes) <= {"read", "refused"}
@@ -34,7 +34,7 @@ def test_every_input_is_read_or_refused_in_one_line(name, monkeypatch):
 def shown(read):
     """What a reader shows that does this."""
     given = Reader("toy", 1, lambda: ["seed"], lambda seed, _: seed, lambda seed, _: read(seed))
-    return sorted(run.tried(given, range(1), seed=0).findings)
+    return sorted(run.try_inputs(given, range(1), seed=0).findings)
 
 
 def failing(error):

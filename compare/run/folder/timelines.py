@@ -16,7 +16,7 @@ from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.errors import TimingError
 from compare.timing.join import profile
 from compare.timing.metrics.section import section
-from compare.timing.model.schedule import modelled
+from compare.timing.model.schedule import model_step
 from compare.timing.timeline import Timeline
 from meshes.process.one_line import one_line
 
@@ -49,7 +49,7 @@ def timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
 
 def _modelled(program: JudgedProgram) -> Timeline:
     assert program.module is not None
-    return modelled(program.module, program.rows, program.case.plan)
+    return model_step(program.module, program.rows, program.case.plan)
 
 
 def _measured(program: JudgedProgram, folder: Path) -> Timeline:

@@ -22,7 +22,7 @@ MOST = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class StepCommunications:
     """The communications of one device in one step, by start."""
 
     key: Ints
@@ -43,7 +43,7 @@ class Pairs:
     right: Ints
 
 
-def align(left: Runs, right: Runs) -> Pairs:
+def align(left: StepCommunications, right: StepCommunications) -> Pairs:
     """Match as many as can be, in order, within each key."""
     size = int(max(left.key.max(initial=-1), right.key.max(initial=-1))) + 1
     counts = [np.bincount(side.key, minlength=size) for side in (left, right)]
@@ -70,7 +70,7 @@ def _ordered(keys: Ints, add_overlap: Mask) -> Ints:
 class _Ends:
     """The runs of one key on one side."""
 
-    runs: Runs
+    runs: StepCommunications
     own: Ints
     before: Ints
     """Settled communications up to each of the side's runs."""

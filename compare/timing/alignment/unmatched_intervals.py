@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compare.timing.alignment.align import Runs, align
+from compare.timing.alignment.align import StepCommunications, align
 from compare.timing.arrays import Ints, Mask
 from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
@@ -51,10 +51,10 @@ class _Side:
         """The communications that start in a step."""
         return np.flatnonzero(track.at == place) + int(track.rows.start)
 
-    def runs(self, track: DeviceTrack, place: int) -> Runs:
+    def runs(self, track: DeviceTrack, place: int) -> StepCommunications:
         rows = self.rows(track, place)
         own = rows - track.rows.start
-        return Runs(
+        return StepCommunications(
             key=self.key[rows],
             payload=self.tracks.comms["payload_bytes"].to_numpy(np.float64)[rows],
             offset=track.starts[own] - track.begins[place],

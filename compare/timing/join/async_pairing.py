@@ -18,7 +18,7 @@ WHOLE, START, DONE, INSIDE, BETWEEN = range(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class CommunicationEvents:
     """Events that show communications.  group: equal for those of one collective in one execution of its program."""
 
     group: Ints
@@ -30,7 +30,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Communications:
     """Which of the events stand for communications, and until when; the others are parts of these."""
 
     stands: Mask
@@ -41,7 +41,7 @@ class Kept:
     """Dones without a start."""
 
 
-def kept(parts: Parts) -> Kept:
+def match_halves(parts: CommunicationEvents) -> Communications:
     """The line of asynchronous operations where it shows it, else its start and done, else the other core's work."""
     ends = parts.ends.copy()
     start, done = parts.half == START, parts.half == DONE
@@ -64,7 +64,7 @@ def kept(parts: Parts) -> Kept:
     inside = parts.half == INSIDE
     inside &= ~_shown(parts, ends, inside, stands)
     first, ends = _merged(parts, ends, inside)
-    return Kept(stands=stands | first, ends=ends, unfinished=unfinished, unbegun=unbegun)
+    return Communications(stands=stands | first, ends=ends, unfinished=unfinished, unbegun=unbegun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Pairs:
     dones: Ints
 
 
-def _paired(parts: Parts, start: Mask, done: Mask) -> _Pairs:
+def _paired(parts: CommunicationEvents, start: Mask, done: Mask) -> _Pairs:
     """In each group the first start with the first done after it, and so on."""
     places = np.flatnonzero(start | done)
     order = places[np.lexsort((done[places], parts.starts[places], parts.group[places]))]
@@ -102,7 +102,7 @@ def _counted(mask: Mask, first: Ints, group: Ints) -> Ints:
     return total - (total - mask)[first][group]
 
 
-def _axis(parts: Parts, ends: Times) -> tuple[Times, Times]:
+def _axis(parts: CommunicationEvents, ends: Times) -> tuple[Times, Times]:
     """Begins and ends in the order of time, whole numbers, each group on a stretch of its own."""
     times, rank = np.unique(np.concatenate((parts.starts, ends)), return_inverse=True)
     begins, stops = np.split(rank.astype(np.float64), 2)
@@ -110,7 +110,7 @@ def _axis(parts: Parts, ends: Times) -> tuple[Times, Times]:
     return begins + shift, np.maximum(stops, begins + 0.5) + shift
 
 
-def _shown(parts: Parts, ends: Times, events: Mask, by: Mask) -> Mask:
+def _shown(parts: CommunicationEvents, ends: Times, events: Mask, by: Mask) -> Mask:
     """Which of the events overlap one of the same group that stands for the communication already."""
     begins, stops = _axis(parts, ends)
     shown = np.zeros(events.size, np.bool_)
@@ -119,7 +119,7 @@ def _shown(parts: Parts, ends: Times, events: Mask, by: Mask) -> Mask:
     return shown
 
 
-def _merged(parts: Parts, ends: Times, events: Mask) -> tuple[Mask, Times]:
+def _merged(parts: CommunicationEvents, ends: Times, events: Mask) -> tuple[Mask, Times]:
     """Of events of a group that overlap the first, until the last of them ends."""
     first, ends = np.zeros(events.size, np.bool_), ends.copy()
     if not events.any():

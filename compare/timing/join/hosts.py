@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from compare.timing.errors import TimingError
-from compare.timing.join.programs import Programs
+from compare.timing.join.programs import ProfilePrograms
 from compare.timing.platforms import cpu, tpu
 from compare.timing.timeline import UNKNOWN
 from compare.timing.xplane import reader
@@ -114,7 +114,7 @@ def _numbered(hosts: list[Host]) -> list[Host]:
     return _noted(found, f"{len(hosts)} hosts number their devices alike: they are numbered through, by file name")
 
 
-def number_by_place(hosts: list[Host], programs: Programs) -> list[Host]:
+def number_by_place(hosts: list[Host], programs: ProfilePrograms) -> list[Host]:
     """TPUs by their places in the program, which may number them in another order than the runtime does."""
     devices = [device for host in hosts for device in host.devices]
     modules = Counter[str]()

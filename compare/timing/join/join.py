@@ -8,10 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.timing.arrays import Floats, Ints, Mask
-from compare.timing.join.async_pairing import DONE, INSIDE, WHOLE, Kept, Parts, kept
+from compare.timing.join.async_pairing import DONE, INSIDE, WHOLE, CommunicationEvents, Communications, match_halves
 from compare.timing.join.offload_calls import CoreEvents, MatchedCalls, match_calls
 from compare.timing.join.operations import UNKNOWN, Operation, ProfileFields, add_start_facts, operation, start_names
-from compare.timing.join.programs import Programs
+from compare.timing.join.programs import ProfilePrograms
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
 from compare.timing.xplane.device_events import DeviceEvents, words_by_code
 
@@ -28,7 +28,7 @@ class Joined:
     notes: tuple[str, ...]
 
 
-def join(raw: DeviceEvents, programs: Programs) -> Joined:
+def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
     """The events of a timeline.  `TimingError` where the axes fit no program of the profile."""
     places, of_event = _distinct(raw.events)
     told = add_start_facts(list(_told(raw.events, places, programs)), _words(raw.events, "module", places))
@@ -36,7 +36,7 @@ def join(raw: DeviceEvents, programs: Programs) -> Joined:
     names = _collectives(raw.events, places, told)
     comms = np.flatnonzero(_flags(told, "kind")[of_event])
     parts = _parts(raw, told, names, of_event, comms)
-    found = kept(parts)
+    found = match_halves(parts)
     links = _links(raw, told, of_event[comms], parts, found, comms)
     of_event[comms[links.calls]] = of_event[comms[links.works]]
     stands = found.stands & ~_anonymous(told)[of_event[comms]]
@@ -64,7 +64,12 @@ def _anonymous(told: Sequence[Operation]) -> Mask:
 
 
 def _links(
-    raw: DeviceEvents, told: Sequence[Operation], of_talk: Ints, parts: Parts, found: Kept, comms: Ints
+    raw: DeviceEvents,
+    told: Sequence[Operation],
+    of_talk: Ints,
+    parts: CommunicationEvents,
+    found: Communications,
+    comms: Ints,
 ) -> MatchedCalls:
     """Calls of other cores, and what these show of them, by their places among the communications."""
     device = raw.events["device"].to_numpy(np.int64)[comms]
@@ -93,7 +98,7 @@ def _words(events: pd.DataFrame, name: str, places: Ints) -> list[str]:
     return [str(column.categories[code]) for code in column.codes[places]]
 
 
-def _told(events: pd.DataFrame, places: Ints, programs: Programs) -> Iterator[Operation]:
+def _told(events: pd.DataFrame, places: Ints, programs: ProfilePrograms) -> Iterator[Operation]:
     every = list(zip(*(_words(events, name, places) for name in _SIGNS), strict=True))
     lines: dict[tuple[str, str], set[str]] = {}
     for module, name, text, *_ in every:
@@ -121,7 +126,9 @@ def _flags(told: Sequence[Operation], name: str) -> Mask:
     return np.array([bool(getattr(one, name)) for one in told], np.bool_)
 
 
-def _parts(raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], of_event: Ints, comms: Ints) -> Parts:
+def _parts(
+    raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], of_event: Ints, comms: Ints
+) -> CommunicationEvents:
     events = raw.events.iloc[comms]
     spanning = _on(events, raw.spanning_lines)
     half = np.array([one.half for one in told], np.int8)[of_event[comms]]
@@ -133,7 +140,7 @@ def _parts(raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], o
         group = pd.factorize(group * (numbers.max(initial=0) + 1) + numbers)[0]
     starts = events["start_ns"].to_numpy(np.float64)
     ends = starts + events["duration_ns"].to_numpy(np.float64)
-    return Parts(group=group, half=half.astype(np.int8), own_line=spanning, starts=starts, ends=ends)
+    return CommunicationEvents(group=group, half=half.astype(np.int8), own_line=spanning, starts=starts, ends=ends)
 
 
 def _on(events: pd.DataFrame, lines: Set[str]) -> Mask:
@@ -143,7 +150,7 @@ def _on(events: pd.DataFrame, lines: Set[str]) -> Mask:
 
 
 def _roles(
-    raw: DeviceEvents, told: Sequence[Operation], of_event: Ints, comms: Ints, found: Kept
+    raw: DeviceEvents, told: Sequence[Operation], of_event: Ints, comms: Ints, found: Communications
 ) -> tuple[NDArray[np.int8], Floats]:
     """The role of each event, by its place in _ROLES, and when it ends."""
     compute, communication, container, part = range(len(_ROLES))
@@ -155,7 +162,7 @@ def _roles(
     return role, ends
 
 
-def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: Parts, comms: Ints) -> Ints:
+def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: CommunicationEvents, comms: Ints) -> Ints:
     """Events in which the same line shows communication: whatever they are called, they are loops around it."""
     main = raw.events["main"].to_numpy()
     inner = comms[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
@@ -199,7 +206,7 @@ def _left_aside(events: pd.DataFrame, aside: Mask) -> Iterator[str]:
             yield f"{count} events on {line!r} are neither communication nor the device's own compute: left out"
 
 
-def _cut(found: Kept) -> Iterator[str]:
+def _cut(found: Communications) -> Iterator[str]:
     for missing, seen in (("end", found.unfinished), ("start", found.unbegun)):
         if count := int((seen & found.stands).sum()):
             yield f"{count} asynchronous communications have no {missing} in the profile: what is seen of them counts"

@@ -18,7 +18,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import OP_NAME
 from compare.hlo.text.metadata import scope_in
 from compare.timing.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE
-from compare.timing.join.programs import WRAPPERS, Program
+from compare.timing.join.programs import WRAPPERS, ProfileProgram
 
 _NAMED = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
 _CATEGORY = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")
@@ -71,7 +71,7 @@ class ProfileFields:
     tf_op: str
 
 
-def operation(signs: ProfileFields, program: Program | None, mesh: Mesh) -> Operation:
+def operation(signs: ProfileFields, program: ProfileProgram | None, mesh: Mesh) -> Operation:
     """What it is."""
     found = _in_program(signs, program) if program is not None else None
     if found is not None:
@@ -80,7 +80,7 @@ def operation(signs: ProfileFields, program: Program | None, mesh: Mesh) -> Oper
     return replace(told, foreign=program is not None)
 
 
-def _in_program(signs: ProfileFields, program: Program) -> Operation | None:
+def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | None:
     """By the instruction of this name, or the one that it is a clone of."""
     name = signs.hlo_op
     if name not in program.instructions:

@@ -11,7 +11,7 @@ from compare.timing.errors import TimingError
 from compare.timing.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
 from compare.timing.join.join import join
 from compare.timing.join.profile_steps import annotations, steps
-from compare.timing.join.programs import Programs, protos
+from compare.timing.join.programs import ProfilePrograms, protos
 from compare.timing.platforms import tpu
 from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, add_overlap
 from compare.timing.xplane.device_events import DeviceEvents
@@ -33,7 +33,7 @@ def read(
     spaces = read_spaces(paths)
     hosts = hosts_of(spaces)
     modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
-    programs = Programs(protos(spaces), axes=axes, given=hlo, modules=modules)
+    programs = ProfilePrograms(protos(spaces), axes=axes, given=hlo, modules=modules)
     hosts = number_by_place(hosts, programs)
     raw = merge_hosts(hosts)
     devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})

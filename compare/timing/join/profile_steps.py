@@ -15,7 +15,7 @@ _MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class StepMarks:
     frame: pd.DataFrame
     """Columns of STEPS."""
     notes: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def _marks_steps(plane: Plane) -> bool:
     return not plane.name.startswith("/device:") and "step_num" in plane.stat_names.values()
 
 
-def steps(raw: DeviceEvents, annotated: pd.DataFrame) -> Steps:
+def steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
     """The steps of one host's devices.  annotated: as `annotations` finds them."""
     devices = np.unique(raw.events["device"].to_numpy())
     if raw.steps is not None and len(raw.steps):
@@ -58,27 +58,27 @@ def steps(raw: DeviceEvents, annotated: pd.DataFrame) -> Steps:
         return executed
     starts = raw.events["start_ns"]
     ends = starts + raw.events["duration_ns"]
-    return Steps(
+    return StepMarks(
         frame=_frame(devices, [0], [starts.min()], [ends.max() - starts.min()]),
         notes=("nothing marks steps: all that was recorded is taken for one, idle time and all",),
     )
 
 
-def _for_all(own: pd.DataFrame, devices: np.ndarray) -> Steps:
+def _for_all(own: pd.DataFrame, devices: np.ndarray) -> StepMarks:
     """The devices' own marks; of a device without any, from the first that begins to the last that ends."""
     without = np.setdiff1d(devices, own["device"])
     if not without.size:
-        return Steps(frame=own.astype(STEP_COLUMNS))
+        return StepMarks(frame=own.astype(STEP_COLUMNS))
     every = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
     rest = _frame(without, every.index, every["start_ns"], every["end"] - every["start_ns"])
     named = ", ".join(map(str, without))
-    return Steps(
+    return StepMarks(
         frame=pd.concat([own, rest], ignore_index=True).astype(STEP_COLUMNS),
         notes=(f"devices {named} mark no steps of their own: those of the others are taken",),
     )
 
 
-def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
+def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> StepMarks | None:
     """What the host marked, for all of its devices.  One that is marked on several threads is one."""
     if not len(annotated):
         return None
@@ -87,13 +87,13 @@ def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> Steps | None:
     own = annotated[annotated["word"] == word]
     ends = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
     others = sorted(set(counts.index) - {word})
-    return Steps(
+    return StepMarks(
         frame=_frame(devices, ends.index, ends["start_ns"], ends["end"] - ends["start_ns"]),
         notes=(f"steps are those marked {word!r}, not {', '.join(map(repr, others))}",) if others else (),
     )
 
 
-def _executed(raw: DeviceEvents) -> Steps | None:
+def _executed(raw: DeviceEvents) -> StepMarks | None:
     """Every execution of the program that takes the most time."""
     runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
     if not len(runs):
@@ -101,7 +101,7 @@ def _executed(raw: DeviceEvents) -> Steps | None:
     busiest = runs.groupby("module", observed=True)["duration_ns"].sum().idxmax()
     own = runs[runs["module"] == busiest].sort_values("start_ns")
     frame = own.assign(step=own.groupby("device").cumcount())[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
-    return Steps(frame=frame, notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",))
+    return StepMarks(frame=frame, notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",))
 
 
 def _spans(events: pd.DataFrame) -> pd.DataFrame:

@@ -25,7 +25,7 @@ _NAME = re.compile(r"^\s*(?:ROOT\s+)?%?([\w.\-]+)\s*=\s", re.M)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProfileProgram:
     """What the names of one program's operations mean."""
 
     name: str
@@ -38,7 +38,7 @@ class Program:
     instructions: frozenset[str]
 
 
-class Programs:
+class ProfilePrograms:
     """Programs by the name under which a profile has them, read when they are first asked for."""
 
     def __init__(
@@ -54,13 +54,13 @@ class Programs:
         self._axes = axes
         self._given = given
         self._given_is_named = given is not None and given.name in {_NUMBER.sub("", module) for module in modules}
-        self._read: dict[str, Program | None] = {}
+        self._read: dict[str, ProfileProgram | None] = {}
         self.notes: list[str] = []
         self._unfit: list[str] = []
         self._fit = False
         self.mesh = Mesh.of(axes, in_program=None, largest_id=0)
 
-    def find(self, module: str) -> Program | None:
+    def find(self, module: str) -> ProfileProgram | None:
         """The program that the profile means by this name; where it has none, the one that is given."""
         if module not in self._read:
             name = self._known(module)
@@ -68,7 +68,7 @@ class Programs:
             self._read[module] = own or self._other(module)
         return self._read[module]
 
-    def _other(self, module: str) -> Program | None:
+    def _other(self, module: str) -> ProfileProgram | None:
         """The one that is given, if the profile names none as it is named, or names this one so."""
         if self._given is None or (self._given_is_named and _NUMBER.sub("", module) not in ("", self._given.name)):
             return None
@@ -103,7 +103,7 @@ class Programs:
             alike = list(self._protos)
         return alike[0] if len(alike) == 1 else None
 
-    def _own(self, name: str) -> Program | None:
+    def _own(self, name: str) -> ProfileProgram | None:
         key = f"{_OWN}{name}"
         if key not in self._read:
             try:
@@ -113,7 +113,7 @@ class Programs:
                 self._read[key] = None
         return self._read[key]
 
-    def _program(self, name: str, module: Module) -> Program:
+    def _program(self, name: str, module: Module) -> ProfileProgram:
         try:
             rows = collectives(module, self._axes)
             self._fit = self._fit or bool(rows)
@@ -121,7 +121,7 @@ class Programs:
             rows = collectives(module, {})
             self._unfit += [f"{name}: {error}"] if rows else []
         waits, names = (frozenset(pattern.findall(module.text)) for pattern in (_WRAPPER, _NAME))
-        return Program(name, carriers(module, rows), containers(module), waits, names)
+        return ProfileProgram(name, carriers(module, rows), containers(module), waits, names)
 
 
 def protos(spaces: Iterable[Space]) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from compare.timing.model.links import SLOTS, Torus
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class CollectiveCost:
     """One collective on all its devices; of a permute each pair is a group, source first."""
 
     groups: Groups
@@ -46,7 +46,7 @@ class Classes:
         return tuple(np.flatnonzero(self.of == number).tolist())
 
 
-def classes(torus: Torus, meetings: Sequence[Meeting], branches: Sequence[Ints]) -> Classes:
+def classes(torus: Torus, meetings: Sequence[CollectiveCost], branches: Sequence[Ints]) -> Classes:
     """branches: of each conditional what every device takes, devices first; a first dim of 1 tells none apart."""
     size = len(torus.places)
     columns = [_ids(taken.reshape(taken.shape[0], -1)) for taken in branches if taken.shape[0] == size]
@@ -79,7 +79,7 @@ def _ids(rows: NDArray[np.generic]) -> Ints:
     return np.asarray(inverse, np.int64).reshape(-1)
 
 
-def _durations(meeting: Meeting, size: int) -> list[Ints]:
+def _durations(meeting: CollectiveCost, size: int) -> list[Ints]:
     """Of each device the times of its group; of a permute as source and as target."""
     places = [0, 1] if meeting.are_pairs else [None]
     found = []
@@ -91,7 +91,7 @@ def _durations(meeting: Meeting, size: int) -> list[Ints]:
     return found
 
 
-def _ways(meeting: Meeting, torus: Torus) -> Ints:
+def _ways(meeting: CollectiveCost, torus: Torus) -> Ints:
     """Of each device the ways out of its chip that its groups use: who needs others may find them taken."""
     masks = np.zeros(len(torus.places), np.int64)
     for group, uses in zip(meeting.groups, meeting.uses, strict=True):
@@ -134,7 +134,7 @@ def _partners(pairs: Ints, color: Ints) -> list[Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendezvous:
+class ClassCollective:
     """A meeting of classes.  Lists of lists lie end to end: `starts` says where each begins."""
 
     before_ns: Floats
@@ -150,7 +150,7 @@ class Rendezvous:
     their_starts: Ints
 
     @classmethod
-    def of(cls, meeting: Meeting, found: Classes, torus: Torus) -> "Rendezvous":
+    def of(cls, meeting: CollectiveCost, found: Classes, torus: Torus) -> "ClassCollective":
         by_chip = _first_of_chip(torus)
         containing = _containing(meeting.groups, set(found.first.tolist()))
         groups: dict[tuple[object, ...], int] = {}

@@ -15,11 +15,11 @@ from compare.hlo.devices.groups import Groups
 from compare.timing.arrays import Floats, Ints
 from compare.timing.errors import TimingError
 from compare.timing.model.algorithms import BLOCK, DIRECT, Algorithm, algorithm
-from compare.timing.model.device_classes import Meeting
+from compare.timing.model.device_classes import CollectiveCost
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import SLOTS, TO_NETWORK, Torus
 from compare.timing.model.rings import Block, Order, ring
-from compare.timing.model.schedule_program import Notes, Talk
+from compare.timing.model.schedule_program import CollectiveOp, Notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +205,15 @@ def _own_chips(phases: list[_Phase], torus: Torus, num_groups: int) -> list[set[
     return chips
 
 
-class Meetings:
+class CollectiveCosts:
     """Remembers exchanges by kind, groups and algorithm, and meetings by their bytes too."""
 
     def __init__(self, torus: Torus, hardware: Hardware, notes: Notes):
         self._torus, self._hardware, self._notes = torus, hardware, notes
         self._exchanges: dict[tuple[str, Groups, Algorithm], Exchange] = {}
-        self._meetings: dict[tuple[object, ...], Meeting] = {}
+        self._meetings: dict[tuple[object, ...], CollectiveCost] = {}
 
-    def of(self, comm: Talk) -> Meeting:
+    def of(self, comm: CollectiveOp) -> CollectiveCost:
         row = comm.row
         groups = row.mesh_groups
         largest = max((device for group in groups for device in group), default=0)
@@ -229,7 +229,7 @@ class Meetings:
             parts = self._exchange(row.kind, groups, how).parts(row.payload_bytes, self._hardware)
             uses = self._exchange(row.kind, groups, how).uses
             pairs = row.kind == "collective-permute"
-            self._meetings[key] = Meeting(groups, pairs, parts.before, parts.moving, uses)
+            self._meetings[key] = CollectiveCost(groups, pairs, parts.before, parts.moving, uses)
         return self._meetings[key]
 
     def _exchange(self, kind: str, groups: Groups, how: Algorithm) -> Exchange:
@@ -238,7 +238,7 @@ class Meetings:
             self._exchanges[key] = exchange(kind, groups, self._torus, how)
         return self._exchanges[key]
 
-    def _between_slices(self, row: Collective, groups: Groups) -> Meeting:
+    def _between_slices(self, row: Collective, groups: Groups) -> CollectiveCost:
         """Through the data centre's network: every device sends its part over its share of its host's cards."""
         key = ("dcn", groups, row.device_bytes)
         if key not in self._meetings:
@@ -247,5 +247,5 @@ class Meetings:
             before = np.where(moving > 0, self._hardware.dcn_launch_ns, 0.0)
             uses = tuple(frozenset(int(self._torus.chip[one]) * SLOTS + TO_NETWORK for one in g) for g in groups)
             pairs = row.kind == "collective-permute"
-            self._meetings[key] = Meeting(groups, pairs, before, moving, uses)
+            self._meetings[key] = CollectiveCost(groups, pairs, before, moving, uses)
         return self._meetings[key]

@@ -14,13 +14,24 @@ from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
 from compare.timing.model.costs import Costs
-from compare.timing.model.device_classes import Classes, Rendezvous, classes
-from compare.timing.model.exchange import Meetings
+from compare.timing.model.device_classes import ClassCollective, Classes, classes
+from compare.timing.model.exchange import CollectiveCosts
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
-from compare.timing.model.schedule_program import Block, Choice, Copy, Loop, Node, Notes, Run, Schedule, Talk, walk
-from compare.timing.model.simulator_state import Clocks
-from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merged
+from compare.timing.model.schedule_program import (
+    Block,
+    CollectiveOp,
+    Conditional,
+    Copy,
+    Loop,
+    Node,
+    Notes,
+    Run,
+    Schedule,
+    walk,
+)
+from compare.timing.model.simulator_state import SimulatorState
+from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merge_alike
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEP_COLUMNS, Timeline, add_overlap
 from meshes.mesh_argument import Plan
 
@@ -30,7 +41,7 @@ MOST_EVENTS = 2_000_000
 """Beyond them, what is computed between two such points is shown as one event."""
 
 
-def modelled(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None) -> Timeline:
+def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None) -> Timeline:
     """One step on every device of a plan, from 0 to the end of the last.
 
     rows: the module's collectives, with the plan's axes.  hardware: other rates than the generation's.
@@ -39,10 +50,10 @@ def modelled(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware
     rates = hardware or Hardware.of(plan.topology.generation)
     torus = Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
     slices = _slices(module, plan)
-    return played(module, rows, torus, hardware=rates, slices=slices, name=plan.topology.name)
+    return simulate(module, rows, torus, hardware=rates, slices=slices, name=plan.topology.name)
 
 
-def played(
+def simulate(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
 ) -> Timeline:
     """The same of any devices on a torus.  slices: how many the module's devices are repeated on."""
@@ -51,12 +62,12 @@ def played(
     values = Evaluator(Program(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
     schedule = Schedule(module, carriers=carriers(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
-    meetings = Meetings(torus, hardware, schedule.notes)
+    meetings = CollectiveCosts(torus, hardware, schedule.notes)
     comms, choices = _met(nodes)
     met = {id(comm): meetings.of(comm) for comm in comms}
     alike = {id(meeting): meeting for meeting in met.values()}
     found = classes(torus, list(alike.values()), [choice.taken for choice in choices])
-    rendezvous = {key: Rendezvous.of(meeting, found, torus) for key, meeting in alike.items()}
+    rendezvous = {key: ClassCollective.of(meeting, found, torus) for key, meeting in alike.items()}
     step = _Step(found, {key: rendezvous[id(meeting)] for key, meeting in met.items()}, schedule.notes)
     step.play(nodes)
     step.finish()
@@ -73,15 +84,15 @@ def _slices(module: Module, plan: Plan) -> int:
     return there // in_module
 
 
-def _met(nodes: Sequence[Node]) -> tuple[list[Talk], list[Choice]]:
+def _met(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[Conditional]]:
     """The collectives, without their ends, and the branches."""
-    comms: list[Talk] = []
-    choices: list[Choice] = []
+    comms: list[CollectiveOp] = []
+    choices: list[Conditional] = []
 
     def see(node: Node) -> None:
-        if isinstance(node, Talk) and node.part != "done":
+        if isinstance(node, CollectiveOp) and node.part != "done":
             comms.append(node)
-        elif isinstance(node, Choice):
+        elif isinstance(node, Conditional):
             choices.append(node)
 
     walk(nodes, see)
@@ -107,7 +118,7 @@ class _Step:
     """Plays a schedule."""
 
     classes: Classes
-    rendezvous: Mapping[int, Rendezvous]
+    rendezvous: Mapping[int, ClassCollective]
     notes: Notes
     record: Record = field(default_factory=Record)
     iterations: list[int] = field(default_factory=list)
@@ -116,7 +127,7 @@ class _Step:
     points: int = 0
 
     def __post_init__(self) -> None:
-        self.clocks = Clocks.of(self.classes.number)
+        self.clocks = SimulatorState.of(self.classes.number)
         self.there: Mask = np.ones(self.classes.number, np.bool_)
 
     def play(self, nodes: Sequence[Node]) -> None:
@@ -131,31 +142,31 @@ class _Step:
         self.points += 1
         if self.points > MOST_POINTS:
             raise TimingError(f"a step waits or starts something more than {MOST_POINTS} times; that many are modelled")
-        if isinstance(node, Talk):
+        if isinstance(node, CollectiveOp):
             {"whole": self._whole, "start": self._start, "done": self._done}[node.part](node)
         elif isinstance(node, Copy):
             self._copy(node)
         elif isinstance(node, Loop):
             self._loop(node)
-        elif isinstance(node, Choice):
+        elif isinstance(node, Conditional):
             self._choice(node)
         elif isinstance(node, Block):
             self._covered(node.name, node.body)
 
-    def _whole(self, comm: Talk) -> None:
+    def _whole(self, comm: CollectiveOp) -> None:
         begun = self.clocks.now
         met = self.clocks.meet(self.rendezvous[id(comm)], self.there)
         self.clocks.wait(met.end, self.there)
         self.record.mark(Label(comm.name, COMMUNICATION, row=comm.row), begun, met.end, met.ready - begun, self.there)
 
-    def _start(self, comm: Talk) -> None:
+    def _start(self, comm: CollectiveOp) -> None:
         now = self.clocks.now
         met = self.clocks.meet(self.rendezvous[id(comm)], self.there)
         self.record.mark(Label(comm.name, PART, row=comm.row), now, now, None, self.there)
         flight = _Flight(self.points, comm.name, comm.row, now, met.ready, met.end, self.there)
         self.flights.setdefault(comm.row.name, []).append(flight)
 
-    def _done(self, comm: Talk) -> None:
+    def _done(self, comm: CollectiveOp) -> None:
         now = self.clocks.now
         waiting = [flights for flights in map(self.flights.get, comm.ends) if flights]
         if not waiting:
@@ -197,7 +208,7 @@ class _Step:
         self.iterations.pop()
         self.record.mark(Label(loop.name, CONTAINER), begun, self.clocks.now, None, self.there)
 
-    def _choice(self, choice: Choice) -> None:
+    def _choice(self, choice: Conditional) -> None:
         begun, outer = self.clocks.now, self.there
         taken = self._taken(choice.taken)
         for number, branch in enumerate(choice.branches):
@@ -231,7 +242,7 @@ class _Step:
 
 
 def _timeline(step: _Step, name: str) -> Timeline:
-    kept = merged(step.record, step.classes)
+    kept = merge_alike(step.record, step.classes)
     many = step.record.num_events * kept.number > MOST_EVENTS
     if many:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")

@@ -38,7 +38,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class CollectiveOp:
     """A collective, or an end of one."""
 
     name: str
@@ -70,7 +70,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Conditional:
     """A conditional."""
 
     name: str
@@ -87,7 +87,7 @@ class Block:
     body: "tuple[Node, ...]"
 
 
-Node = Run | Talk | Copy | Loop | Choice | Block
+Node = Run | CollectiveOp | Copy | Loop | Conditional | Block
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Schedule:
         if carrier.part == "start" and item.opcode == "fusion":
             self._compute(found, item)  # What it computes beside the start comes first.
         ends = self._ended(item, carrier) if carrier.part == "done" else ()
-        found.add(Talk(item.name, carrier.row, carrier.part, item.text, ends))
+        found.add(CollectiveOp(item.name, carrier.row, carrier.part, item.text, ends))
         if carrier.part == "done" and item.opcode == "fusion":
             self._compute(found, item)
 
@@ -206,7 +206,7 @@ class Schedule:
             self.notes.add(f"which branch of {choice.name} runs is unknown: its longest is modelled on every device")
             taken = np.full((1,) * (1 + frame.depth), longest, np.int64)
         if any(branches):
-            found.add(Choice(choice.name, taken.astype(np.int64), branches))
+            found.add(Conditional(choice.name, taken.astype(np.int64), branches))
 
 
 class _Nodes:
@@ -255,7 +255,7 @@ def walk(nodes: Sequence[Node], see: Callable[[Node], None]) -> None:
 def _inside(node: Node) -> tuple[tuple[Node, ...], ...]:
     if isinstance(node, Loop):
         return node.test, node.body
-    if isinstance(node, Choice):
+    if isinstance(node, Conditional):
         return node.branches
     return (node.body,) if isinstance(node, Block) else ()
 
@@ -264,11 +264,11 @@ def _num_collectives(nodes: Sequence[Node]) -> int:
     """How many collectives one pass meets."""
     total = 0
     for node in nodes:
-        if isinstance(node, Talk):
+        if isinstance(node, CollectiveOp):
             total += 1
         elif isinstance(node, Loop):
             total += node.trips * _num_collectives(node.body)
-        elif isinstance(node, Choice):
+        elif isinstance(node, Conditional):
             total += max(map(_num_collectives, node.branches))
         elif isinstance(node, Block):
             total += _num_collectives(node.body)
@@ -283,7 +283,7 @@ def _length(nodes: Sequence[Node]) -> float:
             total += node.total_ns
         elif isinstance(node, Loop):
             total += node.trips * _length(node.body)
-        elif isinstance(node, Choice):
+        elif isinstance(node, Conditional):
             total += max(map(_length, node.branches))
         elif isinstance(node, Block):
             total += _length(node.body)

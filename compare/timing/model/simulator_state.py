@@ -6,12 +6,12 @@ from typing import Self
 import numpy as np
 
 from compare.timing.arrays import Floats, Mask
-from compare.timing.model.device_classes import Rendezvous
+from compare.timing.model.device_classes import ClassCollective
 from compare.timing.model.links import SLOTS
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class CollectiveTimes:
     """Of each class: when the last member of its groups came, and when it had everything."""
 
     ready: Floats
@@ -19,7 +19,7 @@ class Met:
 
 
 @dataclass
-class Ways:
+class EgressLinks:
     """The ways out of the chips of each class: when they are taken, by the collective that the text began last.
 
     What others were waiting for meanwhile may go before it, where there is time enough.
@@ -34,7 +34,7 @@ class Ways:
     def of(cls, number: int) -> Self:
         return cls(np.zeros(number), np.zeros(number), np.zeros(number))
 
-    def take(self, rendezvous: Rendezvous, wanted: Floats) -> Floats:
+    def take(self, rendezvous: ClassCollective, wanted: Floats) -> Floats:
         """Of each group when all has passed, if it would begin at a time; -inf is a group that does not come."""
         uses, starts, moving = rendezvous.uses, rendezvous.use_starts, rendezvous.moving_ns
         counts = np.diff([*starts, uses.size])
@@ -57,11 +57,11 @@ class Ways:
 
 
 @dataclass
-class Clocks:
+class SimulatorState:
     """All times in ns, one entry for each class."""
 
     now: Floats
-    ways: Ways
+    ways: EgressLinks
     taken: Floats
     """How long the TensorCore has had the memory to itself so far; local copies move in the rest."""
     queued: Floats
@@ -70,8 +70,8 @@ class Clocks:
     """The same of each local copy under way, oldest first, by the name of its start."""
 
     @classmethod
-    def of(cls, number: int) -> "Clocks":
-        return cls(np.zeros(number), Ways.of(number * SLOTS + 1), np.zeros(number), np.zeros(number))
+    def of(cls, number: int) -> "SimulatorState":
+        return cls(np.zeros(number), EgressLinks.of(number * SLOTS + 1), np.zeros(number), np.zeros(number))
 
     def compute(self, ns: float, memory_ns: float, there: Mask) -> None:
         """Let the TensorCore work.  Its own reads and writes go first: copies under way get what they leave."""
@@ -91,18 +91,18 @@ class Clocks:
         self.wait(waiting.pop(0) + self.taken, there)
         return True
 
-    def meet(self, rendezvous: Rendezvous, there: Mask) -> Met:
+    def meet(self, rendezvous: ClassCollective, there: Mask) -> CollectiveTimes:
         """A collective that everybody begins now: it goes ahead when the last has come and its links are free."""
         ready, end = self.now.copy(), self.now.copy()
         who = rendezvous.takes_part
         if not who.size:
-            return Met(ready, end)
+            return CollectiveTimes(ready, end)
         came = np.where(there, self.now, -np.inf)[rendezvous.members]
         last = np.maximum.reduceat(came, rendezvous.member_starts)
         done = self.ways.take(rendezvous, last + rendezvous.before_ns)
         ready[who] = np.maximum.reduceat(last[rendezvous.theirs], rendezvous.their_starts)
         end[who] = np.maximum.reduceat(done[rendezvous.theirs], rendezvous.their_starts)
-        return Met(np.where(there, ready, self.now), np.where(there, end, self.now))
+        return CollectiveTimes(np.where(there, ready, self.now), np.where(there, end, self.now))
 
     def wait(self, until: Floats, there: Mask) -> None:
         self.now = np.where(there, np.maximum(self.now, until), self.now)

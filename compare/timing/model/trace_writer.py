@@ -60,7 +60,7 @@ class Record:
         return len(self.marks) + sum(len(self.runs[key].names) for key, _ in self.ran)
 
 
-def merged(record: Record, found: Classes) -> Classes:
+def merge_alike(record: Record, found: Classes) -> Classes:
     """Classes to which the very same happened are one."""
     columns = [np.stack(part) for part in zip(*record.times, strict=True)]
     columns += [np.stack([start for _, start in record.ran])] if record.ran else []

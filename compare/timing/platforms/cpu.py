@@ -18,7 +18,7 @@ from compare.timing.arrays import Floats, Ints
 from compare.timing.platforms.threads.launch_chain import COMPLETE, LAUNCHES_ALL
 from compare.timing.platforms.threads.launches import launched_ps, launches, places
 from compare.timing.platforms.threads.marks import marks, steps_of
-from compare.timing.platforms.threads.rendezvous import Meetings, meetings
+from compare.timing.platforms.threads.rendezvous import Arrivals, find_arrivals
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
 from compare.timing.platforms.threads.thunks import ends
 from compare.timing.xplane.device_events import DeviceEvents, concat_frames, frame, map_words, no_events, words_by_code
@@ -42,7 +42,7 @@ def op_events(space: Space) -> DeviceEvents:
     ops = np.flatnonzero(np.asarray(names != ""))
     if not ops.size:
         return DeviceEvents(events=no_events())
-    met = meetings(threads)
+    met = find_arrivals(threads)
     devices = _devices(threads, ops, met)
     start, until = threads.time(threads.begins[ops]), ends(threads, ops, devices.completed_ps)
     waits = _waits(threads, ops, met)
@@ -91,7 +91,7 @@ class _Devices:
     """Whether devices are numbered otherwise than the process numbers them."""
 
 
-def _devices(threads: Threads, ops: Ints, met: Meetings) -> _Devices:
+def _devices(threads: Threads, ops: Ints, met: Arrivals) -> _Devices:
     complete = threads.named(COMPLETE)
     events = np.concatenate([ops, complete])
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
@@ -155,7 +155,7 @@ def _modules(threads: Threads, ops: Ints) -> pd.Categorical:
     return words_by_code(pair, words)
 
 
-def _waits(threads: Threads, ops: Ints, met: Meetings) -> Floats:
+def _waits(threads: Threads, ops: Ints, met: Arrivals) -> Floats:
     """How long each operation waits for others, NaN for one that meets no others."""
     spans = Spans.of(threads.begins[ops], threads.ends[ops])
     op = spans.innermost(threads.begins[met.event])

@@ -23,7 +23,7 @@ COMPLETE = r"ThunkExecutor::Execute \(wait for completion\)"
 REGION, LAUNCH_ALL, LAUNCH_ONE = range(3)
 
 
-class Ways:
+class LaunchGraph:
     """The nodes of the way back: regions and launches, by begin."""
 
     def __init__(self, threads: Threads):

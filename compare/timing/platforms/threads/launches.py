@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from compare.timing.arrays import Ints, Mask
-from compare.timing.platforms.threads.launch_chain import LAUNCH_ONE, Ways
-from compare.timing.platforms.threads.rendezvous import Meetings
+from compare.timing.platforms.threads.launch_chain import LAUNCH_ONE, LaunchGraph
+from compare.timing.platforms.threads.rendezvous import Arrivals
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Threads
-from compare.timing.platforms.threads.waiting import waited
+from compare.timing.platforms.threads.waiting import match_waiting_launches
 
 _Possible = Mask
 """Executions × places: what the device of each may be.  An execution is what one device does in one run."""
@@ -29,16 +29,16 @@ class Launches:
     """The event that launched its run, or where that is not known the first at which devices of it meet; -1 unknown."""
 
 
-def launches(threads: Threads, events: Ints, met: Meetings | None = None) -> Launches:
+def launches(threads: Threads, events: Ints, met: Arrivals | None = None) -> Launches:
     """The device and the run of each of these events.  met: of programs whose devices are numbered by their places."""
-    ways = Ways(threads)
+    ways = LaunchGraph(threads)
     node = _executions(ways, threads.begins[events])
     roots = np.unique(node[node >= 0])
     run, device = ways.run[roots], ways.device[roots]
     places = np.arange(1 + max(int(ways.device.max(initial=0)), met.highest if met else 0))
     possible = (device[:, None] == places) | (device < 0)[:, None]
     if (node >= 0).all():  # else something was under way when the profile began: what waited then it does not show
-        for late in waited(ways, threads, roots[device < 0]):
+        for late in match_waiting_launches(ways, threads, roots[device < 0]):
             rows = np.searchsorted(roots, late.executions)
             run[rows] = late.run
             possible[rows] = [np.isin(places, may) for may in late.places]
@@ -59,7 +59,7 @@ def launches(threads: Threads, events: Ints, met: Meetings | None = None) -> Lau
 
 def launched_ps(threads: Threads, run: Ints) -> Ints:
     """When each of these runs was asked for: by the first thread on the way to the event that launched it."""
-    ways = Ways(threads)
+    ways = LaunchGraph(threads)
     at = threads.begins[run].copy()
     node = ways.spans.innermost(at)
     while (inside := node >= 0).any():
@@ -71,7 +71,7 @@ def launched_ps(threads: Threads, run: Ints) -> Ints:
 
 def places(threads: Threads) -> dict[int, int]:
     """The place in the program of each device, by its number in the process, of the program with the most devices."""
-    ways = Ways(threads)
+    ways = LaunchGraph(threads)
     one = np.flatnonzero((ways.kind == LAUNCH_ONE) & (ways.run[ways.root] >= 0))
     launch = ways.run[ways.root[one]]
     columns = [threads.numbers(stat) for stat in ("global_device_id", "replica", "partition")]
@@ -85,14 +85,14 @@ def places(threads: Threads) -> dict[int, int]:
     return dict(zip(number[widest].tolist(), (replica * partitions + partition)[widest].tolist(), strict=True))
 
 
-def _executions(ways: Ways, at: Ints) -> Ints:
+def _executions(ways: LaunchGraph, at: Ints) -> Ints:
     """Which node launched what happens at each place, as far back as the way leads; -1 for none."""
     node = ways.spans.innermost(at)
     node = np.where(at <= np.append(ways.until, LAST)[node], node, -1)
     return np.append(ways.root, -1)[node]
 
 
-def _keep_members(possible: _Possible, row: Ints, group: Ints, met: Meetings) -> None:
+def _keep_members(possible: _Possible, row: Ints, group: Ints, met: Arrivals) -> None:
     """Leave only devices that belong to every group in which an execution meets others."""
     for execution, number in np.unique(np.stack([row, group]), axis=1).T.tolist():
         if members := met.members[number]:

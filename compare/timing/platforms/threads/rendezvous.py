@@ -23,7 +23,7 @@ _MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Meetings:
+class Arrivals:
     """Every arrival at a rendezvous."""
 
     event: Ints
@@ -42,7 +42,7 @@ class Meetings:
         return max((max(own) for own in self.members if own), default=0)
 
 
-def meetings(threads: Threads) -> Meetings:
+def find_arrivals(threads: Threads) -> Arrivals:
     """The arrivals, by thread and time.
 
     The round of an arrival is complete with the next one of the last number under its key.  A thread may be put aside
@@ -62,7 +62,7 @@ def meetings(threads: Threads) -> Meetings:
     completes = np.where(comes, after, np.where(there, before, -1))
     waits = np.where(comes, np.append(begins, 0)[after] - begins, np.where(there, 0, np.nan)) / 1e3
     back = np.argsort(order)
-    return Meetings(
+    return Arrivals(
         event=events,
         wait_ns=waits[back],
         round=completes[back],

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from compare.timing.arrays import Ints
-from compare.timing.platforms.threads.launch_chain import LAUNCH_ONE, Ways
+from compare.timing.platforms.threads.launch_chain import LAUNCH_ONE, LaunchGraph
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Threads
 
 
@@ -38,7 +38,7 @@ class _Idle:
     ends: Ints
 
 
-def waited(ways: Ways, threads: Threads, late: Ints) -> Iterator[Late]:
+def match_waiting_launches(ways: LaunchGraph, threads: Threads, late: Ints) -> Iterator[Late]:
     """Match executions of which no launch is known with launches that had to wait, both in order.
 
     None where something was under way when the profile began: what waited then it does not show.
@@ -63,7 +63,7 @@ def waited(ways: Ways, threads: Threads, late: Ints) -> Iterator[Late]:
             yield Late(int(idle.run[first]), late[own], tuple(_last_first(idle, first, behind)))
 
 
-def _idle(ways: Ways, threads: Threads) -> _Idle:
+def _idle(ways: LaunchGraph, threads: Threads) -> _Idle:
     gives = np.isin(np.arange(ways.kind.size), ways.giver)
     node = np.flatnonzero((ways.kind == LAUNCH_ONE) & ~gives & (ways.until == LAST))
     root = ways.root[node]

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.timing.alignment import align as module
-from compare.timing.alignment.align import Runs, _cost, _Ends, align
+from compare.timing.alignment.align import StepCommunications, _cost, _Ends, align
 
 
 def runs(keys, *, payload=None, offset=None, duration=None, name=None):
     size = len(keys)
-    return Runs(
+    return StepCommunications(
         key=np.array(keys, dtype=np.int64),
         payload=np.array(payload or [1] * size, dtype=float),
         offset=np.array(offset or range(size), dtype=float),

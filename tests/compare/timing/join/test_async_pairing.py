@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compare.timing.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE, Parts, kept
+from compare.timing.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE, CommunicationEvents, match_halves
 
 LINE, MAIN = True, False
 
@@ -10,8 +10,8 @@ LINE, MAIN = True, False
 def told(*rows):
     """The events that stand, as (part, start, end).  rows: (group, part, on a line of its own, start, end)."""
     group, half, own_line, starts, ends = zip(*rows, strict=True) if rows else ((),) * 5
-    found = kept(
-        Parts(
+    found = match_halves(
+        CommunicationEvents(
             group=np.array(group, np.int64), half=np.array(half, np.int8), own_line=np.array(own_line, bool),
             starts=np.array(starts, float), ends=np.array(ends, float),
         )

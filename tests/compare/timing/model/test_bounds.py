@@ -36,10 +36,10 @@ def test_a_schedule_that_waits_too_often_is_refused(monkeypatch):
 def test_a_program_for_other_devices_is_refused():
     module = read(program(f"  ROOT y = {X} {all_reduce('x')}"))
     with pytest.raises(TimingError, match="the program is for 8 devices, and mesh tp4 on v5e:2x2 has 4"):
-        schedule.modelled(module, collectives(module, {}), read_mesh("tp4"))
+        schedule.model_step(module, collectives(module, {}), read_mesh("tp4"))
 
 
 def test_groups_of_devices_that_are_not_there_are_refused():
     text = program(f"  ROOT y = {X} {all_reduce('x', groups='{{0,1,9}}')}", head="")
     with pytest.raises(TimingError, match="y names device 9, but there are 8 of them"):
-        schedule.modelled(read(text), collectives(read(text), {}), read_mesh("tp4pp2"))
+        schedule.model_step(read(text), collectives(read(text), {}), read_mesh("tp4pp2"))

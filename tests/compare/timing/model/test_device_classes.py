@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compare.timing.model.device_classes import Meeting, Rendezvous, classes
+from compare.timing.model.device_classes import ClassCollective, CollectiveCost, classes
 from compare.timing.model.links import SLOTS, Torus
 from meshes.devices.topology import Topology
 
@@ -14,7 +14,7 @@ def torus(name="v5e:2x4"):
 
 def meeting(groups, *, pairs=False, moving=None, uses=None):
     times = np.ones(len(groups)) if moving is None else np.array(moving, float)
-    return Meeting(groups, pairs, np.zeros(len(groups)), times, uses or (frozenset(),) * len(groups))
+    return CollectiveCost(groups, pairs, np.zeros(len(groups)), times, uses or (frozenset(),) * len(groups))
 
 
 HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
@@ -69,6 +69,6 @@ def test_a_rendezvous_lists_each_kind_of_group_once():
     pairs = ((0, 4), (1, 5), (2, 6), (3, 7))
     there = meeting(pairs, pairs=True, uses=tuple(frozenset({at * SLOTS}) for at in range(4)))
     found = classes(torus(), [there], [])
-    made = Rendezvous.of(there, found, torus())
+    made = ClassCollective.of(there, found, torus())
     assert (made.moving_ns.tolist(), made.members.tolist(), made.uses.tolist()) == ([1.0], [0, 1], [0])
     assert (made.takes_part.tolist(), made.theirs.tolist()) == ([0, 1], [0, 0])

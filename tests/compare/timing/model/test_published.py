@@ -13,7 +13,7 @@ from compare.hlo.text.module import read
 from compare.timing.model.constants import CONSTANTS
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
-from compare.timing.model.schedule import played
+from compare.timing.model.schedule import simulate
 from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Topology
 from tests.places import CORPUS
@@ -50,7 +50,7 @@ def test_every_generation_has_constants():
     assert set(CONSTANTS) == set(GENERATIONS)
 
 
-def modelled(name: str, where: str):
+def model_step(name: str, where: str):
     """A program of the corpus, on the slice that it was compiled for."""
     axes = read_axes(json.loads((CORPUS / f"{name}.json").read_text())["axes"])
     module = read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode())
@@ -59,7 +59,7 @@ def modelled(name: str, where: str):
     hardware = Hardware.of(shape.generation)
     x, y, z = (*shape.wraps, False)[:3]
     torus = Torus(shape.places(), shape.sides, (x, y, z))
-    return rows, played(module, rows, torus, hardware=hardware, slices=shape.slices, name=where)
+    return rows, simulate(module, rows, torus, hardware=hardware, slices=shape.slices, name=where)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def modelled(name: str, where: str):
     ],
 )
 def test_every_device_runs_each_collective_as_often_as_the_rows_say(name, where):
-    rows, timeline = modelled(name, where)
+    rows, timeline = model_step(name, where)
     comms = timeline.events[timeline.events["role"] == "communication"]
     counts = comms.groupby(["device", "collective"], observed=True).size()
     shown = {device: first for first, alike in timeline.stands_for.items() for device in alike}
@@ -90,7 +90,7 @@ def test_every_device_runs_each_collective_as_often_as_the_rows_say(name, where)
 
 
 def test_classes_cover_every_device_once_and_times_are_sane():
-    _, timeline = modelled("big_mesh", "v5e:16x16")
+    _, timeline = model_step("big_mesh", "v5e:16x16")
     assert sorted(device for alike in timeline.stands_for.values() for device in alike) == list(range(256))
     events = timeline.events
     assert (events["start_ns"] >= 0).all()

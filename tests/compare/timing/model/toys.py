@@ -9,7 +9,7 @@ import re
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.timing.model.hardware import Hardware
-from compare.timing.model.schedule import modelled
+from compare.timing.model.schedule import model_step
 from compare.timing.timeline import Timeline
 from meshes.mesh_argument import read_mesh
 
@@ -104,7 +104,7 @@ def all_reduce(of: str, *, groups: str = STAGES, config: str = "") -> str:
 def run(text: str, *, mesh: str = "tp4pp2", hardware: Hardware = ROUND) -> Timeline:
     plan = read_mesh(mesh)
     module = read(text)
-    return modelled(module, collectives(module, plan.mesh.split_axes), plan, hardware=hardware)
+    return model_step(module, collectives(module, plan.mesh.split_axes), plan, hardware=hardware)
 
 
 def step_ns(timeline: Timeline) -> float:

@@ -13,7 +13,7 @@ from compare.hlo.text.module import read
 from compare.timing.join.programs import protos
 from compare.timing.platforms.cpu import END, op_events
 from compare.timing.platforms.threads.launches import launches
-from compare.timing.platforms.threads.rendezvous import meetings
+from compare.timing.platforms.threads.rendezvous import find_arrivals
 from compare.timing.platforms.threads.thread_timeline import NONE, Threads
 from compare.timing.xplane.device_events import RAW
 from compare.timing.xplane.reader import read_file
@@ -92,7 +92,7 @@ def test_devices_and_runs_are_those_that_jax_names(raws, others):
     assert raws["jax"].notes == ()
 
 
-@pytest.mark.parametrize("groups", [meetings, lambda threads: None], ids=["known", "unknown"])
+@pytest.mark.parametrize("groups", [find_arrivals, lambda threads: None], ids=["known", "unknown"])
 def test_where_jax_does_not_name_the_device_all_the_same_are_found(groups):
     space = read_file(PROFILES / "jax.xplane.pb.gz")
     (host,) = [plane for plane in space.planes if plane.name == "/host:CPU"]
