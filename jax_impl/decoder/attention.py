@@ -84,6 +84,7 @@ def _ring(
 ) -> Float[Array, "stages batch seq heads head_dim"]:
     """One device's part of `ring_attention`; q, k and v are those of its part of the sequence."""
     steps = jnp.arange(q.shape[2])
+    # highest, total: [stages batch kv_heads group seq]; mixed: [… head_dim].
     highest = jnp.full((*q.shape[:2], k.shape[3], q.shape[3] // k.shape[3], q.shape[2]), LOWEST)
     total, mixed = jnp.zeros(highest.shape), jnp.zeros((*highest.shape, q.shape[4]))
     for step in range(ranks):
@@ -105,6 +106,7 @@ def merged_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], la
 
     Its parts are merged: three all-reduces over `cp`, of the highest score, of the sum, and of the weighted values.
     """
+    # scores, probs: [stages batch kv_heads group seq length]; mixed: [stages batch kv_heads group seq head_dim].
     scores = jnp.where(causal_mask(position, q=q, k=k, layout=layout), _scores(q, k), LOWEST)
     probs = jnp.exp(scores - layout.max_over_parts(jnp.max(scores, axis=-1))[..., None])
     mixed = jnp.einsum("zbkgst,zbtkh->zbkgsh", probs.astype(v.dtype), v, preferred_element_type=jnp.float32)

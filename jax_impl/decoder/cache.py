@@ -60,6 +60,7 @@ def _parts(piece: Float[Array, "stages batch seq width"], layout: Layout) -> Flo
     if ranks == 1:
         return piece
     spare = layout.case.cache_length // ranks - seq // ranks
+    # [stages batch ranks positions/ranks width]
     padded = jnp.pad(piece.reshape(*outer, ranks, seq // ranks, width), [(0, 0)] * 3 + [(0, spare), (0, 0)])
     return padded.reshape(*outer, -1, width)
 

@@ -76,6 +76,7 @@ class Moe(nnx.Module):
         gate, up = (jnp.einsum("zegcd,zedf->zegcf", sent, weight[...]) for weight in (self.gate, self.up))
         hidden = place(jax.nn.silu(gate) * up, "stages experts routed _ expert_ffn")
         stages, experts, groups, slots, ffn = hidden.shape
+        # [stages experts groups·slots shards ffn/shards]: a partial sum for each shard.
         hidden = hidden.reshape(stages, experts, groups * slots, shards, ffn // shards)
         hidden = place(hidden, "stages experts routed shards _")
         down = self.down[...].reshape(stages, experts, shards, ffn // shards, -1)
@@ -85,6 +86,7 @@ class Moe(nnx.Module):
         """Back to the tokens' groups, one all-to-all over `ep`; summed by gate, then over `tp`: one all-reduce."""
         layout, back = self.layout, self.layout.from_experts(partial)
         stages, experts, _, shards, embed = back.shape
+        # [stages experts groups slots shards embed]
         back = back.reshape(stages, experts, table.shape[1], -1, shards, embed)
         mixed = layout.place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
         return layout.reduce_output(ungroup_tokens(jnp.sum(mixed, axis=3), layout=layout), over="expert_ffn")

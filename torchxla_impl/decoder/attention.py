@@ -61,6 +61,7 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], l
     """
     mask = causal_mask(position, q=q, k=k, layout=layout)
     q, k, v = (each.transpose(2, 3) for each in (q, k, v))
+    # [stages batch kv_heads group head_dim]: with one query the heads of a group take the place of the queries.
     packed = q.reshape(*k.shape[:3], -1, k.shape[4])
     return F.scaled_dot_product_attention(packed, k, v, attn_mask=mask).reshape(q.shape).transpose(2, 3)
 
@@ -71,6 +72,7 @@ def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], 
     No collective; where `cp` splits the positions of a cache three all-reduces over it: of the highest score, of the
     sum, and of the weighted values.
     """
+    # [stages batch seq kv_heads group head_dim]; scores: [stages batch kv_heads group seq length]
     groups = q.unflatten(3, (k.shape[3], -1))
     scores = torch.einsum("zbskgh,zbtkh->zbkgst", groups, k).float() * q.shape[-1] ** -0.5
     scores = torch.where(causal_mask(position, q=q, k=k, layout=layout), scores, -torch.inf)
@@ -103,6 +105,7 @@ def heads_first_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, "
     No collective.
     """
     ways = layout.num_parts("batch")
+    # [stages ways batch/ways seq heads head_dim]
     cut = (each.unflatten(1, (ways, -1)) for each in (q, k, v))
     mixed = _sdpa(*cut, position=position, layout=layout, order=(0, 1, 4, 2, 3, 5))
     return mixed.permute(0, 1, 3, 4, 2, 5).flatten(1, 2)

@@ -60,6 +60,7 @@ def _put_prompt(length: Tensor, prompt: Tensor, layout: Layout) -> Float[Tensor,
 
     As slices: rows at a traced position become a loop over them.
     """
+    # [stages batch parts positions/parts width]
     length, prompt = (each.unflatten(2, (layout.num_parts("positions"), -1)) for each in (length, prompt))
     return length.slice_scatter(prompt, 3, 0, prompt.shape[3]).flatten(2, 3)
 

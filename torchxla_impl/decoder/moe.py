@@ -78,6 +78,7 @@ class Moe(nn.Module):
         place, shards = self.layout.place, self.layout.num_parts("shards")
         gate, up = (torch.einsum("zegcd,zedf->zegcf", sent, weight) for weight in (self.gate, self.up))
         hidden = place(F.silu(gate) * up, "stages experts routed _ expert_ffn")
+        # [stages experts groups·slots shards ffn/shards]: a partial sum for each shard.
         hidden = place(hidden.flatten(2, 3).unflatten(3, (shards, -1)), "stages experts routed shards _")
         down = self.down.unflatten(2, (shards, -1))
         return place(torch.einsum("zensf,zesfd->zensd", hidden, down), "stages experts routed shards embed")
@@ -85,6 +86,7 @@ class Moe(nn.Module):
     def combine(self, partial: Partial, table: Table) -> Tokens:
         """Back to the tokens' groups, one all-to-all over `ep`; summed by gate, then over `tp`: one all-reduce."""
         layout = self.layout
+        # [stages experts groups slots shards embed]
         back = layout.from_experts(partial).unflatten(2, (table.shape[1], -1))
         mixed = layout.place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
         return layout.reduce_output(ungroup_tokens(mixed.sum(3), layout=layout), over="expert_ffn")

@@ -96,6 +96,7 @@ class Layout:
         cut = tokens.unflatten(2, (self.num_parts("seq"), -1)).permute(2, 1, 0, 3)
         cut = cut.expand(self.case.mesh.pp, -1, -1, -1, -1)
         found = F.embedding(self.place(cut, "stages parts batch slots _"), table)
+        # [stages parts batch slots seq/parts embed] -> [slots stages batch seq embed]
         found = found.permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
         return self.place(self.place(found, f"slots {TOKENS}"), f"slots {STREAM}")
 
