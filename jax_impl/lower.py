@@ -15,7 +15,7 @@ from meshes.twins.worker import Stages, serve, write_about
 
 
 def lower(case: Case, out: Path) -> None:
-    """Write the program of this case's only phase, and what is known about it."""
+    """Write the program of this case's only phase, and its about.json."""
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     from jax_impl.decoder.step import OUTPUT_DIMS, Step

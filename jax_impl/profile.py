@@ -23,7 +23,7 @@ STEPS = 5
 
 
 def profile(case: Case, out: Path, platform: str) -> None:
-    """Write the profile of this case's only phase, and what is known about it."""
+    """Write the profile of this case's only phase, and its about.json."""
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     start(platform=platform, num_devices=case.mesh.num_devices)
@@ -68,7 +68,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
 
 @contextmanager
 def record_trace(out: Path, *, phase: str) -> Iterator[None]:
-    """Record what is done in here, without the frames of Python."""
+    """Record a profile of this block, without Python frames."""
     import jax
 
     folder = out / "trace" / "plugins" / "profile" / phase

@@ -18,13 +18,13 @@ from meshes.process.one_line import quote
 from meshes.variants import check_variants
 
 LARGEST = 2**31 - 1
-"""Of a number of a case."""
+"""Largest size or count of a case."""
 
 MOST_NUMBERS = 2**58
-"""Of a step: tokens × layers × experts × width, or × vocabulary.  Bytes of more do not fit 64 bits."""
+"""Numbers in a step, tokens × layers × experts × width, or × vocabulary: bytes of more do not fit 64 bits."""
 
 CAPACITY = 1.25
-"""Of each expert, by default: so many times its even share, as MaxText and Switch Transformer are usually run."""
+"""Default capacity factor of an expert, as MaxText and Switch Transformer are usually run."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "phases": ("prefill", "decode"),
@@ -34,7 +34,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "attention": ("idiomatic", "einsum"),
     "partitioner": ("native", "gspmd", "shardy"),
 }
-"""What each word of a case may be; the first is the default (of `phases`: all)."""
+"""The values of each field; the first is the default (of `phases`: all)."""
 
 NUMBERS = ("batch", "seq", "microbatches", "room")
 
@@ -59,7 +59,7 @@ class Case:
     room: int = 1
     """New tokens that the cache has room for, at least."""
     capacity: float | None = CAPACITY
-    """Of an expert: so many times its even share of a group's tokens; `None`: all of them, and none is ever dropped."""
+    """Capacity factor of an expert: slots per even share of a group's tokens; `None` never drops a token."""
     dtype: str = "bf16"
     style: str = "pinned"
     """`weights` leaves activations to the partitioner; in `explicit` every collective is written by hand."""
@@ -68,7 +68,7 @@ class Case:
     partitioner: str = "native"
     """`native` is the framework's own; `gspmd` asks JAX for the one that PyTorch/XLA uses, `shardy` the other way."""
     variants: tuple[str, ...] = ()
-    """Parts of the model that are written otherwise: names of `meshes.variants`."""
+    """Names of `meshes.variants`: parts of the model that are written in another way."""
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
@@ -92,7 +92,7 @@ class Case:
         microbatches: int | None = None,
         **options: Any,
     ) -> Self:
-        """The case that a command line asks for; `microbatches` is 4 with a pipeline, else 1.
+        """The case of a command line; `microbatches` is 4 with a pipeline, else 1.
 
         `shapes`: a model that is no preset, like that of a checkpoint.
         """
@@ -106,7 +106,7 @@ class Case:
         )
 
     def at(self, **changes: Any) -> "Case":
-        """The same case with some words changed: `case.at(phases=("decode",), attention="einsum")`."""
+        """The same case with some fields changed: `case.at(phases=("decode",), attention="einsum")`."""
         return replace(self, **changes)
 
     @property
@@ -119,7 +119,7 @@ class Case:
 
     @property
     def phase(self) -> str:
-        """The only phase of a case that was narrowed to one program."""
+        """The phase of a case of one program; raises `MeshError` for a case of several."""
         if len(self.phases) != 1:
             raise MeshError(f"this case has the phases {', '.join(self.phases)}; a program is of one phase")
         return self.phases[0]
@@ -166,14 +166,14 @@ class Case:
 
     @property
     def num_groups(self) -> int:
-        """Of a microbatch, over the whole mesh."""
+        """Groups of a microbatch, over the whole mesh."""
         if self.phase == "prefill":
             return self.batch // self.microbatches * self.mesh.cp
         return self.mesh.dp * self.mesh.ep
 
     @property
     def expert_slots(self) -> int:
-        """Places that each expert has for the tokens of one group."""
+        """Slots that each expert has for the tokens of one group."""
         tokens, model = self.group_tokens, self.model
         if self.capacity is None:
             return tokens

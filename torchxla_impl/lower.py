@@ -16,7 +16,7 @@ from torchxla_impl.process.start import start
 
 
 def lower(case: Case, out: Path) -> None:
-    """Write the program of this case's only phase, and what is known about it."""
+    """Write the program of this case's only phase, and its about.json."""
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     start(num_devices=case.mesh.num_devices)

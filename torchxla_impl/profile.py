@@ -25,7 +25,7 @@ STEPS = 5
 
 
 def profile(case: Case, out: Path, platform: str) -> None:
-    """Write the profile of this case's only phase, and what is known about it."""
+    """Write the profile of this case's only phase, and its about.json."""
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     start(platform=platform, num_devices=case.mesh.num_devices)
@@ -82,7 +82,7 @@ def _advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
 
 @contextmanager
 def record_trace(out: Path, *, phase: str) -> Iterator[None]:
-    """Record what is done in here."""
+    """Record a profile of this block."""
     import torch_xla.debug.profiler as xp
 
     folder = out / "trace" / "plugins" / "profile" / phase

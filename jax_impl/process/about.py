@@ -32,7 +32,7 @@ OUTPUTS = (("ids", "batch"), *CACHE)
 
 
 def describe_program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) -> dict[str, Any]:
-    """What about.json says of a step, lowered."""
+    """The fields of about.json for a lowered step."""
     case = step.layout.case
     return {
         "arm": "jax",

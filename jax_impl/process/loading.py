@@ -15,7 +15,7 @@ from meshes.case import Case
 from meshes.weights import WeightSpec, weights
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
-"""The numbers of an array by name and shape, flat or not; too few of them are repeated."""
+"""Values of an array by name and shape, flat or not; repeated where there are too few."""
 
 Read = Callable[[WeightSpec, tuple[slice, ...], Case], np.ndarray[Any, np.dtype[Any]]]
 """A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""

@@ -9,7 +9,7 @@ from meshes.case import Case
 from meshes.models import Model
 
 NEVER = 2**30
-"""The position of a place that holds none: no query is as late."""
+"""The position of an empty place: no query is as late."""
 
 
 def cache_positions(case: Case) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -26,7 +26,7 @@ def cache_positions(case: Case) -> np.ndarray[Any, np.dtype[np.int32]]:
 
 
 def place_shift(case: Case) -> int:
-    """What is added to the position of a new token to find its place in the cache."""
+    """The offset from the position of a new token to its place in the cache."""
     ranks = case.mesh.cp
     return (ranks - 1) * (case.cache_length // ranks - case.seq // ranks)
 

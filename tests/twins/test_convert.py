@@ -79,7 +79,7 @@ def test_a_killed_conversion_leaves_nothing_that_loads_and_is_made_again(referen
     assert run(*convert(whole, out)).stdout == f"{out}\n"
     assert [each.name for each in tmp_path.iterdir()] == ["made"]
     assert json.loads((out / "converted.json").read_text())["dtype"] == "f32"
-    assert "is there already" in line(started(*convert(whole, out)))
+    assert "exists already" in line(started(*convert(whole, out)))
 
 
 def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path, tmp_path: Path) -> None:

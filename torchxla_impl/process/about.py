@@ -31,7 +31,7 @@ def lower_graph(outputs: Sequence[Tensor]) -> Any:
 def describe_program(
     step: Step, graph: Any, arguments: Sequence[Tensor], *, outputs: Sequence[Tensor]
 ) -> dict[str, Any]:
-    """What about.json says of a step, lowered."""
+    """The fields of about.json for a lowered step."""
     case = step.layout.case
     return {
         "arm": "torchxla",

@@ -22,7 +22,7 @@ from torchxla_impl.decoder.step import Step
 from torchxla_impl.sharding.lowering import shard
 
 Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
-"""The numbers of a tensor by name and shape, flat or not; too few of them are repeated."""
+"""Values of a tensor by name and shape, flat or not; repeated where there are too few."""
 
 Index = tuple[slice, ...]
 
