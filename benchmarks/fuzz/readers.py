@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks.fuzz import hlo, mutate
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.collectives.event_names import carriers, containers
+from compare.hlo.collectives.event_names import container_names, map_event_names
 from compare.hlo.collectives.single_line import read_line
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.proto import program
@@ -107,12 +107,12 @@ def _read_hlo(given: _Text, _: Path) -> object:
         raise Wrong(wrong)
     if given.rows is not None and hlo.told(rows) != given.rows:
         raise Wrong("other rows, where no collective was touched")
-    return carriers(module, rows), containers(module)
+    return map_event_names(module, rows), container_names(module)
 
 
 def _read_proto(given: bytes, _: Path) -> object:
     program.read_device_assignment(given)
-    text = program.text(given)
+    text = program.write_hlo_text(given)
     rows = collectives(read(text), {})
     if wrong := hlo.lost(text, rows):
         raise Wrong(wrong)
@@ -138,7 +138,7 @@ def _archive() -> bytes:
 
 
 def _read_archive(given: bytes, _: Path) -> object:
-    return [snapshot.seen(one.text) for one in archive.unpack(given)]
+    return [snapshot.read_snapshot(one.text) for one in archive.unpack(given)]
 
 
 def _profiles() -> list[bytes]:

@@ -15,7 +15,7 @@ from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.emission import megascale
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import Sources
+from compare.hlo.text.metadata import SourceMetadata
 from compare.hlo.text.module import read
 
 PASS = "cross-slice-rewrites"
@@ -81,7 +81,7 @@ class _Known:
     def read(cls, text: str, *, sent: Collection[str]) -> "_Known":
         """sent: names of those that became transfers between slices.  Their channels are given to others."""
         module = read(text)
-        sources = Sources(module)
+        sources = SourceMetadata(module)
         by_name: dict[str, str] = {}
         by_channel: dict[tuple[str, str], set[str]] = {}
         for item in collective_instructions(module):
@@ -107,7 +107,7 @@ def _channel(item: Instruction) -> tuple[str, str]:
     return item.attributes.get("channel_id", ""), item.opcode.removesuffix("-start")
 
 
-def _metadata(item: Instruction, sources: Sources) -> str:
+def _metadata(item: Instruction, sources: SourceMetadata) -> str:
     """The frames of its stack are numbered anew later, so that their line is spelled out."""
     if not item.op_name:
         return ""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from compare.diff.staged_collectives import GATHER, SCATTER, SUM, Stages
 from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
-from compare.hlo.scope_key import has_lost_its_scope, where
+from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
 HOP = "collective-permute"
 
@@ -80,9 +80,9 @@ class _Near:
     nearby: bool
 
     def __call__(self, row: Collective) -> bool:
-        if where(row) == where(self.whole):
+        if scope_or_path(row) == scope_or_path(self.whole):
             return True
-        return not self.nearby and (has_lost_its_scope(row) or has_lost_its_scope(self.whole))
+        return not self.nearby and (is_scope_inferred(row) or is_scope_inferred(self.whole))
 
 
 def _can_be_a_result(row: Collective) -> bool:
@@ -156,7 +156,7 @@ def _same_cargo(row: Collective, whole: Collective) -> bool:
 
 
 def _ring_key(row: Collective) -> Hashable:
-    return connected_devices(row.mesh_groups), where(row), row.dtype, row.payload_bytes, row.executions
+    return connected_devices(row.mesh_groups), scope_or_path(row), row.dtype, row.payload_bytes, row.executions
 
 
 def remove(rows: Sequence[Collective], taken: Sequence[Collective]) -> list[Collective]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compare.diff.decompositions import HOP, Found, connected_devices, find_parts, find_stages, remove
 from compare.hlo.collective import Collective
-from compare.hlo.scope_key import has_lost_its_scope, where
+from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def _loop_key_anywhere(row: Collective) -> Hashable:
 
 
 def _loop_key(row: Collective) -> Hashable:
-    return where(row), _loop_key_anywhere(row)
+    return scope_or_path(row), _loop_key_anywhere(row)
 
 
 def _same_runs(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
@@ -138,7 +138,7 @@ def _same_runs(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
 
 def _same_runs_of_nameless(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
     """Of copies some may have lost their name, and stand where their neighbours do."""
-    return len(a) != len(b) and any(map(has_lost_its_scope, (*a, *b))) and _same_runs(a, b)
+    return len(a) != len(b) and any(map(is_scope_inferred, (*a, *b))) and _same_runs(a, b)
 
 
 def _combined_key(row: Collective) -> Hashable:

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 from compare.diff.equivalents import Equivalent, Leftover, equivalents
 from compare.hlo.collective import Collective
-from compare.hlo.scope_key import has_lost_its_scope, where
+from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
 MOST_ALIGNED = 4_000_000
 """Rows of one times rows of the other, beyond which rows are paired by what they are alone, not by their order."""
@@ -111,7 +111,7 @@ def _key(row: Collective) -> Hashable:
 
 def _scope_is_inferred(a: Collective, b: Collective) -> bool:
     """Whether the scope of either is only that of its neighbours, which a change beside it can change."""
-    return has_lost_its_scope(a) or has_lost_its_scope(b)
+    return is_scope_inferred(a) or is_scope_inferred(b)
 
 
 def _aligned(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
@@ -137,7 +137,7 @@ def _without(rows: Sequence[Collective], taken: Iterable[int]) -> list[Collectiv
 
 def _same_place(row: Collective) -> Hashable:
     """Where it stands in the program; of one of which nothing is known, nowhere that another is."""
-    return where(row) or id(row)
+    return scope_or_path(row) or id(row)
 
 
 _TIERS: tuple[Callable[[Collective], Hashable], ...] = (
@@ -169,7 +169,7 @@ def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
     """Those that say the same of rows in the same place, as one line; in the order in which each first stands."""
     groups: defaultdict[Hashable, list[Difference]] = defaultdict(list)
     for one in differences:
-        groups[one.what, one.changes, tuple((where(row), _key(row)) for row in (*one.a, *one.b))].append(one)
+        groups[one.what, one.changes, tuple((scope_or_path(row), _key(row)) for row in (*one.a, *one.b))].append(one)
     for own in groups.values():
         a, b = (tuple(row for one in own for row in getattr(one, side)) for side in ("a", "b"))
         yield Difference(what=own[0].what, a=a, b=b, changes=own[0].changes)

@@ -6,7 +6,7 @@ from typing import Any
 from compare.diff.equivalents import Equivalent
 from compare.diff.matching import Diff, Difference, match
 from compare.hlo.collective import Collective
-from compare.hlo.scope_key import path_of, where
+from compare.hlo.scope_key import path_of, scope_or_path
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
 from compare.report.programs import JudgedProgram
@@ -74,7 +74,7 @@ def _difference(one: Difference) -> dict[str, Any]:
     return {
         "what": one.what,
         **{name: getattr(row, name) for name in _COLUMNS},
-        "where": where(row),
+        "where": scope_or_path(row),
         **_op_names(one),
         "times": len(one.b or one.a),
         "step_wire_bytes": [_sum(one.a), _sum(one.b)],
@@ -103,7 +103,7 @@ def _equivalent(one: Equivalent) -> dict[str, Any]:
         "delta_bytes": one.delta_bytes,
         "delta_dcn_bytes": one.delta_dcn_bytes,
         **{
-            side: [{"name": row.name, "kind": row.kind, "axes": row.axes, "where": where(row),
+            side: [{"name": row.name, "kind": row.kind, "axes": row.axes, "where": scope_or_path(row),
                     "payload_bytes": row.payload_bytes, "executions": row.executions} for row in rows]
             for side, rows in (("a", one.a), ("b", one.b))
         },

@@ -10,7 +10,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.passes.lineage import Event, Track
-from compare.passes.origins import tracks, with_origins
+from compare.passes.origins import add_origins, trace_lineages
 from compare.report.build import DEFAULT_CELL
 from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError
@@ -50,10 +50,10 @@ def saved_histories(folder: Path, *, name: str = "") -> list[History]:
     if not program.passes:
         raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
     rows = collectives(read(program.text), program.axes, device_ids=program.device_ids)
-    lives = tracks(program.passes, program.text)
+    lives = trace_lineages(program.passes, program.text)
     own = [
         History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])
-        for row in with_origins(rows, lives)
+        for row in add_origins(rows, lives)
         if row.name in lives and name in ("", row.name)
     ]
     if name and not own:

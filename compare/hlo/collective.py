@@ -54,7 +54,7 @@ class Change:
         return {"pass": self.by, "what": self.what}
 
 
-class Asked(Protocol):
+class ExpectedCollective(Protocol):
     """What the reader has to know of a row of the contract."""
 
     @property

@@ -14,7 +14,7 @@ def op_name_of(row: Collective) -> str:
     return "" if "op_name" in row.inferred else row.op_name
 
 
-def has_lost_its_scope(row: Collective) -> bool:
+def is_scope_inferred(row: Collective) -> bool:
     """Whether its scope is only that of its neighbours."""
     return scope_in(op_name_of(row)) is None
 
@@ -24,7 +24,7 @@ def path_of(row: Collective) -> str:
     return _NUMBER.sub("", _WRAPPERS.sub("", row.op_name))
 
 
-def where(row: Collective) -> str:
+def scope_or_path(row: Collective) -> str:
     """Its scope; where that is unknown the framework's path, without the numbers that torch_xla counts on."""
     if row.scope != "?":
         return row.scope

@@ -8,7 +8,7 @@ from compare.hlo.collective import Change
 from compare.hlo.text.errors import HloError
 from compare.passes.archive import FIRST, Snapshot, spans
 from compare.passes.matching import COPIED, MOVED, REPLACED, Link, match
-from compare.passes.snapshot import Seen, seen
+from compare.passes.snapshot import SnapshotCollective, read_snapshot
 
 PROGRAM, PARTITIONER, UNKNOWN = "program", "partitioner", "unknown"
 PARTITIONERS = frozenset({"shardy-xla", "tpu-spmd-partitioning", "xla-partitioner"})
@@ -58,14 +58,14 @@ def lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
     A text that can't be read is passed over, as if it had not been recorded.  `HloError` for that of the optimized
     program.
     """
-    texts: list[tuple[Snapshot, list[Seen]]] = []
+    texts: list[tuple[Snapshot, list[SnapshotCollective]]] = []
     for one in snapshots:
         try:
-            texts.append((one, seen(one.text)))
+            texts.append((one, read_snapshot(one.text)))
         except HloError:
             continue
     last = Snapshot(pipeline="", after="", before="", text="")
-    texts.append((last, seen(optimized)))
+    texts.append((last, read_snapshot(optimized)))
     if len(texts) < 2:
         return {}
     names = spans([one for one, _ in texts[:-1]])
@@ -94,7 +94,7 @@ class _Moment:
         return {name: tuple(lines) for name, lines in found.items()}
 
 
-def _at_first(one: Seen, first: Snapshot) -> Track:
+def _at_first(one: SnapshotCollective, first: Snapshot) -> Track:
     """What the framework's own program has is the program's; what a later first text has could be anybody's."""
     origin, span = (PROGRAM, PROGRAM) if not first.after else (UNKNOWN, f"from {FIRST} to {first.after}")
     event = Event(at=-1, span=span, what=CREATED, before=(), after=one.line)
@@ -102,7 +102,10 @@ def _at_first(one: Seen, first: Snapshot) -> Track:
 
 
 def _step(
-    moment: _Moment, before: Sequence[Seen], after: Sequence[Seen], tracks: Mapping[str, Track]
+    moment: _Moment,
+    before: Sequence[SnapshotCollective],
+    after: Sequence[SnapshotCollective],
+    tracks: Mapping[str, Track],
 ) -> dict[str, Track]:
     found = match(before, after)
     fresh = [one for one in after if one.name not in found.links]
@@ -127,7 +130,7 @@ def _origin(span: str, *, disturbed: bool) -> str:
     return PARTITIONER if span in PARTITIONERS else span
 
 
-def _continued(moment: _Moment, one: Seen, link: Link, tracks: Mapping[str, Track]) -> Track:
+def _continued(moment: _Moment, one: SnapshotCollective, link: Link, tracks: Mapping[str, Track]) -> Track:
     own = [tracks[source.name] for source in link.sources]
     could = {tracks[source.name].origin for source in link.among}
     origins = list(dict.fromkeys(track.origin for track in own))
@@ -143,13 +146,13 @@ def _continued(moment: _Moment, one: Seen, link: Link, tracks: Mapping[str, Trac
     return replace(own[0], origin="+".join(origins), events=tuple(events))
 
 
-def _event(moment: _Moment, one: Seen, link: Link, what: str) -> Event:
+def _event(moment: _Moment, one: SnapshotCollective, link: Link, what: str) -> Event:
     detail = _detail(link.sources[0], one) if what in (REPLACED, MOVED) else ""
     lines = tuple(source.line for source in link.sources)
     return Event(at=moment.at, span=moment.span, what=what, detail=detail, before=lines, after=one.line)
 
 
-def _detail(old: Seen, new: Seen) -> str:
+def _detail(old: SnapshotCollective, new: SnapshotCollective) -> str:
     """What of one that was replaced or moved is other now."""
     told = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
     if old.payload_bytes != new.payload_bytes:

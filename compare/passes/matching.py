@@ -8,21 +8,21 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.passes.snapshot import Seen, original_name
+from compare.passes.snapshot import SnapshotCollective, original_name
 
 MERGED, SPLIT, REPLACED, MOVED, COPIED = "merged", "split", "replaced", "moved", "copied"
 MADE_ASYNC, MADE_SYNC = "made async", "made sync"
 
-_Key = Callable[[Seen], Hashable | None]
+_Key = Callable[[SnapshotCollective], Hashable | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """What a collective was in the text before."""
 
-    sources: tuple[Seen, ...]
+    sources: tuple[SnapshotCollective, ...]
     """All that went into it; of one that stands for one, that one."""
-    among: tuple[Seen, ...]
+    among: tuple[SnapshotCollective, ...]
     """Those that it could have been as well: they are alike in all that is known of them."""
     what: str
     """What happened to it; empty where it stayed what it was."""
@@ -34,7 +34,7 @@ class Step:
 
     links: Mapping[str, Link]
     """By the name in the next text; without those that nothing of the text before explains."""
-    lost: tuple[Seen, ...]
+    lost: tuple[SnapshotCollective, ...]
     """Those of the text before that nothing in the next one comes from."""
 
     @property
@@ -69,13 +69,13 @@ _RELATED: tuple[_Key, ...] = (
 """What ties those that went to those that came, where they are no longer alike."""
 
 
-def match(before: Sequence[Seen], after: Sequence[Seen]) -> Step:
+def match(before: Sequence[SnapshotCollective], after: Sequence[SnapshotCollective]) -> Step:
     """Hold two texts against each other."""
     return _Match(before, after).step()
 
 
 class _Match:
-    def __init__(self, before: Sequence[Seen], after: Sequence[Seen]):
+    def __init__(self, before: Sequence[SnapshotCollective], after: Sequence[SnapshotCollective]):
         self.before = before
         self.left = {one.name: one for one in before}
         self.right = {one.name: one for one in after}
@@ -168,28 +168,35 @@ class _Match:
             if source := names.get(original_name(one.rendezvous)) or names.get(one.rendezvous):
                 self._link(one, (source,), among=(source,), what=REPLACED)
 
-    def _link(self, one: Seen, sources: tuple[Seen, ...], *, among: tuple[Seen, ...], what: str) -> None:
+    def _link(
+        self,
+        one: SnapshotCollective,
+        sources: tuple[SnapshotCollective, ...],
+        *,
+        among: tuple[SnapshotCollective, ...],
+        what: str,
+    ) -> None:
         self.links[one.name] = Link(sources=sources, among=among, what=what)
         self.right.pop(one.name, None)
         for source in sources:
             self.left.pop(source.name, None)
 
 
-def _anew(old: Seen, new: Seen) -> str:
+def _anew(old: SnapshotCollective, new: SnapshotCollective) -> str:
     """One of another name, and not alike in all, was written anew."""
     return "" if old.name == new.name else REPLACED
 
 
-def _same(one: Seen) -> tuple[Hashable, ...]:
+def _same(one: SnapshotCollective) -> tuple[Hashable, ...]:
     return (one.opcode, one.groups, one.payload_bytes, one.op_name, one.rendezvous)
 
 
-def _like(old: Seen, one: Seen) -> bool:
+def _like(old: SnapshotCollective, one: SnapshotCollective) -> bool:
     return (old.opcode, old.groups) == (one.opcode, one.groups)
 
 
-def _by(key: _Key, items: Iterable[Seen]) -> dict[Hashable, list[Seen]]:
-    found: dict[Hashable, list[Seen]] = {}
+def _by(key: _Key, items: Iterable[SnapshotCollective]) -> dict[Hashable, list[SnapshotCollective]]:
+    found: dict[Hashable, list[SnapshotCollective]] = {}
     for one in items:
         value = key(one)
         if value is not None:
@@ -197,7 +204,7 @@ def _by(key: _Key, items: Iterable[Seen]) -> dict[Hashable, list[Seen]]:
     return found
 
 
-def _change(old: Seen, new: Seen) -> str:
+def _change(old: SnapshotCollective, new: SnapshotCollective) -> str:
     """What became of one that is still one: the first that holds.
 
     Where the program of all slices becomes that of one, its groups are written anew and stay what they were.

@@ -8,12 +8,12 @@ from compare.passes.archive import unpack
 from compare.passes.lineage import UNKNOWN, Track, lineage
 
 
-def tracks(archive: bytes, optimized: str) -> dict[str, Track]:
+def trace_lineages(archive: bytes, optimized: str) -> dict[str, Track]:
     """The life of every collective of an optimized program.  `HloError` where the archive is damaged."""
     return lineage(unpack(archive), optimized)
 
 
-def with_origins(rows: Sequence[Collective], lives: Mapping[str, Track]) -> list[Collective]:
+def add_origins(rows: Sequence[Collective], lives: Mapping[str, Track]) -> list[Collective]:
     """The same rows; one whose life is not known says so."""
     return [
         replace(row, origin=life.origin, changes=life.changes)

@@ -7,7 +7,7 @@ from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import chain_of, kind_of, starts_chain
-from compare.hlo.emission.payload import carried, payload_bytes
+from compare.hlo.emission.payload import carried_arrays, payload_bytes
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module, read
@@ -18,7 +18,7 @@ _TOKEN = "MegascaleRendezvousKeyName"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SnapshotCollective:
     """A collective as it stands in one text."""
 
     name: str
@@ -42,26 +42,28 @@ class Seen:
     line: str
 
 
-def seen(text: str) -> list[Seen]:
+def read_snapshot(text: str) -> list[SnapshotCollective]:
     """Every collective of a text once, in text order.  `HloError` where the text can't be read."""
     module = read(text)
     items = collective_instructions(module)
-    receives = megascale.pairs(items)
+    receives = megascale.pair_transfers(items)
     depth = _depths()
     rows = (item for item in items if item.opcode != "recv" and not _is_host(item) and not _carries_on(item))
     return [_seen(item, receives.get(item), module, depth) for item in rows]
 
 
-def _seen(item: Instruction, receive: Instruction | None, module: Module, depth: Callable[[Computation], int]) -> Seen:
+def _seen(
+    item: Instruction, receive: Instruction | None, module: Module, depth: Callable[[Computation], int]
+) -> SnapshotCollective:
     is_send = item.opcode == "send"
     kind = megascale.kind_of(item) if is_send else kind_of(item)
-    return Seen(
+    return SnapshotCollective(
         name=item.name,
         opcode=item.opcode.removesuffix("-start"),
         kind=kind,
         is_async=_is_async(item),
         groups=frozenset() if is_send else _groups(item, module),
-        payload_bytes=sum(payload_bytes(item, array) for array in carried(item, kind, receive)),
+        payload_bytes=sum(payload_bytes(item, array) for array in carried_arrays(item, kind, receive)),
         op_name=item.op_name,
         channel=item.attributes.get("channel_id", ""),
         rendezvous=_rendezvous(item) if is_send else "",

@@ -10,7 +10,7 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
 from compare.passes.lineage import Track
-from compare.passes.origins import tracks, with_origins
+from compare.passes.origins import add_origins, trace_lineages
 from compare.report.model.codec import JsonObject
 from compare.verdict.verdict import Judgement, judge
 from meshes.case import Case
@@ -88,7 +88,7 @@ def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
         caches=frozenset(number for number, role in roles.items() if role == "cache"),
         device_ids=program.about.get("device_ids") or (),
     )
-    rows = rows if lineage is None else with_origins(rows, lineage)
+    rows = rows if lineage is None else add_origins(rows, lineage)
     judgement = judge(rows, contract, axes=axes, roles=roles)
     return replace(program, module=module, rows=tuple(rows), judgement=judgement)
 
@@ -112,7 +112,7 @@ def _lineage(result: ProgramResult) -> tuple[Mapping[str, Track] | None, str]:
         recorded = (result.about or {}).get("passes")
         return None, (recorded.get("why_not") if isinstance(recorded, dict) else None) or "not recorded"
     try:
-        return tracks(result.passes, result.hlo), ""
+        return trace_lineages(result.passes, result.hlo), ""
     except HloError as error:
         return None, str(error)
 

@@ -15,7 +15,7 @@ from compare.hlo.collectives.pre_partitioning import is_partitioned, is_schedule
 from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.proto import program as proto
 from compare.hlo.text.errors import HloError
-from compare.hlo.text.files import read_bytes, text_of, unzipped
+from compare.hlo.text.files import decode_text, decompress, read_bytes
 from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
@@ -79,14 +79,14 @@ def _file(path: str | Path) -> ProgramInput:
         return ProgramInput(str(path), saved.text.encode(), notes=saved.notes, saved=saved)
     name = "standard input" if str(path) == "-" else str(path)
     try:
-        return ProgramInput(name, unzipped(read_bytes(path)))
+        return ProgramInput(name, decompress(read_bytes(path)))
     except HloError as error:
         raise HloError(f"{name}: {error}") from None
 
 
 def _unzipped(name: str, data: bytes) -> ProgramInput:
     try:
-        return ProgramInput(name, unzipped(data))
+        return ProgramInput(name, decompress(data))
     except HloError as error:
         raise HloError(f"{name}: {error}") from None
 
@@ -190,7 +190,7 @@ def _read(
             text=made.text, axes=sizes, compiled=made.how, device_ids=made.device_ids, passes=made.passes
         )
     else:
-        saved = program.saved or SavedProgram(text=text_of(program.data) or module.text, axes=sizes)
+        saved = program.saved or SavedProgram(text=decode_text(program.data) or module.text, axes=sizes)
     rows = _rows(program, module, sizes, saved.device_ids)
     return ProgramCollectives(rows, replace(saved, axes=sizes, notes=program.notes), mesh)
 
@@ -210,9 +210,9 @@ def _compiled(program: ProgramInput) -> Module | None:
     if data.startswith(_MLIR_BYTECODE):
         return None
     try:
-        text = text_of(data)
+        text = decode_text(data)
         if text is None:
-            module = read(proto.text(data))
+            module = read(proto.write_hlo_text(data))
             # Written out it has no shardings: without a schedule and a collective it is one that has still to get them.
             return (
                 module if is_partitioned(module) and (is_scheduled(module) or collective_instructions(module)) else None

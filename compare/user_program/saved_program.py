@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from compare.hlo.devices.axes import checked_axes
+from compare.hlo.devices.axes import validate_axes
 from compare.hlo.text.errors import HloError
-from compare.hlo.text.files import text_of, unzipped
+from compare.hlo.text.files import decode_text, decompress
 from compare.passes import archive as passes
 from compare.run.errors import WorkError
 
@@ -68,7 +68,7 @@ def read_saved(folder: Path) -> SavedProgram:
     """Raises `WorkError` where it is none, or damaged."""
     try:
         about: Any = json.loads((folder / ABOUT).read_bytes())
-        text = text_of(unzipped((folder / HLO).read_bytes()))
+        text = decode_text(decompress((folder / HLO).read_bytes()))
         kept = folder / passes.FILE
         packed = kept.read_bytes() if kept.is_file() else b""
         if text is None or not isinstance(about, dict):
@@ -76,7 +76,7 @@ def read_saved(folder: Path) -> SavedProgram:
         ids, notes = about.get("device_ids", []), about.get("notes", [])
         if not all(type(each) is int for each in ids) or not all(type(each) is str for each in notes):
             raise HloError(f"{ABOUT} has other device_ids or notes than were written")
-        axes = checked_axes(about["axes"]) if about.get("axes") else {}
+        axes = validate_axes(about["axes"]) if about.get("axes") else {}
     except OSError as error:
         raise WorkError(f"{folder} is no program that was saved: {error.strerror or error}") from None
     except (ValueError, TypeError, RecursionError) as error:

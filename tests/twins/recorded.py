@@ -110,7 +110,7 @@ class Carried:
     @classmethod
     def read(cls, path: Path) -> Self:
         ((name, data),) = protos([read_file(path)]).items()
-        return cls(name, program.text(data))
+        return cls(name, program.write_hlo_text(data))
 
     @property
     def rows(self) -> dict[tuple[str, str], int]:

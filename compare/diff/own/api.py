@@ -5,7 +5,7 @@ from typing import Any
 
 from compare.diff.own.expected import COUNTS, surprises
 from compare.diff.own.table import Table, complaint
-from compare.hlo.devices.axes import checked_axes, read_axes
+from compare.hlo.devices.axes import read_axes, validate_axes
 from compare.hlo.text.errors import HloError
 from compare.user_program.read_program import read_all, take_program
 from meshes.mesh_argument import read_mesh
@@ -56,4 +56,4 @@ def _axes(axes: Mapping[str, int] | str | None, mesh: str) -> Mapping[str, int]:
     if mesh:
         plan = read_mesh(mesh).mesh
         return plan.split_axes or plan.axes
-    return read_axes(axes) if axes is None or isinstance(axes, str) else checked_axes(axes)
+    return read_axes(axes) if axes is None or isinstance(axes, str) else validate_axes(axes)

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from compare.hlo.collective import NOT_RECORDED, Asked, Collective, Operand
-from compare.hlo.collectives.completeness import check_whole
+from compare.hlo.collective import NOT_RECORDED, Collective, ExpectedCollective, Operand
+from compare.hlo.collectives.completeness import check_completeness
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.execution_counts import Site, collective_instructions, sites
+from compare.hlo.counts.execution_counts import Site, collective_instructions, count_executions
 from compare.hlo.devices import numbering
 from compare.hlo.devices.axes import Mesh, SlicePart, axes_of_part, find_slice_parts
 from compare.hlo.devices.groups import Groups
-from compare.hlo.devices.numbering import Program
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.emission import megascale
-from compare.hlo.emission.emission_form import first_parts, form_of, kind_of
-from compare.hlo.emission.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
-from compare.hlo.provenance.provenance import Flow
+from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
+from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.provenance.provenance import Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module, pause_gc
@@ -30,7 +30,7 @@ def collectives(
     module: Module,
     axes: Mapping[str, int],
     *,
-    contract: Sequence[Asked] = (),
+    contract: Sequence[ExpectedCollective] = (),
     caches: frozenset[int] | None = None,
     device_ids: Sequence[int] = (),
 ) -> list[Collective]:
@@ -44,17 +44,17 @@ def collectives(
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
     HloError: names the first line that can't be placed, or tells that something is missing: no collective is lost.
     """
-    check_whole(module)
+    check_completeness(module)
     program, mesh = _devices(module, axes, device_ids)
     slice_parts = find_slice_parts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
-    found = sites(module, Evaluator(program))
-    receives = megascale.pairs(site.item for site in found)
-    parts = first_parts(found)
+    found = count_executions(module, Evaluator(program))
+    receives = megascale.pair_transfers(site.item for site in found)
+    parts = find_chain_starts(found)
     rows = [site for site in found if _is_row(site.item) and site.item not in parts]
     if len(rows) * program.num_devices > MOST_PLACES:
         raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
     belongs = parts | {receive: send for send, receive in receives.items()}
-    flow = Flow(module, parts=belongs, caches=module.donated if caches is None else caches)
+    flow = Provenance(module, parts=belongs, caches=module.donated if caches is None else caches)
     found_rows = [
         _row(
             site,
@@ -70,7 +70,9 @@ def collectives(
     return _with_scatters(list(zip(rows, found_rows, strict=True)), flow, contract)
 
 
-def _with_scatters(rows: Sequence[tuple[Site, Collective]], flow: Flow, contract: Sequence[Asked]) -> list[Collective]:
+def _with_scatters(
+    rows: Sequence[tuple[Site, Collective]], flow: Provenance, contract: Sequence[ExpectedCollective]
+) -> list[Collective]:
     """Each gather over axes of an all-reduce of the contract with the scatters whose work it may complete."""
     found = []
     summed = {asked.axes for asked in contract if asked.kind == "all-reduce"}
@@ -87,19 +89,19 @@ def _scatters(row: Collective) -> bool:
     return row.kind == "reduce-scatter" or row.form == "windowed-einsum"
 
 
-def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[Program, Mesh]:
+def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[DeviceNumbering, Mesh]:
     """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
     in_program = module.num_devices
     items = [] if axes and in_program else collective_instructions(module)
-    slices = max((megascale.slices_named(item) for item in items), default=1)
+    slices = max((megascale.count_slices(item) for item in items), default=1)
     if in_program is None:
         largest = 0 if axes else max((numbering.largest_id(item) for item in items), default=0)
         mesh = Mesh.of(axes, in_program=None, largest_id=(largest + 1) * slices - 1)
         in_slice, left = divmod(mesh.num_devices, slices)
-        return Program(1, mesh.num_devices) if left else Program(1, in_slice, slices), mesh
+        return DeviceNumbering(1, mesh.num_devices) if left else DeviceNumbering(1, in_slice, slices), mesh
     mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
     slices = mesh.num_devices // in_program
-    return Program(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
+    return DeviceNumbering(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
 
 
 def _is_row(item: Instruction) -> bool:
@@ -111,18 +113,18 @@ def _row(
     site: Site,
     receive: Instruction | None,
     *,
-    program: Program,
+    program: DeviceNumbering,
     mesh: Mesh,
     slice_parts: dict[SlicePart, str],
-    flow: Flow,
-    contract: Sequence[Asked],
+    flow: Provenance,
+    contract: Sequence[ExpectedCollective],
 ) -> Collective:
     item = site.item
     frame = site.frames[0] if site.frames else None
     kind = megascale.kind_of(item) if item.opcode == "send" else kind_of(item)
     groups, wide = _groups(item, kind, program)
     axes = mesh.axes_of_pairs(wide) if kind == "collective-permute" else mesh.axes_of_groups(wide)
-    arrays = carried(item, kind, receive)
+    arrays = carried_arrays(item, kind, receive)
     payload = [payload_bytes(item, array) for array in arrays]
     sent = sent_bytes(kind, wide, sum(payload), program.num_devices)
     known = site.executions_are != "unknown"
@@ -176,7 +178,7 @@ def _operands(
     site: Site,
     arrays: list[Array],
     payload: list[int],
-    flow: Flow,
+    flow: Provenance,
     *,
     kind: str,
     scope: str,
@@ -203,7 +205,7 @@ def _operands(
     return tuple(found)
 
 
-def _groups(item: Instruction, kind: str, program: Program) -> tuple[Groups, Groups]:
+def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Groups, Groups]:
     """As the row shows them, and as ids of devices of the whole mesh."""
     if item.opcode == "send":
         groups = megascale.groups_of(item, program)

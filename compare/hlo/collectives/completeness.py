@@ -8,8 +8,8 @@ import re
 from collections.abc import Set
 
 from compare.hlo.counts.execution_counts import async_ends
-from compare.hlo.counts.partition_index import activation
-from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.counts.partition_index import first_call_context
+from compare.hlo.dataflow.dataflow import Value, step_through
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
@@ -17,7 +17,7 @@ _DEFINED = re.compile(r"\n *+(?:ROOT +)?+%([A-Za-z0-9_.\-]++) = ")
 _USED = re.compile(r"%([A-Za-z0-9_.\-]++)(?! =)")
 
 
-def check_whole(module: Module) -> None:
+def check_completeness(module: Module) -> None:
     """Raise `HloError`, naming a line, where a name is used that nothing defines, and where an end has no beginning."""
     defined = module.computations.keys()
     for computation in module.computations.values():
@@ -43,12 +43,12 @@ def _check_end(end: Instruction) -> None:
     """What ends or carries on something asynchronous leads to a start of its kind."""
     begun = end.opcode.removesuffix("-done").removesuffix("-update")
     wanted = begun if begun in ("send", "recv") else f"{begun}-start"
-    todo: list[Value] = [(activation(end.computation), end.operand(0), ())]
+    todo: list[Value] = [(first_call_context(end.computation), end.operand(0), ())]
     seen = set(todo)
     for value in todo:
         if value[1].opcode == wanted:
             return
-        fresh = [one for one in handed(value) or [] if one not in seen]
+        fresh = [one for one in step_through(value) or [] if one not in seen]
         seen.update(fresh)
         todo += fresh
     raise end.error(f"what it ends was begun by no {wanted}")

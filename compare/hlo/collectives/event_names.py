@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from compare.hlo.collective import COLLECTIVE_KINDS, Collective
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.execution_counts import collective_instructions, sites
-from compare.hlo.counts.partition_index import activation
-from compare.hlo.dataflow.dataflow import Value, handed
-from compare.hlo.devices.numbering import Program
+from compare.hlo.counts.execution_counts import collective_instructions, count_executions
+from compare.hlo.counts.partition_index import first_call_context
+from compare.hlo.dataflow.dataflow import Value, step_through
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.emission import megascale
-from compare.hlo.emission.emission_form import feeds, first_parts, starts_chain
+from compare.hlo.emission.emission_form import feeds, find_chain_starts, starts_chain
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
@@ -27,7 +27,7 @@ _CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class EventRole:
     """What an instruction has to do with a collective."""
 
     row: Collective
@@ -37,7 +37,7 @@ class Carrier:
     computes, while the collective is under way."""
 
 
-def carriers(module: Module, rows: Sequence[Collective]) -> Mapping[str, Carrier]:
+def map_event_names(module: Module, rows: Sequence[Collective]) -> Mapping[str, EventRole]:
     """For every instruction name that an execution of a collective may bear, the row and the part.
 
     rows: those of `collectives(module, …)`.  Each has at least its own name; a name has one row: of several, the one
@@ -45,15 +45,15 @@ def carriers(module: Module, rows: Sequence[Collective]) -> Mapping[str, Carrier
     """
     items = {item.line: item for item in collective_instructions(module)}
     links = _links(module)
-    receives = megascale.pairs(items.values())
-    found: dict[str, Carrier] = {}
-    later: list[tuple[str, Carrier]] = []
+    receives = megascale.pair_transfers(items.values())
+    found: dict[str, EventRole] = {}
+    later: list[tuple[str, EventRole]] = []
     for row in rows:
         item = items.get(row.line)
         if item is None or item.name != row.name:
             raise HloError(f"the row {row.name!r} is of another program: line {row.line} is not its collective")
         for carried, part in _parts(item, links.get(item, []), receives.get(item)):
-            carrier = Carrier(row, part)
+            carrier = EventRole(row, part)
             if part in ("whole", "start", "done"):
                 found.setdefault(carried.name, carrier)
             else:
@@ -63,7 +63,7 @@ def carriers(module: Module, rows: Sequence[Collective]) -> Mapping[str, Carrier
     for done in _far_dones(module, found):
         start = _start_of(done)
         if start is not None and start.name in found:
-            found[done.name] = Carrier(found[start.name].row, "done")
+            found[done.name] = EventRole(found[start.name].row, "done")
     return found
 
 
@@ -132,8 +132,8 @@ def _links(module: Module) -> dict[Instruction, list[Instruction]]:
     """For the start of each asynchronous chain the instructions that carry it on, and the one that ends it."""
     links: dict[Instruction, list[Instruction]] = {}
     if "AsyncCollectiveStart" in module.text:
-        values = Evaluator(Program(module.replica_count, module.num_partitions))
-        for link, start in first_parts(sites(module, values)).items():
+        values = Evaluator(DeviceNumbering(module.replica_count, module.num_partitions))
+        for link, start in find_chain_starts(count_executions(module, values)).items():
             links.setdefault(start, []).append(link)
     return links
 
@@ -147,18 +147,18 @@ def _far_dones(module: Module, found: Container[str]) -> list[Instruction]:
 
 def _start_of(done: Instruction) -> Instruction | None:
     """The nearest start whose result a done takes."""
-    todo: list[Value] = [(activation(done.computation), done.operand(0), ())]
+    todo: list[Value] = [(first_call_context(done.computation), done.operand(0), ())]
     seen = set(todo)
     for value in todo:
         if value[1].opcode.endswith("-start"):
             return value[1]
-        fresh = [one for one in handed(value) or [] if one not in seen]
+        fresh = [one for one in step_through(value) or [] if one not in seen]
         seen.update(fresh)
         todo += fresh
     return None
 
 
-def containers(module: Module) -> frozenset[str]:
+def container_names(module: Module) -> frozenset[str]:
     """The names of the loops, branches and calls, whose events cover those of what they run."""
     lines = dict.fromkeys(module.line_at(match.start()) for match in _CONTAINER.finditer(module.text))
     items = [owner.at(at) for at in lines if (owner := module.owner(at))]

@@ -10,7 +10,7 @@ from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
-from compare.hlo.emission.payload import carried, payload_bytes
+from compare.hlo.emission.payload import carried_arrays, payload_bytes
 from compare.hlo.text.attributes import names, split_top
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction, short
@@ -174,7 +174,7 @@ def _by_operands(item: Instruction, operands: list[_Operand], kind: str) -> int 
     shapes = dict.fromkeys(f"%{operand.name} = {operand.shape} parameter(0)" for operand in operands)
     whole = _instruction(item.text, tuple(shapes))
     if not item.opcode.endswith(("-done", "-update")):
-        return sum(payload_bytes(whole, array) for array in carried(whole, kind, None))
+        return sum(payload_bytes(whole, array) for array in carried_arrays(whole, kind, None))
     start = whole.operand(0).shape
     if kind != "reduce-scatter":
         return _by_result(item, kind)

@@ -11,10 +11,10 @@ import numpy as np
 
 from compare.hlo.counts import integer_ops
 from compare.hlo.counts.integer_ops import BINARY, UNARY, NotUnderstood, Value
-from compare.hlo.counts.trip_counts import NeedsCarried, Trips
-from compare.hlo.dataflow.call_context import Frame, body_of, branches_of
-from compare.hlo.dataflow.dataflow import SLICE_STARTS, handed, is_carry, origin
-from compare.hlo.devices.numbering import Program
+from compare.hlo.counts.trip_counts import NeedsCarried, TripCounts
+from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of
+from compare.hlo.dataflow.dataflow import SLICE_STARTS, is_carry, origin, step_through
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
@@ -26,10 +26,10 @@ _DEEPEST = 150
 class Evaluator:
     """Evaluates and remembers."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: DeviceNumbering):
         self.program = program
-        self.trips = Trips(self)
-        self._known: dict[tuple[Frame, Instruction, tuple[int, ...]], Value | None] = {}
+        self.trips = TripCounts(self)
+        self._known: dict[tuple[CallContext, Instruction, tuple[int, ...]], Value | None] = {}
         self._depth = 0
         self._step: tuple[Instruction, Mapping[tuple[int, ...], int]] | None = None
 
@@ -43,7 +43,7 @@ class Evaluator:
     def num_devices(self) -> int:
         return self.program.num_devices
 
-    def value(self, frame: Frame, item: Instruction, path: tuple[int, ...] = ()) -> Value:
+    def value(self, frame: CallContext, item: Instruction, path: tuple[int, ...] = ()) -> Value:
         """The element at `path` of what `item` makes in `frame`; raises `NotUnderstood`."""
         key = (frame, item, path)
         if key not in self._known:
@@ -67,7 +67,7 @@ class Evaluator:
             raise NotUnderstood
         return known
 
-    def number(self, frame: Frame, item: Instruction, path: tuple[int, ...] = ()) -> int | None:
+    def number(self, frame: CallContext, item: Instruction, path: tuple[int, ...] = ()) -> int | None:
         """A whole number that is the same on every device and in every iteration, or None."""
         try:
             value = self.value(frame, item, path)
@@ -76,7 +76,7 @@ class Evaluator:
         flat = value.reshape(-1)
         return int(flat[0]) if flat.size and (flat == flat[0]).all() else None
 
-    def _evaluate(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
+    def _evaluate(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         opcode = item.opcode
         if opcode == "parameter" and frame.call is not None and frame.call.opcode == "while":
             return self._carried(frame, item, path)
@@ -84,7 +84,7 @@ class Evaluator:
             return self._after_loop(frame, item, path)
         if opcode == "conditional":
             return self._chosen(frame, item, path)
-        before = handed((frame, item, path))
+        before = step_through((frame, item, path))
         if before is not None and len(before) == 1 and (path or opcode != "tuple"):
             return self.value(*before[0])
         if opcode in SLICE_STARTS and path == (1,):
@@ -93,7 +93,7 @@ class Evaluator:
             raise NotUnderstood
         return self._array(frame, item)
 
-    def _array(self, frame: Frame, item: Instruction) -> Value:
+    def _array(self, frame: CallContext, item: Instruction) -> Value:
         """An instruction that makes one array."""
         opcode, lead = item.opcode, 1 + frame.depth
         integer_ops.array_of(item)
@@ -149,7 +149,7 @@ class Evaluator:
         found: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
         return found
 
-    def _carried(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
+    def _carried(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         """An element that a loop carries, in every iteration: the same, counted up, or a value of the one before."""
         call, outer = frame.call, frame.outer
         assert call is not None
@@ -177,7 +177,7 @@ class Evaluator:
         return _after(first, later, frame.depth, trips)
 
     def _given(
-        self, frame: Frame, item: Instruction, path: tuple[int, ...], carried: Mapping[tuple[int, ...], int]
+        self, frame: CallContext, item: Instruction, path: tuple[int, ...], carried: Mapping[tuple[int, ...], int]
     ) -> Value:
         """An element that the loop carries in the iteration that is being run."""
         shape = element(item.shape, path)
@@ -187,7 +187,7 @@ class Evaluator:
             raise NeedsCarried(path)
         return np.full((1,) * (1 + frame.depth), carried[path], integer_ops.DTYPES[shape.dtype])
 
-    def _after_loop(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
+    def _after_loop(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         """What a loop leaves behind: an element that it never changes, or its counter."""
         if not path:
             raise NotUnderstood
@@ -200,7 +200,7 @@ class Evaluator:
             raise NotUnderstood
         return (first + trips * step).astype(first.dtype)
 
-    def _chosen(self, frame: Frame, item: Instruction, path: tuple[int, ...]) -> Value:
+    def _chosen(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         """What a conditional gives, where the predicate and every branch are understood."""
         index = self.branch(frame, item)
         branches = branches_of(item)
@@ -210,7 +210,7 @@ class Evaluator:
             result = np.where(_stretch(index == number, value.ndim), value, result)
         return result
 
-    def branch(self, frame: Frame, item: Instruction) -> Value:
+    def branch(self, frame: CallContext, item: Instruction) -> Value:
         """The number of the branch that a conditional takes, for every device and iteration."""
         chosen = self.value(frame, item.operand(0))
         if chosen.ndim > 1 + frame.depth:

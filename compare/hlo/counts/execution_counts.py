@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from compare.hlo.collective import COLLECTIVE_KINDS, Loop
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
-from compare.hlo.dataflow.call_context import ONE_CALL, Frame, body_of, branches_of, condition_of
+from compare.hlo.dataflow.call_context import ONE_CALL, CallContext, body_of, branches_of, condition_of
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
@@ -26,7 +26,7 @@ class Site:
     """A collective instruction, and its executions summed over every way that leads to it."""
 
     item: Instruction
-    frames: tuple[Frame, ...]
+    frames: tuple[CallContext, ...]
     """Its activations."""
     loops: tuple[Loop, ...]
     """Around its first activation, outermost first."""
@@ -53,19 +53,19 @@ class _Times:
         return np.broadcast_to(runs, num_devices)
 
 
-def sites(module: Module, values: Evaluator) -> list[Site]:
+def count_executions(module: Module, values: Evaluator) -> list[Site]:
     """Every collective instruction, in the order in which the schedule reaches it.
 
     `HloError` where one stands in a computation that nothing calls: what called it is missing.
     """
     items = collective_instructions(module)
-    visits: dict[Instruction, list[tuple[Frame, _Times]]] = {}
+    visits: dict[Instruction, list[tuple[CallContext, _Times]]] = {}
     wanted = _leading_to(module, items)
     for item in (module.at(at) for found in wanted.values() for at in found):
         item.check_attributes()
     module.check_calls()
     always = _Times(np.ones((1,), np.bool_))
-    for count, (frame, times, item) in enumerate(_visit(Frame(module.entry), always, wanted, values)):
+    for count, (frame, times, item) in enumerate(_visit(CallContext(module.entry), always, wanted, values)):
         if count > MOST_VISITS:
             raise item.error(f"more than {MOST_VISITS} ways of calls lead to collectives; this is one of them")
         visits.setdefault(item, []).append((frame, times))
@@ -76,7 +76,9 @@ def sites(module: Module, values: Evaluator) -> list[Site]:
     return [_site(item, ways, executions) for item, ways in visits.items()]
 
 
-def _site(item: Instruction, ways: list[tuple[Frame, _Times]], executions: dict["_Times", NDArray[np.int64]]) -> Site:
+def _site(
+    item: Instruction, ways: list[tuple[CallContext, _Times]], executions: dict["_Times", NDArray[np.int64]]
+) -> Site:
     kinds = {times.are for _, times in ways}
     are = next((kind for kind in ("unknown", "upper-bound") if kind in kinds), "exact")
     total = sum((executions[times] for _, times in ways[1:]), executions[ways[0][1]])
@@ -126,8 +128,8 @@ def _leading_to(module: Module, items: list[Instruction]) -> dict[Computation, l
 
 
 def _visit(
-    frame: Frame, times: _Times, wanted: dict[Computation, list[int]], values: Evaluator
-) -> Iterator[tuple[Frame, _Times, Instruction]]:
+    frame: CallContext, times: _Times, wanted: dict[Computation, list[int]], values: Evaluator
+) -> Iterator[tuple[CallContext, _Times, Instruction]]:
     for at in wanted.get(frame.computation, ()):
         item = frame.computation.at(at)
         if item.opcode == "while":
@@ -155,8 +157,8 @@ def is_collective(item: Instruction) -> bool:
 
 
 def _loop(
-    frame: Frame, times: _Times, loop: Instruction, wanted: dict[Computation, list[int]], values: Evaluator
-) -> Iterator[tuple[Frame, _Times, Instruction]]:
+    frame: CallContext, times: _Times, loop: Instruction, wanted: dict[Computation, list[int]], values: Evaluator
+) -> Iterator[tuple[CallContext, _Times, Instruction]]:
     """The condition runs once more than the body."""
     if condition_of(loop) is body_of(loop):
         raise loop.error("its condition is its body")
@@ -179,7 +181,9 @@ def _loop(
     yield from _visit(frame.inside(loop, body_of(loop)), body, wanted, values)
 
 
-def _branches(frame: Frame, times: _Times, choice: Instruction, values: Evaluator) -> Iterator[tuple[Frame, _Times]]:
+def _branches(
+    frame: CallContext, times: _Times, choice: Instruction, values: Evaluator
+) -> Iterator[tuple[CallContext, _Times]]:
     """Each branch, with the devices and iterations that take it: with all where the predicate is not understood."""
     try:
         taken = values.branch(frame, choice)

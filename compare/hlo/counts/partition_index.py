@@ -1,8 +1,8 @@
 """Whether an index is told by the device's own place: its partition or replica, through arithmetic and tables."""
 
 from compare.hlo.counts.integer_ops import BINARY, UNARY
-from compare.hlo.dataflow.call_context import Frame
-from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.dataflow.dataflow import Value, step_through
 from compare.hlo.text.instruction import Computation, Instruction
 
 _FOLLOWED = {
@@ -11,15 +11,15 @@ _FOLLOWED = {
 }  # fmt: skip
 
 
-def told_by_place(index: Instruction) -> bool:
+def depends_on_partition(index: Instruction) -> bool:
     """Whether it depends on the device's number, and on no data."""
-    todo: list[Value] = [(activation(index.computation), index, ())]
+    todo: list[Value] = [(first_call_context(index.computation), index, ())]
     seen = set(todo)
     found = False
     while todo:
         value = todo.pop()
         frame, item, _ = value
-        before = handed(value)
+        before = step_through(value)
         if item.opcode in ("partition-id", "replica-id"):
             found = True
         elif before is None and item.opcode not in _FOLLOWED:
@@ -31,9 +31,9 @@ def told_by_place(index: Instruction) -> bool:
     return found
 
 
-def activation(computation: Computation) -> Frame:
+def first_call_context(computation: Computation) -> CallContext:
     """The first of a computation's activations in the text."""
     if not computation.callers:
-        return Frame(computation)
+        return CallContext(computation)
     call = computation.callers[0]
-    return activation(call.computation).inside(call, computation)
+    return first_call_context(call.computation).inside(call, computation)

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from compare.hlo.counts.integer_ops import DTYPES
-from compare.hlo.dataflow.call_context import Frame, body_of, condition_of
+from compare.hlo.dataflow.call_context import CallContext, body_of, condition_of
 from compare.hlo.dataflow.dataflow import Value, is_carry, origin
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
@@ -36,20 +36,20 @@ class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it nev
 class Values(Protocol):
     """What decides a loop's end: an `evaluator.Evaluator`."""
 
-    def number(self, frame: Frame, item: Instruction, path: tuple[int, ...] = (), /) -> int | None: ...
+    def number(self, frame: CallContext, item: Instruction, path: tuple[int, ...] = (), /) -> int | None: ...
     def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int], /) -> "Values": ...
 
 
-class Trips:
+class TripCounts:
     """Trip counts, each found once for each activation of a loop."""
 
     def __init__(self, values: Values):
         self._values = values
-        self.notes: dict[tuple[Frame, Instruction], str] = {}
+        self.notes: dict[tuple[CallContext, Instruction], str] = {}
         """What made a count unbelievable."""
-        self._counts: dict[tuple[Frame, Instruction], int | None] = {}
+        self._counts: dict[tuple[CallContext, Instruction], int | None] = {}
 
-    def count(self, frame: Frame, loop: Instruction) -> int | None:
+    def count(self, frame: CallContext, loop: Instruction) -> int | None:
         """The trip count of a `while` that stands in `frame`; None where the text does not decide it."""
         key = (frame, loop)
         if key not in self._counts:
@@ -57,7 +57,7 @@ class Trips:
             self._counts[key] = self._count(frame, loop)
         return self._counts[key]
 
-    def _count(self, frame: Frame, loop: Instruction) -> int | None:
+    def _count(self, frame: CallContext, loop: Instruction) -> int | None:
         condition = frame.inside(loop, condition_of(loop))
         inner, test, _ = origin((condition, condition.computation.root, ()))
         if test.opcode != "compare":
@@ -93,7 +93,7 @@ class Trips:
         limits = np.iinfo(DTYPES[shape.dtype])
         return int(limits.min) <= number <= int(limits.max)
 
-    def _by_steps(self, frame: Frame, loop: Instruction) -> int | None:
+    def _by_steps(self, frame: CallContext, loop: Instruction) -> int | None:
         """Run the loop on whole numbers, beginning with none and adding each that its condition turns out to need."""
         starts: dict[tuple[int, ...], int] = {}
         while len(starts) <= MOST_CARRIED:
@@ -106,7 +106,7 @@ class Trips:
                 starts[need.path] = start
         return None
 
-    def _run(self, frame: Frame, loop: Instruction, starts: dict[tuple[int, ...], int]) -> int | None:
+    def _run(self, frame: CallContext, loop: Instruction, starts: dict[tuple[int, ...], int]) -> int | None:
         condition, body = frame.inside(loop, condition_of(loop)), frame.inside(loop, body_of(loop))
         carried = starts
         seen: set[tuple[int, ...]] = set()
@@ -124,12 +124,12 @@ class Trips:
             carried = numbers
         return None
 
-    def _counter(self, value: Value, condition: Frame) -> tuple[int, ...] | None:
+    def _counter(self, value: Value, condition: CallContext) -> tuple[int, ...] | None:
         """The path of the loop's element that a value of its condition is, if the body changes it."""
         frame, item, path = origin(value)
         return path if path and is_carry((frame, item, path), condition, path) else None
 
-    def step(self, body: Frame, path: tuple[int, ...]) -> int | None:
+    def step(self, body: CallContext, path: tuple[int, ...]) -> int | None:
         """What an iteration adds to the element at `path`; None where it does anything else."""
         frame, after, _ = origin((body, body.computation.root, path))
         if after.opcode not in ("add", "subtract"):

@@ -3,34 +3,36 @@
 from compare.hlo.text.instruction import Computation, Instruction
 
 
-class Frame:
+class CallContext:
     """One activation of a computation.  ENTRY's has no call; that of a loop's body stands for all its iterations."""
 
     __slots__ = ("_inner", "call", "computation", "depth", "forwards", "in_body", "outer")
 
-    def __init__(self, computation: Computation, *, call: Instruction | None = None, outer: "Frame | None" = None):
+    def __init__(
+        self, computation: Computation, *, call: Instruction | None = None, outer: "CallContext | None" = None
+    ):
         self.computation, self.call, self.outer = computation, call, outer
         self.in_body = call is not None and call.opcode == "while" and computation is body_of(call)
         self.depth: int = (outer.depth if outer else 0) + self.in_body
         """How many loops are around it."""
-        self._inner: dict[tuple[Instruction, str], Frame] = {}
+        self._inner: dict[tuple[Instruction, str], CallContext] = {}
         self.forwards: dict[
-            tuple[Instruction, tuple[int, ...]], list[tuple[Frame, Instruction, tuple[int, ...]]] | None
+            tuple[Instruction, tuple[int, ...]], list[tuple[CallContext, Instruction, tuple[int, ...]]] | None
         ] = {}
         """What `dataflow.handed` found for values of this activation: every search goes over the same ground."""
 
-    def inside(self, call: Instruction, computation: Computation) -> "Frame":
+    def inside(self, call: Instruction, computation: Computation) -> "CallContext":
         """The activation that `call`, which stands in this one, makes.  The same one each time."""
         key = (call, computation.name)
         if key not in self._inner:
-            self._inner[key] = Frame(computation, call=call, outer=self)
+            self._inner[key] = CallContext(computation, call=call, outer=self)
         return self._inner[key]
 
     @property
-    def chain(self) -> "list[Frame]":
+    def chain(self) -> "list[CallContext]":
         """From the outermost to this one."""
-        frames: list[Frame] = []
-        frame: Frame | None = self
+        frames: list[CallContext] = []
+        frame: CallContext | None = self
         while frame is not None:
             frames.append(frame)
             frame = frame.outer

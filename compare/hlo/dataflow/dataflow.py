@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from compare.hlo.dataflow.call_context import (
     ONE_CALL,
-    Frame,
+    CallContext,
     body_of,
     branch_operand,
     branches_of,
@@ -18,7 +18,7 @@ from compare.hlo.dataflow.call_context import (
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
-Value = tuple[Frame, Instruction, tuple[int, ...]]
+Value = tuple[CallContext, Instruction, tuple[int, ...]]
 
 SLICE_STARTS = ("slice-start", "dynamic-slice-start")
 """Their tuple holds the operand, which they hand on, and the slice, which they make."""
@@ -27,7 +27,7 @@ ASIDE = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-upda
 """One operand, handed on whole."""
 
 
-def handed(value: Value) -> list[Value] | None:
+def step_through(value: Value) -> list[Value] | None:
     """The values that this one hands on as they are; None where its instruction makes something of its operands.
 
     This is the one rule for it.  Several values: which of them it is, is decided as the program runs (a loop's carry, a
@@ -60,7 +60,7 @@ def _handed(value: Value) -> list[Value] | None:
     return _asynchronous(value)
 
 
-def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
+def _handed_in(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
     call, outer = frame.call, frame.outer
     if call is None or outer is None:
         return None
@@ -75,7 +75,7 @@ def _handed_in(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[V
     return [(outer, call.operand(number), path)] if number < len(call.operand_names) else []
 
 
-def _out_of_call(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list[Value]:
+def _out_of_call(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> list[Value]:
     """A start's tuple holds its operands, then the result of the computation, then what only it knows."""
     computation = item.called[0]
     inner = frame.inside(item, computation)
@@ -84,7 +84,7 @@ def _out_of_call(frame: Frame, item: Instruction, path: tuple[int, ...]) -> list
     return _of_start(frame, item, path, (inner, computation.root, path[1:]))
 
 
-def _of_start(frame: Frame, item: Instruction, path: tuple[int, ...], result: Value) -> list[Value]:
+def _of_start(frame: CallContext, item: Instruction, path: tuple[int, ...], result: Value) -> list[Value]:
     if not path:
         return [*((frame, one, ()) for one in item.operands), result]
     if path[0] == 1:
@@ -140,7 +140,7 @@ def only_source(value: Value) -> Value | None:
         return frame, item.operand(0), ()
     if item.opcode in ("conditional", "tuple") and not (item.opcode == "tuple" and path):
         return None
-    before = handed(value)
+    before = step_through(value)
     return before[0] if before is not None and len(before) == 1 else None
 
 
@@ -160,22 +160,22 @@ def _left_alone(value: Value) -> Value | None:
     return (frame, item.operand(0), path) if is_carry(origin((body, body.computation.root, path)), body, path) else None
 
 
-def is_carry(value: Value, body: Frame, path: tuple[int, ...]) -> bool:
+def is_carry(value: Value, body: CallContext, path: tuple[int, ...]) -> bool:
     """Whether a value is the loop's own element at `path`."""
     frame, item, at = value
     return frame is body and item.opcode == "parameter" and at == path
 
 
-def made_of(value: Value) -> list[Value]:
+def inputs_of(value: Value) -> list[Value]:
     """Every value that this one is computed from, whatever the operation."""
     frame, item, _ = value
-    found = handed(value)
+    found = step_through(value)
     if found is None:
         return [(frame, one, ()) for one in item.operands]
     return [*found, (frame, item.operand(0), ())] if item.opcode == "conditional" else found
 
 
-def used_by(value: Value) -> Iterator[Value]:
+def consumers_of(value: Value) -> Iterator[Value]:
     """The values that are made of this one, each where it is used."""
     frame, item, path = value
     if not item.has(path):
@@ -208,12 +208,14 @@ def _carried_on(user: Instruction, path: tuple[int, ...]) -> tuple[int, ...]:
     return path[1:] if user.opcode.endswith("-done") and path[:1] == (1,) else ()
 
 
-def _into_loop(frame: Frame, loop: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+def _into_loop(frame: CallContext, loop: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
     for computation in (condition_of(loop), body_of(loop)):
         yield frame.inside(loop, computation), computation.parameter(0), path
 
 
-def _into_branches(frame: Frame, item: Instruction, choice: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+def _into_branches(
+    frame: CallContext, item: Instruction, choice: Instruction, path: tuple[int, ...]
+) -> Iterator[Value]:
     if choice.operand(0) is item:
         yield frame, choice, ()
     for number, branch in enumerate(branches_of(choice)):
@@ -221,14 +223,14 @@ def _into_branches(frame: Frame, item: Instruction, choice: Instruction, path: t
             yield frame.inside(choice, branch), branch.parameter(0), path
 
 
-def _into_call(frame: Frame, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
+def _into_call(frame: CallContext, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
     computation = call.called[0]
     for number, name in enumerate(call.operand_names):
         if name == item.name and number in computation.parameters:
             yield frame.inside(call, computation), computation.parameters[number], path
 
 
-def _out(frame: Frame, path: tuple[int, ...]) -> Iterator[Value]:
+def _out(frame: CallContext, path: tuple[int, ...]) -> Iterator[Value]:
     """The root of a computation is what its call makes; in a loop's body also what the next iteration begins with."""
     call, outer = frame.call, frame.outer
     if call is None or outer is None:

@@ -119,7 +119,7 @@ def read_axes(text: str | None) -> dict[str, int]:
     return axes
 
 
-def checked_axes(axes: Mapping[str, int]) -> dict[str, int]:
+def validate_axes(axes: Mapping[str, int]) -> dict[str, int]:
     """The same, where each size is a whole number from 1."""
     if not isinstance(axes, Mapping):
         raise HloError(f"cannot read the axes {axes!r}; write sizes by name, like {{'data': 2}}, or 'data=2'")

@@ -16,7 +16,7 @@ SLICE_UNIT = 100_000
 
 
 @dataclass(frozen=True)
-class Program:
+class DeviceNumbering:
     """The devices that one module runs on: id = replica times partitions + partition."""
 
     replicas: int
@@ -85,7 +85,7 @@ class Program:
         return tuple(tuple(self._at[at, place] for place in group) for at in range(self.slices) for group in groups)
 
 
-def groups_of(item: Instruction, kind: str, program: Program) -> Groups:
+def groups_of(item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
     """The groups of a collective, of a permute its pairs, as ids of devices of one slice."""
     if kind == "collective-permute":
         rows = ids_in(item, "source_target_pairs")
@@ -125,7 +125,7 @@ def _mode(item: Instruction, kind: str) -> str:
     return "partitions" if kind in PARTITIONS_ONLY else "replicas of all partitions"
 
 
-def _spread(rows: Groups, item: Instruction, kind: str, program: Program) -> Groups:
+def _spread(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
     """Turn ids of replicas or partitions into ids of devices."""
     mode, replicas, partitions = _mode(item, kind), program.replicas, program.partitions
     largest = max((device for row in rows for device in row), default=0)

@@ -3,8 +3,8 @@
 import re
 
 from compare.hlo.counts.execution_counts import Site
-from compare.hlo.counts.partition_index import told_by_place
-from compare.hlo.dataflow.call_context import Frame
+from compare.hlo.counts.partition_index import depends_on_partition
+from compare.hlo.dataflow.call_context import CallContext
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
 from compare.hlo.emission.megascale import is_megascale
@@ -16,7 +16,7 @@ _MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|\w*(?:einsum|matmul|linear|bmm|
 _MOVES = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tuple-element"}
 
 
-def form_of(item: Instruction, frame: Frame | None, *, kind: str, pairs: Groups, mesh: Mesh) -> str:
+def form_of(item: Instruction, frame: CallContext | None, *, kind: str, pairs: Groups, mesh: Mesh) -> str:
     """The first form that fits, in the order of `definitions.md`."""
     calls = [one.call for one in frame.chain if one.call] if frame else []
     if is_megascale(item):
@@ -60,7 +60,7 @@ def _only_sliced(item: Instruction) -> bool:
         now = todo.pop()
         for user in now.users:
             if user.opcode == "dynamic-slice" and user.operand(0) is now:
-                if not any(map(told_by_place, user.operands[1:])):
+                if not any(map(depends_on_partition, user.operands[1:])):
                     return False
                 sliced = True
             elif user.opcode in _MOVES and user is not user.computation.root:
@@ -96,7 +96,7 @@ def chain_of(item: Instruction) -> str | None:
     return read_map(item.attributes.get("frontend_attributes", "{}")).get("chain_id")
 
 
-def first_parts(sites: list[Site]) -> dict[Instruction, Instruction]:
+def find_chain_starts(sites: list[Site]) -> dict[Instruction, Instruction]:
     """For each instruction that only carries an async collective on, the one that starts it.
 
     Numbers of chains may be used again: the start is the last before it in the schedule, or, where a loop carries

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from compare.hlo.devices.groups import Groups, read_pairs
-from compare.hlo.devices.numbering import SLICE_UNIT, Program
+from compare.hlo.devices.numbering import SLICE_UNIT, DeviceNumbering
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.errors import MOST_DEVICES
 from compare.hlo.text.instruction import Instruction
@@ -50,7 +50,7 @@ def rendezvous(item: Instruction) -> str:
     return attributes.get("_xla_host_transfer_rendezvous") or attributes.get(_PAIRS) or ""
 
 
-def pairs(items: Iterable[Instruction]) -> dict[Instruction, Instruction]:
+def pair_transfers(items: Iterable[Instruction]) -> dict[Instruction, Instruction]:
     """The receive of every send of a wire, in the order in which they stand."""
     waiting: dict[tuple[str, str], list[Instruction]] = {}
     wires = [item for item in items if item.opcode in ("send", "recv") and is_wire(item)]
@@ -70,7 +70,7 @@ def pairs(items: Iterable[Instruction]) -> dict[Instruction, Instruction]:
     return found
 
 
-def groups_of(item: Instruction, program: Program) -> Groups:
+def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
     """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
     attributes = _attributes(item)
     if _PAIRS in attributes:
@@ -110,7 +110,7 @@ def _number(word: str, item: Instruction) -> int:
     return int(word)
 
 
-def _device(from_one: int, number: int, item: Instruction, program: Program) -> int:
+def _device(from_one: int, number: int, item: Instruction, program: DeviceNumbering) -> int:
     """Slices count from 1, devices of a slice from 0."""
     found = program.named(from_one - 1, number)
     if found is None:
@@ -121,7 +121,7 @@ def _device(from_one: int, number: int, item: Instruction, program: Program) -> 
     return found
 
 
-def slices_named(item: Instruction) -> int:
+def count_slices(item: Instruction) -> int:
     """The largest slice that its target names; 1 for what is no megascale transfer."""
     if not is_megascale(item):
         return 1

@@ -23,7 +23,7 @@ _SENT = {
 """What a bandwidth-optimal algorithm makes a device of a group of n send, of its payload."""
 
 
-def carried(item: Instruction, kind: str, receive: Instruction | None) -> list[Array]:
+def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) -> list[Array]:
     """The arrays of its payload: the results of an all-gather, the operands of any other kind."""
     shapes: list[Shape]
     if kind == "all-gather":

@@ -25,14 +25,14 @@ _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}
 
 
-def quoted(text: str | bytes) -> str:
+def quote(text: str | bytes) -> str:
     """As XLA quotes: what is not plain ASCII becomes octal bytes."""
     data = text.encode() if isinstance(text, str) else text
     plain = (_ESCAPES.get(chr(byte)) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data)
     return '"' + "".join(plain) + '"'
 
 
-def braced(text: str) -> bool:
+def brace(text: str) -> bool:
     """Whether a value may stand without quotes: one pair of braces around all of it, on one line."""
     if not text.startswith("{") or not text.endswith("}") or "\n" in text:
         return False
@@ -49,7 +49,7 @@ def numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
-def own_attributes(item: Any, *, first: Any) -> Iterator[str]:
+def opcode_attributes(item: Any, *, first: Any) -> Iterator[str]:
     """What the opcode's own fields say, one attribute each.  first: its first operand, None without one."""
     opcode = item.opcode
     if item.channel_id:
@@ -96,8 +96,8 @@ _SPELLED: dict[str, Callable[[Any], str]] = {
     "padding_config": lambda value: f"padding={_padding(value.dimensions)}" if value.dimensions else "",
     "comparison_direction": lambda value: f"direction={value}",
     "fusion_kind": lambda value: f"kind={value}",
-    "custom_call_target": lambda value: f"custom_call_target={quoted(value)}",
-    "async_execution_thread": lambda value: f"async_execution_thread={quoted(value)}",
+    "custom_call_target": lambda value: f"custom_call_target={quote(value)}",
+    "async_execution_thread": lambda value: f"async_execution_thread={quote(value)}",
 }
 """Fields that say something wherever they are not empty."""
 
@@ -183,9 +183,7 @@ def metadata_text(data: bytes) -> str:
     """`metadata={…}`, or nothing."""
     metadata = MESSAGES["Metadata"].FromString(data)
     words = [
-        f"{name}={quoted(value)}"
-        for name in ("op_type", "op_name", "source_file")
-        if (value := getattr(metadata, name))
+        f"{name}={quote(value)}" for name in ("op_type", "op_name", "source_file") if (value := getattr(metadata, name))
     ]
     words += [f"{name}={value}" for name in ("source_line", "stack_frame_id") if (value := getattr(metadata, name))]
     return f"metadata={{{' '.join(words)}}}" if words else ""
@@ -194,6 +192,6 @@ def metadata_text(data: bytes) -> str:
 def frontend_text(data: bytes) -> str:
     """`frontend_attributes={…}`, or nothing."""
     entries = sorted((entry.key, entry.value) for entry in MESSAGES["Attributes"].FromString(data).map)
-    words = (f"{key}={value if braced(value) else quoted(value)}" for key, value in entries)
+    words = (f"{key}={value if brace(value) else quote(value)}" for key, value in entries)
     inside = ",".join(words)
     return f"frontend_attributes={{{inside}}}" if inside else ""

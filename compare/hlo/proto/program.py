@@ -18,13 +18,13 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from compare.hlo.proto.attributes import (
-    braced,
+    brace,
     called_text,
     frontend_text,
     metadata_text,
     numbers,
-    own_attributes,
-    quoted,
+    opcode_attributes,
+    quote,
 )
 from compare.hlo.proto.hlo_messages import ASSIGNMENT_MESSAGES, CENSUS, MESSAGES
 from compare.hlo.proto.shapes import literal_text, shape_text
@@ -37,7 +37,7 @@ MOST_BYTES, MOST_PARTS = 1 << 26, 1 << 22
 _ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
 
 
-def text(data: bytes) -> str:
+def write_hlo_text(data: bytes) -> str:
     """HLO text of a serialized `HloProto` or `HloModuleProto`.
 
     `HloError`, one line, where the bytes are cut, something else, or name what is not there.
@@ -154,7 +154,7 @@ class _Printer:
         for id_ in order:
             yield ("  ROOT %" if id_ == one.root_id else "  %") + self._instruction(items[id_], items)
         thread = one.execution_thread
-        yield f"}}, execution_thread={quoted(thread)}" if thread and thread != "main" else "}"
+        yield f"}}, execution_thread={quote(thread)}" if thread and thread != "main" else "}"
 
     def _instruction(self, item: Any, items: dict[int, Any]) -> str:
         name, opcode = _checked(item.name, "instruction"), item.opcode
@@ -168,12 +168,12 @@ class _Printer:
             inside = literal_text(item.literal)
         else:
             inside = ", ".join(f"%{one.name}" for one in operands)
-        attributes = list(own_attributes(item, first=first))
+        attributes = list(opcode_attributes(item, first=first))
         wrapped = self._wrapped_by(item, items) if opcode.startswith("async-") else None
         if wrapped is not None:
             opcode = wrapped.opcode + opcode.removeprefix("async")
         if wrapped is not None and item.opcode == "async-start":
-            attributes += [*own_attributes(wrapped, first=first), self._called(wrapped, first)]
+            attributes += [*opcode_attributes(wrapped, first=first), self._called(wrapped, first)]
             attributes.append(self._frontend(wrapped.frontend_attributes))
         else:
             attributes.append(self._called(item, first) if item.called_computation_ids else "")
@@ -238,8 +238,8 @@ def _frames(index: Any) -> Iterator[str]:
     """The tables that `stack_frame_id` points into.  Of a frame's parent XLA writes the number plus one."""
     if not index.stack_frames:
         return
-    yield _table("FileNames", [quoted(name) for name in index.file_names])
-    yield _table("FunctionNames", [quoted(name) for name in index.function_names])
+    yield _table("FileNames", [quote(name) for name in index.file_names])
+    yield _table("FunctionNames", [quote(name) for name in index.function_names])
     places = index.file_locations
     words = [
         f"{{file_name_id={at.file_name_id} function_name_id={at.function_name_id} line={at.line}}}" for at in places
@@ -260,5 +260,5 @@ def _config_text(config: bytes) -> str:
     if not config:
         return ""
     words = config.decode(errors="replace")
-    plain = braced(words) and "\ufffd" not in words
-    return f"backend_config={words if plain else quoted(config)}"
+    plain = brace(words) and "\ufffd" not in words
+    return f"backend_config={words if plain else quote(config)}"

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
-from compare.hlo.counts.partition_index import activation, told_by_place
-from compare.hlo.dataflow.dataflow import SLICE_STARTS, Value, handed
+from compare.hlo.counts.partition_index import depends_on_partition, first_call_context
+from compare.hlo.dataflow.dataflow import SLICE_STARTS, Value, step_through
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
@@ -34,7 +34,7 @@ _UPDATED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class LayoutSources:
     """Where a walk back through layout-only instructions ends."""
 
     parameters: frozenset[int]
@@ -46,9 +46,9 @@ class Sources:
     """Every value on the way."""
 
 
-def sources(
+def trace_sources(
     starts: Iterable[Value], *, caches: frozenset[int] = frozenset(), updates: bool = True, moves: bool = False
-) -> Sources:
+) -> LayoutSources:
     """Walk back from `starts`; with `moves` also through collectives that only move data to other devices.
 
     A broadcast is passed for constants only; a dynamic-update-slice and a scatter, by their first operand, and a select
@@ -82,7 +82,9 @@ def sources(
         else:
             made_by.add(item)
     passed = frozenset(value for value, _ in seen)
-    return Sources(frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, passed)
+    return LayoutSources(
+        frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, passed
+    )
 
 
 def _is_float(item: Instruction) -> bool:
@@ -98,7 +100,7 @@ def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool
 
 def _before(value: Value) -> list[Value] | None:
     frame, item, _ = value
-    found = handed(value) if _only_hands_on(item) else None
+    found = step_through(value) if _only_hands_on(item) else None
     if found is not None:
         return found
     if item.opcode in _FIRST or item.opcode in SLICE_STARTS:
@@ -133,24 +135,24 @@ def moves_data(item: Instruction) -> bool:
 
 def zero_elsewhere(value: Value) -> bool:
     """Whether only a part of an array is not zero, and the device's own place says which: summed up, it is a gather."""
-    made_by = sources([value], updates=False).made_by
+    made_by = trace_sources([value], updates=False).made_by
     return bool(made_by) and all(map(_is_part, made_by))
 
 
 def _is_part(item: Instruction) -> bool:
     """A select of data or zeros, or zeros in which a part is written, by the device's own place."""
     if item.opcode == "select":
-        return told_by_place(item.operand(0)) and any(map(_is_zero, item.operands[1:]))
+        return depends_on_partition(item.operand(0)) and any(map(_is_zero, item.operands[1:]))
     return (
         item.opcode == "dynamic-update-slice"
         and _is_zero(item.operand(0))
-        and any(map(told_by_place, item.operands[2:]))
+        and any(map(depends_on_partition, item.operands[2:]))
     )
 
 
 def _is_zero(item: Instruction) -> bool:
     """Zeros, through broadcasts and what only hands on or lays out."""
-    todo: list[Value] = [(activation(item.computation), item, ())]
+    todo: list[Value] = [(first_call_context(item.computation), item, ())]
     seen = set(todo)
     while todo:
         value = todo.pop()

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterable
 
-from compare.hlo.dataflow.call_context import Frame, body_of, condition_of
-from compare.hlo.dataflow.dataflow import Value, is_carry, made_of, origin
-from compare.hlo.provenance.layout_passthrough import sources
+from compare.hlo.dataflow.call_context import CallContext, body_of, condition_of
+from compare.hlo.dataflow.dataflow import Value, inputs_of, is_carry, origin
+from compare.hlo.provenance.layout_passthrough import trace_sources
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
-_Loop = tuple[Frame, Instruction]
+_Loop = tuple[CallContext, Instruction]
 """A `while`, in the activation that it stands in."""
 
 
-class Steering:
+class LoopControl:
     """Remembers for each loop what its condition reads, and who makes that.
 
     row_of: the row that an instruction belongs to.
@@ -23,7 +23,7 @@ class Steering:
         self._paths: dict[_Loop, frozenset[tuple[int, ...]]] = {}
         self._makers: dict[_Loop, frozenset[Instruction]] = {}
 
-    def steers(self, item: Instruction, frames: Iterable[Frame], passed: Iterable[Value]) -> bool:
+    def steers(self, item: Instruction, frames: Iterable[CallContext], passed: Iterable[Value]) -> bool:
         """Whether a collective carries an element that a loop's condition reads, or makes it in a loop around it.
 
         passed: every value that its operand is, through layout-only instructions.
@@ -39,7 +39,7 @@ class Steering:
         if loop not in self._makers:
             body = _body(loop)
             starts: list[Value] = [(body, body.computation.root, path) for path in self._read(loop)]
-            made_by = sources(starts, updates=False).made_by
+            made_by = trace_sources(starts, updates=False).made_by
             self._makers[loop] = frozenset(self._row_of(item) for item in made_by)
         return self._makers[loop]
 
@@ -56,7 +56,7 @@ class Steering:
                 if inner is condition and at.opcode == "parameter":
                     found.add(path)
                     continue
-                fresh = [one for one in made_of(value) if one not in seen]
+                fresh = [one for one in inputs_of(value) if one not in seen]
                 seen.update(fresh)
                 todo += fresh
             body = _body(loop)
@@ -64,17 +64,17 @@ class Steering:
         return self._paths[loop]
 
 
-def _loop_of(frame: Frame) -> _Loop | None:
+def _loop_of(frame: CallContext) -> _Loop | None:
     call, outer = frame.call, frame.outer
     return (outer, call) if call is not None and outer is not None and call.opcode == "while" else None
 
 
-def _body(loop: _Loop) -> Frame:
+def _body(loop: _Loop) -> CallContext:
     frame, item = loop
     return frame.inside(item, body_of(item))
 
 
-def _is_scalar(body: Frame, path: tuple[int, ...]) -> bool:
+def _is_scalar(body: CallContext, path: tuple[int, ...]) -> bool:
     """Whether an element of the carry is one integer or predicate."""
     shape = body.computation.root.shape
     if len(path) != 1 or isinstance(shape, Array) or not body.computation.root.has(path):
@@ -83,5 +83,5 @@ def _is_scalar(body: Frame, path: tuple[int, ...]) -> bool:
     return isinstance(part, Array) and not part.dims and part.dtype[0] in "sup"
 
 
-def _changes(body: Frame, path: tuple[int, ...]) -> bool:
+def _changes(body: CallContext, path: tuple[int, ...]) -> bool:
     return not is_carry(origin((body, body.computation.root, path)), body, path)

@@ -6,22 +6,22 @@ from functools import cached_property
 from itertools import takewhile
 
 from compare.hlo.counts.execution_counts import Site, is_collective
-from compare.hlo.dataflow.call_context import Frame
-from compare.hlo.dataflow.dataflow import Value, handed, made_of, used_by
+from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.dataflow.dataflow import Value, consumers_of, inputs_of, step_through
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import kind_of
-from compare.hlo.provenance.layout_passthrough import moves_data, sources, zero_elsewhere
-from compare.hlo.provenance.loop_control import Steering
-from compare.hlo.provenance.scope_recovery import Recovery, tells
+from compare.hlo.provenance.layout_passthrough import moves_data, trace_sources, zero_elsewhere
+from compare.hlo.provenance.loop_control import LoopControl
+from compare.hlo.provenance.scope_recovery import ScopeRecovery, scope_bearer
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import Sources
+from compare.hlo.text.metadata import SourceMetadata
 from compare.hlo.text.module import Module
 
 PRODUCTS = ("dot", "convolution")
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class OperandProvenance:
     """One operand of a collective."""
 
     scope: str
@@ -40,7 +40,7 @@ class Names:
     """Of these two, and of its scope, what is only the nearest instruction's."""
 
 
-class Flow:
+class Provenance:
     """Dataflow of one module.
 
     parts: for an instruction that only carries a collective on, or receives it, the one that is its row.
@@ -48,17 +48,17 @@ class Flow:
 
     def __init__(self, module: Module, *, parts: Mapping[Instruction, Instruction], caches: frozenset[int]):
         self._module, self._parts, self._caches = module, parts, caches
-        self._metadata = Sources(module)
-        self._entry = Frame(module.entry)
+        self._metadata = SourceMetadata(module)
+        self._entry = CallContext(module.entry)
         self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
-        self._recovery = Recovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
-        self._steering = Steering(self._row_of)
+        self._recovery = ScopeRecovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
+        self._steering = LoopControl(self._row_of)
         self._from_parameters: dict[Value, bool] = {}
         self._into_products: dict[str, dict[Value, bool]] = {}
 
-    def frames(self, site: Site) -> tuple[Frame, ...]:
+    def frames(self, site: Site) -> tuple[CallContext, ...]:
         """Its activations; what nothing calls is looked at alone."""
-        return site.frames or (Frame(site.item.computation),)
+        return site.frames or (CallContext(site.item.computation),)
 
     def names(self, site: Site, *, kind: str, scope: str) -> Names:
         """Its own `op_name` and line, or those of the fusions and calls that only wrap it, or the nearest ones.
@@ -100,9 +100,9 @@ class Flow:
         seen: set[Value] = set()
         while value not in seen:
             seen.add(value)
-            if (item := tells(value)) and (scope := self._metadata.scope(item)):
+            if (item := scope_bearer(value)) and (scope := self._metadata.scope(item)):
                 return scope
-            before = handed(value)
+            before = step_through(value)
             if before is None or len(before) != 1:
                 return None
             (value,) = before
@@ -116,13 +116,13 @@ class Flow:
                 return
             yield frame.call
 
-    def operand(self, site: Site, number: int, *, scope: str | None, wanted: frozenset[str]) -> Carried:
+    def operand(self, site: Site, number: int, *, scope: str | None, wanted: frozenset[str]) -> OperandProvenance:
         """Operand `number`; `scope` is given for the only one, which shares its row's."""
         starts: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
-        found = sources(starts, caches=self._caches)
+        found = trace_sources(starts, caches=self._caches)
         parameters = found.parameters
         if any(map(moves_data, found.made_by)):  # weights that were moved before are weights
-            parameters = sources(starts, caches=self._caches, moves=True).parameters
+            parameters = trace_sources(starts, caches=self._caches, moves=True).parameters
         if scope is None:
             result: Value = (starts[0][0], site.item, _result_path(site.item, number))
             scope = self._producers(starts[0])
@@ -130,7 +130,7 @@ class Flow:
                 scope = self._own(site)
             scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
         steers = self._steering.steers(site.item, self.frames(site), found.passed)
-        return Carried(scope, parameters, found.constant, steers)
+        return OperandProvenance(scope, parameters, found.constant, steers)
 
     def from_parameters(self, site: Site) -> bool:
         """Whether any dataflow at all leads from an ENTRY parameter to it."""
@@ -168,7 +168,7 @@ class Flow:
         frame, item, _ = value
         if item.opcode == "recv" and item in self._parts:
             return [(frame, self._parts[item].operand(0), ())]
-        return made_of(value)
+        return inputs_of(value)
 
     def _used_by(self, value: Value) -> Iterator[Value]:
         """What is sent goes on where it is received."""
@@ -176,13 +176,13 @@ class Flow:
         if item in self._received_by:
             yield frame, self._received_by[item], ()
         else:
-            yield from used_by(value)
+            yield from consumers_of(value)
 
     @cached_property
     def _results(self) -> frozenset[Instruction]:
         """The collectives whose result is in ENTRY's root, through layout-only instructions."""
         root: Value = (self._entry, self._module.entry.root, ())
-        return self._rows(sources([root], updates=False).made_by)
+        return self._rows(trace_sources([root], updates=False).made_by)
 
     def _rows(self, made_by: frozenset[Instruction]) -> frozenset[Instruction]:
         return frozenset(self._row_of(item) for item in made_by)
@@ -199,7 +199,7 @@ class Flow:
     def gathers(self, site: Site) -> str | None:
         """The reduce-scatter whose result it carries."""
         starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
-        makers = self._rows(sources(starts, updates=False).made_by)
+        makers = self._rows(trace_sources(starts, updates=False).made_by)
         return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
 
     def feeds_product(self, site: Site, number: int, scope: str, *, kind: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from compare.hlo.dataflow.dataflow import Value
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import Sources
+from compare.hlo.text.metadata import SourceMetadata
 
 _Step = Callable[[Value], Iterable[Value]]
 _Tell = Callable[[Instruction], str | None]
@@ -14,7 +14,7 @@ NEAR = 100
 """How many values are looked at for a line of source: further away it is another call's."""
 
 
-class Recovery:
+class ScopeRecovery:
     """Finds scopes again, in one module.
 
     Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
@@ -24,7 +24,7 @@ class Recovery:
     is shared by the whole program, and tells nothing of who asked.
     """
 
-    def __init__(self, sources: Sources, *, back: _Step, on: _Step, is_own: Callable[[Value], bool]):
+    def __init__(self, sources: SourceMetadata, *, back: _Step, on: _Step, is_own: Callable[[Value], bool]):
         self._sources = sources
         self._is_own = is_own
         self._back = _remembered(back)
@@ -80,7 +80,7 @@ class Recovery:
         level = [value for value in begin if value not in barren]
         seen = set(level)
         while level:
-            tell = [value for value in level if (item := tells(value)) and self._sources.scope(item) in asked]
+            tell = [value for value in level if (item := scope_bearer(value)) and self._sources.scope(item) in asked]
             for value in sorted(tell, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
@@ -119,7 +119,7 @@ def _remembered(step: _Step) -> _Step:
     return remembered
 
 
-def tells(value: Value) -> Instruction | None:
+def scope_bearer(value: Value) -> Instruction | None:
     """The instruction whose scope counts for a value.
 
     A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.

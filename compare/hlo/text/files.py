@@ -21,7 +21,7 @@ def read_file(path: str | Path) -> Module:
     `OSError` where it can't be opened, `HloError` where it holds no HLO text, or is too large; either names it.
     """
     try:
-        return read(_decode(unzipped(read_bytes(path))))
+        return read(_decode(decompress(read_bytes(path))))
     except HloError as error:
         raise HloError(f"{'standard input' if str(path) == '-' else path}: {error}") from None
 
@@ -36,7 +36,7 @@ def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
     return _checked(data, "the file", most)
 
 
-def unzipped(data: bytes, *, most: int = MOST_BYTES) -> bytes:
+def decompress(data: bytes, *, most: int = MOST_BYTES) -> bytes:
     """What is in a gzip file; of anything else the thing itself.  `HloError` where that has more than `most` bytes."""
     if not data.startswith(_GZIP):
         return data
@@ -53,7 +53,7 @@ def _checked(data: bytes, what: str, most: int) -> bytes:
     return data
 
 
-def text_of(data: bytes) -> str | None:
+def decode_text(data: bytes) -> str | None:
     """The text that these bytes are; None where they are none."""
     try:
         text = data.decode("utf-8-sig")
@@ -65,7 +65,7 @@ def text_of(data: bytes) -> str | None:
 def _decode(data: bytes) -> str:
     if data.startswith(_MLIR_BYTECODE):
         raise HloError("this is StableHLO bytecode, the program before the compiler; give the compiled HLO text")
-    text = text_of(data)
+    text = decode_text(data)
     if text is None:
         raise HloError("a binary file, where HLO text was expected (as compiled.as_text() writes it)")
     return text

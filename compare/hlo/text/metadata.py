@@ -30,7 +30,7 @@ def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
     return next((scope for scope in reversed(found) if scope in wanted), found[-1] if found else None)
 
 
-class Sources:
+class SourceMetadata:
     """Scopes and source lines of one module's instructions."""
 
     def __init__(self, module: Module):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compare.hlo.text.files import read_bytes, unzipped
+from compare.hlo.text.files import decompress, read_bytes
 from compare.passes import archive
 from compare.report.build import build_report
 from compare.report.model.report import Report
@@ -196,4 +196,4 @@ def _text(path: Path, digest: str | None, *, run: Path) -> str:
     packed = read_bytes(path)
     if digest and hashlib.sha256(packed).hexdigest() != digest:
         raise ValueError("it is not the file whose digest about.json has")
-    return unzipped(packed).decode()
+    return decompress(packed).decode()

@@ -41,4 +41,4 @@ def program_text(files: Sequence[Path]) -> str:
     found = protos(reader.read_file(path) for path in files)
     if not found:
         raise TimingError("the profile carries no program")
-    return program.text(max(found.values(), key=len))
+    return program.write_hlo_text(max(found.values(), key=len))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.collectives.event_names import Carrier, carriers, containers
+from compare.hlo.collectives.event_names import EventRole, container_names, map_event_names
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.proto import program
 from compare.hlo.text.errors import HloError
@@ -29,7 +29,7 @@ class ProfileProgram:
     """What the names of one program's operations mean."""
 
     name: str
-    carriers: Mapping[str, Carrier]
+    carriers: Mapping[str, EventRole]
     """For the names that an execution of a collective may bear."""
     containers: frozenset[str]
     """Loops, calls and branches."""
@@ -107,7 +107,7 @@ class ProfilePrograms:
         key = f"{_OWN}{name}"
         if key not in self._read:
             try:
-                self._read[key] = self._program(name, read(program.text(self._protos[name])))
+                self._read[key] = self._program(name, read(program.write_hlo_text(self._protos[name])))
             except HloError as error:
                 self.notes.append(f"the profile's own program {name!r} cannot be read: {error}")
                 self._read[key] = None
@@ -121,7 +121,7 @@ class ProfilePrograms:
             rows = collectives(module, {})
             self._unfit += [f"{name}: {error}"] if rows else []
         waits, names = (frozenset(pattern.findall(module.text)) for pattern in (_WRAPPER, _NAME))
-        return ProfileProgram(name, carriers(module, rows), containers(module), waits, names)
+        return ProfileProgram(name, map_event_names(module, rows), container_names(module), waits, names)
 
 
 def protos(spaces: Iterable[Space]) -> dict[str, bytes]:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from compare.hlo.collective import Collective
-from compare.hlo.collectives.event_names import carriers
+from compare.hlo.collectives.event_names import map_event_names
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.devices.numbering import Program
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
@@ -59,8 +59,8 @@ def simulate(
     """The same of any devices on a torus.  slices: how many the module's devices are repeated on."""
     # A text that does not say for how many devices it is, is for all that are there.
     partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
-    values = Evaluator(Program(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
-    schedule = Schedule(module, carriers=carriers(module, rows), values=values, costs=Costs(hardware))
+    values = Evaluator(DeviceNumbering(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
+    schedule = Schedule(module, carriers=map_event_names(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
     meetings = CollectiveCosts(torus, hardware, schedule.notes)
     comms, choices = _met(nodes)

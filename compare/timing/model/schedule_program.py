@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from compare.hlo.collective import Collective
-from compare.hlo.collectives.event_names import Carrier
+from compare.hlo.collectives.event_names import EventRole
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
-from compare.hlo.counts.partition_index import activation
-from compare.hlo.dataflow.call_context import Frame, body_of, branches_of, condition_of
-from compare.hlo.dataflow.dataflow import Value, handed
+from compare.hlo.counts.partition_index import first_call_context
+from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of, condition_of
+from compare.hlo.dataflow.dataflow import Value, step_through
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints
@@ -107,7 +107,7 @@ class Notes:
 class Schedule:
     """Builds the nodes of a module, with what each costs."""
 
-    def __init__(self, module: Module, *, carriers: Mapping[str, Carrier], values: Evaluator, costs: Costs):
+    def __init__(self, module: Module, *, carriers: Mapping[str, EventRole], values: Evaluator, costs: Costs):
         self._module, self._carriers, self._values, self._costs = module, carriers, values, costs
         self.notes = Notes()
 
@@ -115,9 +115,9 @@ class Schedule:
         """ENTRY's, with everything that it runs."""
         if self._module.header.get("is_scheduled") != "true":
             self.notes.add("the program is not scheduled: its text is taken for the order in which it runs")
-        return self._nodes(Frame(self._module.entry))
+        return self._nodes(CallContext(self._module.entry))
 
-    def _nodes(self, frame: Frame) -> tuple[Node, ...]:
+    def _nodes(self, frame: CallContext) -> tuple[Node, ...]:
         found = _Nodes()
         for item in frame.computation:
             carrier = self._carriers.get(item.name)
@@ -141,7 +141,7 @@ class Schedule:
                 self._compute(found, item)
         return found.done()
 
-    def _talk(self, found: "_Nodes", item: Instruction, carrier: Carrier) -> None:
+    def _talk(self, found: "_Nodes", item: Instruction, carrier: EventRole) -> None:
         if carrier.part == "start" and item.opcode == "fusion":
             self._compute(found, item)  # What it computes beside the start comes first.
         ends = self._ended(item, carrier) if carrier.part == "done" else ()
@@ -149,17 +149,17 @@ class Schedule:
         if carrier.part == "done" and item.opcode == "fusion":
             self._compute(found, item)
 
-    def _ended(self, done: Instruction, carrier: Carrier) -> tuple[str, ...]:
+    def _ended(self, done: Instruction, carrier: EventRole) -> tuple[str, ...]:
         """A loop may hand a done what began before it, or in the iteration before: two starts."""
         rows = {carrier.row.name: None}
-        todo: list[Value] = [(activation(done.computation), done.operand(0), ())]
+        todo: list[Value] = [(first_call_context(done.computation), done.operand(0), ())]
         seen = set(todo)
         for value in todo if done.opcode.endswith("-done") else ():
             start = self._carriers.get(value[1].name)
             if start is not None and start.part == "start":
                 rows[start.row.name] = None
                 continue
-            fresh = [one for one in handed(value) or [] if one not in seen]
+            fresh = [one for one in step_through(value) or [] if one not in seen]
             seen.update(fresh)
             todo += fresh
         return tuple(rows)
@@ -173,7 +173,7 @@ class Schedule:
         if ns >= SHORTEST_NS:
             found.compute(item.name, ns, self._costs.memory_ns(item))
 
-    def _loop(self, found: "_Nodes", frame: Frame, loop: Instruction) -> None:
+    def _loop(self, found: "_Nodes", frame: CallContext, loop: Instruction) -> None:
         trips = self._values.trips.count(frame, loop)
         if trips is None:
             self.notes.add(f"how often {loop.name} runs is unknown: it is modelled once")
@@ -193,7 +193,7 @@ class Schedule:
             for node in (*test, *body):
                 found.run(node)
 
-    def _choice(self, found: "_Nodes", frame: Frame, choice: Instruction) -> None:
+    def _choice(self, found: "_Nodes", frame: CallContext, choice: Instruction) -> None:
         branches = tuple(self._nodes(frame.inside(choice, one)) for one in branches_of(choice))
         try:
             taken = self._values.branch(frame, choice)

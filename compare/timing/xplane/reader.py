@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from compare.hlo.proto.messages import classes
 from compare.hlo.proto.size_limits import Census
 from compare.hlo.text.errors import HloError
-from compare.hlo.text.files import read_bytes, unzipped
+from compare.hlo.text.files import decompress, read_bytes
 from compare.timing.errors import TimingError
 from compare.timing.xplane.columnar_protobuf import Messages
 from compare.timing.xplane.truncated import name_of, read_truncated
@@ -62,7 +62,7 @@ def read_file(path: str | Path) -> Space:
 
 
 def _unpacked(data: bytes) -> bytes:
-    data = unzipped(data, most=MOST_BYTES)
+    data = decompress(data, most=MOST_BYTES)
     if not data:
         raise TimingError("the file is empty, where an xplane.pb was expected")
     if data.lstrip()[:1] in (b"{", b"["):

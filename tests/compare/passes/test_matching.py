@@ -1,14 +1,16 @@
 import pytest
 
 from compare.passes.matching import match
-from compare.passes.snapshot import seen
+from compare.passes.snapshot import read_snapshot
 
 ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
 
 
 def program(*lines, parameters=("p = f32[8,16] parameter(0)", "q = f32[8,16] parameter(1)")):
     body = "\n  ".join((*parameters, *lines))
-    return seen(f"HloModule m, num_partitions=8\n\n{ADD}\nENTRY main {{\n  {body}\n  ROOT r = f32[] constant(0)\n}}\n")
+    return read_snapshot(
+        f"HloModule m, num_partitions=8\n\n{ADD}\nENTRY main {{\n  {body}\n  ROOT r = f32[] constant(0)\n}}\n"
+    )
 
 
 def reduce(name, operand="p", *, channel=1, op_name="down", shape="f32[8,16]"):
@@ -123,7 +125,7 @@ ENTRY main {
   ROOT w = (s32[], f32[8,16]) while(t), condition=condition, body=body
 }
 """.replace("ADD", ADD).replace("X", reduce("x.1"))
-    before = seen(loop)
+    before = read_snapshot(loop)
     assert [one.loops for one in before] == [1]
     assert links(before, program(reduce("x.1"))) == {"x.1": ("x.1", "moved")}
 

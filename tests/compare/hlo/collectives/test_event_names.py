@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.collectives.event_names import carriers, clone_of, containers
+from compare.hlo.collectives.event_names import clone_of, container_names, map_event_names
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 from tests.places import CORPUS
@@ -21,7 +21,9 @@ def parts(*lines, computations=""):
     """Row and part of every name."""
     body = "\n  ".join(("p = f32[8] parameter(0)", *lines[:-1], "ROOT " + lines[-1]))
     module = read(f"HloModule m, num_partitions=4\n{ADD}{computations}ENTRY main {{\n  {body}\n}}\n")
-    return {name: (one.row.name, one.part) for name, one in carriers(module, collectives(module, {"tp": 4})).items()}
+    return {
+        name: (one.row.name, one.part) for name, one in map_event_names(module, collectives(module, {"tp": 4})).items()
+    }
 
 
 def test_a_synchronous_one_is_its_own_instruction():
@@ -118,8 +120,8 @@ ENTRY main {{
     )
     module = read("HloModule m, num_partitions=4\n" + text)
     rows = collectives(module, {"tp": 4})
-    assert {name: one.part for name, one in carriers(module, rows).items()} == {"r": "whole", "a": "whole"}
-    assert containers(module) == {"loop", "k"}
+    assert {name: one.part for name, one in map_event_names(module, rows).items()} == {"r": "whole", "a": "whole"}
+    assert container_names(module) == {"loop", "k"}
 
 
 CHAIN = f"""starts {{
@@ -175,7 +177,7 @@ def test_a_transfer_between_slices_lasts_from_the_send_to_the_end_of_the_receive
 """
     module = read("HloModule m, num_partitions=4\n" + body)
     rows = collectives(module, {"dcn": 2, "tp": 4})
-    found = {name: (one.row.name, one.part) for name, one in carriers(module, rows).items()}
+    found = {name: (one.row.name, one.part) for name, one in map_event_names(module, rows).items()}
     assert found == {
         "sd": ("sd", "start"),
         "rvd": ("sd", "done"),
@@ -213,7 +215,7 @@ ENTRY main {{
 }}
 """
     module = read("HloModule m, num_partitions=4\n" + text)
-    found = {name: one.part for name, one in carriers(module, collectives(module, {"tp": 4})).items()}
+    found = {name: one.part for name, one in map_event_names(module, collectives(module, {"tp": 4})).items()}
     assert found == {"s": "start", "s0": "start", "d": "done", "d0": "done"}
 
 
@@ -227,11 +229,11 @@ def program(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_collective_of_a_compiled_program_is_whole_or_starts_and_is_done(name):
     module, rows = program(name)
-    found = carriers(module, rows)
+    found = map_event_names(module, rows)
     told = {row.name: {one.part for one in found.values() if one.row is row} for row in rows}
     assert all("whole" in words or {"start", "done"} <= words for words in told.values()), told
     assert all(row.name in found and found[row.name].row is row for row in rows)
-    assert not containers(module) & set(found)
+    assert not container_names(module) & set(found)
     executed = {item.name for computation in module.computations.values() for item in computation}
     assert set(found) <= executed
 
@@ -239,14 +241,14 @@ def test_every_collective_of_a_compiled_program_is_whole_or_starts_and_is_done(n
 def test_rows_of_another_program_are_refused():
     (module, _), (_, rows) = program("scan3"), program("combined")
     with pytest.raises(HloError, match="is of another program"):
-        carriers(module, rows)
+        map_event_names(module, rows)
 
 
 def test_thousands_of_collectives_each_have_their_event():
     line = f"  r%d = f32[8] all-reduce(r%d), channel_id=1, {GROUPS}, to_apply=add"
     many = "\n".join(line % (at, at - 1) for at in range(1, 2000))
     module = read(f"HloModule m, num_partitions=4\n{ADD}ENTRY main {{\n  r0 = f32[8] parameter(0)\n{many}\n}}\n")
-    assert len(carriers(module, collectives(module, {"tp": 4}))) == 1999
+    assert len(map_event_names(module, collectives(module, {"tp": 4}))) == 1999
 
 
 @pytest.mark.parametrize(

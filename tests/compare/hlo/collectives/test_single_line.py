@@ -6,7 +6,7 @@ import json
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.collectives.event_names import carriers
+from compare.hlo.collectives.event_names import map_event_names
 from compare.hlo.collectives.single_line import read_line
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
@@ -131,7 +131,7 @@ def test_every_line_of_a_compiled_program_agrees_with_the_program(name):
     axes = json.loads((CORPUS / f"{name}.json").read_text())["axes"]
     sizes = {axis: int(size) for axis, size in (part.split("=") for part in axes.split(","))}
     module = read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode())
-    known = carriers(module, collectives(module, sizes))
+    known = map_event_names(module, collectives(module, sizes))
     # What a plain `async-start` wraps only the computation that it calls tells.
     for item in (item for computation in module.computations.values() for item in computation):
         line, carrier = read_line(item.text), known.get(item.name)

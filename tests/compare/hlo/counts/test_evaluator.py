@@ -5,8 +5,8 @@ import pytest
 
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import NotUnderstood
-from compare.hlo.dataflow.call_context import Frame
-from compare.hlo.devices.numbering import Program
+from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.module import read
 
 
@@ -14,8 +14,8 @@ def value(*lines, partitions=8, replicas=1, slices=1, computations=""):
     """The last of the lines, as a list over devices (one number if it is the same on all)."""
     body = "\n".join(f"  {line}" for line in (*lines[:-1], "ROOT " + lines[-1]))
     module = read(f"HloModule m\n{computations}\nENTRY main {{\n{body}\n}}\n")
-    values = Evaluator(Program(replicas, partitions, slices))
-    found = values.value(Frame(module.entry), module.entry.root)
+    values = Evaluator(DeviceNumbering(replicas, partitions, slices))
+    found = values.value(CallContext(module.entry), module.entry.root)
     return found.tolist() if found.ndim > 1 or found.size > 1 else found.item()
 
 
@@ -175,10 +175,10 @@ ENTRY main {{
 
 def in_loop(name):
     module = read(LOOP)
-    values = Evaluator(Program(1, 2))
+    values = Evaluator(DeviceNumbering(1, 2))
     loop = module.entry.root
     body = module.computations["body"]
-    found = values.value(Frame(module.entry).inside(loop, body), body.at(body.index_of(name)))
+    found = values.value(CallContext(module.entry).inside(loop, body), body.at(body.index_of(name)))
     return np.broadcast_to(found, (2, 5)).tolist()
 
 

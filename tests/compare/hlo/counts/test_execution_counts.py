@@ -3,8 +3,8 @@
 import pytest
 
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.execution_counts import sites
-from compare.hlo.devices.numbering import Program
+from compare.hlo.counts.execution_counts import count_executions
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
@@ -13,8 +13,8 @@ REDUCE = "f32[8]{0} all-reduce(%s), channel_id=1, replica_groups={{0,1,2,3}}, us
 
 
 def found(text, *, partitions=4):
-    values = Evaluator(Program(1, partitions))
-    return sites(read(f"HloModule m, num_partitions={partitions}\n{ADD}{text}"), values)
+    values = Evaluator(DeviceNumbering(1, partitions))
+    return count_executions(read(f"HloModule m, num_partitions={partitions}\n{ADD}{text}"), values)
 
 
 def loop(name, *, trips, inside, outer="f32[8]", bound="constant"):

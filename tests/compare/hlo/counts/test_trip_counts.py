@@ -4,8 +4,8 @@ import pytest
 
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.trip_counts import iterations
-from compare.hlo.dataflow.call_context import Frame
-from compare.hlo.devices.numbering import Program
+from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.module import read
 
 CONDITIONS = {
@@ -80,8 +80,8 @@ ENTRY main {{
 
 def count(**changes):
     module = read(program(**changes))
-    values = Evaluator(Program(1, 8))
-    return values.trips.count(Frame(module.entry), module.entry.root)
+    values = Evaluator(DeviceNumbering(1, 8))
+    return values.trips.count(CallContext(module.entry), module.entry.root)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ COPIED = "copied {\n  p = s32[] parameter(0)\n  ROOT q = s32[] copy(p)\n}\n"
 
 def trips_of(text):
     module = read(text.replace("add {", COPIED + "add {", 1))
-    return Evaluator(Program(1, 8)).trips.count(Frame(module.entry), module.entry.root)
+    return Evaluator(DeviceNumbering(1, 8)).trips.count(CallContext(module.entry), module.entry.root)
 
 
 @pytest.mark.parametrize("how", HANDED_ON)
@@ -200,7 +200,7 @@ def test_a_counter_comes_round_in_its_own_width(direction, dtype, start, by, bou
                   test=f"compare(c, bound), direction={direction}")  # fmt: skip
     text = text.replace("constant(2)", f"constant({abs(by)})").replace("constant(6)", f"constant({bound})")
     module = read(text)
-    found = Evaluator(Program(1, 8)).trips.count(Frame(module.entry), module.entry.root)
+    found = Evaluator(DeviceNumbering(1, 8)).trips.count(CallContext(module.entry), module.entry.root)
     assert found == runs(dtype, start, by, lambda counter: CONDITIONS[direction](counter, bound))
 
 
@@ -208,13 +208,13 @@ def test_the_last_number_may_be_the_largest_of_its_type():
     full = narrow("u8", start=0, step="add(i, one)", test="compare(c, bound), direction=LE")
     for bound, trips in ((254, 255), (255, None)):
         module = read(full.replace("constant(6)", f"constant({bound})"))
-        found = Evaluator(Program(1, 8)).trips.count(Frame(module.entry), module.entry.root)
+        found = Evaluator(DeviceNumbering(1, 8)).trips.count(CallContext(module.entry), module.entry.root)
         assert found == trips
 
 
 def test_a_count_that_the_compiler_contradicts_is_not_believed():
     module = read(program(config=', backend_config={"known_trip_count":{"n":"5"}}'))
-    values = Evaluator(Program(1, 8))
-    frame = Frame(module.entry)
+    values = Evaluator(DeviceNumbering(1, 8))
+    frame = CallContext(module.entry)
     assert values.trips.count(frame, module.entry.root) is None
     assert values.trips.notes[frame, module.entry.root] == ("backend_config says 5 trips, condition and body say 6")

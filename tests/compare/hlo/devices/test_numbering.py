@@ -2,11 +2,11 @@
 
 import pytest
 
-from compare.hlo.devices.numbering import Program, groups_of
+from compare.hlo.devices.numbering import DeviceNumbering, groups_of
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
-FOUR = Program(replicas=2, partitions=2)
+FOUR = DeviceNumbering(replicas=2, partitions=2)
 """Two replicas of two partitions: device = 2 x replica + partition."""
 
 
@@ -47,7 +47,7 @@ def test_with_replicas_and_partitions_the_channel_decides(opcode, attributes, gr
     assert groups_of(item(opcode, attributes), opcode, FOUR) == groups
 
 
-@pytest.mark.parametrize("program", [Program(8, 1), Program(1, 8)])
+@pytest.mark.parametrize("program", [DeviceNumbering(8, 1), DeviceNumbering(1, 8)])
 @pytest.mark.parametrize("more", ["", "channel_id=1, ", "channel_id=1, use_global_device_ids=true, "])
 def test_with_only_one_of_them_ids_are_devices(program, more):
     found = groups_of(item("all-reduce", more + "replica_groups={{0,1,2,3},{4,5,6,7}}"), "all-reduce", program)
@@ -57,22 +57,22 @@ def test_with_only_one_of_them_ids_are_devices(program, more):
 def test_no_groups_are_all_devices():
     everyone = ((0, 1, 2, 3, 4, 5, 6, 7),)
     for attributes in ("replica_groups={}", "dimensions={0}", "channel_id=1, replica_groups={}"):
-        assert groups_of(item("all-reduce", attributes), "all-reduce", Program(1, 8)) == everyone
+        assert groups_of(item("all-reduce", attributes), "all-reduce", DeviceNumbering(1, 8)) == everyone
 
 
 def test_a_channel_and_one_replica_is_all_of_its_partitions():
-    assert groups_of(item("all-reduce", "channel_id=1, replica_groups={{0}}"), "all-reduce", Program(1, 4)) == (
+    assert groups_of(item("all-reduce", "channel_id=1, replica_groups={{0}}"), "all-reduce", DeviceNumbering(1, 4)) == (
         (0, 1, 2, 3),
     )
 
 
 def test_mesh_groups_keep_their_device_ids():
     text = "channel_id=1, replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}, use_global_device_ids=true"
-    assert groups_of(item("all-reduce", text), "all-reduce", Program(1, 4)) == ((0, 2), (1, 3))
+    assert groups_of(item("all-reduce", text), "all-reduce", DeviceNumbering(1, 4)) == ((0, 2), (1, 3))
 
 
 def test_a_group_of_one_slice_stands_for_one_in_every_slice():
-    assert Program(1, 4, slices=2).everywhere(((0, 1), (2, 3))) == ((0, 1), (2, 3), (4, 5), (6, 7))
+    assert DeviceNumbering(1, 4, slices=2).everywhere(((0, 1), (2, 3))) == ((0, 1), (2, 3), (4, 5), (6, 7))
 
 
 @pytest.mark.parametrize("groups", ["{{0,8}}", "{{0,1},{0,2}}", "nonsense"])
@@ -81,5 +81,5 @@ def test_groups_that_cannot_be_name_their_line(groups):
         groups_of(
             item("all-reduce", f"channel_id=1, use_global_device_ids=true, replica_groups={groups}"),
             "all-reduce",
-            Program(1, 8),
+            DeviceNumbering(1, 8),
         )

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from compare.hlo.emission.payload import carried, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.hlo.text.module import read
 
 FOURS = ((0, 1, 2, 3), (4, 5, 6, 7))
@@ -54,7 +54,7 @@ def payload(line, kind, *, shapes=("f32[16]",), receive=None):
     given = "\n".join(f"  p{at} = {shape} parameter({at})" for at, shape in enumerate(shapes))
     module = read(f"HloModule m\nENTRY main {{\n{given}\n  ROOT r = {line}\n}}\n")
     item = module.entry.root
-    arrays = carried(item, kind, receive)
+    arrays = carried_arrays(item, kind, receive)
     return [payload_bytes(item, array) for array in arrays]
 
 

@@ -66,7 +66,7 @@ def test_the_rows_are_those_of_xla_own_text(program, serialized):
     data = (serialized / f"{program}.pb").read_bytes()
     if module.num_devices:
         data += assigned(module.replica_count, module.num_partitions)
-    assert of(proto.text(data), axes) == of(text, axes)
+    assert of(proto.write_hlo_text(data), axes) == of(text, axes)
 
 
 def answers(program: str) -> str:
@@ -76,7 +76,7 @@ def answers(program: str) -> str:
 @pytest.mark.parametrize("program", PROGRAMS[::5])
 def test_every_instruction_stands_where_xla_writes_it(program, serialized):
     theirs = read((serialized / f"{program}.hlo").read_text())
-    ours = read(proto.text((serialized / f"{program}.pb").read_bytes()))
+    ours = read(proto.write_hlo_text((serialized / f"{program}.pb").read_bytes()))
     assert set(ours.computations) == set(theirs.computations)
     for name, computation in theirs.computations.items():
         told = [[(i.name, i.opcode, i.shape, i.operands == () or [o.name for o in i.operands], i.op_name) for i in one]
@@ -105,14 +105,14 @@ def compiled(tmp_path_factory) -> Path:
 @pytest.mark.parametrize(("program", "devices"), [("cpu", [0, 1, 2, 3, 4, 5, 6, 7]), ("tpu", [0, 2, 4, 6, 7, 5, 3, 1])])
 def test_what_a_compiler_serialized_says_what_its_text_says(program, devices, compiled):
     data, text = (compiled / f"{program}.pb").read_bytes(), (compiled / f"{program}.hlo").read_text()
-    found = proto.text(data)
+    found = proto.write_hlo_text(data)
     axes = {"dp": 2, "tp": 4}
     assert of(found, axes) == of(text, axes)
     assert of(found, {})
     module, theirs = read(found), read(text)
     assert (module.num_devices, module.donated) == (8, theirs.donated)
     assert module.header["is_scheduled"] == "true"
-    assert proto.text(b"\x0a" + varint(len(data)) + data) == found  # an HloProto: the module is its field 1
+    assert proto.write_hlo_text(b"\x0a" + varint(len(data)) + data) == found  # an HloProto: the module is its field 1
     tpu = [0, 1, 2, 3, 4, 5, 6, 7]
     assert sorted(proto.read_device_assignment(data)) == tpu
     assert list(proto.read_device_assignment(data)) == devices
@@ -132,12 +132,12 @@ def program(**changes):
 
 def line(made) -> str:
     """The root's."""
-    (found,) = [one for one in proto.text(made.SerializeToString()).splitlines() if "ROOT" in one]
+    (found,) = [one for one in proto.write_hlo_text(made.SerializeToString()).splitlines() if "ROOT" in one]
     return found.strip()
 
 
 def test_a_small_module_is_written_in_full():
-    assert proto.text(program().SerializeToString()) == (
+    assert proto.write_hlo_text(program().SerializeToString()) == (
         "HloModule m\n\nENTRY %main {\n  %p = s8[2]{0} parameter(0)\n  ROOT %r = s8[2]{0} copy(%p)\n}\n"
     )
 
@@ -236,7 +236,7 @@ def test_a_schedule_of_other_instructions_is_refused():
 )
 def test_foreign_bytes_are_refused_in_one_line(data):
     with pytest.raises(HloError) as refused:
-        proto.text(data)
+        proto.write_hlo_text(data)
     assert "\n" not in str(refused.value)
 
 
@@ -246,5 +246,5 @@ def test_wherever_its_computations_are_cut_it_is_refused(serialized):
     end = data.index(whole.computations[-1].instructions[-1].name.encode())
     for at in range(end):
         with pytest.raises(HloError) as refused:
-            proto.text(data[:at])
+            proto.write_hlo_text(data[:at])
         assert "\n" not in str(refused.value)

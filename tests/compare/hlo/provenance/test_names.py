@@ -5,7 +5,7 @@ import re
 
 from compare.hlo.collective import PUBLIC
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.scope_key import has_lost_its_scope, op_name_of, path_of, where
+from compare.hlo.scope_key import is_scope_inferred, op_name_of, path_of, scope_or_path
 from compare.hlo.text.module import read
 from tests.places import ROOT
 
@@ -46,13 +46,13 @@ def test_a_fused_reduce_scatter_bears_the_name_of_its_fusion():
     assert (found.kind, found.form) == ("reduce-scatter", "fused-reduce-scatter")
     assert (found.scope, found.op_name, found.source_line) == ("?", "jit(f)/loss/transpose", "m.py:9")
     assert found.inferred == ()
-    assert where(found) == path_of(found) == "loss/transpose"
+    assert scope_or_path(found) == path_of(found) == "loss/transpose"
 
 
 def test_in_a_scope_it_has_not_lost_that():
     lines = ("r = f32[2]{0} fusion(w), kind=kCustom, calls=scatter" + at("jit(f)/layer.mlp.down/dot", 9),)
     found = row(*lines, computations=SCATTER)
-    assert (found.scope, found.inferred, has_lost_its_scope(found)) == ("layer.mlp.down", (), False)
+    assert (found.scope, found.inferred, is_scope_inferred(found)) == ("layer.mlp.down", (), False)
 
 
 def test_without_a_name_a_sum_bears_that_of_who_made_its_parts():
@@ -66,7 +66,7 @@ def test_without_a_name_a_sum_bears_that_of_who_made_its_parts():
     assert (found.scope, found.op_name, found.source_line) == ("?", "jit(f)/loss/dot", "m.py:3")
     assert found.inferred == ("op_name", "source_line")
     # For a diff, what is only a neighbour's tells nothing.
-    assert (op_name_of(found), where(found), path_of(found)) == ("", "", "loss/dot")
+    assert (op_name_of(found), scope_or_path(found), path_of(found)) == ("", "", "loss/dot")
 
 
 def test_without_a_name_what_moves_bears_that_of_who_uses_it():
@@ -108,7 +108,7 @@ def test_a_scope_of_a_neighbour_is_marked():
         f"g = f32[8]{{0}} all-reduce(d), {GROUPS}, to_apply=add",
     )
     assert (found.scope, found.inferred) == ("layer.mlp.down", ("scope", "op_name", "source_line"))
-    assert has_lost_its_scope(found)
+    assert is_scope_inferred(found)
 
 
 def test_the_name_of_an_argument_is_no_path():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.hlo.text.metadata import Sources, scope_in
+from compare.hlo.text.metadata import SourceMetadata, scope_in
 from compare.hlo.text.module import read
 
 
@@ -87,7 +87,7 @@ ENTRY main {
 )
 def test_the_source_line_is_the_users_innermost(metadata, line):
     module = read(TABLES % metadata)
-    assert Sources(module).source_line(module.entry.root) == line
+    assert SourceMetadata(module).source_line(module.entry.root) == line
 
 
 def test_parents_may_also_be_written_plainly():
@@ -95,11 +95,11 @@ def test_parents_may_also_be_written_plainly():
         "parent_frame_id=2}", "parent_frame_id=1}"
     )
     module = read(plain.replace("parent_frame_id=3}", "parent_frame_id=2}") % "stack_frame_id=3")
-    assert Sources(module).source_line(module.entry.root) == "model.py:31"
+    assert SourceMetadata(module).source_line(module.entry.root) == "model.py:31"
 
 
 def test_the_name_of_an_argument_is_no_scope():
     named = 'f32[] parameter(0), metadata={op_name="head"}'
     copied = 'f32[] copy(p), metadata={op_name="head"}'
     module = read(f"HloModule m\nENTRY main {{\n  p = {named}\n  ROOT c = {copied}\n}}\n")
-    assert Sources(module).scope(module.entry.root) is None
+    assert SourceMetadata(module).scope(module.entry.root) is None

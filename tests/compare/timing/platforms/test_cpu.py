@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.proto.program import text
+from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.module import read
 from compare.timing.join.programs import protos
 from compare.timing.platforms.cpu import END, op_events
@@ -143,7 +143,7 @@ def test_collectives_run_as_often_as_their_own_program_says_and_only_they_wait(a
     ran = 0
     for name, program in programs.items():
         own = events[events["module"] == name]
-        rows = {row.name: row.executions for row in collectives(read(text(program)), AXES)}
+        rows = {row.name: row.executions for row in collectives(read(write_hlo_text(program)), AXES)}
         waits = own[own["wait_ns"].notna()]
         assert set(waits["hlo_op"]) == (set(rows) if len(own) else set())
         for hlo_op, executions in rows.items() if len(own) else ():
