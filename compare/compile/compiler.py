@@ -46,11 +46,11 @@ def list_devices(topology: str, *, num_slices: int = 1) -> list[Any]:
     """The compile-only devices of `num_slices` slices, each like `v5e:2x4`."""
     sides = [int(side) for side in topology.partition(":")[2].split("x") if side.isdigit()]
     bounds = [min(side, bound) for side, bound in zip([*sides, 1, 1, 1], HOST_BOUNDS, strict=False)]
-    told: dict[str, Any] = {"chips_per_host_bounds": bounds} if tuple(bounds) != HOST_BOUNDS else {}
+    bounds_and_slices: dict[str, Any] = {"chips_per_host_bounds": bounds} if tuple(bounds) != HOST_BOUNDS else {}
     if num_slices > 1:
-        told["num_slices"] = num_slices
+        bounds_and_slices["num_slices"] = num_slices
     try:
-        description = xla_client.make_tfrt_tpu_c_api_device_topology(topology, **told)
+        description = xla_client.make_tfrt_tpu_c_api_device_topology(topology, **bounds_and_slices)
         return list(description._make_compile_only_devices())
     except _jax.JaxRuntimeError as error:
         raise RefusedError(f"libtpu knows no topology {topology!r}: {_first_line(error)}") from error

@@ -1,6 +1,6 @@
-"""libtpu's own texts of a program between its passes: which are asked for, and where they are put.
+"""libtpu's dumps of a program between its passes: the flags that request them, and the archive that they go into.
 
-They are asked for by XLA's own flags, as options of this one compile: what the user's environment says stays.
+The flags are options of this one compile; the user's environment is left as it is.
 """
 
 import os
@@ -33,7 +33,7 @@ def dump_flags(folder: Path, *, all_of_them: bool) -> list[tuple[str, str]]:
 def needs_dump(request: dict[str, Any]) -> bool:
     """Whether texts are asked for: for the lineage, or because libtpu drops names.
 
-    Not where the user has XLA dump for himself: a compile has one folder for that, and it is his.
+    Not where the user's own XLA_FLAGS ask for a dump: a compile has one dump folder, and theirs is kept.
     """
     return bool(request["passes"] or request["num_slices"] > 1) and not _dumps_already()
 

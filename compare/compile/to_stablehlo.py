@@ -44,7 +44,9 @@ class StablehloProgram:
 def convert_to_stablehlo(data: bytes) -> StablehloProgram:
     """Raises `RefusedError` where it is none of these spellings."""
     text = data.lstrip()[:4096]
-    told = _PARTITIONS.search(data) if text.startswith((b"HloModule", b"//", b"#")) or b"HloModule " in text else None
+    partitions = (
+        _PARTITIONS.search(data) if text.startswith((b"HloModule", b"//", b"#")) or b"HloModule " in text else None
+    )
     if data.startswith(_BYTECODE):
         module = compiler.parse_stablehlo(data)
     elif b"HloModule " in text:
@@ -53,7 +55,7 @@ def convert_to_stablehlo(data: bytes) -> StablehloProgram:
         module = compiler.parse_stablehlo(data)
     else:
         module = compiler.parse_stablehlo(_from_proto(data))
-    return _describe(module, num_devices=int(told[1]) if told else 0)
+    return _describe(module, num_devices=int(partitions[1]) if partitions else 0)
 
 
 def _parsed(text: bytes) -> bytes:

@@ -48,8 +48,8 @@ class Track:
     @property
     def changes(self) -> tuple[Change, ...]:
         """What later passes did to it, in order."""
-        told = [one for one in self.events if one.what not in (CREATED, RENAMED)]
-        return tuple(Change(by=one.span, what=one.what) for one in told)
+        changes = [event for event in self.events if event.what not in (CREATED, RENAMED)]
+        return tuple(Change(by=event.span, what=event.what) for event in changes)
 
 
 def lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
@@ -154,13 +154,13 @@ def _event(moment: _Moment, one: SnapshotCollective, link: Link, what: str) -> E
 
 def _detail(old: SnapshotCollective, new: SnapshotCollective) -> str:
     """What of one that was replaced or moved is other now."""
-    told = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
+    differences = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
     if old.payload_bytes != new.payload_bytes:
-        told.append(f"{old.payload_bytes:,} → {new.payload_bytes:,} bytes")
+        differences.append(f"{old.payload_bytes:,} → {new.payload_bytes:,} bytes")
     if old.loops != new.loops:
-        told.append(f"in {old.loops} → {new.loops} loops")
+        differences.append(f"in {old.loops} → {new.loops} loops")
     if old.opcode != new.opcode == "send":
-        told.append("sent between slices")
+        differences.append("sent between slices")
     if old.op_name and not new.op_name:
-        told.append("written anew, without its name")
-    return ", ".join(told)
+        differences.append("written anew, without its name")
+    return ", ".join(differences)

@@ -30,7 +30,7 @@ def work(request: Path, out: Path) -> None:
     found = to_stablehlo.convert_to_stablehlo(Path(asked["program"]).read_bytes())
     topology = _topology(asked, num_devices=found.num_devices)
     (out / "program.mlirbc").write_bytes(found.bytecode)
-    whole = {
+    request_fields = {
         "program": str(out / "program.mlirbc"),
         "topology": topology.slice_name,
         "num_slices": topology.slices,
@@ -39,33 +39,33 @@ def work(request: Path, out: Path) -> None:
         "strip": [],
         "passes": True,
     }
-    compile_request.compile_request(whole, out)
-    told = json.loads((out / "compiled.json").read_bytes())
-    write(out / "compiled.json", told | {"meshes": found.meshes})
+    compile_request.compile_request(request_fields, out)
+    about = json.loads((out / "compiled.json").read_bytes())
+    write(out / "compiled.json", about | {"meshes": found.meshes})
 
 
 def _topology(asked: dict[str, Any], *, num_devices: int) -> Topology:
     """The one that is asked for, or the smallest that the program fills."""
-    told = asked["num_devices"]
-    if told and num_devices and told != num_devices:
-        raise RefusedError(f"the axes make {told} devices; the program is for {num_devices}")
+    requested = asked["num_devices"]
+    if requested and num_devices and requested != num_devices:
+        raise RefusedError(f"the axes make {requested} devices; the program is for {num_devices}")
     try:
         if asked["topology"]:
             topology = Topology.parse(asked["topology"])
-        elif told or num_devices:
-            topology = Topology.smallest(told or num_devices)
+        elif requested or num_devices:
+            topology = Topology.smallest(requested or num_devices)
         else:
             raise RefusedError("the program does not say for how many devices it is; name the axes, or a topology")
     except MeshError as error:
         raise RefusedError(str(error)) from error
-    wanted = told or num_devices
+    wanted = requested or num_devices
     if wanted and wanted != topology.num_devices:
         raise RefusedError(f"{topology.name} has {topology.num_devices} devices; the program is for {wanted}")
     return topology
 
 
 def request_text(program: Path, *, topology: str, num_devices: int) -> str:
-    """What this worker is asked with."""
+    """The text of this worker's request file."""
     return json.dumps({"program": str(program), "topology": topology, "num_devices": num_devices})
 
 

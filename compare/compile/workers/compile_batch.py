@@ -1,7 +1,7 @@
 """Compile many small programs in one process: `python -m compare.compile.workers.compile_batch REQUEST.json`.
 
 Imports jaxlib and libtpu, no framework.  REQUEST holds `topology`, and `programs`: each with `program` (path of the
-bytecode), `compile_options`, `out` (a folder), and `axes` where it is first to be said to Shardy.  Each folder gets
+bytecode), `compile_options`, `out` (a folder), and `axes` where it is first translated to Shardy.  Each folder gets
 optimized.hlo.gz, or failed.txt with one line.  One JSON line on stdout as each is begun.  Exit 0; 2: the request can't
 be met, and the last line on stderr says why.  libtpu may also abort the process: what has neither file then was not
 reached, and the parent asks anew.

@@ -1,11 +1,12 @@
-"""A program for GSPMD, said to Shardy: `python -m compare.compile.workers.gspmd_to_shardy REQUEST.json OUTDIR`.
+"""Translate GSPMD shardings to Shardy: `python -m compare.compile.workers.gspmd_to_shardy REQUEST.json OUTDIR`.
 
 Imports jaxlib, no framework.  REQUEST holds `program` (a folder with program.mlirbc and about.json) and `axes` (name ->
-size, outermost first; devices are row-major).  Writes both files anew.  Exit 0; 2: these shardings can't be said.
+size, outermost first; devices are row-major).  Writes both files anew.  Exit 0;
+2: Shardy has no form for one of these shardings.
 
-libtpu would take `use_shardy_partitioner` for a module without them, say nothing, and use GSPMD.  Each `@Sharding`
-custom call becomes an `sdy.sharding_constraint`, each sharding of a parameter or operation an `sdy.sharding`, over one
-`sdy.mesh` of the axes; no other operation changes.
+libtpu accepts `use_shardy_partitioner` for a module without Shardy's attributes, and silently uses GSPMD.  Each
+`@Sharding` custom call becomes an `sdy.sharding_constraint`, each sharding of a parameter or operation an
+`sdy.sharding`, over one `sdy.mesh` of the axes; no other operation changes.
 """
 
 import io
@@ -68,7 +69,7 @@ def split_of(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
         return ((),) * rank
     found = _TILES.fullmatch(sharding)
     if not found:
-        raise NotOfferedError(f"the sharding {sharding} cannot be said to Shardy; it can say tiles and replicas")
+        raise NotOfferedError(f"the sharding {sharding} has no form in Shardy; tiles and replicas have one")
     ids = _device_ids(found)
     tiles = ids.ndim - bool(found["last"])
     if tiles != rank or sorted(ids.ravel().tolist()) != list(range(prod(axes.values()))):
@@ -77,7 +78,7 @@ def split_of(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
     split = tuple(_axes_along(dim, ids.shape[dim], places, axes) for dim in range(rank))
     if None in split:
         words = ",".join(f"{name}={size}" for name, size in axes.items())
-        raise NotOfferedError(f"the sharding {sharding} splits no whole axes of {words}; Shardy is told axes")
+        raise NotOfferedError(f"the sharding {sharding} splits no whole axes of {words}; Shardy takes axes")
     return tuple(names or () for names in split)
 
 

@@ -14,7 +14,7 @@ Request = dict[str, Any]
 
 
 class Stages:
-    """Seconds of each stage, told on stdout as it begins."""
+    """Seconds of each stage; prints each on stdout as it begins."""
 
     def __init__(self) -> None:
         self._start = monotonic()

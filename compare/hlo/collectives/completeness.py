@@ -1,4 +1,4 @@
-"""Whether a text is whole: what was lost from it, or stands in it askew, could be a collective or the call of one.
+"""Whether a text is complete: a line that was lost or displaced could be a collective, or the call of one.
 
 A line that is missing shows by its name, which others use, and something asynchronous by its end, which has no start.
 Only the whole text tells: the rows need a part of it.

@@ -1,4 +1,4 @@
-"""Whether an index is told by the device's own place: its partition or replica, through arithmetic and tables."""
+"""Whether an index depends only on partition-id, replica-id and constants, through arithmetic and table look-ups."""
 
 from compare.hlo.counts.integer_ops import BINARY, UNARY
 from compare.hlo.dataflow.call_context import CallContext

@@ -1,4 +1,4 @@
-"""A program for GSPMD said to Shardy: what each sharding means, and that libtpu's own Shardy then places the arrays."""
+"""GSPMD shardings translated to Shardy: what each means, and that libtpu's own Shardy then places the arrays."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_the_tiles_of_a_sharding_are_said_as_axes(sharding, split):
         ("{devices=[1,1,8]7,6,5,4,3,2,1,0}", "splits no whole axes"),
         ("{devices=[1,1,4]0,1,2,3}", "is not one of 3 dims over 8 devices"),
         ("{devices=[2,2,1]0,1,2,3,4,5,6,7}", "names 8 devices for 4 tiles"),
-        ("{maximal device=0}", "it can say tiles and replicas"),
+        ("{maximal device=0}", "tiles and replicas have one"),
     ],
 )
 def test_what_axes_cannot_say_is_not_offered(sharding, says):
