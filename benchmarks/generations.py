@@ -16,9 +16,9 @@ from benchmarks.generations_page import Entry, Extra, Found, cell, page
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import sum_totals
 from compare.run.arms import ARMS
-from compare.run.cache import Cache, opened
+from compare.run.cache import Cache, open_cache
 from compare.run.results import Outcome
-from compare.run.scheduler import run
+from compare.run.scheduler import run_case
 from meshes.assignment import chips
 from meshes.case import Case
 from meshes.devices.generations import GENERATIONS
@@ -42,7 +42,7 @@ SEQ = 128
 def main() -> int:
     asked = _arguments()
     entries = []
-    with opened() as cache:
+    with open_cache() as cache:
         for generation, mesh, model in _cases(asked.only.split(",")):
             entry = _entry(generation, mesh, model, cache=cache)
             print(f"{generation:6} {mesh:26} {cell(entry)} {' | '.join(entry.failures)}", flush=True)
@@ -85,7 +85,7 @@ def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
         return Entry(shown, generation, {}, (str(error),))
     # The default program of each arm: the controls are other questions.
     arms = [replace(arm, controls=()) for arm in ARMS.values()]
-    outcomes = run(case, arms=arms, cache=cache, tell=lambda event: None)
+    outcomes = run_case(case, arms=arms, cache=cache, tell=lambda event: None)
     return Entry(
         shown,
         generation,

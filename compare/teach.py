@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     questions = [] if asked.pattern or asked.json else [draw(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
-    with cache.opened(bypass=asked.no_cache) as kept:
+    with cache.open_cache(bypass=asked.no_cache) as kept:
         every = build_each([*programs, *((one.lesson, one.program) for one in questions)], cache=kept, tell=complain)
     made, answers = every[: len(programs)], every[len(programs) :]
     if asked.json:

@@ -7,7 +7,7 @@ from meshes.dims import is_sequence_parallel
 from meshes.memory import cache_bytes
 
 
-def notes(case: Case) -> list[str]:
+def list_notes(case: Case) -> list[str]:
     """Sentences on the plan of one phase; none where the rows say all."""
     return [*_style(case), *_stream(case), *_merge(case), *_experts(case), *_copies(case)]
 

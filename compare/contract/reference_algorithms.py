@@ -4,23 +4,196 @@ Nothing here knows a sharding, a program or a framework: an error in what makes 
 be repeated in what they are held against.  Definitions: docs/definitions.md, section 2.
 """
 
-from compare.contract.ends import collect_row, embed_row, head_row, sample_row, shift_row, spread_row
-from compare.contract.layers import layer_rows
-from compare.contract.row import ContractRow
-from compare.contract.symbols import Letters
+from collections.abc import Iterator
+
+from compare.contract.row import BOTH, INTEGERS, ContractRow
+from compare.contract.symbols import Symbols, row
 from meshes.case import Case
 
+MEGATRON = "Megatron-LM, arXiv:1909.08053 §3"
+SEQUENCE = "Megatron sequence parallelism, arXiv:2205.05198 §4.2.2"
+GSHARD = "GShard, arXiv:2006.16668 §3.2"
+PARTIAL_EXPERTS = "Megatron-LM, arXiv:1909.08053 §3, of the experts' matmuls, after GShard's combine"
+RING = "Ring Attention, arXiv:2310.01889 §3"
+SPLIT_CACHE = "partial softmax results merged (flash-decoding's split of keys and values; arXiv:1805.02867 §3.1)"
+VOCABULARY = "vocabulary-parallel embedding, arXiv:1909.08053 §3"
+SCATTERED = "vocabulary-parallel embedding under sequence parallelism, arXiv:2205.05198 §4.2.2"
+GREEDY = "greedy choice over a split vocabulary: one winner of each shard"
+GPIPE = "GPipe, arXiv:1811.06965 §2"
+COLLECT = "the chosen ids return to the stage that embeds them"
+LAST_PART = "the last part of a sequence chose; every rank of the next step needs the ids"
 
-def inherent(case: Case) -> tuple[ContractRow, ...]:
+
+def required_rows(case: Case) -> tuple[ContractRow, ...]:
     """The rows of one phase of a case, the layers first, then the ends of the step and the pipeline."""
-    n = Letters.of(case)
+    n = Symbols.of(case)
     pipeline, tp = n.size("pp") > 1, n.size("tp") > 1
     vocabulary = tp and case.plan.rules["vocab"] is not None
-    rows = list(layer_rows(n, case))
-    rows += [embed_row(n)] if vocabulary else []
-    rows += [shift_row(n)] if pipeline else []
-    rows += [head_row(n)] if n.scattered else []
-    rows += [sample_row(n)] if vocabulary else []
-    rows += [collect_row(n)] if pipeline else []
-    rows += [spread_row(n)] if n.prefill and n.size("cp") > 1 else []
+    rows = list(_layer_rows(n, case))
+    rows += [_embed_row(n)] if vocabulary else []
+    rows += [_shift_row(n)] if pipeline else []
+    rows += [_head_row(n)] if n.scattered else []
+    rows += [_sample_row(n)] if vocabulary else []
+    rows += [_collect_row(n)] if pipeline else []
+    rows += [_spread_row(n)] if n.prefill and n.size("cp") > 1 else []
     return tuple(rows)
+
+
+def _layer_rows(n: Symbols, case: Case) -> Iterator[ContractRow]:
+    """In the order in which a layer runs them."""
+    split, experts = case.plan.rules, case.model.experts > 0
+    tp = n.size("tp") > 1
+    if tp and split["heads"]:
+        yield from _whole_tokens(n, "layer.attention.qkv")
+    if n.size("cp") > 1:
+        yield _ring(n) if n.prefill else _merge(n)
+    if tp and split["heads"]:
+        yield _partial_sums(n, "layer.attention.out")
+    if experts:
+        yield from _experts(n, case, partial=tp and split["expert_ffn"] is not None)
+    if tp and split["shared_ffn" if experts else "ffn"] and (case.model.shared_ffn or not experts):
+        # Shared experts read the tokens that were gathered for the router.
+        yield from () if experts else _whole_tokens(n, "layer.mlp.up")
+        yield _partial_sums(n, "layer.mlp.down")
+
+
+def _whole_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
+    """Under sequence parallelism the tokens that a column-parallel matmul reads are gathered."""
+    if n.scattered:
+        yield row(
+            n, scope=scope, kind="all-gather", axis="tp", executions=n.times, payload=n.hidden,
+            formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', 'all-gather')}",
+            source=SEQUENCE,
+        )  # fmt: skip
+
+
+def _partial_sums(n: Symbols, scope: str, *, source: str = MEGATRON) -> ContractRow:
+    """A row-parallel matmul leaves partial sums: they are added up, and under sequence parallelism split, too."""
+    kind = "reduce-scatter" if n.scattered else "all-reduce"
+    return row(
+        n, scope=scope, kind=kind, axis="tp", executions=n.times, payload=n.hidden,
+        formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', kind)}",
+        source=SEQUENCE if n.scattered and source == MEGATRON else source,
+    )  # fmt: skip
+
+
+def _experts(n: Symbols, case: Case, *, partial: bool) -> Iterator[ContractRow]:
+    """Tokens go to their experts and back; the experts' partial sums are added up after the combine, as tokens."""
+    if partial:
+        yield from _whole_tokens(n, "layer.moe.route")
+    if n.size("ep") > 1:
+        yield from (_exchange(n, case, scope) for scope in ("layer.moe.dispatch", "layer.moe.combine"))
+    if partial:
+        yield _partial_sums(n, "layer.moe.combine", source=PARTIAL_EXPERTS)
+
+
+def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
+    """Every device sends each expert the slots that its groups of tokens have there, full or empty.
+
+    In prefill a group is a device's part of one sequence; in decode all tokens of a device are one group.
+    """
+    model = case.model
+    groups = case.batch // (n.size("dp") * n.size("ep") * n.m) if n.prefill else 1
+    tokens, slots = n.t // groups, case.expert_slots
+    limit = (
+        f"C = G = {tokens}: no token is dropped" if case.capacity is None else
+        f"C = ⌈capacity·k·G/E⌉ = ⌈{case.capacity:g}·{model.experts_per_token}·{tokens}/{model.experts}⌉, "
+        f"from 1 to G = {tokens}"
+    )  # fmt: skip
+    return row(
+        n, scope=scope, kind="all-to-all", axis="ep", executions=n.times,
+        payload=groups * model.experts * slots * n.embed * n.b,
+        formula=f"{n.times_formula} groups·E·C·D·b = {groups}·{model.experts}·{slots}·{n.embed}·{n.b}, "
+                f"each {n.wire_formula('ep', 'all-to-all')} ({limit}; without empty slots "
+                f"t·k·D·b = {n.t}·{model.experts_per_token}·{n.embed}·{n.b})",
+        source=GSHARD,
+    )  # fmt: skip
+
+
+def _ring(n: Symbols) -> ContractRow:
+    """Keys and values of every part of a sequence pass by every rank: cp − 1 hops of a rank's own."""
+    hops = n.size("cp") - 1
+    return row(
+        n, scope="layer.attention.core", kind="collective-permute", axis="cp", executions=hops * n.times,
+        payload=2 * n.t * n.kv * n.head_dim * n.b, hops=hops,
+        formula=f"(cp−1)·(L/pp)·m = {hops}·({n.layers}/{n.size('pp')})·{n.m} times "
+                f"2·t·(kv_heads/tp)·head_dim·b = 2·{n.t}·{n.kv}·{n.head_dim}·{n.b}, from every rank to the next",
+        source=RING,
+    )  # fmt: skip
+
+
+def _merge(n: Symbols) -> ContractRow:
+    """Each rank attends to its part of the cache; maximum, sum and output of the parts are merged, in float32."""
+    return row(
+        n, scope="layer.attention.core", kind="all-reduce", axis="cp", executions=n.times,
+        payload=n.t * n.heads * (n.head_dim + 2) * 4, float_bytes=4,
+        formula=f"{n.times_formula} t·(heads/tp)·(head_dim+2)·4 = {n.t}·{n.heads}·({n.head_dim}+2)·4, "
+                f"each {n.wire_formula('cp', 'all-reduce')}",
+        source=SPLIT_CACHE,
+    )  # fmt: skip
+
+
+def _embed_row(n: Symbols) -> ContractRow:
+    """Each device looks up the ids of its part of the vocabulary; the parts are summed."""
+    kind = "reduce-scatter" if n.scattered else "all-reduce"
+    return row(
+        n, scope="embed", kind=kind, axis="tp", executions=1, payload=n.m * n.hidden, devices=n.stage("first"),
+        formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, {n.wire_formula('tp', kind)}{n.at(which='first')}",
+        source=SCATTERED if n.scattered else VOCABULARY,
+    )  # fmt: skip
+
+
+def _shift_row(n: Symbols) -> ContractRow:
+    """Every stage but the last hands its activations on, once a microbatch; of a split stream its own part."""
+    stages, ways = n.size("pp"), n.size("tp") if n.scattered else 1
+    split, parts = ("/tp", f"/{ways}") if n.scattered else ("", "")
+    return row(
+        n, scope="pipeline.shift", kind="collective-permute", axis="pp",
+        executions=n.m, payload=n.hidden // ways, devices=n.devices(pp=range(stages - 1)),
+        formula=f"m = {n.m} times t·D·b{split} = {n.t}·{n.embed}·{n.b}{parts}, from {stages - 1} of {stages} stages",
+        source=GPIPE,
+    )  # fmt: skip
+
+
+def _head_row(n: Symbols) -> ContractRow:
+    """Of a stream that tp splits the tokens whose successors are chosen are made whole."""
+    return row(
+        n, scope="head", kind="all-gather", axis="tp", executions=1, payload=n.batch * n.embed * n.b,
+        devices=n.sampling_devices(), vocab=n.vocab,
+        formula=f"B_local·D·b = {n.batch}·{n.embed}·{n.b}, {n.wire_formula('tp', 'all-gather')}{n.at(which='last')}",
+        source="Megatron sequence parallelism, arXiv:2205.05198 §4.2.2, of the last tokens alone",
+    )  # fmt: skip
+
+
+def _sample_row(n: Symbols) -> ContractRow:
+    """The winner of each shard of the vocabulary, its value and its id, to all shards."""
+    shards = n.size("tp")
+    return row(
+        n, scope="sample", kind="all-gather", axis="tp", executions=1, payload=shards * n.batch * (n.b + 4),
+        devices=n.sampling_devices(), carries=BOTH,
+        formula=f"tp·B_local·(b+4) = {shards}·{n.batch}·({n.b}+4), {n.wire_formula('tp', 'all-gather')}"
+                f"{n.at(which='last')}",
+        source=GREEDY,
+    )  # fmt: skip
+
+
+def _collect_row(n: Symbols) -> ContractRow:
+    """The ids that the last stage chose go to the first, which embeds them next."""
+    rank = n.at(which="last").partition(" stages")[2]
+    return row(
+        n, scope="pipeline.collect", kind="collective-permute", axis="pp", executions=1, payload=n.batch * 4,
+        devices=n.sampling_devices(), carries=INTEGERS,
+        formula=f"B_local·4 = {n.batch}·4, from the last of {n.size('pp')} stages to the first{rank}",
+        source=COLLECT,
+    )  # fmt: skip
+
+
+def _spread_row(n: Symbols) -> ContractRow:
+    """In prefill the ids that the last cp rank chose go to the others, which embed them next, too."""
+    return row(
+        n, scope="pipeline.collect", kind="collective-broadcast", axis="cp", executions=1, payload=n.batch * 4,
+        devices=n.stage("first"), carries=INTEGERS,
+        formula=f"B_local·4 = {n.batch}·4 from the last of {n.size('cp')} cp ranks, "
+                f"{n.wire_formula('cp', 'collective-broadcast')}{n.at(which='first')}",
+        source=LAST_PART,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from meshes.case import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letters:
+class Symbols:
     """What the formulas of docs/definitions.md, section 2, call by one letter or one word."""
 
     sizes: Mapping[str, int]
@@ -38,7 +38,7 @@ class Letters:
     """Whether tp splits the residual stream: sequence parallelism, where it divides what there is to split."""
 
     @classmethod
-    def of(cls, case: Case) -> "Letters":
+    def of(cls, case: Case) -> "Symbols":
         sizes, model, prefill = case.mesh.axes, case.model, case.phase == "prefill"
         local = case.batch // (sizes["dp"] * sizes["ep"])
         tokens = local * (case.seq // sizes["cp"] if prefill else 1) // case.microbatches
@@ -65,11 +65,11 @@ class Letters:
         return self.t * self.embed * self.b
 
     @property
-    def asks(self) -> str:
+    def times_formula(self) -> str:
         """How often, in words."""
         return f"(L/pp)·m = ({self.layers}/{self.size('pp')})·{self.m} times"
 
-    def spelled(self, axis: str, kind: str) -> str:
+    def wire_formula(self, axis: str, kind: str) -> str:
         """What part of its payload a device sends, in words."""
         n, twice, two = self.size(axis), *(("2", "2·") if kind == "all-reduce" else ("", ""))
         return f"{twice}({axis}−1)/{axis} = {two}{n - 1}/{n} on the wire"
@@ -78,7 +78,7 @@ class Letters:
         """The devices of the `first` stage or the `last`."""
         return self.devices(pp=[0 if which == "first" else self.size("pp") - 1])
 
-    def chooser(self) -> frozenset[int]:
+    def sampling_devices(self) -> frozenset[int]:
         """The devices that choose tokens: the last stage; in prefill those that have the last part of a sequence."""
         ranks = range(self.size("cp"))
         return self.devices(pp=[self.size("pp") - 1], cp=ranks[-1:] if self.prefill else ranks)
@@ -106,7 +106,7 @@ class Letters:
 
 
 def row(
-    n: Letters,
+    n: Symbols,
     *,
     scope: str,
     kind: str,

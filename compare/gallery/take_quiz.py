@@ -45,7 +45,7 @@ def take(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) 
         print_question(question, source)
         if words is None:
             answer = _heard(question.lesson.mesh)
-    with cache.opened(bypass=no_cache) as kept:
+    with cache.open_cache(bypass=no_cache) as kept:
         (made,) = compiled([question], cache=kept, tell=complain)
     told = AnsweredQuestion(question, made)
     if as_json:

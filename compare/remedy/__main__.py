@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     request = read_request(asked)
     from compare.remedy.report import find_remedies
 
-    with cache.opened(bypass=asked.no_cache) as kept:
+    with cache.open_cache(bypass=asked.no_cache) as kept:
         found = find_remedies(request, cache=kept)
     pages = [asked.html] if asked.html else []
     if asked.into:

@@ -90,7 +90,7 @@ class Measurer:
         taken = taken[:left]
         self.compiles += len(taken)
         asked = [(program.arm, program.case.phase, program.cell(names)) for program, names in taken]
-        outcomes = scheduler.make(self.case, asked, cache=self.cache, tell=self.tell, timeout_s=self.timeout_s)
+        outcomes = scheduler.run_cells(self.case, asked, cache=self.cache, tell=self.tell, timeout_s=self.timeout_s)
         for (program, names), outcome in zip(taken, outcomes, strict=True):
             found, origins = _measured(program.with_remedies(names), outcome, whole=self.case)
             program.known[names] = found

@@ -22,7 +22,7 @@ def find_remedies(request: Request, *, cache: Cache) -> dict[str, Any]:
     """Search as asked, with progress on stderr, and tell what was found.  Raises `MeshError` before anything starts."""
     case = request.case
     programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
-    with progress.shown(Console(stderr=True)) as tell:
+    with progress.show_events(Console(stderr=True)) as tell:
         making = Measurer(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
         search(programs, making)
         beside = witnesses(programs, making)

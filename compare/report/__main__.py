@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     place = asked.out or asked.run
     run = judge_run(read_run(asked.run))
-    with replace_folder.writing(place) as beside:
+    with replace_folder.open_replacement(place) as beside:
         run_folder.copy(asked.run, beside)
         from compare.remedy.page import sections
         from compare.render.report.draw import draw
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         times = run.timelines()
         report = run.timed_report(times)
         draw(report.to_json(), beside, timelines=times.found, sections=sections(beside))
-        place, note = run_folder.settled(beside, place, judged=is_judged(report))
+        place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
     if asked.json:
         print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from compare.contract.notes import notes
-from compare.contract.reference_algorithms import inherent
+from compare.contract.notes import list_notes
+from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
 from compare.report.attribution import attribute_groups
 from compare.report.controls import compare_control, list_changes
@@ -73,7 +73,7 @@ def _arm(arm: str, title: str, results: Sequence[ProgramResult]) -> ArmInfo:
 
 
 def _phase(case: Case, programs: Sequence[JudgedProgram], titles: Mapping[str, str]) -> PhaseReport:
-    contract = inherent(case)
+    contract = required_rows(case)
     required = sum(row.step_wire_bytes for row in contract)
     programs = [program for program in programs if program.case.phases == case.phases]
     tables = {arm: table for arm in titles if (table := _table(programs, arm, executed=False))}
@@ -89,7 +89,7 @@ def _phase(case: Case, programs: Sequence[JudgedProgram], titles: Mapping[str, s
     return PhaseReport(
         inherent=_least_served(contract, tables),
         inherent_total=required,
-        notes=tuple(notes(case)),
+        notes=tuple(list_notes(case)),
         compared_cells={arm: candidate.cell for arm, candidate in chosen.items()},
         arms=by_arm,
         differences=find_differences(

@@ -1,7 +1,7 @@
 """The contract of a case, as `compare.plan` prints it."""
 
-from compare.contract.notes import notes
-from compare.contract.reference_algorithms import inherent
+from compare.contract.notes import list_notes
+from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
 from compare.report.model.contract import Contract, PhaseContract, ServedRow
 from meshes.case import Case
@@ -13,11 +13,11 @@ def plan(case: Case) -> Contract:
 
 
 def _phase(case: Case) -> PhaseContract:
-    rows = inherent(case)
+    rows = required_rows(case)
     return PhaseContract(
         inherent=tuple(served_row(row) for row in rows),
         total=sum(row.step_wire_bytes for row in rows),
-        notes=tuple(notes(case)),
+        notes=tuple(list_notes(case)),
     )
 
 

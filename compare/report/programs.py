@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
@@ -75,7 +75,7 @@ class JudgedProgram:
 def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
     """Read a program and judge it by the contract of its case.  Raises `HloError` where it cannot be understood."""
     own = (result.executed or case).at(phases=(result.phase,))
-    contract = inherent(own)
+    contract = required_rows(own)
     lineage, why_not = _lineage(result)
     program = JudgedProgram(case=own, result=result, contract=contract, lineage=lineage, why_no_lineage=why_not)
     if result.status != "ok" or result.hlo is None:

@@ -26,10 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     case = read_case(asked)
     check_fits(case)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in asked.fail_if]
-    place = run_folder.place_of(case, parent=asked.out, arms=programs.arms)
-    with replace_folder.writing(place) as beside, cache.opened(bypass=asked.no_cache) as kept:
-        with progress.shown(Console(stderr=True)) as tell:
-            outcomes = scheduler.run(
+    place = run_folder.folder_of(case, parent=asked.out, arms=programs.arms)
+    with replace_folder.open_replacement(place) as beside, cache.open_cache(bypass=asked.no_cache) as kept:
+        with progress.show_events(Console(stderr=True)) as tell:
+            outcomes = scheduler.run_case(
                 case, arms=list(programs.arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout,
                 controls=programs.controls, libtpu=programs.libtpu, passes=not asked.no_passes,
                 execute=asked.execute or "", same_runtime=asked.same_runtime,
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         times = run.timelines()
         report = run.timed_report(times)
         draw(report.to_json(), beside, timelines=times.found, sections=sections(beside))
-        place, note = run_folder.settled(beside, place, judged=is_judged(report))
+        place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
     if asked.json:
         print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)

@@ -75,7 +75,7 @@ class Cache:
 
 
 @contextmanager
-def opened(*, bypass: bool = False) -> Iterator[Cache]:
+def open_cache(*, bypass: bool = False) -> Iterator[Cache]:
     """The cache at `WIREDIFF_CACHE`, or in the user's cache directory.
 
     `bypass` gives an empty one that is gone at the end: nothing is read from the user's, and nothing is written to it.

@@ -5,6 +5,7 @@ kernel (Linux).
 """
 
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -17,12 +18,22 @@ from time import monotonic
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from compare.run.stderr import last_word, tail
 from meshes.process.documents import parse_json
 from meshes.process.last_word import DOES_NOT_FIT, NOT_OFFERED
+from meshes.process.one_line import one_line
 
 K = TypeVar("K")
 
+TAIL_BYTES = 64 * 1024
+LINE_LENGTH = 400
+
+_LOG = re.compile(r"[IWEF]\d{4} [\d:.]+\s+\d+ \S+?\] ?")
+"""The head of a log line of XLA's: severity, date, time, thread, file and line."""
+_NOISE = re.compile(
+    r"[IWE]\d{4} \d\d:|\s*@ +0x|\s*\*\*\*|https://symbolize|WARNING: |=== Source Location|learning/\S+:\d+$"
+    r"|Fatal Python error: Aborted|Current thread 0x|Thread 0x|\s+File \"|Extension modules: |\s+\^+\s*$"
+)
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 TICK_S = 0.1
 LONGEST_LINE = 64 * 1024
 STATUSES = {0: "ok", 2: "refused"}
@@ -135,7 +146,7 @@ class _Worker:
     def _verdict(self, status: int, *, over: bool) -> dict[str, str]:
         if status == 0:
             return {"status": "ok", "error": ""}
-        said = last_word(tail(self.command.stderr))
+        said = find_last_word(read_tail(self.command.stderr))
         if over and status == -signal.SIGKILL:
             at = f" in {self.stage}" if self.stage else ""
             return {"status": "timeout", "error": f"killed after {self.command.timeout_s:g} s{at}"}
@@ -227,3 +238,21 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def read_tail(path: Path) -> list[str]:
+    """The last lines, at most 64 KiB of them, without control characters."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [_CONTROL.sub("", line).rstrip() for line in text.splitlines()]
+
+
+def find_last_word(lines: list[str]) -> str:
+    """The line that says why: a failed check of XLA's where there is one, else the last that is not noise."""
+    fatal = [line for line in lines if line.startswith("F") and _LOG.match(line)]
+    said = fatal[:1] or [line for line in lines if line.strip() and not _NOISE.match(line)][-1:]
+    return one_line(_LOG.sub("", said[0]), most=LINE_LENGTH) if said else ""

@@ -29,7 +29,7 @@ STYLES = {
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[Callable[[Event], None]]:
+def show_events(console: Console) -> Iterator[Callable[[Event], None]]:
     """Give the function that hears of events.
 
     It refreshes by itself and starts no thread: workers are forked off this process.

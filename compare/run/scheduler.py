@@ -12,9 +12,8 @@ from compare.run import tasks
 from compare.run.arms import DEFAULT_CONTROLS, Arm, Cell
 from compare.run.cache import VARIABLE, Cache
 from compare.run.errors import WorkError
-from compare.run.processes import Command, Ended, Pool
+from compare.run.processes import Command, Ended, Pool, read_tail
 from compare.run.results import NOT_INSTALLED, Event, Outcome
-from compare.run.stderr import tail
 from compare.run.tasks import Step
 from meshes.assignment import chips
 from meshes.case import Case
@@ -39,7 +38,7 @@ class _Job:
 
     def step(self) -> Step | None:
         """The next step, if one is left."""
-        return tasks.following(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
+        return tasks.next_step(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +54,7 @@ class _Task:
         return (bool(self.step.platform), not begins, -self.job.arm.start_s, self.job.case.phase != "prefill")
 
 
-def run(
+def run_case(
     case: Case,
     *,
     arms: Sequence[Arm],
@@ -83,10 +82,10 @@ def run(
         for phase in case.phases
         for cell in arm.cells(case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime)
     ]
-    return make(case, asked, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once, passes=passes)
+    return run_cells(case, asked, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once, passes=passes)
 
 
-def make(
+def run_cells(
     case: Case,
     asked: Sequence[tuple[Arm, str, Cell]],
     *,
@@ -213,8 +212,8 @@ class _Run:
 
     def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0, offered: bool = True) -> None:
         out = self.begun.pop(task, None)
-        lines = [tasks.portable(line, task.job.arm) for line in (tail(out / STDERR) if out else [])]
-        line = tasks.portable(error, task.job.arm) + self._full_disk()
+        lines = [tasks.strip_prefixes(line, task.job.arm) for line in (read_tail(out / STDERR) if out else [])]
+        line = tasks.strip_prefixes(error, task.job.arm) + self._full_disk()
         for job in (task.job, *self._others(task)):
             impossible = bool(job.cell.control) and not offered
             ended = NOT_OFFERED if impossible else status

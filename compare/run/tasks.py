@@ -77,7 +77,7 @@ class Step:
         return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
 
 
-def following(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Step | None:
+def next_step(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Step | None:
     """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own.
 
     passes: whether the compile records the program between libtpu's passes.
@@ -218,7 +218,7 @@ def source_prefixes(arm: Arm) -> list[str]:
     return _spelled(ROOT, _folder(arm.module).parent)
 
 
-def portable(text: str, arm: Arm) -> str:
+def strip_prefixes(text: str, arm: Arm) -> str:
     """What a worker said or wrote, with those folders taken off the paths in it.
 
     Of an installed file `site-packages/torch/functional.py` is left, also where the environment is in the checkout.

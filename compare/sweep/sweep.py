@@ -54,7 +54,7 @@ class Work:
     """Make everything anew, also what is done, and keep nothing in the cache."""
 
     def place(self, case: Case) -> Path:
-        return run_folder.place_of(case, parent=self.out, arms=self.arms)
+        return run_folder.folder_of(case, parent=self.out, arms=self.arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,11 @@ def _settle(made: CaseOutcome, place: Path, mark: Path, *, by: str) -> Ended:
     if made.run is None:
         return Ended(made.status, made.error)
     try:
-        with replace_folder.writing(place) as beside:
+        with replace_folder.open_replacement(place) as beside:
             for each in made.run.iterdir():
                 each.rename(beside / each.name)
             run_folder.keep_measured(place, beside)
-            at, note = run_folder.settled(beside, place, judged=made.judged)
+            at, note = run_folder.put_in_place(beside, place, judged=made.judged)
     except WorkError as error:
         return Ended("failed", str(error))
     if not made.whole:

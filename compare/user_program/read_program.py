@@ -165,7 +165,7 @@ def _made(
     if not programs:
         return {}
     ones = list(dict.fromkeys(programs))
-    with cache.opened(bypass=no_cache) as kept, progress.compiling(Console(stderr=True)) as tell:
+    with cache.open_cache(bypass=no_cache) as kept, progress.compiling(Console(stderr=True)) as tell:
         try:
             found = compile_all(
                 {at: one.data for at, one in enumerate(ones)},

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from compare.contract.row import ContractRow
 from compare.verdict import inflation
-from compare.verdict.operand_traffic import CACHE, WEIGHT, Share, is_float
+from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float
 
 KIBIBYTE = 1024
 
@@ -29,7 +29,7 @@ class Inflated:
     """More of something that the plan asks for."""
 
     name: str
-    measure: Callable[[Share, ContractRow], Fraction] | None
+    measure: Callable[[OperandTraffic, ContractRow], Fraction] | None
     """`None` where the judge counts over all shares of a row: see `verdict`."""
     sentence: str
     remedy: str
@@ -42,7 +42,7 @@ class Induced:
     """Something that the plan does not ask for."""
 
     name: str
-    holds: Callable[[Share], bool]
+    holds: Callable[[OperandTraffic], bool]
     sentence: str
     remedy: str
     without: Mapping[str, Words] = field(default_factory=dict)
@@ -113,76 +113,76 @@ _GATHERS = ("all-gather", "all-reduce", "reduce-scatter")
 INDUCED = (
     Induced(
         name="loop-predicate",
-        holds=lambda share: share.operand.steers_loop or _is_decision(share),
+        holds=lambda traffic: traffic.operand.steers_loop or _is_decision(traffic),
         sentence="devices agree on whether a loop or branch goes on",
         remedy="make the loop's bound a constant of the program",
     ),
     Induced(
         name="compiler-sync",
-        holds=lambda share: share.collective.payload_bytes <= KIBIBYTE and not share.collective.from_parameters,
+        holds=lambda traffic: traffic.collective.payload_bytes <= KIBIBYTE and not traffic.collective.from_parameters,
         sentence="a few bytes that depend on no input: the compiler lines devices up",
         remedy="none: it is the compiler's",
     ),
     Induced(
         name="weight-gather",
-        holds=lambda share: WEIGHT in share.roles,
+        holds=lambda traffic: WEIGHT in traffic.roles,
         sentence="a weight that the plan keeps split is moved between devices before it is used",
         remedy="pin the activations on both sides of the matmul, so that the split weight is used in place",
     ),
     Induced(
         name="cache-gather",
-        holds=lambda share: CACHE in share.roles,
+        holds=lambda traffic: CACHE in traffic.roles,
         sentence="the cache that the plan keeps split is moved between devices before it is used",
         remedy="pin what is read from the cache, and update it in a form that keeps the split dim whole",
     ),
     Induced(
         name="logits-gather",
-        holds=lambda share: share.operand.scope in ("head", "sample") and is_float(share.operand.dtype),
+        holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype),
         sentence="whole logits travel, where the winner of each shard would do",
         remedy="pin the logits over the vocabulary, and choose the winner of each shard first",
     ),
     Induced(
         name="output-replication",
-        holds=lambda share: share.collective.reaches_root,
+        holds=lambda traffic: traffic.collective.reaches_root,
         sentence="an output of the program is made whole on every device",
         remedy="give the output the sharding that it has inside the program",
     ),
     Induced(
         name="layout-change",
-        holds=lambda share: share.collective.kind in _MOVES,
+        holds=lambda traffic: traffic.collective.kind in _MOVES,
         sentence="a tensor changes from one split to another between two operations that disagree",
         remedy="pin both operations to one split",
     ),
     Induced(
         name="full-replication",
-        holds=lambda share: share.every_axis,
+        holds=lambda traffic: traffic.every_axis,
         sentence="a tensor is made whole on every device of the mesh",
         remedy="pin it; or write the operation so that it keeps the split dim apart (no merge of split dims)",
     ),
     Induced(
         name="activation-gather",
-        holds=lambda share: share.collective.kind in _GATHERS,
+        holds=lambda traffic: traffic.collective.kind in _GATHERS,
         sentence="a split activation is made whole along an axis that the plan keeps split",
         remedy="pin it; or write the operation so that it keeps the split dim apart (no merge of split dims)",
     ),
     Induced(
         name="other",
-        holds=lambda share: True,
+        holds=lambda traffic: True,
         sentence="it serves nothing in the plan, for no reason that is known here",
         remedy="read the HLO line",
     ),
 )  # fmt: skip
 
 
-def _is_decision(share: Share) -> bool:
+def _is_decision(traffic: OperandTraffic) -> bool:
     """Whether it carries one predicate of each device; more of them are a mask, which is data."""
-    members = max(map(len, share.collective.groups), default=1)
-    return share.operand.dtype == "pred" and prod(share.operand.shape) <= members
+    members = max(map(len, traffic.collective.groups), default=1)
+    return traffic.operand.dtype == "pred" and prod(traffic.operand.shape) <= members
 
 
-def induced_cause(share: Share) -> str:
+def induced_cause(traffic: OperandTraffic) -> str:
     """The first cause of the table that holds."""
-    return next(cause.name for cause in INDUCED if cause.holds(share))
+    return next(cause.name for cause in INDUCED if cause.holds(traffic))
 
 
 def words(cause: str, *, induced: bool, axes: Collection[str] | None) -> Words:

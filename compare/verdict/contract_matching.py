@@ -8,7 +8,7 @@ from math import prod
 
 from compare.contract.row import BOTH, FLOATS, INTEGERS, ContractRow
 from compare.verdict.inflation import padding
-from compare.verdict.operand_traffic import CACHE, WEIGHT, Share, is_float, is_integer, senders
+from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float, is_integer, senders
 
 _EQUIVALENT = {
     "all-reduce": {"all-reduce", "reduce-scatter", "all-gather"},
@@ -35,7 +35,7 @@ _SUMS = ("all-reduce", "reduce-scatter")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ContractMatch:
     """Which row of the contract each share serves."""
 
     rows: tuple[int | None, ...]
@@ -44,18 +44,18 @@ class Serving:
     """The numbers of the gathers that serve the half of an all-reduce row that a scatter has left."""
 
 
-def serving(shares: Sequence[Share], contract: Sequence[ContractRow]) -> Serving:
+def match_contract(shares: Sequence[OperandTraffic], contract: Sequence[ContractRow]) -> ContractMatch:
     """For each share the number of the contract row that it serves, or `None`."""
-    found = [_row_of(share, contract) for share in shares]
+    found = [_row_of(traffic, contract) for traffic in shares]
     scatters = [(number, row) for number, row in enumerate(found) if row is not None and is_scatter(shares[number])]
-    gathers = [number for number, share in enumerate(shares) if share.collective.scattered_by]
+    gathers = [number for number, traffic in enumerate(shares) if traffic.collective.scattered_by]
     completed = {
         number: row for number in gathers if (row := _completes(number, shares, scatters, contract)) is not None
     }
-    return Serving(tuple(completed.get(number, row) for number, row in enumerate(found)), frozenset(completed))
+    return ContractMatch(tuple(completed.get(number, row) for number, row in enumerate(found)), frozenset(completed))
 
 
-def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
+def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:
     """The row with its axes and scope (a, b) whose kind (c) and content (d, e) fit; its own kind first.
 
     A step of a collective over several slices, within them or between them, has the axes of the whole.
@@ -63,89 +63,89 @@ def _row_of(share: Share, contract: Sequence[ContractRow]) -> int | None:
     fits = [
         number
         for number, row in enumerate(contract)
-        if _runs_over(share, row) and row.scope == share.operand.scope and _does_the_work(share, row)
+        if _runs_over(traffic, row) and row.scope == traffic.operand.scope and _does_the_work(traffic, row)
     ]
-    same = [number for number in fits if contract[number].kind == share.collective.kind]
+    same = [number for number in fits if contract[number].kind == traffic.collective.kind]
     return next(iter(same or fits), None)
 
 
-def _runs_over(share: Share, row: ContractRow) -> bool:
+def _runs_over(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Over the row's axes, or over their part within slices or between them, as one step of several."""
-    return row.axes in (share.collective.axes, share.collective.part_of)
+    return row.axes in (traffic.collective.axes, traffic.collective.part_of)
 
 
-def _does_the_work(share: Share, row: ContractRow) -> bool:
-    kind, windowed = share.collective.kind, share.collective.form == "windowed-einsum"
+def _does_the_work(traffic: OperandTraffic, row: ContractRow) -> bool:
+    kind, windowed = traffic.collective.kind, traffic.collective.form == "windowed-einsum"
     able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
     # An exchange of all the partial sums, which are added up where they come, is a scatter.
     able |= (
-        kind == "all-to-all" and row.kind == "reduce-scatter" and share.collective.payload_bytes == row.payload_bytes
+        kind == "all-to-all" and row.kind == "reduce-scatter" and traffic.collective.payload_bytes == row.payload_bytes
     )
     # Permutes that each bring what one member has to one other are a broadcast together; so is a gather of parts of
     # which all but one member's are empty.
-    able |= kind == "collective-permute" and row.kind in _FROM_ONE and _from_one(share)
-    able &= not _is_no_sum(share, row)
+    able |= kind == "collective-permute" and row.kind in _FROM_ONE and _from_one(traffic)
+    able &= not _is_no_sum(traffic, row)
     # The last step of a sum over slices that stands in for a scatter: it serves, as a whole, in vain.
-    able |= kind == "all-gather" and row.kind == "reduce-scatter" and share.collective.part_of == row.axes
-    return able and not share.roles & {WEIGHT, CACHE} and _carries(share, row)
+    able |= kind == "all-gather" and row.kind == "reduce-scatter" and traffic.collective.part_of == row.axes
+    return able and not traffic.roles & {WEIGHT, CACHE} and _carries(traffic, row)
 
 
-def _is_no_sum(share: Share, row: ContractRow) -> bool:
+def _is_no_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Of a row that adds partial sums up over tp: whether a gather cannot stand in for it.
 
     What brings the operand of a product together sums nothing; and a gather that makes a sum whole makes as much.
     """
-    if row.kind not in _SUMS or row.axes != "tp" or share.collective.axes != row.axes:
+    if row.kind not in _SUMS or row.axes != "tp" or traffic.collective.axes != row.axes:
         return False
-    if share.operand.feeds_product:
+    if traffic.operand.feeds_product:
         return True
-    gathers = share.collective.kind == "all-gather" or share.operand.zero_elsewhere
-    return gathers and row.kind == "all-reduce" and not _is_whole(share, row)
+    gathers = traffic.collective.kind == "all-gather" or traffic.operand.zero_elsewhere
+    return gathers and row.kind == "all-reduce" and not _is_whole(traffic, row)
 
 
-def _is_whole(share: Share, row: ContractRow) -> bool:
+def _is_whole(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it has the elements of one execution of the row, padding apart; of `embed` also of one microbatch."""
     asked = Fraction(row.payload_bytes, row.float_bytes)
-    elements = prod(share.operand.shape) * (1 - padding(share, row))
+    elements = prod(traffic.operand.shape) * (1 - padding(traffic, row))
     return elements == asked or (row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == asked)
 
 
-def _from_one(share: Share) -> bool:
+def _from_one(traffic: OperandTraffic) -> bool:
     """Whether of each group of its axes at most one member sends, and to one other.
 
     The program of one slice stands for all: a pair in it is not of those slices that take another branch.
     """
-    within = share.collective.axes.split(",")
-    groups, sending = share.collective.mesh_groups or share.collective.groups, senders(share)
+    within = traffic.collective.axes.split(",")
+    groups, sending = traffic.collective.mesh_groups or traffic.collective.groups, senders(traffic)
     sources = [
-        tuple(share.coordinate(source, axis) for axis in share.sizes if axis not in within)
+        tuple(traffic.coordinate(source, axis) for axis in traffic.sizes if axis not in within)
         for source, target in groups
         if source != target and (source in sending or not sending)
     ]
     return len(sources) == len(set(sources))
 
 
-def _carries(share: Share, row: ContractRow) -> bool:
-    dtype = share.operand.dtype
+def _carries(traffic: OperandTraffic, row: ContractRow) -> bool:
+    dtype = traffic.operand.dtype
     able = {FLOATS: is_float(dtype), INTEGERS: is_integer(dtype), BOTH: is_float(dtype) or is_integer(dtype)}
     # What is chosen among is no part of the choice: whole logits serve nothing, the winners of the shards do.
-    whole_logits = row.scope == "sample" and share.operand.payload_bytes > row.payload_bytes
-    return able[row.carries] and not whole_logits and not _is_logits(share, row)
+    whole_logits = row.scope == "sample" and traffic.operand.payload_bytes > row.payload_bytes
+    return able[row.carries] and not whole_logits and not _is_logits(traffic, row)
 
 
-def _is_logits(share: Share, row: ContractRow) -> bool:
+def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
     """At the head: a dim of the vocabulary's size, in more than hidden states are: merged, those may have it, too."""
-    elements, hidden = prod(share.operand.shape), row.payload_bytes // row.float_bytes
-    return bool(row.vocab) and row.vocab in share.operand.shape and elements > hidden
+    elements, hidden = prod(traffic.operand.shape), row.payload_bytes // row.float_bytes
+    return bool(row.vocab) and row.vocab in traffic.operand.shape and elements > hidden
 
 
-def is_scatter(share: Share) -> bool:
+def is_scatter(traffic: OperandTraffic) -> bool:
     """Whether it is a reduce-scatter, or a hop of one that is a windowed einsum."""
-    return share.collective.kind == "reduce-scatter" or share.collective.form == "windowed-einsum"
+    return traffic.collective.kind == "reduce-scatter" or traffic.collective.form == "windowed-einsum"
 
 
 def _completes(
-    number: int, shares: Sequence[Share], scatters: Sequence[tuple[int, int]], contract: Sequence[ContractRow]
+    number: int, shares: Sequence[OperandTraffic], scatters: Sequence[tuple[int, int]], contract: Sequence[ContractRow]
 ) -> int | None:
     """The all-reduce row whose other half a gather serves, whatever its scope, for it gathers what was scattered.
 
@@ -164,7 +164,7 @@ def _completes(
     return max(able)[1] if able else None
 
 
-def _nearness(gather: int, scatter: int, shares: Sequence[Share]) -> tuple[int, bool, int]:
+def _nearness(gather: int, scatter: int, shares: Sequence[OperandTraffic]) -> tuple[int, bool, int]:
     """How near before the gather a scatter stands, the nearest the greatest: in the same loop, and there cyclically."""
     around = zip(shares[gather].collective.loops, shares[scatter].collective.loops, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0].name == pair[1].name, around))

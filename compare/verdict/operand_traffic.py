@@ -23,7 +23,7 @@ def is_float(dtype: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class OperandTraffic:
     """One operand of a collective, and its part of the collective's bytes."""
 
     collective: Collective
@@ -44,7 +44,9 @@ class Share:
         return coordinates_by_axis(tuple(self.sizes.items()))[axis][device]
 
 
-def shares(collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]) -> Iterator[Share]:
+def split_by_operand(
+    collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]
+) -> Iterator[OperandTraffic]:
     """The shares of a collective, in the order of its operands; without bytes where its executions are unknown.
 
     `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; one that is not named
@@ -58,7 +60,7 @@ def shares(collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[i
         step = exact * Fraction(operand.payload_bytes, total) if total else Fraction(0)
         so_far += step
         until = half_up(so_far)
-        yield Share(
+        yield OperandTraffic(
             collective=collective, operand=operand, step=step, whole=until - cut,
             roles=_roles(operand, roles), every_axis=every, sizes=sizes,
         )  # fmt: skip
@@ -86,7 +88,7 @@ def _roles(operand: Operand, roles: Mapping[int, str]) -> frozenset[str]:
     return frozenset(roles.get(number, unnamed) for number in operand.parameters)
 
 
-def senders(share: Share) -> dict[int, Fraction]:
+def senders(traffic: OperandTraffic) -> dict[int, Fraction]:
     """Device -> bytes that it sends in one step, over all operands; devices that send nothing are left out."""
-    sent = _sent(share.collective)
+    sent = _sent(traffic.collective)
     return {device: amount for device, amount in enumerate(sent) if amount}

@@ -11,9 +11,9 @@ from fractions import Fraction
 from compare.contract.row import ContractRow, half_up
 from compare.hlo.collective import Collective
 from compare.verdict.causes import INFLATED, induced_cause
-from compare.verdict.contract_matching import Serving, is_scatter, serving
+from compare.verdict.contract_matching import ContractMatch, is_scatter, match_contract
 from compare.verdict.inflation import NOTHING, dtype, in_tick_loop, last_hop
-from compare.verdict.operand_traffic import Share, is_integer, senders, shares
+from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders, split_by_operand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ def judge(
     `axes` are the mesh's, outermost first, name -> size; `roles` says which parameters of the program are
     `weight`, `cache` or `input` (by number; one not named counts as a weight unless it holds integers).
     """
-    parts = [share for row in collectives for share in shares(row, sizes=axes, roles=roles or {})]
-    served = serving(parts, contract)
+    parts = [traffic for row in collectives for traffic in split_by_operand(row, sizes=axes, roles=roles or {})]
+    served = match_contract(parts, contract)
     rows = served.rows
-    counted = [share.collective.executions is not None for share in parts]
+    counted = [traffic.collective.executions is not None for traffic in parts]
     uncounted = {row for row, known in zip(rows, counted, strict=True) if row is not None and not known}
     counted_over = {"bubble": _idle_parts(parts, rows, contract)}
     counted_over["wrap"] = _last_hops(parts, rows, contract, idle=counted_over["bubble"])
@@ -73,19 +73,19 @@ def judge(
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     halves = dict.fromkeys(range(len(contract)), 0)
     for number in _filling_order(parts, served, contract):
-        share, row = parts[number], rows[number]
-        account = accounts.get(id(share.collective))
+        traffic, row = parts[number], rows[number]
+        account = accounts.get(id(traffic.collective))
         if account is None:
             continue
         if row is None:
-            _add(account.induced, induced_cause(share), share.whole)
+            _add(account.induced, induced_cause(traffic), traffic.whole)
         else:
             own = {cause: found[number] for cause, found in counted_over.items() if number in found}
             free = min(left[row], halves[row]) if number in served.completing else left[row]
-            inherent = _peel_and_fill(share, contract[row], counted=own, free=free, row=row, account=account)
+            inherent = _peel_and_fill(traffic, contract[row], counted=own, free=free, row=row, account=account)
             left[row] -= inherent
             # A gather completes what was scattered, once.
-            halves[row] += -inherent if number in served.completing else inherent * is_scatter(share)
+            halves[row] += -inherent if number in served.completing else inherent * is_scatter(traffic)
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - rest for row, rest in zip(contract, left, strict=True)),
@@ -93,7 +93,9 @@ def judge(
     )
 
 
-def _filling_order(parts: Sequence[Share], served: Serving, contract: Sequence[ContractRow]) -> list[int]:
+def _filling_order(
+    parts: Sequence[OperandTraffic], served: ContractMatch, contract: Sequence[ContractRow]
+) -> list[int]:
     """Collectives of the row's own kind fill it first, then those that stand in for them; each in program order.
 
     Else a stray gather that comes before the layer's own all-reduce would take its place.  A gather that completes a
@@ -110,42 +112,48 @@ def _filling_order(parts: Sequence[Share], served: Serving, contract: Sequence[C
 
 
 def _peel_and_fill(
-    share: Share, asked: ContractRow, *, counted: Mapping[str, Fraction], free: int, row: int, account: _Account
+    traffic: OperandTraffic,
+    asked: ContractRow,
+    *,
+    counted: Mapping[str, Fraction],
+    free: int,
+    row: int,
+    account: _Account,
 ) -> int:
     """Take the causes off, fill the row with what is left, and name what overflows; the bytes that fill the row.
 
     counted: cause -> the part of the share that it has by a count over all shares of the row.
     free: the bytes of the row that are still to be filled by it.
     """
-    remaining, peeled = share.step, dict[str, Fraction]()
+    remaining, peeled = traffic.step, dict[str, Fraction]()
     for cause in INFLATED:
-        part = counted.get(cause.name) or (cause.measure(share, asked) if cause.measure else NOTHING)
+        part = counted.get(cause.name) or (cause.measure(traffic, asked) if cause.measure else NOTHING)
         if taken := remaining * part:
             peeled[cause.name] = taken
             remaining -= taken
-    inherent = min(half_up(remaining), free, share.whole)
+    inherent = min(half_up(remaining), free, traffic.whole)
     if half_up(remaining) > free:
-        cause_name = _overflow(share, asked)
+        cause_name = _overflow(traffic, asked)
         peeled[cause_name] = peeled.get(cause_name, NOTHING) + remaining - inherent
     if not peeled:  # only rounding can be left over
-        inherent = min(share.whole, free)
-        peeled = {_overflow(share, asked): Fraction(share.whole - inherent)}
+        inherent = min(traffic.whole, free)
+        peeled = {_overflow(traffic, asked): Fraction(traffic.whole - inherent)}
     account.inherent += inherent
     account.serves.append(row)
-    for name, amount in _whole(peeled, total=share.whole - inherent).items():
+    for name, amount in _whole(peeled, total=traffic.whole - inherent).items():
         _add(account.inflated, name, amount)
     return inherent
 
 
-def _overflow(share: Share, asked: ContractRow) -> str:
+def _overflow(traffic: OperandTraffic, asked: ContractRow) -> str:
     """The cause of what serves a row that is full."""
     if asked.scope == "pipeline.shift":
         return "bubble"  # unrolled ticks may lose their first or last shift
-    if share.collective.form == "windowed-einsum":
+    if traffic.collective.form == "windowed-einsum":
         return "windowed-einsum"  # hops beyond those that the row needs
-    if asked.hops and share.collective.kind == asked.kind:
+    if asked.hops and traffic.collective.kind == asked.kind:
         return "wrap"  # unrolled, a ring's last hop is one permute of several
-    return "replicated" if share.collective.kind != asked.kind else "other"
+    return "replicated" if traffic.collective.kind != asked.kind else "other"
 
 
 def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
@@ -158,7 +166,7 @@ def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
 
 
 def _idle_parts(
-    parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]
+    parts: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
 ) -> dict[int, Fraction]:
     """For each share that serves a row, the part of its executions that falls in idle ticks.
 
@@ -168,12 +176,12 @@ def _idle_parts(
     idle: dict[int, Fraction] = {}
     unrolled: dict[tuple[int, str], list[int]] = {}
     loops = _tick_loops(parts, rows, contract)
-    for number, (share, row) in enumerate(zip(parts, rows, strict=True)):
-        if row is None or share.collective.in_exact_branch or not contract[row].idle_ticks:
+    for number, (traffic, row) in enumerate(zip(parts, rows, strict=True)):
+        if row is None or traffic.collective.in_exact_branch or not contract[row].idle_ticks:
             continue
-        if in_tick_loop(share, contract[row]) and (loops is None or share.collective.loops[0].name in loops):
+        if in_tick_loop(traffic, contract[row]) and (loops is None or traffic.collective.loops[0].name in loops):
             idle[number] = Fraction(contract[row].idle_ticks, contract[row].ticks)
-        elif not loops and (kind := _counted_as(share, contract[row])):
+        elif not loops and (kind := _counted_as(traffic, contract[row])):
             unrolled.setdefault((row, kind), []).append(number)
     for (row, _), numbers in unrolled.items():
         idle |= _idle_unrolled([(number, parts[number]) for number in numbers], contract[row])
@@ -181,30 +189,34 @@ def _idle_parts(
 
 
 def _tick_loops(
-    parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow]
+    parts: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
 ) -> frozenset[str] | None:
     """The loops over ticks, by the collectives that shift; `None` where nothing shifts, and any loop may be one."""
-    shifts = [(share, contract[row]) for share, row in zip(parts, rows, strict=True)
+    shifts = [(traffic, contract[row]) for traffic, row in zip(parts, rows, strict=True)
               if row is not None and contract[row].scope == "pipeline.shift"]  # fmt: skip
     if not shifts:
         return None
-    return frozenset(share.collective.loops[0].name for share, row in shifts if in_tick_loop(share, row))
+    return frozenset(traffic.collective.loops[0].name for traffic, row in shifts if in_tick_loop(traffic, row))
 
 
-def _counted_as(share: Share, row: ContractRow) -> str:
+def _counted_as(traffic: OperandTraffic, row: ContractRow) -> str:
     """What is counted together when unrolled ticks are told by number: what comes once in each of them.
 
     The two gathers of one sampling, ids and values, are no two ticks of it; nor are the scatter and the gather that one
     sum of a step comes as, nor the hops of its windowed einsum, which are not counted at all.
     """
     once = row.executions == 1
-    if once and share.collective.form == "windowed-einsum":
+    if once and traffic.collective.form == "windowed-einsum":
         return ""
-    return ("integers" if is_integer(share.operand.dtype) else "floats") + (share.collective.kind if once else "")
+    return ("integers" if is_integer(traffic.operand.dtype) else "floats") + (traffic.collective.kind if once else "")
 
 
 def _last_hops(
-    parts: Sequence[Share], rows: Sequence[int | None], contract: Sequence[ContractRow], *, idle: Mapping[int, Fraction]
+    parts: Sequence[OperandTraffic],
+    rows: Sequence[int | None],
+    contract: Sequence[ContractRow],
+    *,
+    idle: Mapping[int, Fraction],
 ) -> dict[int, Fraction]:
     """For each share of a ring in a loop, the part that its last hop is, where the row has no use for that hop.
 
@@ -221,17 +233,17 @@ def _last_hops(
     return found
 
 
-def _idle_unrolled(parts: Sequence[tuple[int, Share]], row: ContractRow) -> dict[int, Fraction]:
+def _idle_unrolled(parts: Sequence[tuple[int, OperandTraffic]], row: ContractRow) -> dict[int, Fraction]:
     """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so.
 
     None either where not all are sent by the same devices: then each tick is sent by the stages that it concerns.
     """
-    total = sum(share.collective.executions or 0 for _, share in parts)
-    if not total or total % row.ticks or len({frozenset(senders(share)) for _, share in parts}) > 1:
+    total = sum(traffic.collective.executions or 0 for _, traffic in parts)
+    if not total or total % row.ticks or len({frozenset(senders(traffic)) for _, traffic in parts}) > 1:
         return {}
     rest, idle = total // row.ticks * row.idle_ticks, {}
-    for number, share in reversed(parts):
-        times = share.collective.executions or 0
+    for number, traffic in reversed(parts):
+        times = traffic.collective.executions or 0
         taken = min(times, rest)
         if taken:
             idle[number] = Fraction(taken, times)

@@ -12,7 +12,7 @@ import duckdb
 import jsonschema
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from tests.places import ROOT
 
@@ -90,7 +90,7 @@ def test_bytes_are_conserved_in_every_program(report):
 def test_the_contract_in_the_report_is_the_contract(report):
     case = Case.from_json(json.dumps(report["case"]))
     for phase, found in report["phases"].items():
-        rows = inherent(case.at(phases=(phase,)))
+        rows = required_rows(case.at(phases=(phase,)))
         assert [row["step_wire_bytes"] for row in found["inherent"]] == [row.step_wire_bytes for row in rows]
 
 

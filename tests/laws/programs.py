@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from meshes.case import Case
@@ -58,7 +58,7 @@ def emitted(folder: Path) -> Found:
     if (folder / FAILED).exists():
         raise DeadError((folder / FAILED).read_text())
     case = Case.from_json((folder / "case.json").read_text())
-    rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, contract=inherent(case))
+    rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, contract=required_rows(case))
     found: Found = Counter()
     for row in rows:
         assert row.executions is not None, (row.name, row.loops)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
 from meshes.devices.mesh_spec import AXES
 from meshes.scopes import SCOPES
@@ -49,7 +49,7 @@ def test_the_passes_are_those_of_the_case(setting: Setting) -> None:
 )
 def test_what_is_not_as_the_plan_asks_is_said(setting: Setting, phase: str, program: Program) -> None:
     """The contract, which is derived from the numbers of a case, and the laws, which are written by hand, agree."""
-    asked = {(row.scope, row.axes): row for row in inherent(setting.case(phase, program))}
+    asked = {(row.scope, row.axes): row for row in required_rows(setting.case(phase, program))}
     there: dict[tuple[str, str], list[Law]] = {}
     for law in setting.laws:
         if law.bytes_in(phase) and program in law.programs:

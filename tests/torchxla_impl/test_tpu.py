@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collective import Collective
 from compare.verdict.verdict import judge
 from meshes.case import Case
@@ -75,7 +75,7 @@ def test_a_scan_has_the_collectives_of_a_loop_written_out(mesh: str, phase: str,
 
 def judged(program: Program) -> list[Any]:
     roles = {row["index"]: row["role"] for row in program.about["parameters"]}
-    contract = inherent(program.case)
+    contract = required_rows(program.case)
     found = judge(program.rows, contract, axes=program.case.mesh.axes, roles=roles)
     assert [row.step_wire_bytes for row in contract] == list(found.served_bytes)
     return list(found.verdicts)

@@ -31,8 +31,8 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[Path]:
-    """A folder to write a run into; left well, it takes its place, unless `settled` has put it elsewhere.
+def open_replacement(place: Path) -> Iterator[Path]:
+    """A folder to write a run into; left well, it takes its place, unless `put_in_place` has put it elsewhere.
 
     What others keep in a run folder that was there before is carried over.  Left by an error or an interrupt it is
     gone, and a run that was there before is untouched.  Raises `WorkError` when the place is another's, can't be

@@ -21,7 +21,7 @@ from compare.run.folder.replace_folder import CASE
 from compare.run.folder.untrusted_paths import cells, is_inside
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
-from compare.run.tasks import PROFILES, portable
+from compare.run.tasks import PROFILES, strip_prefixes
 from compare.timing.errors import TimingError
 from meshes.case import Case
 from meshes.process.documents import read_json
@@ -36,12 +36,12 @@ REMEDIES = ("remedies.json", "remedies.html")
 """What `compare.remedy --into RUN` leaves: of the programs that are there, so a new run goes without it."""
 
 
-def place_of(case: Case, *, parent: Path, arms: Collection[str]) -> Path:
+def folder_of(case: Case, *, parent: Path, arms: Collection[str]) -> Path:
     """Where the run folder of a case is; a run of some arms leaves that of all of them alone."""
     return parent / "-".join([case.name, *([] if set(arms) == set(ARMS) else arms)])
 
 
-def settled(beside: Path, place: Path, *, judged: bool) -> tuple[Path, list[str]]:
+def put_in_place(beside: Path, place: Path, *, judged: bool) -> tuple[Path, list[str]]:
     """Where a run goes, and what to say of it: one that judged nothing leaves one that has programs where it is."""
     if judged or not _holds_programs(place):
         return place, []
@@ -90,7 +90,7 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
         text = profile_metadata.program_text(sorted(cell.glob(PROFILES)))
     except (HloError, TimingError) as error:
         return {"status": "failed", "failed_step": "profile", "error": f"its profile cannot be read: {error}"}
-    text = portable(text, arm) if arm else text
+    text = strip_prefixes(text, arm) if arm else text
     (cell / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     return {}
 

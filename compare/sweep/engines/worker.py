@@ -38,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     case = Case.from_dict(words["case"])
     run = out / RUN
     run.mkdir()
-    with cache.opened(bypass=words["no_cache"]) as kept:
-        outcomes = scheduler.run(
+    with cache.open_cache(bypass=words["no_cache"]) as kept:
+        outcomes = scheduler.run_case(
             case, arms=[arm(name) for name in words["arms"]], cache=kept, tell=_Teller(case, words["arms"]).hear,
             timeout_s=words["timeout_s"], at_once=words["at_once"],
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """What a plan says beside its rows, with the numbers worked out by hand."""
 
-from compare.contract.notes import notes
+from compare.contract.notes import list_notes
 from compare.report.plan import plan
 from meshes.case import Case
 
@@ -8,7 +8,7 @@ QWEN = {"model_name": "qwen3-30b-a3b"}
 
 
 def told(mesh, phase="prefill", **options):
-    return notes(Case.read(mesh, phases=(phase,), **options))
+    return list_notes(Case.read(mesh, phases=(phase,), **options))
 
 
 def test_a_dense_plan_of_whole_heads_needs_no_words():
@@ -59,8 +59,8 @@ def test_places_at_experts_are_counted():
 
 
 def test_another_style_than_usual_is_said():
-    assert notes(Case.read("tp8", phases=("decode",))) == []
+    assert list_notes(Case.read("tp8", phases=("decode",))) == []
     for style, what in (("weights", "the partitioner splits the activations"), ("explicit", "written by hand")):
-        (line,) = notes(Case.read("tp8", phases=("decode",), style=style))
+        (line,) = list_notes(Case.read("tp8", phases=("decode",), style=style))
         assert line.startswith(f"Style {style}: ")
         assert what in line

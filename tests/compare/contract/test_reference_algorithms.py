@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 
 D = 4096  # of Llama-3.1-8B; 32 layers, bf16: 2 bytes
@@ -123,7 +123,7 @@ TABLES = {
 
 @pytest.mark.parametrize(("mesh", "m", "phase"), TABLES)
 def test_the_contract_is_the_table_worked_out_by_hand(mesh, m, phase):
-    rows = inherent(Case.read(mesh, microbatches=m, phases=(phase,)))
+    rows = required_rows(Case.read(mesh, microbatches=m, phases=(phase,)))
     found = {
         row.scope: (f"{row.kind}@{row.axes}", row.executions, row.payload_bytes, row.wire_bytes, row.step_wire_bytes)
         for row in rows
@@ -134,12 +134,12 @@ def test_the_contract_is_the_table_worked_out_by_hand(mesh, m, phase):
 
 def test_the_totals_of_the_published_check_table():
     case = Case.read("tp4pp2")
-    totals = [sum(row.step_wire_bytes for row in inherent(case.at(phases=(phase,)))) for phase in case.phases]
+    totals = [sum(row.step_wire_bytes for row in required_rows(case.at(phases=(phase,)))) for phase in case.phases]
     assert totals == [3_305_111_640, 3_227_736]
 
 
 def test_llama_70b_on_32_chips_by_hand():
-    rows = inherent(Case.read("tp8pp4@v5p:2x4x4", model_name="llama-3.1-70b", phases=("prefill",)))
+    rows = required_rows(Case.read("tp8pp4@v5p:2x4x4", model_name="llama-3.1-70b", phases=("prefill",)))
     # 80/4·4 = 80 times 2048·8192·2 = 32 MiB at 7/4; embed 128 MiB·7/4·1/4; shift 4·32 MiB·3/4; 8·8·6·7/8/4; 32/4
     assert [row.step_wire_bytes for row in rows] == [80 * 56 * MIB, 80 * 56 * MIB, 56 * MIB, 96 * MIB, 84, 8]
 
@@ -148,27 +148,28 @@ def test_llama_70b_on_32_chips_by_hand():
 @pytest.mark.parametrize("mesh", ["tp4pp2", "pp4tp2", "dp2pp2tp2"])
 def test_the_total_does_not_depend_on_the_microbatches(mesh, phase):
     totals = {
-        sum(r.step_wire_bytes for r in inherent(Case.read(mesh, microbatches=m, phases=(phase,)))) for m in (1, 2, 4)
+        sum(r.step_wire_bytes for r in required_rows(Case.read(mesh, microbatches=m, phases=(phase,))))
+        for m in (1, 2, 4)
     }
     assert len(totals) == 1
 
 
 def test_data_parallel_inference_needs_nothing():
-    assert inherent(Case.read("dp8", phases=("prefill",))) == ()
+    assert required_rows(Case.read("dp8", phases=("prefill",))) == ()
 
 
 def test_a_pipeline_alone_shifts_and_collects():
-    rows = inherent(Case.read("pp4@v5e:2x2", phases=("decode",)))
+    rows = required_rows(Case.read("pp4@v5e:2x2", phases=("decode",)))
     assert [row.scope for row in rows] == ["pipeline.shift", "pipeline.collect"]
 
 
 def test_rules_that_split_less_need_less():
-    rows = inherent(Case.read("tp8-vocab-whole.toml", phases=("prefill",)))
+    rows = required_rows(Case.read("tp8-vocab-whole.toml", phases=("prefill",)))
     assert [row.scope for row in rows] == ["layer.attention.out", "layer.mlp.down"]
 
 
 def test_float32_doubles_what_floats_need_and_not_ids():
-    half, full = (inherent(Case.read("tp4pp2", dtype=dtype, phases=("decode",))) for dtype in ("bf16", "f32"))
+    half, full = (required_rows(Case.read("tp4pp2", dtype=dtype, phases=("decode",))) for dtype in ("bf16", "f32"))
     ratio = {a.scope: b.payload_bytes / a.payload_bytes for a, b in zip(half, full, strict=True)}
     assert ratio == {"layer.attention.out": 2, "layer.mlp.down": 2, "embed": 2, "pipeline.shift": 2,
                      "sample": 8 / 6, "pipeline.collect": 1}  # fmt: skip

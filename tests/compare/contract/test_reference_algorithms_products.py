@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 
 KIB, MIB = 2**10, 2**20
@@ -220,7 +220,7 @@ TABLES = {
 
 @pytest.mark.parametrize(("model", "mesh", "batch", "m", "phase"), TABLES)
 def test_the_contract_is_the_table_worked_out_by_hand(model, mesh, batch, m, phase):
-    rows = inherent(Case.read(mesh, model_name=model, batch=batch, microbatches=m, phases=(phase,)))
+    rows = required_rows(Case.read(mesh, model_name=model, batch=batch, microbatches=m, phases=(phase,)))
     found = {
         (row.scope, f"{row.kind}@{row.axes}"): (
             row.executions, row.payload_bytes, row.wire_bytes, row.step_wire_bytes) for row in rows
@@ -230,7 +230,7 @@ def test_the_contract_is_the_table_worked_out_by_hand(model, mesh, batch, m, pha
 
 
 def rows_of(mesh, **options):
-    return {(row.scope, row.axes): row for row in inherent(Case.read(mesh, **{"phases": ("prefill",), **options}))}
+    return {(row.scope, row.axes): row for row in required_rows(Case.read(mesh, **{"phases": ("prefill",), **options}))}
 
 
 def test_an_expert_with_room_for_all_tokens_is_sent_as_many_slots():

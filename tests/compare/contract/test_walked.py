@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from tests.compare.contract.walked import Walk
 
@@ -27,6 +27,6 @@ CASES = [
 def test_the_contract_moves_what_the_devices_send(mesh, options, phase):
     case = Case.read(mesh, **options, seq=128, phases=(phase,))
     walked = Walk(case).walk()
-    found = {(row.scope, row.kind, row.axes): row.step_wire_bytes for row in inherent(case)}
-    assert len(found) == len(inherent(case))
+    found = {(row.scope, row.kind, row.axes): row.step_wire_bytes for row in required_rows(case)}
+    assert len(found) == len(required_rows(case))
     assert {what: float(amount) for what, amount in walked.items()} == pytest.approx(found, abs=0.5)

@@ -24,7 +24,7 @@ UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
 @pytest.fixture(scope="module")
 def made() -> list[LessonResult]:
     """Every program of every lesson, from the user's cache where it is there."""
-    with cache.opened() as kept:
+    with cache.open_cache() as kept:
         return build(LESSONS, cache=kept, tell=lambda line: None)
 
 
@@ -32,7 +32,7 @@ def made() -> list[LessonResult]:
 def answers() -> list[tuple[Question, LessonResult]]:
     """The page's questions of the quiz, and as many that no page has."""
     questions = [draw(seed) for seed in (*PAGE, *UNSEEN)]
-    with cache.opened() as kept:
+    with cache.open_cache() as kept:
         return list(zip(questions, compiled(questions, cache=kept, tell=lambda line: None), strict=True))
 
 

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.assignment import chips
 from meshes.case import Case
 from meshes.mesh_argument import read_mesh
@@ -149,7 +149,7 @@ def _phase(case: Case) -> dict[str, Any]:
     asked = [
         {**{name: getattr(one, name) for name in _ASKED}, "served_bytes": one.step_wire_bytes, "unserved_bytes": 0,
          "formula": one.formula, "source": one.source, "network": one.network}
-        for one in inherent(case)
+        for one in required_rows(case)
     ]  # fmt: skip
     total = sum(one["step_wire_bytes"] for one in asked)
     jax, torchxla = _jax_rows(), _torchxla_rows()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compare.run import cache as caches
-from compare.run.cache import Cache, key, opened, sources_digest
+from compare.run.cache import Cache, key, open_cache, sources_digest
 from compare.run.errors import WorkError
 from tests.places import ROOT
 
@@ -76,8 +76,8 @@ def test_an_entry_that_the_disk_refuses_is_used_from_where_it_was_written(tmp_pa
 WRITER = """
     import sys
     sys.path.insert(0, {root!r})
-    from compare.run.cache import opened
-    with opened() as cache:
+    from compare.run.cache import open_cache
+    with open_cache() as cache:
         print("go", flush=True)
         for number in range({times}):
             folder = cache.begin()
@@ -132,9 +132,9 @@ def test_two_runs_at_once_keep_every_entry_whole(tmp_path):
 
 def test_the_environment_says_where_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("WIREDIFF_CACHE", str(tmp_path / "here"))
-    with opened() as cache:
+    with open_cache() as cache:
         assert cache.root == tmp_path / "here"
-    with opened(bypass=True) as other:
+    with open_cache(bypass=True) as other:
         kept(other)
         assert tmp_path not in other.root.parents
     assert not other.root.exists()
@@ -146,7 +146,7 @@ def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("WIREDIFF_CACHE", str(tmp_path / "file" / "cache"))
     with (
         pytest.raises(WorkError, match=r"cannot write to the cache .*set WIREDIFF_CACHE .*or use --no-cache"),
-        opened(),
+        open_cache(),
     ):
         pass
 
@@ -158,14 +158,14 @@ def test_what_a_killed_run_left_goes_with_the_next_and_nothing_of_one_that_lives
     dead.communicate()
     begun = tmp_path / "begun"
     assert len(list(begun.iterdir())) == 2
-    with opened() as cache:
+    with open_cache() as cache:
         assert len(list(begun.iterdir())) == 2  # its own, and that of the one that lives
         assert cache.scratch in begun.iterdir()
     (left,) = begun.iterdir()
     assert alive.poll() is None
     alive.send_signal(signal.SIGKILL)
     alive.communicate()
-    with opened():
+    with open_cache():
         assert not left.exists()
     assert list(begun.iterdir()) == []
 
@@ -177,7 +177,7 @@ def test_a_run_without_the_cache_leaves_nothing_where_the_next_one_looks(tmp_pat
     mine = tmp_path / "wirediff-link"
     (tmp_path / "mine").mkdir()
     mine.symlink_to(tmp_path / "mine")
-    with opened(bypass=True) as one, opened(bypass=True) as other:
+    with open_cache(bypass=True) as one, open_cache(bypass=True) as other:
         assert one.root.exists()
         assert other.root.exists()
         assert not left.exists()

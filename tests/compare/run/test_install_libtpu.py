@@ -12,7 +12,7 @@ from compare.run.arms import Cell
 from compare.run.cache import Cache
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import install, read_version
-from compare.run.tasks import Step, following
+from compare.run.tasks import Step, next_step
 from meshes.case import Case
 
 pytest.importorskip("pip")
@@ -75,8 +75,8 @@ def test_a_program_of_another_libtpu_is_another_entry(toy, tmp_path):
     (program / "about.json").write_text(json.dumps({"compile_options": {}}))
     case = Case.read("tp8", model_name="tiny", phases=("decode",))
     other = Cell("tpu+libtpu-0.0.7", steps=("lower", "install", "compile"), control="libtpu", libtpu="0.0.7")
-    there = following(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
-    here = following(Cell("tpu"), case=case, arm=toy, folders={"lower": program})
+    there = next_step(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
+    here = next_step(Cell("tpu"), case=case, arm=toy, folders={"lower": program})
     assert (here.module, there.module) == ("compare.compile.workers.compile_request",) * 2
     assert here.key != there.key
     assert (here.libtpu, there.libtpu) == (None, tmp_path)

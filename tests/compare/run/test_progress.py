@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from compare.run.progress import shown
+from compare.run.progress import show_events
 from compare.run.results import Event
 
 EVENTS = [
@@ -19,7 +19,7 @@ EVENTS = [
 
 def printed(*, terminal: bool) -> str:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=100, _environ={})
-    with shown(console) as tell:
+    with show_events(console) as tell:
         for step, stage, seconds, error in EVENTS:
             tell(Event(arm="jax", phase="decode", cell="tpu", step=step, stage=stage, seconds=seconds, error=error))
     return console.file.getvalue()
@@ -44,7 +44,7 @@ def test_on_a_terminal_one_row_for_each_cell_stays_in_place():
 
 def test_an_arm_that_is_not_installed_is_told_once():
     console = Console(file=io.StringIO(), width=100, _environ={})
-    with shown(console) as tell:
+    with show_events(console) as tell:
         for cell in ("tpu", "tpu+gspmd"):
             tell(Event(arm="jax", phase="decode", cell=cell, step="", stage="not-installed", seconds=0, error="get it"))
     assert console.file.getvalue() == "jax       get it\n"

@@ -28,7 +28,7 @@ CELLS = [("prefill", "tpu"), ("prefill", "tpu+gspmd"), ("decode", "tpu"), ("deco
 def run(case, arm, cache, *, told=None, **more):
     tasks._sources.cache_clear()
     hear = told.append if told is not None else lambda event: None
-    return scheduler.run(case, arms=[arm], cache=cache, tell=hear, **more)
+    return scheduler.run_case(case, arms=[arm], cache=cache, tell=hear, **more)
 
 
 def lowered(tmp_path: Path) -> Counter:
@@ -137,7 +137,7 @@ def test_a_failure_is_tried_again(toy, case, tmp_path, monkeypatch):
 def test_an_arm_that_is_not_installed_says_how_to_get_it_and_the_others_run(toy, case, tmp_path):
     absent = replace(toy, name="absent", packages=("surely-not-there",), extra="absent")
     told = []
-    outcomes = scheduler.run(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), tell=told.append)
+    outcomes = scheduler.run_case(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), tell=told.append)
     assert [o.status for o in outcomes] == ["not-installed"] * 2 + ["ok"] * 2
     assert outcomes[0].error == (
         "surely-not-there not installed; get it with pip install -e '.[absent]' "
@@ -168,7 +168,7 @@ MAIN = """
     from tests.compare.run.toy_framework import TOY
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
-    outcomes = scheduler.run(case, arms=[TOY], cache=Cache(Path({cache!r})), tell=lambda event: None)
+    outcomes = scheduler.run_case(case, arms=[TOY], cache=Cache(Path({cache!r})), tell=lambda event: None)
     print(sorted(set(o.status for o in outcomes)), sorted({{"jax", "torch", "jaxlib"}} & set(sys.modules)))
 """
 

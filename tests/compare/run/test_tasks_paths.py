@@ -3,7 +3,7 @@
 import sysconfig
 
 from compare.run.arms import ARMS
-from compare.run.tasks import ROOT, portable
+from compare.run.tasks import ROOT, strip_prefixes
 
 
 def test_an_installed_file_keeps_the_folder_that_says_so(monkeypatch):
@@ -17,6 +17,6 @@ def test_an_installed_file_keeps_the_folder_that_says_so(monkeypatch):
     monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
     norm = f"{ROOT}/jax_impl/decoder/norm.py"
     told = f'"{inside}/site-packages/torch/functional.py" "/py/lib/python3.11/contextlib.py" "{norm}"'
-    assert portable(told, ARMS["jax"]) == (
+    assert strip_prefixes(told, ARMS["jax"]) == (
         '"site-packages/torch/functional.py" "lib/python3.11/contextlib.py" "jax_impl/decoder/norm.py"'
     )

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import INTEGERS, ContractRow
 from compare.report.rows import sum_totals
 from compare.verdict.verdict import judge
@@ -38,7 +38,7 @@ def split(verdict):
 
 
 def case_rows(mesh=MESH, **options):
-    return inherent(Case.read(mesh, **{"phases": ("prefill",), **options}))
+    return required_rows(Case.read(mesh, **{"phases": ("prefill",), **options}))
 
 
 def test_the_check_table_of_a_pinned_prefill_with_a_roll():

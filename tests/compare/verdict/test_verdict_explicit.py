@@ -1,6 +1,6 @@
 """Verdicts on collectives written by hand: what stands for a broadcast and a scatter, and which ticks are idle."""
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from meshes.devices.mesh_spec import MeshSpec
 from tests.compare.verdict.programs import collective
@@ -10,7 +10,7 @@ CORE = ("collective-permute", "cp", "layer.attention.core")
 
 
 def contract_of(mesh, scope, kind, *, phase="prefill", **options):
-    rows = inherent(Case.read(mesh, phases=(phase,), **options))
+    rows = required_rows(Case.read(mesh, phases=(phase,), **options))
     return [row for row in rows if (row.scope, row.kind) == (scope, kind)]
 
 

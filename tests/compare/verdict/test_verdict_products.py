@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from compare.contract.reference_algorithms import inherent
+from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from meshes.devices.mesh_spec import MeshSpec
 from tests.compare.verdict.programs import collective, operand
@@ -13,7 +13,7 @@ MIXTRAL = {"model_name": "mixtral-8x7b"}
 
 
 def rows_of(mesh, **options):
-    return inherent(Case.read(mesh, **{"phases": ("prefill",), **options}))
+    return required_rows(Case.read(mesh, **{"phases": ("prefill",), **options}))
 
 
 def place(contract, scope, kind):
@@ -52,7 +52,7 @@ def test_a_ring_of_four_hops_in_float32_loses_the_hop_first_and_then_the_width()
 
 def test_a_loop_over_as_many_layers_as_ranks_is_no_ring():
     case = Case.read("cp4tp2", phases=("prefill",))
-    four = inherent(case.at(model=replace(case.model, layers=4)))
+    four = required_rows(case.at(model=replace(case.model, layers=4)))
     hops = [collective("cp4tp2", *CORE, 2 * MIB, loops=(4,), **RING) for _ in range(6)]
     assert [split(v) for v in judged(hops, four, mesh="cp4tp2").verdicts] == [(8 * MIB, {})] * 6
 
@@ -251,7 +251,7 @@ def test_outside_of_the_loop_of_ticks_nothing_is_a_tick_s():
 def test_where_ticks_are_unrolled_a_loop_of_as_many_trips_is_of_something_else():
     # m = 1, pp = 2: two ticks, unrolled; the windowed einsum of one of two layers is a loop of two trips, in each tick
     case = Case.read("tp4pp2+sp", phases=("prefill",), microbatches=1)
-    contract = inherent(case.at(model=replace(case.model, layers=4)))
+    contract = required_rows(case.at(model=replace(case.model, layers=4)))
     chunk = 64 * MIB // 4
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
     hop = {"form": "windowed-einsum", "pairs": ring}

@@ -20,7 +20,7 @@ WRITER = """
     from meshes.process.command_line import run_to_status
 
     def work():
-        with replace_folder.writing(Path({place!r})) as beside:
+        with replace_folder.open_replacement(Path({place!r})) as beside:
             (beside / "case.json").write_text("half")
             print("go", flush=True)
             sys.stdin.read()
@@ -43,7 +43,7 @@ def writer(place: Path) -> subprocess.Popen:
 
 
 def good(place: Path, text: str = "first") -> Path:
-    with replace_folder.writing(place) as beside:
+    with replace_folder.open_replacement(place) as beside:
         (beside / "case.json").write_text("{}")
         (beside / "report.html").write_text(text)
     return place
@@ -88,7 +88,7 @@ def test_three_at_once_each_leave_a_whole_run(tmp_path):
 
 def test_a_run_that_a_kill_caught_between_two_renames_goes_back_to_its_place(tmp_path):
     good(tmp_path / "run").rename(tmp_path / ".run.0123.old.part")
-    with pytest.raises(ZeroDivisionError), replace_folder.writing(tmp_path / "run"):
+    with pytest.raises(ZeroDivisionError), replace_folder.open_replacement(tmp_path / "run"):
         _ = 1 / 0
     assert names(tmp_path) == ["run"]
     assert (tmp_path / "run" / "report.html").read_text() == "first"
@@ -111,7 +111,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_under_its_final_name(tmp_pat
         good(disk / "run")
 
         def fill() -> None:
-            with replace_folder.writing(disk / "run") as beside:
+            with replace_folder.open_replacement(disk / "run") as beside:
                 (beside / "case.json").write_text("{}")
                 (beside / "report.html").write_text("x" * 100_000)
 

@@ -22,10 +22,10 @@ from tests.places import ROOT
 
 
 def write(case: Case, parent: Path, text: str = "first") -> Path:
-    with replace_folder.writing(run_folder.place_of(case, parent=parent, arms=run_folder.ARMS)) as into:
+    with replace_folder.open_replacement(run_folder.folder_of(case, parent=parent, arms=run_folder.ARMS)) as into:
         run_folder.fill(into, case=case, outcomes=[])
         (into / "report.html").write_text(text)
-    return run_folder.place_of(case, parent=parent, arms=run_folder.ARMS)
+    return run_folder.folder_of(case, parent=parent, arms=run_folder.ARMS)
 
 
 def visible(parent: Path) -> list[str]:
@@ -35,8 +35,10 @@ def visible(parent: Path) -> list[str]:
 def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, monkeypatch):
     pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
     monkeypatch.setenv("TOY_DOES", "decode+gspmd=fail")
-    outcomes = scheduler.run(case, arms=[toy], cache=Cache(tmp_path / "cache"), tell=lambda event: None)
-    with replace_folder.writing(run_folder.place_of(case, parent=tmp_path / "runs", arms=run_folder.ARMS)) as into:
+    outcomes = scheduler.run_case(case, arms=[toy], cache=Cache(tmp_path / "cache"), tell=lambda event: None)
+    with replace_folder.open_replacement(
+        run_folder.folder_of(case, parent=tmp_path / "runs", arms=run_folder.ARMS)
+    ) as into:
         run_folder.fill(into, case=case, outcomes=outcomes)
     place = tmp_path / "runs" / case.name
     assert Case.from_json((place / "case.json").read_text()) == case
@@ -101,10 +103,10 @@ def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_p
     place = write(case, tmp_path)
     cell(place, before)
     for _ in range(2):
-        with replace_folder.writing(place) as into:
+        with replace_folder.open_replacement(place) as into:
             run_folder.fill(into, case=case, outcomes=[])
             (into / "report.html").write_text("second")
-            at, note = run_folder.settled(into, place, judged=judged)
+            at, note = run_folder.put_in_place(into, place, judged=judged)
     assert (place / "report.html").read_text() == ("first" if stays else "second")
     assert at == (tmp_path / f"{case.name}-failed" if stays else place)
     assert (at / "report.html").read_text() == "second"
@@ -123,7 +125,7 @@ def test_a_run_that_fails_leaves_the_one_before_and_nothing_else(case, tmp_path)
     place = write(case, tmp_path)
 
     def interrupted() -> None:
-        with replace_folder.writing(run_folder.place_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
+        with replace_folder.open_replacement(run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
             (into / "report.html").write_text("half")
             raise KeyboardInterrupt
 
@@ -141,7 +143,8 @@ LOOP = """
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     for number in range({times}):
-        with replace_folder.writing(run_folder.place_of(case, parent=Path({parent!r}), arms=run_folder.ARMS)) as into:
+        folder = run_folder.folder_of(case, parent=Path({parent!r}), arms=run_folder.ARMS)
+        with replace_folder.open_replacement(folder) as into:
             run_folder.fill(into, case=case, outcomes=[])
             (into / "a").write_text(str(number) * 100_000)
             (into / "b").write_text(str(number) * 100_000)
@@ -169,7 +172,7 @@ def is_whole(place: Path) -> bool:
 def test_there_is_a_whole_run_folder_at_every_moment(case, tmp_path):
     """Two runs write the same case at once; a third is killed again and again."""
     write(case, tmp_path)
-    place = run_folder.place_of(case, parent=tmp_path, arms=run_folder.ARMS)
+    place = run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)
     loop(tmp_path, times=1).wait()
     both = [loop(tmp_path, times=60) for _ in range(2)]
     looks = 0
@@ -187,7 +190,7 @@ def test_there_is_a_whole_run_folder_at_every_moment(case, tmp_path):
 
 
 def test_a_folder_of_another_s_is_refused_and_untouched(case, tmp_path):
-    place = run_folder.place_of(case, parent=tmp_path, arms=run_folder.ARMS)
+    place = run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)
     place.mkdir()
     assert write(case, tmp_path) == place  # an empty one may be taken
     (place / "case.json").unlink()
@@ -200,7 +203,7 @@ def test_a_folder_of_another_s_is_refused_and_untouched(case, tmp_path):
 
 
 def test_a_file_where_the_run_folder_should_be_is_refused(case, tmp_path):
-    run_folder.place_of(case, parent=tmp_path, arms=run_folder.ARMS).write_text("mine")
+    run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS).write_text("mine")
     with pytest.raises(WorkError, match="is no folder; choose another with --out"):
         write(case, tmp_path)
 
@@ -224,7 +227,8 @@ FULL = """
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:
-        with replace_folder.writing(run_folder.place_of(case, parent=Path({parent!r}), arms=run_folder.ARMS)) as into:
+        folder = run_folder.folder_of(case, parent=Path({parent!r}), arms=run_folder.ARMS)
+        with replace_folder.open_replacement(folder) as into:
             (into / "case.json").write_text("x" * 5000)
     except replace_folder.WorkError as error:
         print(error)
@@ -242,7 +246,7 @@ def test_a_disk_that_refuses_more_is_one_line_and_the_run_before_stays(case, tmp
 
 def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_path):
     outcome = Outcome(arm="jax", phase="decode", cell="tpu", status="not-installed", error="get it with pip")
-    with replace_folder.writing(run_folder.place_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
+    with replace_folder.open_replacement(run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
         run_folder.fill(into, case=case, outcomes=[outcome])
     found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
     assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)
@@ -252,7 +256,7 @@ def test_a_run_drawn_again_keeps_its_remedies_and_a_new_run_goes_without_them(ca
     place = write(case, tmp_path)
     for name in run_folder.REMEDIES:
         (place / name).write_text(name)
-    with replace_folder.writing(place) as into:
+    with replace_folder.open_replacement(place) as into:
         run_folder.copy(place, into)
     assert [(place / name).read_text() for name in run_folder.REMEDIES] == list(run_folder.REMEDIES)
     write(case, tmp_path)
