@@ -13,11 +13,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0: every program of the run was judged; 1: some failed, when it was made or now."""
     parser = Parser(
         prog="python -m compare.report",
-        description="Read, judge and draw a run folder again, with no framework installed.",
+        description="Judge a run folder again and redraw its report; needs no framework installed.",
         epilog="example: python -m compare.report runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="write there, and leave the run folder as it is")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
     parser.add_argument("--details", action="store_true", help="print all tables, not a screenful")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)

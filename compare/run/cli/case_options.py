@@ -22,13 +22,20 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
         "--mesh",
         metavar="NAME",
         default=argparse.SUPPRESS,
-        help="axis+size pairs in any order, with +sp and @topology if you like (tp4pp2, tp8+sp, tp8@v6e:2x4), or a"
+        help="axis+size pairs in any order, optionally with +sp and @topology (tp4pp2, tp8+sp, tp8@v6e:2x4), or a"
         " TOML spec file",
     )
     model = group.add_mutually_exclusive_group().add_argument
-    model("--model", metavar="NAME", default="llama-3.1-8b", help="a preset")
-    model("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder: the shapes of its config.json")
-    add("--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both with a comma")
+    model("--model", metavar="NAME", default="llama-3.1-8b", help="a model preset")
+    model(
+        "--checkpoint",
+        metavar="DIR",
+        type=Path,
+        help="a Hugging Face checkpoint folder; its config.json gives the shapes",
+    )
+    add(
+        "--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both, comma-separated"
+    )
     add_step(group)
     add_list(parser)
     return parser
@@ -37,9 +44,13 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
 def add_step(group: argparse._ArgumentGroup) -> None:
     """The options that say how a step is written, whatever its model and mesh."""
     add = group.add_argument
-    add("--batch", metavar="B", type=whole_number, default=8, help="sequences, over the whole mesh")
+    add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")
     add(
-        "--seq", metavar="S", type=whole_number, default=1024, help="tokens of a prompt; in decode, tokens in the cache"
+        "--seq",
+        metavar="S",
+        type=whole_number,
+        default=1024,
+        help="prompt length in tokens; in decode, tokens in the KV cache",
     )
     add(
         "--microbatches",
@@ -53,28 +64,34 @@ def add_step(group: argparse._ArgumentGroup) -> None:
         metavar="C",
         type=_capacity,
         default=CAPACITY,
-        help="of an expert: so many times its even share of the tokens, or full: then none is ever dropped",
+        help="expert capacity factor, e.g. 1.25; full never drops a token",
     )
     add(
         "--style",
         choices=CHOICES["style"],
         default=CHOICES["style"][0],
-        help="what is pinned: activations, too, or weights, cache and inputs alone; or every collective is written by"
-        " hand",
+        help="what has a sharding constraint: pinned (weights, cache, inputs and activations), weights"
+        " (no activations);"
+        " explicit writes every collective by hand",
     )
-    add("--loop", choices=CHOICES["loop"], default=CHOICES["loop"][0], help="how layers and ticks are written")
+    add(
+        "--loop",
+        choices=CHOICES["loop"],
+        default=CHOICES["loop"][0],
+        help="layers and pipeline ticks as a loop (scan) or unrolled",
+    )
     add(
         "--attention",
         choices=CHOICES["attention"],
         default=CHOICES["attention"][0],
-        help="each framework's own attention call, or the same written as einsum",
+        help="each framework's own attention call (idiomatic), or the same written as einsum",
     )
 
 
 def add_list(parser: Parser) -> None:
     """The option that lists what there is."""
     parser.add_argument(
-        "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what there is, and stop"
+        "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what is available, and exit"
     )
 
 

@@ -16,7 +16,7 @@ from meshes.process.command_line import Parser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """Which programs of a case are made: of these arms, with these controls."""
+    """Which programs of a case are compiled: of these arms, with these controls."""
 
     arms: Mapping[str, Arm]
     controls: tuple[str, ...]
@@ -30,9 +30,15 @@ def run_parser() -> Parser:
     )
     _add_programs(parser.add_argument_group("the programs"))
     add = parser.add_argument
-    add("--out", metavar="DIR", type=Path, default=Path("runs"), help="where run folders are kept")
-    add("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help="seconds a process has")
-    add("--no-cache", action="store_true", help="make everything anew, and keep nothing")
+    add("--out", metavar="DIR", type=Path, default=Path("runs"), help="the folder for run folders")
+    add(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=scheduler.TIMEOUT_S,
+        help="time limit of each process, in seconds",
+    )
+    add("--no-cache", action="store_true", help="neither read nor write the cache")
     add("--details", action="store_true", help="print all tables, not a screenful")
     add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     add("--fail-if", metavar="EXPR", action="append", default=[], help=fail_if.HELP)
@@ -41,27 +47,31 @@ def run_parser() -> Parser:
 
 def _add_programs(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="which frameworks, with commas")
+    add("--arm", metavar="LIST", default=",".join(ARMS), help="frameworks to compare, comma-separated")
     add(
         "--controls",
         metavar="LIST",
         default=",".join(DEFAULT_CONTROLS),
-        help=f"what else is compiled, to tell whose doing a difference is: {', '.join(CONTROLS)}, with commas; all, or"
-        " none",
+        help="further programs to compile, each with one thing changed, to attribute differences: "
+        f"{', '.join(CONTROLS)}, comma-separated; or all, or none",
     )
     add(
         "--libtpu",
         metavar="VERSION",
         default=argparse.SUPPRESS,
-        help=f"the control libtpu, with this version (else {EARLIER_LIBTPU}); pip gets it",
+        help=f"add the control libtpu with this version (default {EARLIER_LIBTPU}), installed by pip",
     )
     add(
         "--execute",
         choices=PLATFORMS,
-        help="also run both arms and read their profiles: on CPU devices, small, or on TPUs, whole",
+        help="also run both programs and read their profiles: a reduced model on CPU devices, or the full one on TPUs",
     )
-    add("--same-runtime", action="store_true", help="with --execute cpu: the PyTorch program on JAX's runtime, too")
-    add("--no-passes", action="store_true", help="do not record which of libtpu's passes made each collective")
+    add(
+        "--same-runtime",
+        action="store_true",
+        help="with --execute cpu: run the PyTorch program on JAX's CPU runtime too",
+    )
+    add("--no-passes", action="store_true", help="do not record which libtpu pass created each collective")
 
 
 def read_programs(asked: argparse.Namespace) -> Programs:
