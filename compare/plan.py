@@ -19,9 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in asked:
         print(listing(asked.list))
         return 0
-    contract = plan(read_case(asked)).to_json()
+    contract = plan(read_case(asked))
     if asked.json:
-        print_json(contract)
+        print_json(contract.to_json())
     else:
         from compare.render.report.plan import print_plan
 

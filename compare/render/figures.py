@@ -3,7 +3,7 @@
 import re
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -20,8 +20,8 @@ from compare.render.picture import Picture
 from compare.render.programs import Program, num_devices, programs
 from compare.render.traffic import Matrix, Traffic, traffic
 from compare.render.units import axes_text, bytes_text
-
-Report = Mapping[str, Any]
+from compare.report.model.findings import HeadlineRow
+from compare.report.model.report import PhaseReport, Report
 
 VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
 """Told apart by people who see no red or green, and in grey."""
@@ -55,9 +55,9 @@ INK = "#20242b"
 def pictures(report: Report) -> list[Picture]:
     """Bytes by verdict, then the traffic of each arm's default program in each phase."""
     found = [verdicts(report)]
-    for phase in report["phases"]:
+    for phase in report.phases:
         judged = [one for one in programs(report) if one.phase == phase and one.default and one.judged]
-        slices = report["mesh"]["slices"]
+        slices = report.mesh.slices
         tables = [traffic(one.rows, num_devices=num_devices(report), slices=slices) for one in judged]
         top = max((float(table.total.max()) for table in tables), default=0.0)
         found += [
@@ -70,12 +70,12 @@ def pictures(report: Report) -> list[Picture]:
 
 def verdicts(report: Report) -> Picture:
     """Bytes a step by verdict, one bar for each program, against what the plan needs."""
-    phases = report["phases"]
-    heights = [0.36 * max(len(found["headline"]), 1) for found in phases.values()]
-    told = f"{report['case']['model']['name']} on {report['mesh']['name']} ({report['mesh']['topology']}), {_COUNTED}"
+    phases = report.phases
+    heights = [0.36 * max(len(found.headline), 1) for found in phases.values()]
+    told = f"{report.case.model.name} on {report.mesh.name} ({report.mesh.topology}), {_COUNTED}"
     head = heading_inches([told])
     tall = head + sum(heights) + _GAP * len(heights) + 0.35
-    names = [_name(line) for found in phases.values() for line in found["headline"]]
+    names = [_name(line) for found in phases.values() for line in found.headline]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
@@ -92,20 +92,20 @@ def verdicts(report: Report) -> Picture:
         return picture("verdicts", caption, figure)
 
 
-def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
-    lines = found["headline"]
+def _bars(panel: Any, phase: str, found: PhaseReport) -> None:
+    lines = found.headline
     rows = np.arange(len(lines))
     left = np.zeros(len(lines))
     for verdict, colour in VERDICTS.items():
-        widths = np.array([line[verdict] or 0 for line in lines], dtype=float)
+        widths = np.array([getattr(line, verdict) or 0 for line in lines], dtype=float)
         panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
         left += widths
-    panel.axvline(found["inherent_total"], color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
-    most = max(float(left.max(initial=0)), found["inherent_total"], 1)
+    panel.axvline(found.inherent_total, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
+    most = max(float(left.max(initial=0)), found.inherent_total, 1)
     for row, (line, end) in enumerate(zip(lines, left, strict=True)):
-        told = bytes_text(line["wire_bytes"]) if line["wire_bytes"] is not None else str(line["status"])
+        told = bytes_text(line.wire_bytes) if line.wire_bytes is not None else str(line.status)
         # Words that the plan's line would run through stand behind it.
-        at = found["inherent_total"] if end < found["inherent_total"] < end + 0.13 * most else end
+        at = found.inherent_total if end < found.inherent_total < end + 0.13 * most else end
         panel.annotate(told, (at, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False)
     panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
     panel.invert_yaxis()
@@ -114,8 +114,8 @@ def _bars(panel: Any, phase: str, found: Mapping[str, Any]) -> None:
     panel.set_title(f"{phase}, mean over devices", loc="left")
 
 
-def _name(line: Mapping[str, Any]) -> str:
-    return f"{line['title']}  {line['cell']}"
+def _name(line: HeadlineRow) -> str:
+    return f"{line.title}  {line.cell}"
 
 
 def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from compare.render.programs import Program, programs, titles
+from compare.report.model.codec import encode
+from compare.report.model.report import Report
 
-Report = Mapping[str, Any]
 Row = dict[str, Any]
 
 TEXT, WHOLE, NUMBER, TRUTH = "string", "Int64", "Float64", "boolean"
@@ -48,6 +49,7 @@ TOTALS = {
     "unknown_rows": WHOLE, "upper_bound_rows": WHOLE, "ici_wire_bytes": WHOLE, "dcn_wire_bytes": WHOLE,
 }  # fmt: skip
 
+_FOUND = ("status", "error", "partitioner", "loop", "attention", "style")
 _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing",
          "unserved")  # fmt: skip
 
@@ -55,7 +57,11 @@ _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "part
 def collectives(report: Report) -> pd.DataFrame:
     """Every collective of every phase, arm and cell, in program order."""
     return frame(
-        ({**_of(one), "place_in_program": at, **row} for one in programs(report) for at, row in enumerate(one.rows)),
+        (
+            {**_of(one), "place_in_program": at, **encode(row)}
+            for one in programs(report)
+            for at, row in enumerate(one.rows)
+        ),
         COLLECTIVES,
     )
 
@@ -64,9 +70,9 @@ def inherent(report: Report) -> pd.DataFrame:
     """The contract of every phase."""
     return frame(
         (
-            {"phase": phase, "contract_row": at, **row}
-            for phase, found in report["phases"].items()
-            for at, row in enumerate(found["inherent"])
+            {"phase": phase, "contract_row": at, **encode(row)}
+            for phase, found in report.phases.items()
+            for at, row in enumerate(found.inherent)
         ),
         INHERENT,
     )
@@ -76,9 +82,9 @@ def differences(report: Report) -> pd.DataFrame:
     """Every group of inflated or induced bytes, the largest excess of each phase first."""
     return frame(
         (
-            {"phase": phase, **entry, "step_wire_bytes": entry["bytes"]}
-            for phase, found in report["phases"].items()
-            for entry in found["differences"]
+            {"phase": phase, **encode(entry), "step_wire_bytes": entry.bytes}
+            for phase, found in report.phases.items()
+            for entry in found.differences
         ),
         DIFFERENCES,
     )
@@ -90,11 +96,11 @@ def totals(report: Report) -> pd.DataFrame:
     return frame(
         (
             {
-                **{name: value for name, value in one.entry.items() if name in TOTALS},
+                **{name: getattr(one.entry, name) for name in _FOUND},
                 **_of(one),
                 "title": names[one.arm],
-                "asked_bytes": report["phases"][one.phase]["inherent_total"],
-                **_sums(one, asked=report["phases"][one.phase]["inherent_total"]),
+                "asked_bytes": report.phases[one.phase].inherent_total,
+                **_sums(one, asked=report.phases[one.phase].inherent_total),
             }
             for one in programs(report)
         ),
@@ -122,7 +128,7 @@ def _of(program: Program) -> Row:
 
 
 def _sums(program: Program, *, asked: int) -> Row:
-    found = program.entry["totals"] or {}
+    found = encode(program.entry.totals) if program.entry.totals else {}
     emitted = found.get("wire_bytes")
     return {
         **{f"{name}_bytes": found.get(name) for name in _SUMS},

@@ -7,15 +7,14 @@ bytes is in proportion to what its formula makes it send.  So a matrix adds up t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compare.render.errors import ViewError
+from compare.report.model.program import CollectiveRow
 
 Matrix = NDArray[np.float64]
-Row = Mapping[str, Any]
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -38,18 +37,18 @@ class Traffic:
         return {**self.by_axes, TOTAL: self.total} if len(self.by_axes) > 1 else dict(self.by_axes)
 
 
-def traffic(rows: Sequence[Row], *, num_devices: int, slices: int = 1) -> Traffic:
+def traffic(rows: Sequence[CollectiveRow], *, num_devices: int, slices: int = 1) -> Traffic:
     """The matrices of a program's rows.  Raises `ViewError` where groups name devices beyond the mesh.
 
     Over several slices the program is one slice's: ids of its own network are places in every slice.
     """
     amounts: dict[tuple[str, bool, Groups], int] = {}
     for row in rows:
-        groups = tuple(map(tuple, row["groups"]))
-        if row["network"] == "ici":
+        groups = tuple(map(tuple, row.groups))
+        if row.network == "ici":
             groups = _everywhere(groups, size=num_devices // slices, slices=slices)
-        key = (row["axes"], row["kind"] == PERMUTE, groups)
-        amounts[key] = amounts.get(key, 0) + (row["step_wire_bytes"] or 0)
+        key = (row.axes, row.kind == PERMUTE, groups)
+        amounts[key] = amounts.get(key, 0) + (row.step_wire_bytes or 0)
     found: dict[str, Matrix] = {}
     for (axes, pairs, groups), step_bytes in amounts.items():
         matrix = found.setdefault(axes, np.zeros((num_devices, num_devices)))
@@ -60,7 +59,7 @@ def traffic(rows: Sequence[Row], *, num_devices: int, slices: int = 1) -> Traffi
     return Traffic(
         by_axes=found,
         total=sum(found.values(), np.zeros((num_devices, num_devices))),
-        unknown_rows=sum(row["executions"] is None for row in rows),
+        unknown_rows=sum(row.executions is None for row in rows),
     )
 
 

@@ -31,13 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         times = run.timelines()
         report = run.timed_report(times)
-        draw(report.to_json(), beside, timelines=times.found, sections=sections(beside))
+        draw(report, beside, timelines=times.found, sections=sections(beside))
         place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
     if asked.json:
         print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report.to_json(), place, details=asked.details, note=note)
+        show(report, place, details=asked.details, note=note)
     return 0 if is_complete(report) else 1
 
 

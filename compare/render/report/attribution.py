@@ -1,7 +1,6 @@
 """To what the bytes beyond the plan are attributed, and what each control removes: sentences, and tables of groups."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from compare.render.blocks import (
     Block,
@@ -22,10 +21,9 @@ from compare.render.report.findings import PARTITIONERS
 from compare.render.units import axes_text, bytes_text, exact_text, listing
 from compare.report.attribution import COMPILER, FORM, OPEN
 from compare.report.controls import what
+from compare.report.model.findings import Attribution, ControlPhase, PartitionerPair
+from compare.report.model.report import Report
 from compare.report.programs import NOT_OFFERED
-
-Report = Mapping[str, Any]
-Entry = Mapping[str, Any]
 
 OWNERS: Mapping[str, str] = {
     "partitioner": "attributed to the partitioner",
@@ -46,7 +44,7 @@ _HAND = "explicit"
 
 def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
     """Bytes beyond the plan by owner, in sentences and in tables; whether a second comparison agrees."""
-    lines = [*(whose_lines(report, phase) if report.get("controls") else ()), *pair_lines(report, phase)]
+    lines = [*(whose_lines(report, phase) if report.controls else ()), *pair_lines(report, phase)]
     if lines:
         yield Details((Heading(HEADING), *(Sentence(words) for words in lines)))
     for title, table in attribution_tables(report, phase):
@@ -63,47 +61,47 @@ def controls_section(report: Report) -> Section:
 
 def whose_lines(report: Report, phase: str) -> list[str]:
     """One line for each arm: its bytes beyond the plan by owner, the most first."""
-    found = report["phases"][phase].get("attribution") or ()
+    found = report.phases[phase].attribution
     lines = []
     for arm, title in titles(report).items():
-        own = [entry for entry in found if entry["arm"] == arm]
+        own = [entry for entry in found if entry.arm == arm]
         if own:
             lines.append(f"{title}: {', '.join(_owned(entries) for entries in _by_owner(own))}")
     return lines
 
 
-def _by_owner(own: Sequence[Entry]) -> list[list[Entry]]:
+def _by_owner(own: Sequence[Attribution]) -> list[list[Attribution]]:
     """The entries of one owner and one evidence together, the most bytes first."""
-    parts: dict[tuple[str, str], list[Entry]] = {}
+    parts: dict[tuple[str, str], list[Attribution]] = {}
     for entry in own:
-        parts.setdefault((entry["owner"], entry["evidence"]), []).append(entry)
-    return sorted(parts.values(), key=lambda entries: -sum(entry["bytes"] for entry in entries))
+        parts.setdefault((entry.owner, entry.evidence), []).append(entry)
+    return sorted(parts.values(), key=lambda entries: -sum(entry.bytes for entry in entries))
 
 
-def _owned(entries: Sequence[Entry]) -> str:
+def _owned(entries: Sequence[Attribution]) -> str:
     """`2.26 GB attributed to the attention call (absent in tpu+einsum)`."""
     first = entries[0]
-    total = bytes_text(sum(entry["bytes"] for entry in entries))
-    return f"{total} {OWNERS[first['owner']]} ({why(first)}{_causes(entries)})"
+    total = bytes_text(sum(entry.bytes for entry in entries))
+    return f"{total} {OWNERS[first.owner]} ({why(first)}{_causes(entries)})"
 
 
-def _causes(entries: Sequence[Entry]) -> str:
+def _causes(entries: Sequence[Attribution]) -> str:
     """Of bytes that are nobody's choice, what they are: `; bubble, replicated`."""
-    if entries[0]["owner"] not in (FORM, OPEN, COMPILER):
+    if entries[0].owner not in (FORM, OPEN, COMPILER):
         return ""
-    return f"; {', '.join(dict.fromkeys(entry['cause'] for entry in entries))}"
+    return f"; {', '.join(dict.fromkeys(entry.cause for entry in entries))}"
 
 
-def why(entry: Entry) -> str:
+def why(entry: Attribution) -> str:
     """What shows whose a group is, in a few words."""
-    owner, evidence, cells = entry["owner"], entry["evidence"], entry["controls"]
+    owner, evidence, cells = entry.owner, entry.evidence, entry.controls
     if owner == FORM:
         return f"absent in {evidence} only" if evidence else "absent only in the other framework's explicit program"
     if owner == COMPILER:
         return f"inserted by {evidence}" if _is_pass(evidence) else f"also in {listing(list(cells))}"
     if owner != OPEN:
         return f"absent in {evidence}"
-    if evidence in entry["removed_by"]:
+    if evidence in entry.removed_by:
         return f"absent in {evidence}; --controls partitioner,attention separates them"
     if evidence:
         return f"partly absent in {evidence}"
@@ -115,14 +113,14 @@ def _is_pass(origin: str) -> bool:
     return origin.partition(":")[0] not in ("program", "partitioner", "not recorded", "unknown")
 
 
-def effect(entry: Entry, cell: str) -> str:
+def effect(entry: Attribution, cell: str) -> str:
     """What one control does to a group: `absent`, `half`, `same`, or the bytes that it removes."""
-    if cell not in entry["controls"]:
+    if cell not in entry.controls:
         return ""
-    removed, amount = entry["controls"][cell]["removed_bytes"], entry["bytes"]
-    if cell in entry["removed_by"]:
+    removed, amount = entry.controls[cell].removed_bytes, entry.bytes
+    if cell in entry.removed_by:
         return "absent"
-    if cell not in entry["reduced_by"]:
+    if cell not in entry.reduced_by:
         return "same"
     return "half" if 0.45 * amount <= removed <= 0.55 * amount else f"− {bytes_text(removed)}"
 
@@ -130,8 +128,8 @@ def effect(entry: Entry, cell: str) -> str:
 def attribution_tables(report: Report, phase: str) -> Iterator[tuple[str, Table]]:
     """Each arm's groups, the largest first, with a column for each control that was compiled."""
     for arm, title in titles(report).items():
-        own = [entry for entry in report["phases"][phase].get("attribution") or () if entry["arm"] == arm]
-        cells = list(dict.fromkeys(cell for entry in own for cell in entry["controls"]))
+        own = [entry for entry in report.phases[phase].attribution if entry.arm == arm]
+        cells = list(dict.fromkeys(cell for entry in own for cell in entry.controls))
         if own and cells:
             yield (
                 title,
@@ -148,16 +146,16 @@ def attribution_tables(report: Report, phase: str) -> Iterator[tuple[str, Table]
             )
 
 
-def _row(entry: Entry, cells: Sequence[str]) -> Row:
+def _row(entry: Attribution, cells: Sequence[str]) -> Row:
     effects = [effect(entry, cell) for cell in cells]
     return Row(
-        name=bytes_text(entry["bytes"]),
-        style=entry["verdict"],
-        exact=exact_text(entry["bytes"]),
+        name=bytes_text(entry.bytes),
+        style=entry.verdict,
+        exact=exact_text(entry.bytes),
         cells=(
-            Cell(OWNERS[entry["owner"]], soft=f"({why(entry)})"),
-            Cell(f"{entry['kind']} {axes_text(entry['axes'])} in {entry['scope']}",
-                 soft=f"({entry['verdict']}, {entry['cause']})"),
+            Cell(OWNERS[entry.owner], soft=f"({why(entry)})"),
+            Cell(f"{entry.kind} {axes_text(entry.axes)} in {entry.scope}",
+                 soft=f"({entry.verdict}, {entry.cause})"),
             *(Cell(words, style="zero" if words == "same" else "") for words in effects),
         ),
     )  # fmt: skip
@@ -166,11 +164,11 @@ def _row(entry: Entry, cells: Sequence[str]) -> Row:
 def showed_lines(report: Report) -> list[str]:
     """One sentence for each control: what it removes of the bytes beyond the plan."""
     names = titles(report)
-    return [f"{names.get(one['arm'], one['arm'])} {one['cell']}, {what(one['cell'])}: {_showed(one['phases'])}"
-            for one in report.get("controls", ())]  # fmt: skip
+    return [f"{names.get(one.arm, one.arm)} {one.cell}, {what(one.cell)}: {_showed(one.phases)}"
+            for one in report.controls]  # fmt: skip
 
 
-def _showed(phases: Mapping[str, Entry]) -> str:
+def _showed(phases: Mapping[str, ControlPhase]) -> str:
     """`removes 2.26 GB of 3.12 GB beyond the plan in prefill; no change in decode`, or once for all phases."""
     effects: dict[str, list[str]] = {}
     for phase, one in phases.items():
@@ -180,31 +178,31 @@ def _showed(phases: Mapping[str, Entry]) -> str:
     return "; ".join(f"{words} in {listing(at)}" for words, at in effects.items())
 
 
-def _effect(one: Entry) -> str:
-    if one["status"] != "ok":
-        return one["error"] if one["status"] == NOT_OFFERED else f"{one['status']}: {one['error'] or 'no reason given'}"
-    if one["removed_bytes"] is None:
+def _effect(one: ControlPhase) -> str:
+    if one.status != "ok":
+        return str(one.error) if one.status == NOT_OFFERED else f"{one.status}: {one.error or 'no reason given'}"
+    if one.removed_bytes is None:
         return "not all of its bytes can be counted"
-    removed, added, before = one["removed_bytes"], one["added_bytes"], bytes_text(one["default_bytes"])
-    parts = [f"removes {'all' if removed == one['default_bytes'] else bytes_text(removed)} of {before} beyond the plan"]
+    removed, added, before = one.removed_bytes, one.added_bytes, bytes_text(one.default_bytes)
+    parts = [f"removes {'all' if removed == one.default_bytes else bytes_text(removed)} of {before} beyond the plan"]
     words = [*(parts if removed else ()), *([f"adds {bytes_text(added)} elsewhere"] if added else ())]
     return " and ".join(words) or "no change"
 
 
 def pair_lines(report: Report, phase: str) -> list[str]:
     """Where the frameworks can be compared under a second partitioner: whether the result is the same."""
-    first, *others = report["phases"][phase].get("pairs") or [None]
-    return [_pair(report, first, other) for other in others] if first else []
+    pairs = report.phases[phase].pairs
+    return [_pair(report, pairs[0], other) for other in pairs[1:]]
 
 
-def _pair(report: Report, first: Entry, other: Entry) -> str:
+def _pair(report: Report, first: PartitionerPair, other: PartitionerPair) -> str:
     names = titles(report)
-    cells = " against ".join(f"{names.get(arm, arm)} {cell}" for arm, cell in other["cells"].items())
-    under = PARTITIONERS.get(other["partitioner"], other["partitioner"])
-    if other["common"] is None or first["common"] is None:
+    cells = " against ".join(f"{names.get(arm, arm)} {cell}" for arm, cell in other.cells.items())
+    under = PARTITIONERS.get(other.partitioner, other.partitioner)
+    if other.common is None or first.common is None:
         return f"Under {under} ({cells}) not all rows can be counted."
-    if other["framework_induced"] == first["framework_induced"]:
+    if other.framework_induced == first.framework_induced:
         return f"Under {under} ({cells}) the framework-induced bytes are the same."
-    amounts = [f"{names.get(arm, arm)} {bytes_text(amount)}" for arm, amount in other["framework_induced"].items()]
+    amounts = [f"{names.get(arm, arm)} {bytes_text(amount)}" for arm, amount in other.framework_induced.items()]
     words = f"Under {under} ({cells}) the framework-induced bytes differ: {listing(amounts)}"
     return f"{words}; they depend on the partitioner."

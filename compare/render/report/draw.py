@@ -17,6 +17,7 @@ from compare.render.time.figure_process import FigureProcess
 from compare.render.time.timeline_strip import Strip, stages, strip
 from compare.render.time.timeline_view import Key, Timed, timed
 from compare.render.time.timing_section import has_times
+from compare.report.model.report import Report
 from compare.timing.timeline import Timeline
 
 TRACE = "timeline.perfetto.json.gz"
@@ -28,33 +29,33 @@ STRIPS_BYTES = 1_000_000
 
 
 def draw(
-    report: dict[str, Any],
+    report: Report,
     folder: Path,
     *,
     timelines: Mapping[Key, Timeline] = NO_TIMELINES,
     sections: Sequence[Section] = (),
-) -> dict[str, Any]:
+) -> None:
     """Write report.json, report.html, figures/, tables/ and the trace, the same files from the same report.
 
-    timelines: of the programs that were modelled or measured.  sections: those of slices.  Returns the report.
+    timelines: of the programs that were modelled or measured.  sections: those of slices.
     """
-    programs = timed(report, timelines)
-    strips = _strips(report, programs)
-    time_figures = FigureProcess(report, strips=strips) if has_times(report) else None
+    plain = report.to_json()
+    programs = timed(plain, timelines)
+    strips = _strips(plain, programs)
+    time_figures = FigureProcess(plain, strips=strips) if has_times(plain) else None
     # Imported here, beside the other process: it takes as long as several figures.
     from compare.render import figures
 
-    (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "report.json").write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     tables.save(report, folder / "tables")
     if timelines:
-        time_tables.save(report, folder / "tables", timelines=programs)
+        time_tables.save(plain, folder / "tables", timelines=programs)
         perfetto.write(folder / TRACE, timelines=programs)
     pictures = figures.pictures(report)
     time_pictures = time_figures.pictures() if time_figures else []
     save([*pictures, *time_pictures], folder / "figures")
     html = page(report, pictures=pictures, time_pictures=time_pictures, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")
-    return report
 
 
 def _strips(report: Mapping[str, Any], programs: Sequence[Timed]) -> list[Strip]:

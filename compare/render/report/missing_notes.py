@@ -1,12 +1,11 @@
 """Programs that move less than the plan asks: their ratios look better than they are, and bear a mark."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from compare.render.programs import programs
 from compare.render.units import KEPT, axes_text, bytes_text, listing
-
-Report = Mapping[str, Any]
+from compare.report.model.findings import HeadlineRow
+from compare.report.model.report import PhaseReport, Report
 
 MARK = "¹"
 LESS = "does not move all that the plan asks"
@@ -17,11 +16,10 @@ def marked(ratio: str, *, short: bool) -> str:
     return f"{ratio}{KEPT}{MARK}" if short else ratio
 
 
-def is_short(phase: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
+def is_short(phase: PhaseReport, line: HeadlineRow) -> bool:
     """Whether the program of this line of a phase's headline leaves a part of the plan unserved."""
-    default = phase["arms"].get(line["arm"])
-    entries = [default, *default.get("controls", {}).values()] if default else []
-    return any(row["unserved_bytes"] for one in entries if one["cell"] == line["cell"] for row in one["served"])
+    entries = phase.arms[line.arm].compiled if line.arm in phase.arms else ()
+    return any(row.unserved_bytes for one in entries if one.cell == line.cell for row in one.served)
 
 
 def shortfalls(report: Report, phase: str) -> Iterator[str]:
@@ -31,10 +29,10 @@ def shortfalls(report: Report, phase: str) -> Iterator[str]:
         if program.phase != phase or not program.judged:
             continue
         missing = "; ".join(
-            f"{row['kind']} {axes_text(row['axes'])} in {row['scope']}, "
-            f"{bytes_text(row['unserved_bytes'])} of {bytes_text(row['step_wire_bytes'])}"
-            for row in program.entry["served"]
-            if row["unserved_bytes"]
+            f"{row.kind} {axes_text(row.axes)} in {row.scope}, "
+            f"{bytes_text(row.unserved_bytes)} of {bytes_text(row.step_wire_bytes)}"
+            for row in program.entry.served
+            if row.unserved_bytes
         )
         if missing:
             programs_short.setdefault(missing, []).append(f"{program.title} {program.cell}")

@@ -1,14 +1,15 @@
 """Which pass inserted a program's collectives: a sentence for each default program, and a table of passes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.programs import Program, programs
 from compare.render.report.findings import PARTITIONERS
 from compare.render.units import bytes_text, counted, exact_text, listing
+from compare.report.model.program import OriginTotals
+from compare.report.model.report import Report
 
-Entry = Mapping[str, Any]
 Sum = tuple[int, int]
 """Collectives, and their bytes a step."""
 
@@ -16,7 +17,7 @@ UNKNOWN = "unknown"
 NOT_RECORDED = "not recorded"
 
 
-def origin_lines(report: Mapping[str, Any], phase: str) -> list[str]:
+def origin_lines(report: Report, phase: str) -> list[str]:
     """One sentence for each default program: by whom, how many bytes, and what later passes did.
 
     None of a run from before passes were recorded.
@@ -24,13 +25,13 @@ def origin_lines(report: Mapping[str, Any], phase: str) -> list[str]:
     return [_line(one) for one in programs(report) if one.phase == phase and one.default and _is_recorded(one)]
 
 
-def origin_table(report: Mapping[str, Any], phase: str) -> Table | None:
+def origin_table(report: Report, phase: str) -> Table | None:
     """A row for each origin and each pass that changed any, a column for each program; none where none was recorded.
 
     A cell has a number of collectives and their bytes per step: of one that several passes changed in each row.
     """
     shown = [one for one in programs(report) if one.phase == phase and one.judged and _is_recorded(one)]
-    shown = [one for one in shown if not one.entry["origins_why_not"]]
+    shown = [one for one in shown if not one.entry.origins_why_not]
     if not shown:
         return None
     inserted, changed = ([dict(kind(one)) for one in shown] for kind in (_inserted, _changed))
@@ -52,15 +53,15 @@ def _cell(sums: Sum | None) -> Cell:
 
 
 def _inserted(program: Program) -> Iterator[tuple[str, Sum]]:
-    for entry in program.entry["origins"]:
-        yield entry["origin"], (entry["collectives"], entry["step_wire_bytes"])
+    for entry in program.entry.origins:
+        yield entry.origin, (entry.collectives, entry.step_wire_bytes)
 
 
 def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Sum]]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in program.rows:
-        for key in dict.fromkeys((one["pass"], one["what"]) for one in row["changes"]):
-            found.setdefault(key, []).append(row["step_wire_bytes"] or 0)
+        for key in dict.fromkeys((one.by, one.what) for one in row.changes):
+            found.setdefault(key, []).append(row.step_wire_bytes or 0)
     for key, amounts in found.items():
         yield key, (len(amounts), sum(amounts))
 
@@ -79,29 +80,29 @@ def _first_words(key: str | tuple[str, str]) -> str:
 
 def _is_recorded(program: Program) -> bool:
     """Whether its passes were recorded, or it is known why not."""
-    return bool(program.entry.get("origins")) and program.entry.get("origins_why_not") != NOT_RECORDED
+    return bool(program.entry.origins) and program.entry.origins_why_not != NOT_RECORDED
 
 
 def _line(program: Program) -> str:
-    entries = program.entry["origins"]
+    entries = program.entry.origins
     begin = f"{program.title} {program.cell}"
-    if why := program.entry["origins_why_not"]:
+    if why := program.entry.origins_why_not:
         return f"{begin}: which pass inserted its collectives is not recorded ({why})"
     if len(entries) == 1:
         only = entries[0]
-        number = counted(only["collectives"], "collective")
-        every = "all " if only["collectives"] > 1 else ""
-        words = f"{every}{number} inserted by {_who(only['origin'], program)}"
+        number = counted(only.collectives, "collective")
+        every = "all " if only.collectives > 1 else ""
+        words = f"{every}{number} inserted by {_who(only.origin, program)}"
     else:
         words = "inserted by " + listing([_part(entry, program) for entry in entries])
     changes = _changes(entries)
     return f"{begin}: {words}" + (f"; then {listing(changes)}" if changes else "; no later pass changed any")
 
 
-def _part(entry: Entry, program: Program) -> str:
+def _part(entry: OriginTotals, program: Program) -> str:
     return (
-        f"{_who(entry['origin'], program)}: {counted(entry['collectives'], 'collective')} "
-        f"with {bytes_text(entry['step_wire_bytes'])} per step"
+        f"{_who(entry.origin, program)}: {counted(entry.collectives, 'collective')} "
+        f"with {bytes_text(entry.step_wire_bytes)} per step"
     )
 
 
@@ -115,15 +116,15 @@ def _who(origin: str, program: Program | None = None) -> str:
 
 
 def _which(program: Program) -> str:
-    name = program.entry["partitioner"]
+    name = program.entry.partitioner
     return f" ({PARTITIONERS.get(name, name)})" if name else ""
 
 
-def _changes(entries: list[Entry]) -> list[str]:
+def _changes(entries: Sequence[OriginTotals]) -> list[str]:
     """`2 made async by tpu_async_collective_creator`, over all origins."""
     sums: dict[str, int] = {}
     for entry in entries:
-        for change, number in entry["changes"].items():
+        for change, number in entry.changes.items():
             sums[change] = sums.get(change, 0) + number
     return [f"{number} {what} by {by_text(span)}" for change, number in sums.items()
             for span, _, what in [change.rpartition(": ")]]  # fmt: skip

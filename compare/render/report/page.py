@@ -24,8 +24,7 @@ from compare.render.time.sentence import time_sentence
 from compare.render.time.timeline_strip import Strip
 from compare.render.units import bytes_text
 from compare.report.controls import what
-
-Report = Mapping[str, Any]
+from compare.report.model.report import Report
 
 _READ = (
     "{numbers} Bytes on the wire are counted from the compiler's own text, memory is what the compiler planned, seconds"
@@ -49,16 +48,17 @@ def page(
     sections: Sequence[Section] = (),
 ) -> str:
     """The whole page as HTML; `strips` are the timelines that it shows, `sections` what slices add."""
-    sentence = time_sentence(report)
+    plain = report.to_json()
+    sentence = time_sentence(plain)
     every = [
-        *(phase_section(report, phase) for phase in report["phases"]),
+        *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,
-        time_section(report, strips=strips, pictures=time_pictures),
-        *(_story(report, phase) for phase in report["phases"]),
+        time_section(plain, strips=strips, pictures=time_pictures),
+        *(_story(report, phase) for phase in report.phases),
         _mesh(report),
         _figures(pictures),
-        plan_section(report["phases"], {phase: _satisfied(report, phase) for phase in report["phases"]}),
+        plan_section(report.phases, {phase: _satisfied(report, phase) for phase in report.phases}),
         _compiled(report, timed=bool(sentence)),
         _widget("glossary", "glossary", "glossary", "glossary.html.j2", {"glossary": GLOSSARY}),
     ]
@@ -67,7 +67,7 @@ def page(
         .get_template("page.html.j2")
         .render(
             report=report,
-            case=report["case"],
+            case=report.case,
             time_sentence=sentence,
             style=read_static("page.css"),
             sections=[section for section in every if section.blocks],
@@ -95,15 +95,15 @@ def _story(report: Report, phase: str) -> Section:
 
 
 def _mesh(report: Report) -> Section:
-    mesh, wraps = report["mesh"], report["mesh"]["wraps"]
+    mesh, wraps = report.mesh, report.mesh.wraps
     lead = (
-        f"{report['case']['mesh']['name']} on {mesh['topology']}. Devices of one colour form a group; the line runs"
+        f"{report.case.plan.name} on {mesh.topology}. Devices of one colour form a group; the line runs"
         " through its members in order, as a thin arc between those that are not neighbours in the drawing. Dashed"
         " ends are links around to the other side."
     )
     if len(wraps) > 2 and wraps[2]:
         lead += " The first and the last z are linked too."
-    values = {"torus": torus(mesh), "report": report, "case": report["case"]}
+    values = {"torus": torus(mesh), "report": report, "case": report.case}
     return _widget("mesh", "the mesh on the chips", "the mesh", "torus.html.j2", values, lead)
 
 
@@ -116,11 +116,9 @@ def _satisfied(report: Report, phase: str) -> list[str]:
     """For each row of the contract the programs that do not move all of it."""
     judged = [one for one in programs(report) if one.phase == phase and one.judged]
     words = []
-    for number in range(len(report["phases"][phase]["inherent"])):
-        rows = [(one, one.entry["served"][number]) for one in judged]
-        short = [
-            f"{one.title} `{one.cell}` {bytes_text(row['served_bytes'])}" for one, row in rows if row["unserved_bytes"]
-        ]
+    for number in range(len(report.phases[phase].inherent)):
+        rows = [(one, one.entry.served[number]) for one in judged]
+        short = [f"{one.title} `{one.cell}` {bytes_text(row.served_bytes)}" for one, row in rows if row.unserved_bytes]
         words.append("; ".join(short) or ("in full" if rows else "–"))
     return words
 

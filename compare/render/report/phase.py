@@ -1,7 +1,6 @@
 """What the report says of one phase: bytes by program and verdict, the largest differences, whose the rest is."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from compare.render.blocks import (
     Block,
@@ -9,6 +8,7 @@ from compare.render.blocks import (
     Cell,
     Column,
     Details,
+    Difference,
     Differences,
     Fold,
     Row,
@@ -33,10 +33,10 @@ from compare.render.report.findings import (
 from compare.render.report.missing_notes import is_short, marked, shortfalls
 from compare.render.report.origins import origin_lines, origin_table
 from compare.render.units import KEPT, bytes_text, counted, exact_text, listing, ratio_text
+from compare.report.model import findings as findings_model
+from compare.report.model.findings import HeadlineRow
+from compare.report.model.report import PhaseReport, Report
 from compare.report.programs import GOOD
-
-Report = Mapping[str, Any]
-Phase = Mapping[str, Any]
 
 _BYTES = {
     "inherent": "inherent", "inflated": "inflated", "induced": "induced", "common": "common",
@@ -50,7 +50,7 @@ _FAR_APART = 20
 
 def phase_section(report: Report, phase: str) -> Section:
     """Bytes per step of every program of a phase against what the plan needs, then where they differ."""
-    needs = bytes_text(report["phases"][phase]["inherent_total"])
+    needs = bytes_text(report.phases[phase].inherent_total)
     devices = counted(num_devices(report), "device")
     return Section(
         anchor=f"why-{phase}",
@@ -62,10 +62,10 @@ def phase_section(report: Report, phase: str) -> Section:
 
 
 def _headline(report: Report, phase: str) -> Iterator[Block]:
-    found = report["phases"][phase]
+    found = report.phases[phase]
     yield Widget(template="chart.html.j2", values=_chart(found))
     yield _table(phase, found)
-    if left_out(found) and phase == next(iter(report["phases"])):
+    if left_out(found) and phase == next(iter(report.phases)):
         yield Sentence(NOT_COMPARED, Tone.SOFT)
     for words in between_slices(report, phase):
         yield Sentence(words)
@@ -75,26 +75,26 @@ def _headline(report: Report, phase: str) -> Iterator[Block]:
         yield Sentence(words, Tone.WARNING)
     for words in shortfalls(report, phase):
         yield Sentence(words)
-    yield Details(tuple(Sentence(words, Tone.SOFT) for words in found.get("notes", ())))
+    yield Details(tuple(Sentence(words, Tone.SOFT) for words in found.notes))
     yield Details(tuple(Sentence(words, Tone.SOFT) for words in origin_lines(report, phase)))
     if table := origin_table(report, phase):
         yield Fold(summary="Which pass inserted the collectives, and what later passes changed", blocks=(table,))
 
 
-def _chart(found: Phase) -> dict[str, object]:
+def _chart(found: PhaseReport) -> dict[str, object]:
     """Bars of one scale, with what the plan needs as a line through them."""
-    known = [line["wire_bytes"] for line in found["headline"] if line["wire_bytes"]]
-    widest = max([*known, found["inherent_total"], 1])
+    known = [line.wire_bytes for line in found.headline if line.wire_bytes]
+    widest = max([*known, found.inherent_total, 1])
     apart = widest / max(1, min(known, default=widest))
     return {
-        "lines": [(line, _ratio(found, line)) for line in found["headline"]],
-        "needs": found["inherent_total"],
+        "lines": [(line, _ratio(found, line)) for line in found.headline],
+        "needs": found.inherent_total,
         "widest": widest,
         "apart": apart if apart > _FAR_APART else None,
     }
 
 
-def _table(phase: str, found: Phase) -> Table:
+def _table(phase: str, found: PhaseReport) -> Table:
     columns = [Column(heading=words, style=name) for name, words in _BYTES.items()]
     return Table(
         name=f"Bytes per step by verdict, {phase}",
@@ -107,15 +107,15 @@ def _table(phase: str, found: Phase) -> Table:
         ),
         rows=tuple(
             Row(
-                name=line["title"],
-                code=line["cell"],
+                name=line.title,
+                code=line.cell,
                 cells=(
-                    *(_bytes_cell(line[name], name) for name in _BYTES),
+                    *(_bytes_cell(getattr(line, name), name) for name in _BYTES),
                     Cell(_ratio(found, line)),
-                    Cell(line["partitioner"] or "–"),
+                    Cell(line.partitioner or "–"),
                 ),
             )
-            for line in found["headline"]
+            for line in found.headline
         ),
     )
 
@@ -124,22 +124,23 @@ def _bytes_cell(amount: int | None, style: str) -> Cell:
     return Cell(bytes_text(amount), style=style if amount else "zero", exact=exact_text(amount))
 
 
-def _ratio(found: Phase, line: Mapping[str, Any]) -> str:
-    return marked(ratio_text(line["ratio"], line["qualifier"]), short=is_short(found, line))
+def _ratio(found: PhaseReport, line: HeadlineRow) -> str:
+    return marked(ratio_text(line.ratio, line.qualifier), short=is_short(found, line))
 
 
 def between_slices(report: Report, phase: str) -> list[str]:
     """One sentence for a phase of programs of several slices; none for those of a single one."""
-    if report["mesh"]["slices"] == 1:
+    if report.mesh.slices == 1:
         return []
-    amounts = {
-        f"{one.title} {one.cell}": one.entry["totals"]["dcn_wire_bytes"]
+    totals = {
+        f"{one.title} {one.cell}": one.entry.totals
         for one in programs(report)
-        if one.phase == phase and one.judged and "dcn_wire_bytes" in one.entry["totals"]
+        if one.phase == phase and one.entry.totals is not None
     }
+    amounts = {name: found.dcn_wire_bytes for name, found in totals.items() if found.dcn_wire_bytes is not None}
     if not amounts:
         return []
-    where = f"Between the {report['mesh']['slices']} slices (dcn)"
+    where = f"Between the {report.mesh.slices} slices (dcn)"
     if not any(amounts.values()):
         return [f"{where}: nothing"]
     words = ", ".join(f"{name} {bytes_text(amount)}" for name, amount in amounts.items())
@@ -148,18 +149,18 @@ def between_slices(report: Report, phase: str) -> list[str]:
 
 def _failures(report: Report, phase: str) -> Iterator[str]:
     """A line for each reason that programs are missing; one that all of an arm's have in common stands once."""
-    every = [(name, line) for name, found in report["phases"].items() for line in found["headline"]]
+    every = [(name, line) for name, found in report.phases.items() for line in found.headline]
     reasons: dict[tuple[str, str], list[str]] = {}
-    for line in report["phases"][phase]["headline"]:
-        if line["status"] in GOOD:
+    for line in report.phases[phase].headline:
+        if line.status in GOOD:
             continue
-        reason = f"{line['status']}: {line['error'] or 'no reason was given'}"
-        same_arm = [(name, other) for name, other in every if other["arm"] == line["arm"]]
-        if all((other["status"], other["error"]) == (line["status"], line["error"]) for _, other in same_arm):
+        reason = f"{line.status}: {line.error or 'no reason was given'}"
+        same_arm = [(name, other) for name, other in every if other.arm == line.arm]
+        if all((other.status, other.error) == (line.status, line.error) for _, other in same_arm):
             if phase == same_arm[0][0]:
-                reasons[line["title"], reason] = []
+                reasons[line.title, reason] = []
         else:
-            reasons.setdefault((line["title"], reason), []).append(line["cell"])
+            reasons.setdefault((line.title, reason), []).append(line.cell)
     for (title, reason), cells in reasons.items():
         yield f"{' '.join([title, ', '.join(cells)]).strip()}: {reason}"
 
@@ -167,25 +168,25 @@ def _failures(report: Report, phase: str) -> Iterator[str]:
 def _uncounted(report: Report, phase: str) -> Iterator[str]:
     """Programs whose sums leave something out, or count an upper bound."""
     for program in programs(report):
-        if program.phase != phase or not program.judged:
+        totals = program.entry.totals
+        if program.phase != phase or totals is None:
             continue
-        totals = program.entry["totals"]
         parts = []
-        if totals["unknown_rows"]:
-            parts.append(f"{totals['unknown_rows']} in loops of unknown trip count, in no sum")
-        if totals["upper_bound_rows"]:
-            parts.append(f"{totals['upper_bound_rows']} counted at their upper bound")
+        if totals.unknown_rows:
+            parts.append(f"{totals.unknown_rows} in loops of unknown trip count, in no sum")
+        if totals.upper_bound_rows:
+            parts.append(f"{totals.upper_bound_rows} counted at their upper bound")
         if parts:
             yield f"{program.title} {program.cell}: of {len(program.rows)} collectives {', '.join(parts)}"
 
 
 def _differences(report: Report, phase: str) -> Iterator[Block]:
     """The differences of the compared programs, then those that are small, and those that all arms have."""
-    found = report["phases"][phase]
+    found = report.phases[phase]
     parts = findings(found)
     if parts.told:
         yield Differences(heading=heading(report, phase), items=_items(parts.told, report, phase))
-    elif len(found["compared_cells"]) > 1:
+    elif len(found.compared_cells) > 1:
         yield Sentence("No significant difference between the frameworks.")
     if parts.small:
         total = bytes_text(sum(one.excess_bytes for one in parts.small))
@@ -202,22 +203,22 @@ def _group(found: Sequence[Finding], report: Report, phase: str) -> Blocks:
     return (Differences(heading="", items=_items(found, report, phase)),)
 
 
-def _items(found: Sequence[Finding], report: Report, phase: str) -> tuple[Any, ...]:
+def _items(found: Sequence[Finding], report: Report, phase: str) -> tuple[Difference, ...]:
     return tuple(difference(one, report, phase) for one in found)
 
 
 def _alike(found: Sequence[Finding], names: Mapping[str, str]) -> str:
-    causes: dict[str, list[Mapping[str, Any]]] = {}
+    causes: dict[str, list[findings_model.Difference]] = {}
     for one in found:
-        causes.setdefault(one.first["cause"], []).append(one.first)
-    sums = {cause: sum(entry["bytes"] for entry in entries) for cause, entries in causes.items()}
+        causes.setdefault(one.first.cause, []).append(one.first)
+    sums = {cause: sum(entry.bytes for entry in entries) for cause, entries in causes.items()}
     ordered = sorted(causes, key=lambda cause: -sums[cause])
     words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
     arms = listing([names.get(arm, arm) for arm in dict.fromkeys(arm for one in found for arm in one.by_arm)])
     return f"The same in {arms}: {bytes_text(sum(sums.values()))} beyond the plan ({words})"
 
 
-def _where(entries: Sequence[Mapping[str, Any]]) -> str:
+def _where(entries: Sequence[findings_model.Difference]) -> str:
     """The scope, where there is only one."""
-    scopes = {entry["scope"] for entry in entries}
+    scopes = {entry.scope for entry in entries}
     return f" in {scopes.pop()}" if len(scopes) == 1 else ""

@@ -1,15 +1,15 @@
 """The contract of a case as tables, with the formula of each row; and the command that prints it alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 
 from compare.render.blocks import Block, Cell, Column, Heading, Row, Section, Sentence, Table, Tone
 from compare.render.terminal import console, print_sections, text_width, wrapped
 from compare.render.units import KEPT, axes_text, bytes_text, counted, exact_text
-
-Plan = Mapping[str, Any]
+from compare.report.model.contract import Contract, ServedRow
+from compare.report.model.report import PhaseReport
+from meshes.case import Case
 
 LEAD = (
     "One named reference algorithm for each row, from the sizes of the case alone. Satisfied is what each program"
@@ -21,36 +21,36 @@ _NOTHING = "Nothing: this mesh splits nothing that has to be put together again.
 _NETWORKS = {"dcn": "between slices (dcn)", "ici+dcn": "within slices and between them (ici+dcn)"}
 
 
-def print_plan(plan: Plan, *, out: Console | None = None) -> None:
+def print_plan(plan: Contract, *, out: Console | None = None) -> None:
     """Print the contract of a case: what each phase moves, and by which formula."""
     out = out or console()
-    out.print(wrapped(f"What the plan of {_case(plan['case'])} needs", width=text_width(out), style="bold"))
+    out.print(wrapped(f"What the plan of {_case(plan.case)} needs", width=text_width(out), style="bold"))
     sections = [
-        Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(found['total'])} per step, mean over devices",
-                blocks=tuple(contract_blocks(phase, found["inherent"], notes=found["notes"])))
-        for phase, found in plan["phases"].items()
+        Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(found.total)} per step, mean over devices",
+                blocks=tuple(contract_blocks(phase, found.inherent, notes=found.notes)))
+        for phase, found in plan.phases.items()
     ]  # fmt: skip
     print_sections(sections, out=out, details=True)
 
 
-def _case(case: Mapping[str, Any]) -> str:
-    words = f"{case['model']['name']} on {case['mesh']['name']} ({case['topology']})"
-    parts = counted(case["microbatches"], "microbatch")
-    return f"{words}, batch {case['batch']}, {case['seq']} tokens, {parts}, {case['dtype']}"
+def _case(case: Case) -> str:
+    words = f"{case.model.name} on {case.plan.name} ({case.topology.name})"
+    parts = counted(case.microbatches, "microbatch")
+    return f"{words}, batch {case.batch}, {case.seq} tokens, {parts}, {case.dtype}"
 
 
-def plan_section(phases: Mapping[str, Any], satisfied: Mapping[str, Sequence[str]]) -> Section:
+def plan_section(phases: Mapping[str, PhaseReport], satisfied: Mapping[str, Sequence[str]]) -> Section:
     """The contract of every phase, with what programs satisfy of each row.  satisfied: phase -> words, row by row."""
     blocks: list[Block] = []
     for phase, found in phases.items():
-        blocks.append(Heading(f"{phase}: {bytes_text(found['inherent_total'])} per step"))
-        notes = found.get("notes", ())
-        blocks += contract_blocks(phase, found["inherent"], notes=notes, satisfied=satisfied[phase])
+        blocks.append(Heading(f"{phase}: {bytes_text(found.inherent_total)} per step"))
+        notes = found.notes
+        blocks += contract_blocks(phase, found.inherent, notes=notes, satisfied=satisfied[phase])
     return Section(anchor="plan", title="what the plan needs", link="the plan", lead=LEAD, blocks=blocks)
 
 
 def contract_blocks(
-    phase: str, rows: Sequence[Mapping[str, Any]], *, notes: Sequence[str], satisfied: Sequence[str] = ()
+    phase: str, rows: Sequence[ServedRow], *, notes: Sequence[str], satisfied: Sequence[str] = ()
 ) -> Iterator[Block]:
     """One phase's rows as a table."""
     for note in notes:
@@ -69,20 +69,20 @@ def contract_blocks(
     )  # fmt: skip
 
 
-def _row(row: Mapping[str, Any], satisfied: Sequence[str]) -> Row:
-    collective = ", ".join(filter(None, [f"{row['kind']} {axes_text(row['axes'])}", network_words(row)]))
-    step = row["step_wire_bytes"]
+def _row(row: ServedRow, satisfied: Sequence[str]) -> Row:
+    collective = ", ".join(filter(None, [f"{row.kind} {axes_text(row.axes)}", network_words(row)]))
+    step = row.step_wire_bytes
     return Row(
         name="",
-        code=row["scope"],
+        code=row.scope,
         cells=(
-            Cell(collective), Cell(f"{row['executions']:,}"), Cell(bytes_text(row["payload_bytes"])),
-            Cell(bytes_text(row["wire_bytes"])), Cell(bytes_text(step), exact=exact_text(step)), *map(Cell, satisfied),
+            Cell(collective), Cell(f"{row.executions:,}"), Cell(bytes_text(row.payload_bytes)),
+            Cell(bytes_text(row.wire_bytes)), Cell(bytes_text(step), exact=exact_text(step)), *map(Cell, satisfied),
         ),
-        note=f"{row['formula']} ({row['source']})",
+        note=f"{row.formula} ({row.source})",
     )  # fmt: skip
 
 
-def network_words(row: Mapping[str, Any]) -> str:
+def network_words(row: ServedRow) -> str:
     """Of a row of the contract what it talks through, where that is not a slice's own links alone."""
-    return _NETWORKS.get(row.get("network", "ici"), "")
+    return _NETWORKS.get(row.network, "")

@@ -1,8 +1,7 @@
 """The report in a terminal: a screenful, or with the details everything that is not a drawing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -12,8 +11,7 @@ from compare.render.report.phase import phase_section
 from compare.render.terminal import console, print_sections, text_width, wrapped
 from compare.render.time.section import time_section
 from compare.render.time.sentence import time_sentence
-
-Report = Mapping[str, Any]
+from compare.report.model.report import Report
 
 PAGE = "report.html"
 
@@ -42,8 +40,9 @@ def print_report(
 ) -> None:
     """Print the sentences, then each phase: bytes by program, and the largest differences."""
     out = out or console()
-    for words in filter(None, (report["sentence"], time_sentence(report))):
+    plain = report.to_json()
+    for words in filter(None, (report.sentence, time_sentence(plain))):
         out.print(wrapped(words, width=text_width(out), style="bold"))
-    phases = [phase_section(report, phase) for phase in report["phases"]]
-    every = [*phases, controls_section(report), *sections, time_section(report)]
+    phases = [phase_section(report, phase) for phase in report.phases]
+    every = [*phases, controls_section(report), *sections, time_section(plain)]
     print_sections(every, out=out, details=details)

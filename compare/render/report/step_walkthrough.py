@@ -6,9 +6,10 @@ from typing import Any
 
 from compare.render.programs import Program, compared
 from compare.render.units import listing
-
-Report = Mapping[str, Any]
-Row = Mapping[str, Any]
+from compare.report.model.contract import ServedRow
+from compare.report.model.program import CollectiveRow
+from compare.report.model.report import Report
+from meshes.case import Case
 
 STEP = (
     "embed", "pipeline.shift", "norm", "layer.attention.qkv", "layer.attention.core", "layer.attention.out",
@@ -41,29 +42,29 @@ PARTS: Mapping[str, str] = {
 class Move:
     """Collectives of one place that are alike: as one line of the story."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[CollectiveRow, ...]
 
     @property
-    def first(self) -> Row:
+    def first(self) -> CollectiveRow:
         return self.rows[0]
 
     @property
     def executions(self) -> int | None:
-        known = [row["executions"] for row in self.rows]
-        return None if None in known else sum(known)
+        known = [row.executions for row in self.rows]
+        return None if None in known else sum(count or 0 for count in known)
 
     @property
     def causes(self) -> dict[str, int]:
         """Cause -> bytes, the largest first."""
         found: dict[str, int] = {}
         for row in self.rows:
-            for cause, amount in row["causes"].items():
+            for cause, amount in row.causes.items():
                 found[cause] = found.get(cause, 0) + amount
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def sum_of(self, column: str) -> int:
         """Of `step_wire_bytes`, `inherent_bytes` …, over the rows where it is known."""
-        return sum(row[column] or 0 for row in self.rows)
+        return sum(getattr(row, column) or 0 for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class Station:
 
     scope: str
     words: str
-    asked: tuple[Row, ...]
+    asked: tuple[ServedRow, ...]
     moves: Mapping[str, tuple[Move, ...]]
     """Arm -> its moves."""
 
@@ -97,36 +98,36 @@ class Story:
 
 def story(report: Report, phase: str) -> Story:
     """One step of a phase, arms side by side."""
-    found, shown = report["phases"][phase], compared(report, phase)
-    asked = found["inherent"]
-    planned = sorted({row["scope"] for row in asked}, key=lambda scope: _place(scope))
-    orders = [list(dict.fromkeys(row["scope"] for row in program.rows)) for program in shown]
+    found, shown = report.phases[phase], compared(report, phase)
+    asked = found.inherent
+    planned = sorted({row.scope for row in asked}, key=lambda scope: _place(scope))
+    orders = [list(dict.fromkeys(row.scope for row in program.rows)) for program in shown]
     stations = [
         Station(
             scope=scope,
             words=PARTS.get(scope, "no scope is recorded"),
-            asked=tuple(row for row in asked if row["scope"] == scope),
-            moves={one.arm: moves(row for row in one.rows if row["scope"] == scope) for one in shown},
+            asked=tuple(row for row in asked if row.scope == scope),
+            moves={one.arm: moves(row for row in one.rows if row.scope == scope) for one in shown},
         )
         for scope in _merged([*orders, planned])
     ]
     every = [move for station in stations for rows in station.moves.values() for move in rows]
     return Story(
         programs=tuple(shown),
-        chapters=tuple(_chapters(stations, report["case"])),
+        chapters=tuple(_chapters(stations, report.case)),
         most_bytes=max(
-            [move.sum_of("step_wire_bytes") for move in every] + [row["step_wire_bytes"] for row in asked], default=0
+            [move.sum_of("step_wire_bytes") for move in every] + [row.step_wire_bytes for row in asked], default=0
         ),
     )
 
 
-def moves(rows: Iterable[Row]) -> tuple[Move, ...]:
+def moves(rows: Iterable[CollectiveRow]) -> tuple[Move, ...]:
     """Rows that differ in nothing but their names, as one each, in the order of the first."""
-    alike: dict[tuple[Any, ...], list[Row]] = {}
+    alike: dict[tuple[Any, ...], list[CollectiveRow]] = {}
     for row in rows:
-        key = ("kind", "axes", "network", "form", "dtype", "payload_bytes", "executions_are")
-        unknown = row["executions"] is None
-        alike.setdefault((*(row[name] for name in key), tuple(row.get("loops", ())), unknown), []).append(row)
+        key = (row.kind, row.axes, row.network, row.form, row.dtype, row.payload_bytes, row.executions_are)
+        unknown = row.executions is None
+        alike.setdefault((*key, row.loops, unknown), []).append(row)
     return tuple(Move(rows=tuple(found)) for found in alike.values())
 
 
@@ -148,7 +149,7 @@ def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
     return found
 
 
-def _chapters(stations: Sequence[Station], case: Mapping[str, Any]) -> list[Chapter]:
+def _chapters(stations: Sequence[Station], case: Case) -> list[Chapter]:
     found: list[tuple[str, list[Station]]] = []
     for station in stations:
         label = _label(station, case)
@@ -158,11 +159,11 @@ def _chapters(stations: Sequence[Station], case: Mapping[str, Any]) -> list[Chap
     return [Chapter(label=label, stations=tuple(rows)) for label, rows in found]
 
 
-def _label(station: Station, case: Mapping[str, Any]) -> str:
+def _label(station: Station, case: Case) -> str:
     """How often a step passes here, by the loops around what moves most."""
     every = [move for rows in station.moves.values() for move in rows]
     largest = max(every, key=lambda move: move.sum_of("step_wire_bytes"), default=None)
-    loops = list(largest.first.get("loops", ())) if largest else []
+    loops = list(largest.first.loops) if largest else []
     if largest and not loops and len(largest.rows) > 1:
         written_out = {"layer": "In every layer, unrolled", "pipeline": "In every tick, unrolled"}
         return written_out.get(station.scope.partition(".")[0], "Several times, unrolled")
@@ -172,10 +173,10 @@ def _label(station: Station, case: Mapping[str, Any]) -> str:
     return f"In each of {listing(names[::-1])}".replace(" and ", ", in each of ") if names else "Once per step"
 
 
-def _loop_names(loops: Sequence[int | None], case: Mapping[str, Any]) -> list[str]:
+def _loop_names(loops: Sequence[int | None], case: Case) -> list[str]:
     """`5 ticks`, `16 layers`: told by their trip counts, the outermost first; one trip is no loop."""
-    pp = case["mesh"]["axes"].get("pp", 1)
-    ticks, layers = case["microbatches"] + pp - 1, case["model"]["layers"] // pp
+    pp = case.mesh.axes.get("pp", 1)
+    ticks, layers = case.microbatches + pp - 1, case.model.layers // pp
     names: list[str] = []
     for count in loops:
         if count == 1:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+
+from compare.report.model.mesh import Device, DeviceMesh
 
 PITCH, CHIP, MARGIN = 60, 40, 26
 """Units of the drawing: from chip to chip, a chip's side, around a plane."""
@@ -67,16 +68,16 @@ class Torus:
     """Axis -> hue of device 0, 1, …"""
 
 
-def torus(mesh: Mapping[str, Any]) -> Torus:
+def torus(mesh: DeviceMesh) -> Torus:
     """Lay out a report's mesh: x downwards, y across, each z (and each slice) a plane of its own."""
-    places = [device["place"] for device in mesh["devices"]]
-    sides, cores = list(mesh["sides"]), max((place["core"] for place in places), default=0) + 1
-    planes = _planes(mesh["slices"], sides)
-    found = [_chip(device, planes, cores) for device in mesh["devices"]]
+    places = [device.place for device in mesh.devices]
+    sides, cores = list(mesh.sides), max((place.core for place in places), default=0) + 1
+    planes = _planes(mesh.slices, sides)
+    found = [_chip(device, planes, cores) for device in mesh.devices]
     middle = [(chip.x + chip.width / 2, chip.y + CHIP / 2) for chip in found]
     groups = {
         axis: tuple(_group(number, rows, middle) for number, rows in enumerate(lists))
-        for axis, lists in mesh["groups"].items()
+        for axis, lists in mesh.groups.items()
     }
     many = len(planes) > 1
     left, top = max(x for x, _, _ in planes.values()), max(y for _, y, _ in planes.values())
@@ -84,7 +85,7 @@ def torus(mesh: Mapping[str, Any]) -> Torus:
         width=left + _wide(sides), height=top + _tall(sides, many),
         chips=tuple(found),
         links=tuple(line for at in planes.values() for line in _links(at, sides)),
-        wraps=tuple(line for at in planes.values() for line in _wraps(at, sides, mesh["wraps"])),
+        wraps=tuple(line for at in planes.values() for line in _wraps(at, sides, mesh.wraps)),
         planes=tuple(planes.values()) if many else (),
         axes=groups,
         hues={axis: _hues(rows, len(found)) for axis, rows in groups.items()},
@@ -116,14 +117,14 @@ def _corner(plane: tuple[float, float, str], x: int, y: int) -> tuple[float, flo
     return plane[0] + MARGIN + y * PITCH, plane[1] + MARGIN + x * PITCH
 
 
-def _chip(device: Mapping[str, Any], planes: Mapping[tuple[int, int], tuple[float, float, str]], cores: int) -> Chip:
-    place = device["place"]
-    left, top = _corner(planes[place["slice_index"], place["z"]], place["x"], place["y"])
+def _chip(device: Device, planes: Mapping[tuple[int, int], tuple[float, float, str]], cores: int) -> Chip:
+    place = device.place
+    left, top = _corner(planes[place.slice_index, place.z], place.x, place.y)
     width = CHIP / cores
-    on_mesh = " ".join(f"{axis}{at}" for axis, at in device["coordinates"].items())
-    where = f"x {place['x']}, y {place['y']}, z {place['z']}"
-    return Chip(x=left + place["core"] * width, y=top, width=width, device=device["id"],
-                title=f"device {device['id']}: {on_mesh}; chip at {where}")  # fmt: skip
+    on_mesh = " ".join(f"{axis}{at}" for axis, at in device.coordinates.items())
+    where = f"x {place.x}, y {place.y}, z {place.z}"
+    return Chip(x=left + place.core * width, y=top, width=width, device=device.id,
+                title=f"device {device.id}: {on_mesh}; chip at {where}")  # fmt: skip
 
 
 def _links(plane: tuple[float, float, str], sides: Sequence[int]) -> list[Line]:

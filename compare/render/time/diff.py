@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compare.render.programs import titles
 from compare.render.time.timeline_view import told
 from compare.render.time.timing_section import GROUPS
 from compare.render.units import time_text
@@ -22,7 +21,7 @@ def differences(report: Report, phase: str) -> list[dict[str, Any]]:
 
 
 def _pair(report: Report, phase: str, name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    names = titles(report)
+    names = {arm: entry["title"] for arm, entry in report["arms"].items()}
     sides = {
         side: {**found[side], "title": names.get(found[side]["arm"], found[side]["arm"])} for side in ("left", "right")
     }

@@ -57,7 +57,7 @@ def _drawn(run: Path) -> Report:
     judged = judge_run(read_run(run))
     times = judged.timelines()
     report = judged.timed_report(times)
-    draw(report.to_json(), run, timelines=times.found)
+    draw(report, run, timelines=times.found)
     return report
 
 

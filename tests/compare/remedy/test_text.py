@@ -11,9 +11,9 @@ from compare.remedy.page import page, sections
 from compare.remedy.search import Measured
 from compare.remedy.text import print_remedies
 from compare.render.errors import ViewError
-from compare.render.report.page import page as report_page
 from compare.render.terminal import WIDTH
 from tests.compare.remedy.test_measure import Table, searched
+from tests.compare.render.from_json import page as report_page
 
 
 def printed(found):

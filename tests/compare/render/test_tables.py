@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from compare.render.tables import TABLES, save
+from tests.compare.render.from_json import TABLES
+from tests.compare.render.from_json import save_tables as save
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.render.errors import ViewError
-from compare.render.traffic import traffic
+from tests.compare.render.from_json import traffic
 from tests.compare.render.reports import FORWARD, TP, row
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")

@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 
 import compare.report
-from compare.render.report.draw import draw
 from compare.report.build import build_report
 from compare.report.model.report import SCHEMA
 from compare.report.programs import ProgramResult, judge_programs
 from meshes.case import Case
+from tests.compare.render.from_json import draw
 from tests.compare.render.timings import with_times
 
 Report = dict[str, Any]

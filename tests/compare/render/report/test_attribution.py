@@ -1,8 +1,6 @@
 """Whose bytes, and what controls showed, as sentences."""
 
-from compare.render.report.attribution import attribution_tables, pair_lines, showed_lines, whose_lines
-from compare.render.report.page import page
-from compare.render.report.show import print_report
+from tests.compare.render.from_json import attribution_tables, page, pair_lines, print_report, showed_lines, whose_lines
 from tests.compare.render.reports import made_report
 
 
@@ -12,16 +10,16 @@ def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), 
         "arm": arm, "scope": "layer.mlp.down", "axes": "tp", "kind": "all-reduce", "verdict": "inflated",
         "cause": cause, "bytes": amount, "owner": owner, "evidence": evidence, "removed_by": list(gone),
         "reduced_by": list(half),
-        "controls": {cell: {"removed_bytes": part} for cell, part in removed.items()}, "origins": {},
+        "controls": {cell: {"changes": [], "left_bytes": amount - part, "removed_bytes": part}
+                     for cell, part in removed.items()},
+        "origins": {}, "source_line": None,
     }  # fmt: skip
 
 
 def report(entries=(), *, pairs=(), controls=()):
-    return {
-        "arms": {"jax": {"title": "JAX"}, "torchxla": {"title": "TorchXLA"}},
-        "controls": list(controls),
-        "phases": {"decode": {"attribution": list(entries), "pairs": list(pairs)}},
-    }
+    found = made_report(phases=("decode",)) | {"controls": list(controls)}
+    found["phases"]["decode"] |= {"attribution": list(entries), "pairs": list(pairs)}
+    return found
 
 
 def test_bytes_are_told_by_owner_with_what_shows_it():
@@ -95,7 +93,10 @@ def test_a_second_comparison_says_whether_it_agrees():
 
 
 def test_a_report_of_before_has_none_of_it():
-    old = {"arms": {"jax": {"title": "JAX"}}, "phases": {"decode": {}}}
+    old = made_report(phases=("decode",))
+    del old["controls"]
+    for name in ("attribution", "pairs"):
+        old["phases"]["decode"].pop(name, None)
     assert (whose_lines(old, "decode"), showed_lines(old), pair_lines(old, "decode")) == ([], [], [])
     assert list(attribution_tables(old, "decode")) == []
 

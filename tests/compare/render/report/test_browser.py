@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from compare.render.figures import pictures
-from compare.render.report.page import page
 from tests.compare.render.browsers import MARKS, opened
+from tests.compare.render.from_json import page, pictures
 from tests.compare.render.report.test_page import HOSTILE
 from tests.compare.render.reports import made_mesh, made_report
 

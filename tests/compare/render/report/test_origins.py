@@ -1,18 +1,28 @@
 import pytest
 
-from compare.render.report.origins import by_text, origin_lines, origin_table
+from compare.render.report.origins import by_text
+from tests.compare.render.from_json import origin_lines, origin_table
+from tests.compare.render.reports import made_report, row
+
+TOTALS = dict.fromkeys(
+    ("wire_bytes", "inherent", "inflated", "induced", "missing", "unserved", "unknown_rows", "upper_bound_rows"), 0
+)
 
 
 def entry(origin, collectives, amount, **changes):
-    return {"origin": origin, "collectives": collectives, "step_wire_bytes": amount, "changes": changes}
+    return {"origin": origin, "collectives": collectives, "step_wire_bytes": amount, "inherent_bytes": 0,
+            "inflated_bytes": 0, "induced_bytes": 0, "changes": changes}  # fmt: skip
 
 
 def report(*origins, why="", partitioner="shardy"):
-    cell = {
-        "cell": "tpu", "origins": list(origins), "origins_why_not": why, "partitioner": partitioner,
-        "collectives": [], "totals": None,
+    found = made_report(phases=("decode",))
+    arms = found["phases"]["decode"]["arms"]
+    arms["jax"] |= {
+        "origins": list(origins), "origins_why_not": why, "partitioner": partitioner, "collectives": [],
+        "totals": None, "controls": {},
     }  # fmt: skip
-    return {"arms": {"jax": {"title": "JAX"}}, "phases": {"decode": {"arms": {"jax": cell}}}}
+    found["phases"]["decode"]["arms"] = {"jax": arms["jax"]}
+    return found
 
 
 def lines(*origins, **words):
@@ -61,12 +71,19 @@ def test_a_pass_that_is_not_known_is_not_named_as_one():
 
 def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
     found = report(entry("partitioner", 2, 300), entry("late-pass", 1, 40))
-    cell = found["phases"]["decode"]["arms"]["jax"] | {"totals": {}}
+    cell = found["phases"]["decode"]["arms"]["jax"] | {"totals": TOTALS}
     twice = [{"pass": "combiner", "what": "merged"}, {"pass": "combiner", "what": "merged"}]
     cell["collectives"] = [
-        {"step_wire_bytes": 200, "changes": twice},
-        {"step_wire_bytes": None, "changes": [{"pass": "from a to b", "what": "moved"}, *twice]},
-        {"step_wire_bytes": 40, "changes": []},
+        row("a", "all-reduce", "tp", "x", step_wire_bytes=200, changes=twice),
+        row(
+            "b",
+            "all-reduce",
+            "tp",
+            "x",
+            step_wire_bytes=None,
+            changes=[{"pass": "from a to b", "what": "moved"}, *twice],
+        ),
+        row("c", "all-reduce", "tp", "x", step_wire_bytes=40),
     ]
     other = cell | {"cell": "tpu+gspmd", "collectives": [], "origins": [entry("program", 5, 7)]}
     found["phases"]["decode"]["arms"]["jax"] = cell | {"controls": {"tpu+gspmd": other}}
@@ -83,5 +100,5 @@ def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
 
 def test_there_is_no_table_where_nothing_was_recorded():
     found = report(entry("not recorded", 1, 1), why="not asked for")
-    found["phases"]["decode"]["arms"]["jax"]["totals"] = {}
+    found["phases"]["decode"]["arms"]["jax"]["totals"] = TOTALS
     assert origin_table(found, "decode") is None

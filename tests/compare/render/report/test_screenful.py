@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.render.report.show import show
+from tests.compare.render.from_json import show
 from tests.places import ROOT
 
 MOST_LINES = 45

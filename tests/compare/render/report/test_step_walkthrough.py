@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compare.render.report.step_walkthrough import moves, story
+from tests.compare.render.from_json import moves, story
 from tests.compare.render.reports import row
 
 Report = dict[str, Any]

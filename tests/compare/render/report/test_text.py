@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from compare.render.report.plan import print_plan
-from compare.render.report.show import print_report, show
 from compare.render.terminal import console
 from compare.report.plan import plan
 from meshes.case import Case
 from meshes.process.one_line import plain
+from tests.compare.render.from_json import print_report, show
 from tests.compare.render.reports import made_report
 from tests.compare.render.timings import with_times
 
@@ -106,7 +106,7 @@ def test_a_terminal_s_own_width_is_kept_and_no_number_is_cut(
     monkeypatch.setenv("NO_COLOR", "1")
     for draw in (
         lambda out: print_report(report, out=out, details=True),
-        lambda out: print_plan(plan(CASE).to_json(), out=out),
+        lambda out: print_plan(plan(CASE), out=out),
     ):
         file = Terminal()
         draw(console(file))
@@ -165,7 +165,7 @@ def test_escape_sequences_and_markup_of_a_program_are_not_obeyed(report: Report)
 
 def test_the_plan_has_each_row_with_its_formula() -> None:
     out = StringIO()
-    print_plan(plan(Case.read("tp4pp2")).to_json(), out=console(out))
+    print_plan(plan(Case.read("tp4pp2")), out=console(out))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 100
     assert "Prefill: 3.31 GB per step, mean over devices" in lines
@@ -176,14 +176,14 @@ def test_the_plan_has_each_row_with_its_formula() -> None:
 
 def test_a_plan_says_what_copies_of_kv_heads_cost() -> None:
     out = StringIO()
-    print_plan(plan(Case.read("tp8", model_name="qwen3-30b-a3b")).to_json(), out=console(out))
+    print_plan(plan(Case.read("tp8", model_name="qwen3-30b-a3b")), out=console(out))
     words = " ".join(out.getvalue().split())
     assert "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large" in words
 
 
 def test_a_plan_that_needs_nothing_says_so() -> None:
     out = StringIO()
-    print_plan(plan(Case.read("dp4", model_name="tiny")).to_json(), out=console(out))
+    print_plan(plan(Case.read("dp4", model_name="tiny")), out=console(out))
     assert out.getvalue().count("Nothing: this mesh splits nothing") == 2
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from compare.render.report.torus import CHIP, PITCH, torus
+from compare.render.report.torus import CHIP, PITCH
+from tests.compare.render.from_json import torus
 from tests.compare.render.reports import made_mesh
 
 

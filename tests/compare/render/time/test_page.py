@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from compare.render.report.page import page
 from compare.render.time.diff import differences
 from compare.render.time.figures import pictures
 from compare.render.time.timeline_strip import stages, strip
+from tests.compare.render.from_json import page
 from tests.compare.render.report.test_page import HOSTILE
 from tests.compare.render.reports import made_report
 from tests.compare.render.timings import made_times, with_times

@@ -189,7 +189,7 @@ def test_what_about_json_says_is_one_clean_line_wherever_it_is_told(run):
 
 def test_a_figure_is_xml_whatever_is_written_in_it(run):
     tell(run / CELL, status="\x1b[31mred\x00")
-    picture = figures.verdicts(report(run).to_json())
+    picture = figures.verdicts(report(run))
     assert b"\x1b" not in picture.svg
     assert "\N{REPLACEMENT CHARACTER}[31mred" in picture.svg.decode()
     ET.fromstring(picture.svg)

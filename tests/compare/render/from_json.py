@@ -1,0 +1,65 @@
+"""The views of a report, given it as JSON, which tests change before they look."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compare.render import figures, programs, tables
+from compare.render import traffic as traffic_view
+from compare.render.report import attribution, findings, origins, phase, step_walkthrough
+from compare.render.report import draw as draw_view
+from compare.render.report import page as page_view
+from compare.render.report import show as show_view
+from compare.render.report import torus as torus_view
+from compare.report.model.codec import decode
+from compare.report.model.mesh import DeviceMesh
+from compare.report.model.program import CollectiveRow
+from compare.report.model.report import PhaseReport, Report
+
+
+def _reading(view: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda report, *more, **options: view(Report.from_json(report), *more, **options)
+
+
+def read_rows(rows: Iterable[object]) -> tuple[CollectiveRow, ...]:
+    """Collectives as the report has them."""
+    return tuple(decode(CollectiveRow, row) for row in rows)
+
+
+def read_phase(report: object, phase: str = "prefill") -> PhaseReport:
+    """One phase of a report."""
+    return Report.from_json(report).phases[phase]
+
+
+def moves(rows: Iterable[object]) -> tuple[step_walkthrough.Move, ...]:
+    return step_walkthrough.moves(read_rows(rows))
+
+
+def traffic(rows: Iterable[object], **options: int) -> traffic_view.Traffic:
+    return traffic_view.traffic(read_rows(rows), **options)
+
+
+def torus(mesh: object) -> torus_view.Torus:
+    return torus_view.torus(decode(DeviceMesh, mesh))
+
+
+TABLES = {name: _reading(table) for name, table in tables.TABLES.items()}
+
+asides = _reading(findings.asides)
+attribution_tables = _reading(attribution.attribution_tables)
+between_slices = _reading(phase.between_slices)
+compared = _reading(programs.compared)
+draw = _reading(draw_view.draw)
+heading = _reading(findings.heading)
+origin_lines = _reading(origins.origin_lines)
+origin_table = _reading(origins.origin_table)
+page = _reading(page_view.page)
+programs_of = _reading(programs.programs)
+pair_lines = _reading(attribution.pair_lines)
+pictures = _reading(figures.pictures)
+print_report = _reading(show_view.print_report)
+show = _reading(show_view.show)
+save_tables = _reading(tables.save)
+showed_lines = _reading(attribution.showed_lines)
+story = _reading(step_walkthrough.story)
+verdicts = _reading(figures.verdicts)
+whose_lines = _reading(attribution.whose_lines)
