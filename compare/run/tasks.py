@@ -114,7 +114,8 @@ def lower(case: Case, arm: Arm) -> Step:
 def rewriting(case: Case, arm: Arm, *, program: Path) -> Step:
     """A program for GSPMD to the same for Shardy.  `program` is the folder that `lower` wrote."""
     digest, axes = file_digest(program / "program.mlirbc"), case.mesh.axes
-    own = sources_digest(*(ROOT / "compare" / "compile" / f"{name}.py" for name in ("gspmd_to_shardy", "worker")))
+    workers = ROOT / "compare" / "compile" / "workers"
+    own = sources_digest(workers / "gspmd_to_shardy.py", workers / "worker.py")
     made_by = {"about": file_digest(program / "about.json"), "versions": versions_of(COMPILER[:1]), "sources": own}
     return Step(
         name="rewrite",

@@ -21,7 +21,7 @@ LOWER = '''
     open(os.environ["TOY_LOG"], "a").write(f"{word}\\n")
     print(json.dumps({"stage": "trace", "seconds": 0.0}), flush=True)
     if does == "abort": os.abort()
-    if does == "hang": time.sleep(60)
+    if does == "hang": time.sleep(600)
     if does == "fail": raise ValueError("heads do not divide")
     if does == "refuse": sys.exit(print("no such model", file=sys.stderr) or 2)
     if does == "decline": print(json.dumps({"reason": "not offered"}), flush=True)

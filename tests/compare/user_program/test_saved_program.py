@@ -63,7 +63,7 @@ def test_it_is_held_against_another_or_a_file(saved, tmp_path, capsys):
     (tmp_path / "file.hlo").write_text(TEXT)
     assert diff([str(tmp_path / "file.hlo"), str(saved), "--axes", "data=2,tensor=4"]) == 0
     collectives(TEXT, axes={"a": 2, "b": 4}).save(tmp_path / "other")
-    with pytest.raises(WorkError, match=r"over data=2,tensor=4, .* over a=2,b=4; name the axes of both"):
+    with pytest.raises(WorkError, match=r"the axes data=2,tensor=4, .* has a=2,b=4; pass the axes of both with --axes"):
         diff([str(saved), str(tmp_path / "other")])
     assert diff([str(saved), str(tmp_path / "other"), "--axes", "x=2,y=4"]) == 0
 
