@@ -55,7 +55,13 @@ def open_replacement(place: Path) -> Iterator[Path]:
             if beside.exists():
                 put(beside, place)
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and error.filename and not _is_below(error.filename, place.parent):
+                raise  # something else that the work needed
             raise WorkError(f"cannot write {place}: {error.strerror or error}") from error
+
+
+def _is_below(name: str | bytes, folder: Path) -> bool:
+    return Path(os.fsdecode(name)).resolve().is_relative_to(folder)
 
 
 def _refuse_another_s(place: Path) -> None:

@@ -121,3 +121,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_under_its_final_name(tmp_pat
         assert (disk / "run" / "report.html").read_text() == "first"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_file_that_is_missing_elsewhere_is_not_told_as_a_write_that_failed(tmp_path):
+    with pytest.raises(FileNotFoundError), replace_folder.open_replacement(tmp_path / "run"):
+        (Path(__file__).parent / "no_such_source.py").read_text()
+    assert not (tmp_path / "run").exists()
