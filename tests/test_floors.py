@@ -4,6 +4,7 @@ import ast
 import functools
 import graphlib
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -217,3 +218,19 @@ def test_sharding_is_touched_in_the_sharding_room_of_an_arm_alone(arm):
     checked = [file for file in files(arm) if file.parent.name != "patterns"]
     users = {file.parent.name for file in checked if words.search(file.read_text(encoding="utf-8"))}
     assert users == {"sharding"}
+
+
+LOADED = """
+import contextlib, io, runpy, sys
+sys.argv = sys.argv[1:]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+own = [module for name, module in sys.modules.items() if name.partition(".")[0] in ("compare", "meshes")]
+print(sum(getattr(module, "__file__", None) is not None for module in own))
+"""
+
+
+@pytest.mark.parametrize("words", [["compare.plan", "--mesh", "tp4pp2"], ["compare.hlo", "--help"]], ids=" ".join)
+def test_a_command_that_compiles_nothing_loads_few_of_our_files(words):
+    done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert 10 < int(done.stdout) <= 40
