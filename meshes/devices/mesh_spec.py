@@ -1,13 +1,13 @@
 """The device grid: its axes, its numbering, its groups."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import Self
 
-from meshes.devices.row_major import list_coordinates, list_groups
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line, quote
 
@@ -89,3 +89,17 @@ class MeshSpec:
     def groups(self, *axes: str) -> tuple[tuple[int, ...], ...]:
         """The devices that differ only along `axes`, in order of id; `groups("tp")` are the tp groups."""
         return list_groups(self.axes, axes)
+
+
+def list_coordinates(sizes: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
+    """The coordinates of device 0, 1, …: one on each axis of `sizes`."""
+    return product(*(range(size) for size in sizes.values()))
+
+
+def list_groups(sizes: Mapping[str, int], axes: Collection[str]) -> tuple[tuple[int, ...], ...]:
+    """The devices whose coordinates differ along `axes` only, each group in the order of ids."""
+    fixed = [number for number, axis in enumerate(sizes) if axis not in axes]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for device, coordinates in enumerate(list_coordinates(sizes)):
+        groups.setdefault(tuple(coordinates[number] for number in fixed), []).append(device)
+    return tuple(map(tuple, groups.values()))

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.errors import MOST_DEVICES, HloError
-from meshes.devices.row_major import list_coordinates, list_groups
+from meshes.devices.mesh_spec import list_coordinates, list_groups
 
 SlicePart = frozenset[frozenset[int]]
 """Groups over several slices, cut at their borders: what one step of a collective between slices runs over."""

@@ -24,6 +24,7 @@ from compare.render.time.sentence import time_sentence
 from compare.render.time.timeline_strip import Strip
 from compare.render.units import bytes_text
 from compare.report.controls import what
+from compare.report.model.contract import PhaseContract
 from compare.report.model.report import Report
 
 _READ = (
@@ -58,7 +59,13 @@ def page(
         *(_story(report, phase) for phase in report.phases),
         _mesh(report),
         _figures(pictures),
-        plan_section(report.phases, {phase: _satisfied(report, phase) for phase in report.phases}),
+        plan_section(
+            {
+                phase: PhaseContract(inherent=found.inherent, total=found.inherent_total, notes=found.notes)
+                for phase, found in report.phases.items()
+            },
+            {phase: _satisfied(report, phase) for phase in report.phases},
+        ),
         _compiled(report, timed=bool(sentence)),
         _widget("glossary", "glossary", "glossary", "glossary.html.j2", {"glossary": GLOSSARY}),
     ]

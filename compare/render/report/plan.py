@@ -7,8 +7,7 @@ from rich.console import Console
 from compare.render.blocks import Block, Cell, Column, Heading, Row, Section, Sentence, Table, Tone
 from compare.render.terminal import console, print_sections, text_width, wrapped
 from compare.render.units import KEPT, axes_text, bytes_text, counted, exact_text
-from compare.report.model.contract import Contract, ServedRow
-from compare.report.model.report import PhaseReport
+from compare.report.model.contract import Contract, PhaseContract, ServedRow
 from meshes.case import Case
 
 LEAD = (
@@ -39,11 +38,11 @@ def _case(case: Case) -> str:
     return f"{words}, batch {case.batch}, {case.seq} tokens, {parts}, {case.dtype}"
 
 
-def plan_section(phases: Mapping[str, PhaseReport], satisfied: Mapping[str, Sequence[str]]) -> Section:
+def plan_section(phases: Mapping[str, PhaseContract], satisfied: Mapping[str, Sequence[str]]) -> Section:
     """The contract of every phase, with what programs satisfy of each row.  satisfied: phase -> words, row by row."""
     blocks: list[Block] = []
     for phase, found in phases.items():
-        blocks.append(Heading(f"{phase}: {bytes_text(found.inherent_total)} per step"))
+        blocks.append(Heading(f"{phase}: {bytes_text(found.total)} per step"))
         notes = found.notes
         blocks += contract_blocks(phase, found.inherent, notes=notes, satisfied=satisfied[phase])
     return Section(anchor="plan", title="what the plan needs", link="the plan", lead=LEAD, blocks=blocks)
