@@ -24,7 +24,7 @@ def done(tmp_path_factory):
     words = ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode")
     environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(out / "cache")}
     return subprocess.run(
-        [sys.executable, "-m", "compare.run", *words, "--out", str(out / "runs")],
+        [sys.executable, "-m", "compare.run", *words, "--details", "--out", str(out / "runs")],
         capture_output=True, text=True, cwd=out, env=os.environ | environment,
     )  # fmt: skip
 

@@ -133,7 +133,7 @@ def test_again_it_makes_nothing_and_prints_what_is_in_its_file(scratch, done):
     status, out, error = sweep(*CASES, *TINY, "--json", "--out", scratch / "out", scratch=scratch)
     assert status == 0
     assert json.loads("\n".join(out)) == json.loads((scratch / "out/sweep.json").read_text())
-    assert [line.split()[1:3] for line in error if line.startswith("tiny-")] == [["done", "before"]] * 3
+    assert [line.split()[1:3] for line in error if line.startswith("tiny-")] == [["already", "done"]] * 3
     assert error[-1] == str(scratch / "out/sweep.html")
     assert made(scratch / "out") == before
 
