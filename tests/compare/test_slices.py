@@ -54,7 +54,7 @@ def test_bytes_between_slices_are_counted_apart(decode, done):
             assert totals["ici_wire_bytes"] + totals["dcn_wire_bytes"] == totals["wire_bytes"]
             assert totals["dcn_wire_bytes"] >= SHIFT + COLLECT
             assert totals["unserved"] == 0
-    assert "between the 2 slices (dcn): JAX tpu" in done.stdout
+    assert "Between the 2 slices (dcn): JAX tpu" in done.stdout
 
 
 def test_no_collective_has_lost_the_part_of_the_model_that_asked(decode):
