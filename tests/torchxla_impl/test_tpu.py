@@ -152,8 +152,8 @@ def test_entry_parameters_are_sharded_overwritten_and_named_as_declared(mesh: st
         assert f'op_name="{row["name"]}"' in line[0]
     lines = {row.scope: row.source_line for row in program.rows}
     assert lines["layer.attention.out"] == source_line("decoder/attention.py", 'einsum("zbshk,zhkd->zbsd"')
-    assert lines["layer.mlp.down"] == source_line("layers.py", 'einsum("zbsf,zfd->zbsd"')
-    assert lines["embed"] == source_line("layout.py", "F.embedding(")
+    assert lines["layer.mlp.down"] == source_line("decoder/layers.py", 'einsum("zbsf,zfd->zbsd"')
+    assert lines["embed"] == source_line("sharding/layout.py", "F.embedding(")
 
 
 def local_shape(row: dict[str, Any], case: Case) -> str:
