@@ -31,9 +31,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def strips(browser: Any, place: Path) -> Any:
-    """The page, scrolled to the strip."""
+    """The page, scrolled to the strip. A wheel that turns before the scroll event has come does not zoom."""
     opened(browser, place, width=1400)
-    browser.execute_script("document.getElementById('strips').scrollIntoView()")
+    browser.execute_async_script(
+        "document.getElementById('strips').scrollIntoView();"
+        "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+    )
     return browser
 
 
