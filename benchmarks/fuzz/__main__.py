@@ -9,7 +9,7 @@ import argparse
 import multiprocessing
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
 from benchmarks.fuzz.readers import READERS, Reader
@@ -49,9 +49,9 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def _add(told: Outcomes, done: object, numbers: range) -> None:
+def _add(told: Outcomes, done: Future[Outcomes], numbers: range) -> None:
     try:
-        one: Outcomes = done.result()  # type: ignore[attr-defined]
+        one: Outcomes = done.result()
     except BrokenProcessPool:
         told.outcomes["hang"] += 1
         told.findings["hang: the process died"] = (
