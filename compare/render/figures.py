@@ -5,10 +5,10 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.cm import ScalarMappable
@@ -92,7 +92,7 @@ def verdicts(report: Report) -> Picture:
         return picture("verdicts", caption, figure)
 
 
-def _bars(panel: Any, phase: str, found: PhaseReport) -> None:
+def _bars(panel: Axes, phase: str, found: PhaseReport) -> None:
     lines = found.headline
     rows = np.arange(len(lines))
     left = np.zeros(len(lines))
@@ -146,7 +146,7 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
         return picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
 
 
-def _matrix(cell: Any, matrix: Matrix, *, norm: LogNorm) -> None:
+def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
     """White where nothing moves; few ticks, so that 256 devices fit."""
     size = len(matrix)
     cell.imshow(np.ma.masked_equal(matrix, 0), cmap=COLOURS, norm=norm, interpolation="nearest")

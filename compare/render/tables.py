@@ -6,7 +6,6 @@ Lists and maps are JSON text in columns that end in `_json`; bytes are whole, an
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -14,7 +13,7 @@ from compare.render.programs import Program, programs, titles
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
 
-Row = dict[str, Any]
+Row = dict[str, object]
 
 TEXT, WHOLE, NUMBER, TRUTH = "string", "Int64", "Float64", "boolean"
 """Pandas types that know of missing values."""
@@ -144,7 +143,7 @@ def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-def _value(row: Row, column: str) -> Any:
+def _value(row: Row, column: str) -> object:
     if column.endswith("_json"):
         return json.dumps(row.get(column.removesuffix("_json")), separators=(",", ":"))
     return row.get(column)

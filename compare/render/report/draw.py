@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from compare.render import tables
 from compare.render.blocks import Section
 from compare.render.picture import save
+from compare.render.programs import num_devices
 from compare.render.report.page import page
 from compare.render.report.show import PAGE
 from compare.render.time import perfetto
@@ -16,7 +16,7 @@ from compare.render.time import tables as time_tables
 from compare.render.time.figure_process import FigureProcess
 from compare.render.time.timeline_strip import Strip, stages, strip
 from compare.render.time.timeline_view import Key, Timed, timed
-from compare.render.time.timing_section import has_times
+from compare.render.time.timing_section import timings_by_phase
 from compare.report.model.report import Report
 from compare.timing.timeline import Timeline
 
@@ -39,17 +39,20 @@ def draw(
 
     timelines: of the programs that were modelled or measured.  sections: those of slices.
     """
-    plain = report.to_json()
-    programs = timed(plain, timelines)
-    strips = _strips(plain, programs)
-    time_figures = FigureProcess(plain, strips=strips) if has_times(plain) else None
+    programs = timed(report, timelines)
+    strips = _strips(report, programs)
+    phases = timings_by_phase(report)
+    time_figures = (
+        FigureProcess(phases, num_devices=num_devices(report), strips=strips) if any(phases.values()) else None
+    )
     # Imported here, beside the other process: it takes as long as several figures.
     from compare.render import figures
 
-    (folder / "report.json").write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
+    (folder / "report.json").write_text(f"{text}\n", encoding="utf-8")
     tables.save(report, folder / "tables")
     if timelines:
-        time_tables.save(plain, folder / "tables", timelines=programs)
+        time_tables.save(report, folder / "tables", timelines=programs)
         perfetto.write(folder / TRACE, timelines=programs)
     pictures = figures.pictures(report)
     time_pictures = time_figures.pictures() if time_figures else []
@@ -58,8 +61,8 @@ def draw(
     (folder / PAGE).write_text(html, encoding="utf-8")
 
 
-def _strips(report: Mapping[str, Any], programs: Sequence[Timed]) -> list[Strip]:
-    stage_of = stages(report["mesh"])
+def _strips(report: Report, programs: Sequence[Timed]) -> list[Strip]:
+    stage_of = stages(report.mesh)
     every = [(one, strip(one, stage_of=stage_of)) for one in programs]
-    small = sum(len(json.dumps(drawn)) for _, drawn in every) <= STRIPS_BYTES
+    small = sum(len(json.dumps(drawn.to_json())) for _, drawn in every) <= STRIPS_BYTES
     return [drawn for one, drawn in every if small or one.default or one.timeline.source != "modelled"]

@@ -49,13 +49,12 @@ def page(
     sections: Sequence[Section] = (),
 ) -> str:
     """The whole page as HTML; `strips` are the timelines that it shows, `sections` what slices add."""
-    plain = report.to_json()
-    sentence = time_sentence(plain)
+    sentence = time_sentence(report)
     every = [
         *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,
-        time_section(plain, strips=strips, pictures=time_pictures),
+        time_section(report, strips=strips, pictures=time_pictures),
         *(_story(report, phase) for phase in report.phases),
         _mesh(report),
         _figures(pictures),

@@ -40,9 +40,8 @@ def print_report(
 ) -> None:
     """Print the sentences, then each phase: bytes by program, and the largest differences."""
     out = out or console()
-    plain = report.to_json()
-    for words in filter(None, (report.sentence, time_sentence(plain))):
+    for words in filter(None, (report.sentence, time_sentence(report))):
         out.print(wrapped(words, width=text_width(out), style="bold"))
     phases = [phase_section(report, phase) for phase in report.phases]
-    every = [*phases, controls_section(report), *sections, time_section(plain)]
+    every = [*phases, controls_section(report), *sections, time_section(report)]
     print_sections(every, out=out, details=details)

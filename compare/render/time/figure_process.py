@@ -1,7 +1,7 @@
 """The figures of time, drawn by a second process: drawing is half of a warm run, and half of that is theirs.
 
-`python -m compare.render.time.figure_process` reads a report and its strips, pickled, from its input and writes the
-pictures, pickled, to its output.  Both ends are this file's.
+`python -m compare.render.time.figure_process` reads the timings of a report and its strips, pickled, from its input
+and writes the pictures, pickled, to its output.  Both ends are this file's.
 """
 
 import os
@@ -10,17 +10,20 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from compare.render.errors import ViewError
 from compare.render.picture import Picture
+from compare.render.time.timeline_strip import Strip
+from compare.render.time.timing_section import ProgramTiming
 from meshes.process.one_line import one_line
 
 
 class FigureProcess:
     """Draws the figures of time beside its caller, from when it is made."""
 
-    def __init__(self, report: Mapping[str, Any], *, strips: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
+    ) -> None:
         command = [sys.executable, "-m", "compare.render.time.figure_process"]
         paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = subprocess.Popen(
@@ -29,7 +32,7 @@ class FigureProcess:
         # Writing would wait until the other side has imported what it needs.
         thread = ThreadPoolExecutor(1)
         self._output: Future[tuple[bytes, bytes]] = thread.submit(
-            process.communicate, pickle.dumps((report, list(strips)))
+            process.communicate, pickle.dumps((phases, num_devices, list(strips)))
         )
         thread.shutdown(wait=False)
         self._process = process
@@ -48,8 +51,8 @@ def main() -> None:
     """Draw what stands in the input."""
     from compare.render.time.figures import pictures
 
-    report, strips = pickle.load(sys.stdin.buffer)
-    pickle.dump(pictures(report, strips=strips), sys.stdout.buffer)
+    phases, num_devices, strips = pickle.load(sys.stdin.buffer)
+    pickle.dump(pictures(phases, num_devices=num_devices, strips=strips), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

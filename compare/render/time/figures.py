@@ -1,10 +1,10 @@
 """The figures of time: exposed time by verdict, one step, the pipeline's ticks.  Each says where its times are from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -24,13 +24,12 @@ from compare.render.figures import (
 )
 from compare.render.picture import Picture
 from compare.render.time import network_figures
-from compare.render.time.timeline_strip import Strip
-from compare.render.time.timing_section import Timing, by_group, timings
+from compare.render.time.timeline_strip import Strip, Talk
+from compare.render.time.timing_section import ProgramTiming, by_group
 from compare.render.units import time_text
+from compare.report.model.timing import Number, PipelineTimes
 from compare.timing.arrays import Floats, Ints
 from compare.timing.intervals import intersect
-
-Report = Mapping[str, Any]
 
 WIDE = 8.0
 """Inches."""
@@ -48,24 +47,28 @@ _PALE = 0.65
 TIMES = FuncFormatter(lambda value, _: time_text(value))
 
 
-def pictures(report: Report, *, strips: Sequence[Strip]) -> list[Picture]:
-    """Of every phase that has times; of the default programs where a figure is not of all of them."""
+def pictures(
+    phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
+) -> list[Picture]:
+    """Of every phase that has times; of the default programs where a figure is not of all of them.
+
+    phases: the timings of each.
+    """
     found: list[Picture] = []
-    for phase in report["phases"]:
-        every = timings(report, phase)
+    for phase, every in phases.items():
         if not every:
             continue
         found.append(exposed(phase, every))
-        own = [one for one in strips if one["phase"] == phase and one["default"] and one["lanes"]]
+        own = [one for one in strips if one.phase == phase and one.default and one.lanes]
         found += [step(phase, own)] if own else []
         default = [one for one in every if one.default]
-        piped = [one for one in default if one.section["pipeline"] and one.section["pipeline"]["ticks"]]
+        piped = [(one, one.section.pipeline) for one in default if one.section.pipeline and one.section.pipeline.ticks]
         found += [pipeline(phase, piped)] if piped else []
-        found += network_figures.pictures(phase, default, num_devices=len(report["mesh"]["devices"]))
+        found += network_figures.pictures(phase, default, num_devices=num_devices)
     return found
 
 
-def exposed(phase: str, every: Sequence[Timing]) -> Picture:
+def exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
     """A bar for each program: what of a step computes, waits by verdict, or does neither."""
     groups = by_group(every)
     heights, told = [0.34 * len(own) for own in groups.values()], [one.label for one in every]
@@ -88,9 +91,9 @@ def exposed(phase: str, every: Sequence[Timing]) -> Picture:
         return picture(f"time-{phase}-exposed", caption, figure)
 
 
-def _bars(panel: Any, own: Sequence[Timing]) -> None:
+def _bars(panel: Axes, own: Sequence[ProgramTiming]) -> None:
     rows, left = np.arange(len(own)), np.zeros(len(own))
-    parts: list[tuple[str, str, list[float]]] = [("compute", COMPUTE, [one.time("compute_ns") or 0 for one in own])]
+    parts: list[tuple[str, str, list[float]]] = [("compute", COMPUTE, [one.times.compute_ns or 0 for one in own])]
     for verdict, colour in _COLOURS.items():
         parts.append((f"exposed: {verdict}", colour, [one.exposed(verdict) or 0 for one in own]))
     parts.append(("neither", IDLE, [one.idle_ns for one in own]))
@@ -99,7 +102,7 @@ def _bars(panel: Any, own: Sequence[Timing]) -> None:
             panel.barh(rows, amounts, left=left, color=colour, label=words, height=0.66)
             left += np.array(amounts)
     for row, (one, end) in enumerate(zip(own, left, strict=True)):
-        words = f"  {time_text(one.time('exposed_ns'))} of {time_text(one.time('step_ns'))} exposed"
+        words = f"  {time_text(one.times.exposed_ns)} of {time_text(one.times.step_ns)} exposed"
         panel.annotate(words, (end, row), va="center", fontsize=8, parse_math=False)
     panel.set_yticks(rows, [_name(one) for one in own], parse_math=False)
     panel.invert_yaxis()
@@ -110,8 +113,8 @@ def _bars(panel: Any, own: Sequence[Timing]) -> None:
 
 def step(phase: str, strips: Sequence[Strip]) -> Picture:
     """One step of each default program, on one scale: for each device what it computes, above what it communicates."""
-    whole, told = max(one["step_ns"] for one in strips), [one["label"] for one in strips]
-    heights, head = [_height(one) * 0.0094 for one in strips], heading_inches([one["label"] for one in strips])
+    whole, told = max(one.step_ns for one in strips), [one.label for one in strips]
+    heights, head = [_height(one) * 0.0094 for one in strips], heading_inches(told)
     tall = head + sum(heights) + 0.4 * len(strips) + 0.62
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
@@ -121,20 +124,20 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
             drawn = (0, whole, _height(one), 0)
             panel.imshow(_painted(one, whole), aspect="auto", interpolation="nearest", extent=drawn)
-            middles = [(_WORK + _TALK) / 2 + at * (_WORK + _TALK + _GAP) for at in range(len(one["lanes"]))]
-            panel.set_yticks(middles, [lane["name"] for lane in one["lanes"]], fontsize=8, parse_math=False)
+            middles = [(_WORK + _TALK) / 2 + at * (_WORK + _TALK + _GAP) for at in range(len(one.lanes))]
+            panel.set_yticks(middles, [lane.name for lane in one.lanes], fontsize=8, parse_math=False)
             panel.xaxis.set_major_locator(MaxNLocator(6))
             panel.xaxis.set_major_formatter(TIMES)
             panel.tick_params(labelbottom=one is strips[-1])
             panel.spines[["left", "bottom"]].set_visible(False)
-            panel.axvline(one["step_ns"], color=INK, linewidth=1)
-            name = f"{one['title']}  {one['cell']}: {time_text(one['step_ns'])} a step"
+            panel.axvline(one.step_ns, color=INK, linewidth=1)
+            name = f"{one.title}  {one.cell}: {time_text(one.step_ns)} a step"
             panel.set_title(name, loc="left", parse_math=False)
         patches = {"compute": COMPUTE, **_COLOURS}
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
         handles.append(Patch(color=_pale(VERDICTS["induced"], _PALE), label="pale: hidden"))
         figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
-        sources = " and ".join(dict.fromkeys(str(one["source"]) for one in strips)).capitalize()
+        sources = " and ".join(dict.fromkeys(one.source for one in strips)).capitalize()
         caption = (
             f"{sources}, {phase}: one step; heights are shares of the time; communication hidden behind compute is pale"
         )
@@ -142,21 +145,21 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
 
 
 def _height(one: Strip) -> int:
-    return len(one["lanes"]) * (_WORK + _TALK + _GAP) - _GAP
+    return len(one.lanes) * (_WORK + _TALK + _GAP) - _GAP
 
 
 def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
     """Rows × columns × RGB: in each column everything is as high as the part of its time that it takes."""
     paper = np.ones((_height(one), _COLUMNS, 3))
-    width = whole / one["unit_ns"] / _COLUMNS
-    for number, lane in enumerate(one["lanes"]):
+    width = whole / one.unit_ns / _COLUMNS
+    for number, lane in enumerate(one.lanes):
         line = number * (_WORK + _TALK + _GAP) + _WORK
-        blocks = np.array(lane["compute"], dtype=np.int64).reshape(-1, 2)
+        blocks = np.array(lane.compute, dtype=np.int64).reshape(-1, 2)
         begins = np.cumsum(blocks[:, 0])
         up = np.rint(covered(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
         paper[line - _WORK : line][np.arange(_WORK)[::-1, None] < up] = to_rgb(COMPUTE)
         edge = np.zeros(_COLUMNS)
-        for colour, share in _talked(one, lane["talk"], begins, begins + blocks[:, 1], width):
+        for colour, share in _talked(one, lane.talk, begins, begins + blocks[:, 1], width):
             low, edge = edge, edge + share
             rows = np.arange(_TALK)[:, None] + 0.5
             paper[line : line + _TALK][(rows >= low * _TALK) & (rows < edge * _TALK)] = colour
@@ -164,12 +167,12 @@ def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
 
 
 def _talked(
-    one: Strip, talk: Mapping[str, Any], begins: Ints, ends: Ints, width: float
+    one: Strip, talk: Talk, begins: Ints, ends: Ints, width: float
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Each colour of a lane's communication and how much of each column it takes, the hidden part pale and last."""
-    starts, of = np.cumsum(np.array(talk["start"], dtype=np.int64)), np.array(talk["of"], dtype=np.int64)
-    stops = starts + np.array(talk["length"], dtype=np.int64)
-    shares = np.array([[*row[6], 0.0 if sum(row[6]) else 1.0] for row in one["collectives"]]).reshape(-1, 4)
+    starts, of = np.cumsum(np.array(talk.start, dtype=np.int64)), np.array(talk.of, dtype=np.int64)
+    stops = starts + np.array(talk.length, dtype=np.int64)
+    shares = np.array([[*row.parts, 0.0 if sum(row.parts) else 1.0] for row in one.collectives]).reshape(-1, 4)
     everything, hidden = np.zeros((4, _COLUMNS)), np.zeros((4, _COLUMNS))
     for at, parts in enumerate(shares[:, :, None]):
         own = of == at
@@ -185,58 +188,65 @@ def _pale(colour: str, paleness: float) -> NDArray[np.float64]:
     return paleness + (1 - paleness) * np.array(to_rgb(colour))
 
 
-def pipeline(phase: str, piped: Sequence[Timing]) -> Picture:
+def pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes]]) -> Picture:
     """Which stage holds which microbatch in which tick; where it holds none, the tick is a bubble."""
-    longest, told = max(one.time("step_ns") or 1 for one in piped), [one.label for one in piped]
-    rows, head = [_stages(one.section["pipeline"]) for one in piped], heading_inches([one.label for one in piped])
+    longest, told = max(one.times.step_ns or 1 for one, _ in piped), [one.label for one, _ in piped]
+    rows, head = [_stages(found) for _, found in piped], heading_inches(told)
     tall = head + sum(0.3 * count + 0.62 for count in rows) + 0.05
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
         heading(figure, f"{phase}: the microbatch that each stage holds in each tick", told)
-        for one, count in zip(piped, rows, strict=True):
+        for (one, found), count in zip(piped, rows, strict=True):
             top -= 0.62 + 0.3 * count
             panel = figure.add_axes((0.9 / WIDE, (top + 0.36) / tall, (WIDE - 1.1) / WIDE, 0.3 * count / tall))
-            found = one.section["pipeline"]
             _ticks(panel, found)
             panel.set_xlim(0, longest)
             panel.xaxis.set_major_locator(MaxNLocator(6))
             panel.xaxis.set_major_formatter(TIMES)
-            bubble, ideal = 100 * found["bubble_share"], 100 * found["gpipe_bubble_share"]
-            words = f"{_name(one)}: {bubble:.0f} % bubble; (p−1)/(m+p−1) is {ideal:.0f} %"
+            bubble, ideal = _percent(found.bubble_share), _percent(found.gpipe_bubble_share)
+            words = f"{_name(one)}: {bubble} bubble; (p−1)/(m+p−1) is {ideal}"
             panel.set_title(words, loc="left", parse_math=False)
         caption = (
-            f"{_sources(piped)}, {phase}: the microbatch that each stage holds in each tick; hatched: none, a bubble"
+            f"{_sources([one for one, _ in piped])}, {phase}: the microbatch that each stage holds in each tick; "
+            "hatched: none, a bubble"
         )
         return picture(f"time-{phase}-pipeline", caption, figure)
 
 
-def _stages(found: Mapping[str, Any]) -> int:
+def _percent(share: Number) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _stages(found: PipelineTimes) -> int:
     """All of them: of stages that are alike, `stages` may have one for several."""
-    return len(found["ticks"][0]["microbatches"])
+    return len(found.ticks[0].microbatches)
 
 
-def _ticks(panel: Any, found: Mapping[str, Any]) -> None:
+def _ticks(panel: Axes, found: PipelineTimes) -> None:
     stages = _stages(found)
-    most = max((held for tick in found["ticks"] for held in tick["microbatches"] if held is not None), default=0)
+    most = max((held for tick in found.ticks for held in tick.microbatches if held is not None), default=0)
     shades = mpl.colormaps["viridis"](np.linspace(0.25, 0.95, most + 1))
-    for tick in found["ticks"]:
-        for stage, held in enumerate(tick["microbatches"]):
-            look = {"color": shades[held]} if held is not None else {"facecolor": "none", "hatch": "////"}
-            edge = {"edgecolor": "white" if held is not None else COMPUTE, "linewidth": 0.8}
-            panel.barh(stage, tick["duration_ns"], left=tick["start_ns"], height=0.8, **look, **edge)
-            if held is not None and len(found["ticks"]) <= 40:
-                middle = (tick["start_ns"] + tick["duration_ns"] / 2, stage)
+    for tick in found.ticks:
+        start, duration = tick.start_ns, tick.duration_ns
+        if start is None or duration is None:
+            continue
+        for stage, held in enumerate(tick.microbatches):
+            colours = ("none", COMPUTE) if held is None else (shades[held], "white")
+            panel.barh(stage, duration, left=start, height=0.8, facecolor=colours[0], edgecolor=colours[1],
+                       hatch="////" if held is None else None, linewidth=0.8)  # fmt: skip
+            if held is not None and len(found.ticks) <= 40:
+                middle = (start + duration / 2, stage)
                 panel.annotate(str(held), middle, ha="center", va="center", fontsize=8)
     panel.set_yticks(range(stages), [f"stage {stage}" for stage in range(stages)])
     panel.invert_yaxis()
 
 
-def _sources(own: Sequence[Timing]) -> str:
+def _sources(own: Sequence[ProgramTiming]) -> str:
     words = " and ".join(by_group(own))
     return f"{words[0].upper()}{words[1:]}"
 
 
-def _name(one: Timing) -> str:
+def _name(one: ProgramTiming) -> str:
     return f"{one.title}  {one.cell}"
 
 

@@ -1,10 +1,10 @@
 """The figures of the network in a step: when it is up, what it carries, how long it rests, who sends to whom."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, heading, heading_inches, picture
 from compare.render.picture import Picture
-from compare.render.time.timing_section import Timing
+from compare.render.time.timing_section import ProgramTiming
 from compare.render.units import axes_text, bytes_text, time_text
+from compare.report.model.timing import Gaps
 
 WIDE = 8.0
 """Inches."""
@@ -32,21 +33,21 @@ _COLUMNS, _SIDE = 960, 300
 """Pixels: along a strip, across a circle."""
 
 
-def pictures(phase: str, default: Sequence[Timing], *, num_devices: int) -> list[Picture]:
+def pictures(phase: str, default: Sequence[ProgramTiming], *, num_devices: int) -> list[Picture]:
     """Of the default programs that communicate at all."""
-    found = [one for one in default if one.section["volume"]]
+    found = [one for one in default if one.section.volume]
     if not found:
         return []
     made = [network(phase, found)]
-    made += [intervals(phase, found)] if any(one.section["intervals"] for one in found) else []
-    routed = [one for one in found if one.section["matrix"]]
+    made += [intervals(phase, found)] if any(one.section.intervals for one in found) else []
+    routed = [one for one in found if one.section.matrix]
     return made + ([routes(phase, routed, num_devices=num_devices)] if routed else [])
 
 
-def network(phase: str, found: Sequence[Timing]) -> Picture:
+def network(phase: str, found: Sequence[ProgramTiming]) -> Picture:
     """The duty cycle of each program's axes as strips and as circles, and the volume over time."""
-    rows = [(one, axes) for one in found for axes in sorted(one.section["volume"], key=_order)]
-    told, longest = [one.label for one in found], max(one.time("step_ns") or 1 for one in found)
+    rows = [(one, axes) for one in found for axes in sorted(one.section.volume, key=_order)]
+    told, longest = [one.label for one in found], max(one.times.step_ns or 1 for one in found)
     head, high = heading_inches(told), max(1.5, 0.23 * (len(rows) + len(found)))
     tall = head + high + 0.75
     with mpl.rc_context(STYLE):
@@ -71,15 +72,15 @@ def network(phase: str, found: Sequence[Timing]) -> Picture:
         return picture(f"time-{phase}-network", caption, figure)
 
 
-def _strips(panel: Any, rows: Sequence[tuple[Timing, str]], longest: float) -> None:
+def _strips(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: float) -> None:
     """A row for each program and axes, on one scale of time."""
     table = np.full((len(rows), _COLUMNS), np.nan)
     names = []
     for row, (one, axes) in enumerate(rows):
-        up = np.array(one.section["volume"][axes]["up"], dtype=np.float64)
-        shown = round(_COLUMNS * (one.time("step_ns") or 0) / longest)
+        up = np.array(one.section.volume[axes].up, dtype=np.float64)
+        shown = round(_COLUMNS * (one.times.step_ns or 0) / longest)
         table[row, :shown] = up[np.arange(shown) * up.size // max(shown, 1)]
-        names.append(f"{_name(one)}, {axes} {_percent(one.section['network'][axes]['duty_cycle'])}")
+        names.append(f"{_name(one)}, {axes} {_percent(one.section.network[axes].duty_cycle)}")
     panel.imshow(table, aspect="auto", cmap=_SHADES, norm=Normalize(0, 1), interpolation="nearest",
                  extent=(0, longest, len(rows), 0))  # fmt: skip
     panel.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=7.5, parse_math=False)
@@ -89,9 +90,9 @@ def _strips(panel: Any, rows: Sequence[tuple[Timing, str]], longest: float) -> N
     _timed(panel)
 
 
-def _circle(one: Timing) -> NDArray[np.float64]:
+def _circle(one: ProgramTiming) -> NDArray[np.float64]:
     """Rings of the step, clockwise from the top, as an image."""
-    curves = [one.section["volume"][axes]["up"] for axes in sorted(one.section["volume"], key=_order)]
+    curves = [one.section.volume[axes].up for axes in sorted(one.section.volume, key=_order)]
     table = np.array(curves, dtype=np.float64)
     down, right = np.mgrid[-1 : 1 : _SIDE * 1j, -1 : 1 : _SIDE * 1j]
     radius, turn = np.hypot(down, right), np.arctan2(right, -down) / (2 * np.pi) % 1
@@ -105,16 +106,17 @@ def _circle(one: Timing) -> NDArray[np.float64]:
     return image
 
 
-def _volume(panel: Any, rows: Sequence[tuple[Timing, str]], longest: float) -> None:
+def _volume(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: float) -> None:
     programs = list(dict.fromkeys(one.cell + one.arm for one, _ in rows))
     colours = {axes: _LINES[at % len(_LINES)] for at, axes in enumerate(dict.fromkeys(axes for _, axes in rows))}
     for one, axes in rows:
-        curve = one.section["volume"][axes]["wire_bytes"]
-        if None not in curve:
-            sent = np.concatenate(([0.0], np.cumsum(curve)))
+        curve = one.section.volume[axes].wire_bytes
+        known = [amount for amount in curve if amount is not None]
+        if len(known) == len(curve):
+            sent = np.concatenate(([0.0], np.cumsum(known)))
             dash = _DASHES[programs.index(one.cell + one.arm) % len(_DASHES)]
             words = axes if programs.index(one.cell + one.arm) == 0 else None
-            panel.plot(np.linspace(0, one.time("step_ns") or 0, sent.size), sent, color=colours[axes], linestyle=dash,
+            panel.plot(np.linspace(0, one.times.step_ns or 0, sent.size), sent, color=colours[axes], linestyle=dash,
                        linewidth=1.2, label=words)  # fmt: skip
     panel.set_xlim(0, longest)
     panel.set_ylim(bottom=0)
@@ -124,19 +126,17 @@ def _volume(panel: Any, rows: Sequence[tuple[Timing, str]], longest: float) -> N
     _timed(panel)
 
 
-def _timed(panel: Any) -> None:
+def _timed(panel: Axes) -> None:
     panel.xaxis.set_major_locator(MaxNLocator(3))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: time_text(value)))
     panel.tick_params(labelsize=7.5)
 
 
-def intervals(phase: str, found: Sequence[Timing]) -> Picture:
+def intervals(phase: str, found: Sequence[ProgramTiming]) -> Picture:
     """How long the network rests from one communication to the next, for each pair of axes, as distributions."""
-    rows = [(at, one, row) for at, one in enumerate(found) for row in one.section["intervals"]]
-    rows.sort(
-        key=lambda entry: (entry[2]["from_axes"] != entry[2]["to_axes"], entry[2]["from_axes"], entry[2]["to_axes"])
-    )
-    pairs = list(dict.fromkeys((row["from_axes"], row["to_axes"]) for _, _, row in rows))
+    rows = [(at, one, row) for at, one in enumerate(found) for row in one.section.intervals]
+    rows.sort(key=lambda entry: (entry[2].from_axes != entry[2].to_axes, entry[2].from_axes, entry[2].to_axes))
+    pairs = list(dict.fromkeys((row.from_axes, row.to_axes) for _, _, row in rows))
     told = [one.label for one in found]
     head, high = heading_inches(told), max(1.9, 0.17 * len(rows) + 0.25)
     tall = head + high + 0.7
@@ -145,8 +145,8 @@ def intervals(phase: str, found: Sequence[Timing]) -> Picture:
         heading(figure, f"{phase}: how long the network rests from one communication to the next", told)
         panel = figure.add_axes((0.55 / WIDE, 0.4 / tall, 2.9 / WIDE, high / tall))
         for at, _, row in rows:
-            curve = np.array(row["quantiles_ns"], dtype=np.float64)
-            colour = _LINES[pairs.index((row["from_axes"], row["to_axes"])) % len(_LINES)]
+            curve = np.array(row.quantiles_ns, dtype=np.float64)
+            colour = _LINES[pairs.index((row.from_axes, row.to_axes)) % len(_LINES)]
             share = np.linspace(0, 1, curve.size)
             panel.step(curve, share, where="post", color=colour, linestyle=_DASHES[at % len(_DASHES)], linewidth=1.3)
         _rests(panel)
@@ -158,7 +158,7 @@ def intervals(phase: str, found: Sequence[Timing]) -> Picture:
         return picture(f"time-{phase}-intervals", caption, figure)
 
 
-def _rests(panel: Any) -> None:
+def _rests(panel: Axes) -> None:
     panel.set_xscale("symlog", linthresh=1000.0)
     low, high = panel.get_xlim()
     panel.set_xlim(min(low, -1000.0), max(high, 1000.0))
@@ -171,7 +171,9 @@ def _rests(panel: Any) -> None:
     panel.set_title("share of intervals up to a length", loc="left")
 
 
-def _told(panel: Any, rows: Sequence[tuple[int, Timing, Any]], pairs: Sequence[tuple[str, str]], high: float) -> None:
+def _told(
+    panel: Axes, rows: Sequence[tuple[int, ProgramTiming, Gaps]], pairs: Sequence[tuple[str, str]], high: float
+) -> None:
     """The key, with the numbers of each distribution beside its line."""
     panel.set_axis_off()
     panel.set_xlim(0, 4.3)
@@ -180,16 +182,16 @@ def _told(panel: Any, rows: Sequence[tuple[int, Timing, Any]], pairs: Sequence[t
     for place, words in heads:
         panel.annotate(words, (place, 0.05), fontsize=7.5, color=UNCLEAR)
     for line, (at, one, row) in enumerate(rows):
-        pair, down = (row["from_axes"], row["to_axes"]), 0.25 + 0.17 * line
+        pair, down = (row.from_axes, row.to_axes), 0.25 + 0.17 * line
         colour = _LINES[pairs.index(pair) % len(_LINES)]
         panel.plot([0.05, 0.35], [down - 0.04] * 2, color=colour, linestyle=_DASHES[at % len(_DASHES)], linewidth=1.3)
-        numbers = [time_text(row[name]) for name in ("median_ns", "p95_ns", "iqr_ns")]
-        told = (" → ".join(pair), _name(one), f"{row['n']:,}", *numbers)
+        numbers = map(time_text, (row.median_ns, row.p95_ns, row.iqr_ns))
+        told = (" → ".join(pair), _name(one), f"{row.n:,}", *numbers)
         for (place, _), word in zip(heads, told, strict=True):
             panel.annotate(word, (place, down), fontsize=7.5, parse_math=False)
 
 
-def routes(phase: str, found: Sequence[Timing], *, num_devices: int) -> Picture:
+def routes(phase: str, found: Sequence[ProgramTiming], *, num_devices: int) -> Picture:
     """Device × device, a row of panels for each program: bytes as the torus carries them, by axes and in all."""
     tables, told = [_routed(one, num_devices) for one in found], [f"routes of the model; {one.label}" for one in found]
     panels = list(dict.fromkeys(axes for table in tables for axes in table))
@@ -229,7 +231,7 @@ def routes(phase: str, found: Sequence[Timing], *, num_devices: int) -> Picture:
         return picture(f"traffic-{phase}-routed", caption, figure)
 
 
-def _devices(panel: Any, num_devices: int, pitch: int, gap: int, *, rows: int, columns: int) -> None:
+def _devices(panel: Axes, num_devices: int, pitch: int, gap: int, *, rows: int, columns: int) -> None:
     """A few device numbers along both sides."""
     shown = np.arange(0, num_devices, max(1, num_devices // 4))
     for axis, first, count in ((panel.xaxis, 0, columns), (panel.yaxis, gap, rows)):
@@ -238,11 +240,11 @@ def _devices(panel: Any, num_devices: int, pitch: int, gap: int, *, rows: int, c
     panel.spines[["left", "bottom"]].set_visible(False)
 
 
-def _routed(one: Timing, num_devices: int) -> dict[str, NDArray[np.float64]]:
+def _routed(one: ProgramTiming, num_devices: int) -> dict[str, NDArray[np.float64]]:
     found: dict[str, NDArray[np.float64]] = {}
-    for row in one.section["matrix"]:
-        matrix = found.setdefault(row["axes"], np.zeros((num_devices, num_devices)))
-        matrix[row["device_from"], row["device_to"]] += row["routed_bytes"] or 0
+    for row in one.section.matrix or ():
+        matrix = found.setdefault(row.axes, np.zeros((num_devices, num_devices)))
+        matrix[row.device_from, row.device_to] += row.routed_bytes or 0
     return {**found, _ALL: sum(found.values(), np.zeros((num_devices, num_devices)))} if len(found) > 1 else found
 
 
@@ -255,9 +257,9 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.{1 if 0 < share < 0.0095 else 0}f} %"
 
 
-def _name(one: Timing) -> str:
+def _name(one: ProgramTiming) -> str:
     return f"{one.title}  {one.cell}"
 
 
-def _sources(found: Sequence[Timing]) -> str:
+def _sources(found: Sequence[ProgramTiming]) -> str:
     return " and ".join(dict.fromkeys(one.source for one in found)).capitalize()

@@ -2,9 +2,9 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from markupsafe import Markup
 
@@ -34,18 +34,17 @@ from compare.render.time.timing_section import (
     ABSENT,
     GROUPS,
     VERDICTS,
-    Timing,
+    ProgramTiming,
     Wait,
     by_group,
     failures,
     labels,
     sentence,
-    timings,
+    timings_by_phase,
     waits,
 )
 from compare.render.units import capitalize_first, time_text
-
-Report = Mapping[str, Any]
+from compare.report.model.report import Report
 
 SCRIPT = read_static("strip_draw.js", "strip_move.js")
 """The page's only script: our own, with nothing of a program in it."""
@@ -71,7 +70,7 @@ _VERDICTS = ("inherent", "inflated", "induced")
 
 def time_section(report: Report, *, strips: Sequence[Strip] = (), pictures: Sequence[Picture] = ()) -> Section:
     """Every phase that has times; strips and pictures are what a page shows of them."""
-    phases = {phase: timings(report, phase) for phase in report["phases"]}
+    phases = timings_by_phase(report)
     return Section(
         anchor="time",
         title="time",
@@ -82,7 +81,7 @@ def time_section(report: Report, *, strips: Sequence[Strip] = (), pictures: Sequ
 
 
 def _blocks(
-    report: Report, phases: Mapping[str, list[Timing]], *, strips: Sequence[Strip], pictures: Sequence[Picture]
+    report: Report, phases: Mapping[str, list[ProgramTiming]], *, strips: Sequence[Strip], pictures: Sequence[Picture]
 ) -> Iterator[Block]:
     shown = [phase for phase, found in phases.items() if found or any(failures(report, phase))]
     if not shown:
@@ -109,7 +108,7 @@ def _blocks(
         yield PageOnly((Fold(summary="More figures of time", blocks=(figures,)),))
 
 
-def _phase(report: Report, phase: str, found: Sequence[Timing]) -> Iterator[Block]:
+def _phase(report: Report, phase: str, found: Sequence[ProgramTiming]) -> Iterator[Block]:
     """Modelled and measured programs apart: they never stand in one table."""
     for group, members in by_group(found).items():
         blocks: Blocks = tuple(_group(phase, group, members))
@@ -122,7 +121,7 @@ def _phase(report: Report, phase: str, found: Sequence[Timing]) -> Iterator[Bloc
         yield Sentence(words, Tone.WARNING)
 
 
-def _group(phase: str, group: str, members: Sequence[Timing]) -> Iterator[Block]:
+def _group(phase: str, group: str, members: Sequence[ProgramTiming]) -> Iterator[Block]:
     default = [one for one in members if one.default] or members
     groups = labels(members)
     for words, names in groups.items():
@@ -131,9 +130,9 @@ def _group(phase: str, group: str, members: Sequence[Timing]) -> Iterator[Block]
     yield PageOnly(tuple(Sentence(f"{one.title} {one.cell}: {sentence(one)}.", Tone.STRONG) for one in default))
     yield Widget(template="time_chart.html.j2", values={
         "lines": [(one, _parts(one)) for one in members],
-        "widest": max([one.time("step_ns") or 0 for one in members] + [1]),
+        "widest": max([one.times.step_ns or 0 for one in members] + [1]),
     })  # fmt: skip
-    notes = dict.fromkeys(f"{one.title} {one.cell}: {note}" for one in members for note in one.section["notes"])
+    notes = dict.fromkeys(f"{one.title} {one.cell}: {note}" for one in members for note in one.section.notes)
     below = PageOnly(tuple(Sentence(words, Tone.SOFT) for words in notes))
     yield Fold(summary="All times of a step", blocks=(_table(phase, group, members), below), terminal=Shown.BLOCKS)
     for one in members:
@@ -143,18 +142,18 @@ def _group(phase: str, group: str, members: Sequence[Timing]) -> Iterator[Block]
             yield Sentence(f"{one.title} {one.cell}: {words}")
 
 
-def _parts(one: Timing) -> list[tuple[str, float]]:
+def _parts(one: ProgramTiming) -> list[tuple[str, float]]:
     """The bar of one program: style and ns, from the left."""
     exposed = {verdict: one.exposed(verdict) for verdict in VERDICTS}
-    parts = [("computes", one.time("compute_ns")), *exposed.items(), ("idle", _idle(one))]
+    parts = [("computes", one.times.compute_ns), *exposed.items(), ("idle", _idle(one))]
     return [(name, amount) for name, amount in parts if amount]
 
 
-def _idle(one: Timing) -> float | None:
-    return one.idle_ns if one.time("compute_ns") is not None else None
+def _idle(one: ProgramTiming) -> float | None:
+    return one.idle_ns if one.times.compute_ns is not None else None
 
 
-def _table(phase: str, group: str, members: Sequence[Timing]) -> Table:
+def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
     verdicts = [Column(heading=f"exposed {name}", style=name) for name in _VERDICTS]
     more = ("exposed unknown", "neither", "waiting for others")
     return Table(
@@ -167,59 +166,74 @@ def _table(phase: str, group: str, members: Sequence[Timing]) -> Table:
     )  # fmt: skip
 
 
-def _cells(one: Timing) -> Iterator[Cell]:
-    yield from (Cell(time_text(one.time(name)), style="" if one.time(name) else "zero") for name in _TIMES)
+def _cells(one: ProgramTiming) -> Iterator[Cell]:
+    for name in _TIMES:
+        amount = getattr(one.times, name)
+        yield Cell(time_text(amount), style="" if amount else "zero")
     for name in VERDICTS:
         yield Cell(time_text(one.exposed(name)), style=name if one.exposed(name) else "zero")
-    for amount in (_idle(one), one.time("wait_ns")):
+    for amount in (_idle(one), one.times.wait_ns):
         yield Cell(time_text(amount), style="" if amount else "zero")
 
 
-def _longest(one: Timing) -> str:
+def _longest(one: ProgramTiming) -> str:
     """The largest exposed times of inflated or induced bytes."""
     found = sorted((wait for wait in waits(one) if wait.needless_ns), key=lambda wait: -wait.needless_ns)[:_LONGEST]
     places = [f"{time_text(wait.needless_ns)} {wait.place} ({', '.join(wait.causes)})" for wait in found]
     return f"Largest avoidable exposed communication, {one.title} {one.cell}: {'; '.join(places)}" if places else ""
 
 
-def _beside(one: Timing) -> str:
+def _beside(one: ProgramTiming) -> str:
     """What the table has no column for, and CPU devices show: waiting for each other, and for the host."""
     parts = []
-    if one.time("communication_ns") and one.time("wait_ns") is not None:
-        parts.append(f"{time_text(one.time('wait_ns'))} of its communication is waiting for other devices")
-    if one.time("compute_ns") is not None and one.idle_ns:
+    if one.times.communication_ns and one.times.wait_ns is not None:
+        parts.append(f"{time_text(one.times.wait_ns)} of its communication is waiting for other devices")
+    if one.times.compute_ns is not None and one.idle_ns:
         parts.append(f"{time_text(one.idle_ns)} of its step is neither (a step begins on the host)")
     return "; ".join(parts)
 
 
-def _waits(phase: str, found: Sequence[Timing], *, strips: bool) -> Widget | None:
+def _waits(phase: str, found: Sequence[ProgramTiming], *, strips: bool) -> Widget | None:
     """Where the default programs wait, side by side, the longest first."""
     shown = [one for one in found if one.default] or next(iter(by_group(found).values()), [])
     rows: dict[tuple[str, str, str], list[Wait | None]] = {}
     for column, one in enumerate(shown):
         for wait in waits(one):
             rows.setdefault(wait.key, [None] * len(shown))[column] = wait
-    places = sorted((_place(row) for row in rows.values()), key=lambda place: -place["total_ns"])
+    places = sorted((_place(row) for row in rows.values()), key=lambda place: -place.total_ns)
     if not places:
         return None
     more = places[_MOST_PLACES:]
     return Widget(template="waits.html.j2", values={
-        "phase": phase, "shown": shown, "places": places[:_MOST_PLACES], "widest": places[0]["total_ns"],
-        "more": len(more), "more_ns": max((place["total_ns"] for place in more), default=0), "strips": strips,
+        "phase": phase, "shown": shown, "places": places[:_MOST_PLACES], "widest": places[0].total_ns,
+        "more": len(more), "more_ns": max((place.total_ns for place in more), default=0), "strips": strips,
     })  # fmt: skip
 
 
-def _place(row: Sequence[Wait | None]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WaitRow:
     """One line of the list: a part for each program, and why any of them waits for more than was needed."""
+
+    wait: Wait
+    """The first program's; its place is that of all."""
+    total_ns: float
+    """The longest."""
+    row: tuple[tuple[Wait, str] | None, ...]
+    """For each program its wait, and what the strip's script is to look for."""
+    causes: tuple[str, ...]
+    source_lines: tuple[str, ...]
+
+
+def _place(row: Sequence[Wait | None]) -> _WaitRow:
     present = [wait for wait in row if wait]
     needless = [wait for wait in present if wait.needless_ns]
-    return {
-        "wait": present[0],
-        "total_ns": max(wait.total_ns for wait in present),
-        "row": [(wait, _target(wait)) if wait else None for wait in row],
-        "causes": list(dict.fromkeys(cause for wait in needless for cause in wait.causes)),
-        "source_lines": list(dict.fromkeys(line for wait in needless for line in wait.source_lines)),
-    }
+    return _WaitRow(
+        wait=present[0],
+        total_ns=max(wait.total_ns for wait in present),
+        row=tuple((wait, _target(wait)) if wait else None for wait in row),
+        causes=tuple(dict.fromkeys(cause for wait in needless for cause in wait.causes)),
+        source_lines=tuple(dict.fromkeys(line for wait in needless for line in wait.source_lines)),
+    )
 
 
 def _target(wait: Wait) -> str:
@@ -228,7 +242,7 @@ def _target(wait: Wait) -> str:
     return json.dumps({"phase": one.phase, "arm": one.arm, "cell": one.cell, "names": wait.names})
 
 
-def _timeline_differences(report: Report, phases: Mapping[str, Any], *, strips: bool) -> Iterator[Block]:
+def _timeline_differences(report: Report, phases: Iterable[str], *, strips: bool) -> Iterator[Block]:
     found = [(phase, one) for phase in phases for one in differences(report, phase)]
     if found:
         widgets = (Widget(template="time_diff.html.j2", values={"found": one, "name": phase, "strips": strips})
@@ -238,8 +252,8 @@ def _timeline_differences(report: Report, phases: Mapping[str, Any], *, strips: 
 
 def _embedded(strips: Sequence[Strip]) -> Markup:
     """Phase -> its strips, as JSON that stands in a script element: no `<` of a program's can end that."""
-    phases: dict[str, list[Strip]] = {}
+    phases: dict[str, list[object]] = {}
     for one in strips:
-        phases.setdefault(one["phase"], []).append(one)
+        phases.setdefault(one.phase, []).append(one.to_json())
     text = json.dumps(phases, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

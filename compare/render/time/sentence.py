@@ -1,12 +1,10 @@
 """The headline of time: the avoidable exposed communication of each step, and why one step is the longer."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from compare.render.time.timing_section import Timing, labels, timings
+from compare.render.time.timing_section import ProgramTiming, labels, timings
 from compare.render.units import time_text
-
-Report = Mapping[str, Any]
+from compare.report.model.report import Report
 
 _ALIKE = 0.01
 """Steps differ that differ by more than this part of the longer one; of a difference, less than this is left out."""
@@ -17,7 +15,7 @@ def time_sentence(report: Report) -> str:
 
     Empty where no program has times by verdict.
     """
-    found = [one for phase in report["phases"] for one in timings(report, phase) if one.default]
+    found = [one for phase in report.phases for one in timings(report, phase) if one.default]
     told = [one for one in found if one.needless_ns is not None]
     if not told:
         return ""
@@ -34,24 +32,24 @@ def time_sentence(report: Report) -> str:
     return f"{sentence} ({rest}).{longer}" if rest else f"{sentence}."
 
 
-def _length(told: Sequence[Timing], arm: str) -> tuple[float, float]:
+def _length(told: Sequence[ProgramTiming], arm: str) -> tuple[float, float]:
     """Of an arm's steps together: what they wait in vain, and all."""
     own = [one for one in told if one.arm == arm]
-    return sum(one.needless_ns or 0 for one in own), sum(one.time("step_ns") or 0 for one in own)
+    return sum(one.needless_ns or 0 for one in own), sum(one.times.step_ns or 0 for one in own)
 
 
-def _part(one: Timing) -> str:
+def _part(one: ProgramTiming) -> str:
     """`72.0 ms of a 488 ms`."""
-    return f"{time_text(one.needless_ns)} of a {time_text(one.time('step_ns'))}"
+    return f"{time_text(one.needless_ns)} of a {time_text(one.times.step_ns)}"
 
 
-def _short(own: list[Timing]) -> str:
+def _short(own: list[ProgramTiming]) -> str:
     """`JAX: 23.6 ms of 267 ms and 212 µs of 24.9 ms`."""
-    parts = [f"{time_text(one.needless_ns)} of {time_text(one.time('step_ns'))}" for one in own]
+    parts = [f"{time_text(one.needless_ns)} of {time_text(one.times.step_ns)}" for one in own]
     return f"{own[0].title}: {' and '.join(parts)}"
 
 
-def _against(own: Sequence[Timing], others: Sequence[Timing]) -> str:
+def _against(own: Sequence[ProgramTiming], others: Sequence[ProgramTiming]) -> str:
     """` TorchXLA's prefill step is 221 ms longer than JAX's (173 ms more compute, 48.4 ms more exposed).`
 
     For communication is not all that makes a step long.  Empty where there are not two arms, or steps are alike.
@@ -60,7 +58,7 @@ def _against(own: Sequence[Timing], others: Sequence[Timing]) -> str:
         return ""
     told: list[str] = []
     for one, other in ((one, other) for one in own for other in others if one.phase == other.phase):
-        mine, its = one.time("step_ns") or 0, other.time("step_ns") or 0
+        mine, its = one.times.step_ns or 0, other.times.step_ns or 0
         if abs(mine - its) > _ALIKE * max(mine, its):
             words = f"{time_text(abs(mine - its))} {'longer' if mine > its else 'shorter'}"
             step, than = f"{one.phase} step", f" than {other.title}'s"
@@ -69,10 +67,13 @@ def _against(own: Sequence[Timing], others: Sequence[Timing]) -> str:
     return f" {', '.join(told)}." if told else ""
 
 
-def _parts(one: Timing, other: Timing, by: float) -> str:
+def _parts(one: ProgramTiming, other: ProgramTiming, by: float) -> str:
     """`173 ms more compute, 48.4 ms more exposed communication`, what explains most of `by` first."""
-    times = [(one.time(name) or 0) - (other.time(name) or 0) for name in ("compute_ns", "exposed_ns")]
-    parts = zip((*times, one.idle_ns - other.idle_ns), ("compute", "exposed communication", "idle"), strict=True)
+    parts = (
+        ((one.times.compute_ns or 0) - (other.times.compute_ns or 0), "compute"),
+        ((one.times.exposed_ns or 0) - (other.times.exposed_ns or 0), "exposed communication"),
+        (one.idle_ns - other.idle_ns, "idle"),
+    )
     return ", ".join(
         f"{time_text(abs(part))} {'more' if part > 0 else 'less'} {name}"
         for part, name in sorted(parts, key=lambda found: -found[0] * by)

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, frame
+from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
 from compare.render.time.timeline_view import Timed, shares_by_name
 from compare.render.time.timing_section import timings
+from compare.report.model.codec import encode
+from compare.report.model.report import Report
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
 from compare.timing.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS
 
@@ -55,7 +56,7 @@ LISTS = {
 """What a section has as lists, each a table of its own: docs/metrics.md, sections 5, 7 and 10."""
 
 
-def save(report: Mapping[str, Any], folder: Path, *, timelines: Sequence[Timed]) -> None:
+def save(report: Report, folder: Path, *, timelines: Sequence[Timed]) -> None:
     """Write `times.parquet`, `events.parquet`, `steps.parquet`, and a table for each of LISTS."""
     folder.mkdir(parents=True, exist_ok=True)
     frame(_times(report), TIMES).to_parquet(folder / "times.parquet", compression="zstd", index=False)
@@ -75,30 +76,36 @@ def _judged(one: Timed) -> pd.DataFrame:
     return rows.assign(verdict=pd.Categorical.from_codes(codes, found.categories))
 
 
-def _times(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for phase in report["phases"]:
+def _times(report: Report) -> Iterator[Row]:
+    for phase in report.phases:
         for one in timings(report, phase):
-            told = one.section
+            section = one.section
             whose = {"phase": phase, "arm": one.arm, "cell": one.cell, "is_default": one.default}
-            whose |= {name: told[name] for name in ("source", "label", "devices", "steps", "unjoined_events")}
-            yield {**whose, "split_by": "all", "part": "", **told["per_step"]}
-            for by in ("axes", "kind", "scope"):
-                for part, times in told["per_step"].get(f"by_{by}", {}).items():
-                    yield {**whose, "split_by": by, "part": part, **times}
+            whose |= {"source": section.source, "label": section.label, "devices": section.devices}
+            whose |= {"steps": section.steps, "unjoined_events": section.unjoined_events}
+            per_step = section.per_step
+            yield {**whose, "split_by": "all", "part": "", **encode(per_step)}
+            for by, parts in {"axes": per_step.by_axes, "kind": per_step.by_kind, "scope": per_step.by_scope}.items():
+                for part, times in parts.items():
+                    yield {**whose, "split_by": by, "part": part, **encode(times)}
             for verdict in _SHOWN[:-1]:
-                yield {**whose, "split_by": "verdict", "part": verdict, **told["by_verdict"].get(verdict, {})}
-            for row in told["per_device"]:
-                yield {**whose, "split_by": "device", "part": str(row["device"]), **row}
-            for row in told["each_step"]:
-                yield {**whose, "split_by": "step", "part": str(row["step"]), **row}
+                of_verdict = section.by_verdict.get(verdict)
+                yield {**whose, "split_by": "verdict", "part": verdict, **(encode(of_verdict) if of_verdict else {})}
+            for device in section.per_device:
+                yield {**whose, "split_by": "device", "part": str(device.device), **encode(device)}
+            for step in section.each_step:
+                yield {**whose, "split_by": "step", "part": str(step.step), **encode(step)}
 
 
-def _listed(report: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+def _listed(report: Report, name: str) -> Iterator[Row]:
     """One list of every program's section; one that has none, as the matrix of very many devices, adds nothing."""
-    for phase in report["phases"]:
+    for phase in report.phases:
         for one in timings(report, phase):
+            rows = {
+                "intervals": one.section.intervals, "matrix": one.section.matrix, "messages": one.section.messages,
+            }[name]  # fmt: skip
             whose = {"phase": phase, "arm": one.arm, "cell": one.cell, "source": one.source}
-            yield from ({**whose, **row} for row in one.section[name] or ())
+            yield from ({**whose, **encode(row)} for row in rows or ())
 
 
 def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[Timed, pd.DataFrame]]) -> None:

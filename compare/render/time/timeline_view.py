@@ -3,12 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from compare.report.model.codec import decode
-from compare.report.model.program import CollectiveRow
+from compare.report.model.report import Report
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, shares
 from compare.timing.timeline import Timeline
 
@@ -47,26 +45,20 @@ def told(source: str, label: str) -> str:
     return f"{label}, not measured" if source == "modelled" and "not measured" not in label else label
 
 
-def timed(report: Mapping[str, Any], timelines: Mapping[Key, Timeline]) -> list[Timed]:
+def timed(report: Report, timelines: Mapping[Key, Timeline]) -> list[Timed]:
     """The programs of a report that have a timeline, by phase and arm: the default one, controls, measured ones."""
     found = []
-    for phase, entries in report["phases"].items():
-        for arm, default in entries["arms"].items():
-            profiles = default.get("profiles", {}).values()
-            for one in (default, *default.get("controls", {}).values(), *profiles):
-                timeline = timelines.get((arm, phase, one["cell"]))
+    for phase, entries in report.phases.items():
+        for arm, programs in entries.arms.items():
+            for program in programs:
+                timeline = timelines.get((arm, phase, program.cell))
                 if timeline is not None:
                     found.append(Timed(
-                        phase=phase, arm=arm, title=report["arms"][arm]["title"], cell=one["cell"],
-                        default=one is default, timeline=timeline,
-                        shares=shares(map(_row, one["collectives"]), axes=report["mesh"]["groups"]),
-                        platform=(one.get("executed") or {}).get("platform"),
+                        phase=phase, arm=arm, title=report.arms[arm].title, cell=program.cell,
+                        default=program is programs.default, timeline=timeline,
+                        shares=shares(program.collectives, axes=report.mesh.groups), platform=program.platform,
                     ))  # fmt: skip
     return found
-
-
-def _row(row: Mapping[str, Any]) -> CollectiveRow:
-    return decode(CollectiveRow, row)
 
 
 def middle_step(found: Timeline) -> tuple[int | None, float, float]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compare.render.time.timeline_view import told
 from compare.render.units import axes_text, time_text
-
-Report = Mapping[str, Any]
-Section = Mapping[str, Any]
+from compare.report.model.program import CollectiveRow, ProgramReport
+from compare.report.model.report import Report
+from compare.report.model.timing import CollectiveTimes, StepTimes, Timing
 
 VERDICTS = ("inherent", "inflated", "induced", "unknown")
 NEEDLESS = ("inflated", "induced")
@@ -21,7 +20,7 @@ GROUPS = ("measured", "modelled", "measured on CPU devices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class ProgramTiming:
     """One program's `timing` section, and whose it is."""
 
     phase: str
@@ -32,13 +31,13 @@ class Timing:
     """Whether it is the arm's default program, compiled: no control, and not measured."""
     platform: str | None
     """Of one that was measured, what it ran on."""
-    section: Section
-    rows: Sequence[Mapping[str, Any]]
-    """Its collectives, as the report has them."""
+    section: Timing
+    rows: tuple[CollectiveRow, ...]
+    """Its collectives."""
 
     @property
     def source(self) -> str:
-        return str(self.section["source"])
+        return self.section.source
 
     @property
     def group(self) -> str:
@@ -48,17 +47,17 @@ class Timing:
     @property
     def label(self) -> str:
         """What every figure of it says."""
-        return told(self.source, str(self.section["label"]))
+        return told(self.source, self.section.label)
 
-    def time(self, name: str) -> float | None:
+    @property
+    def times(self) -> StepTimes:
         """`step_ns`, `exposed_ns` …: mean over devices and steps, None where it is not known."""
-        found: float | None = self.section["per_step"][name]
-        return found
+        return self.section.per_step
 
     def exposed(self, verdict: str) -> float | None:
         """The part of `exposed_ns` that is of one verdict."""
-        found: float | None = self.section["by_verdict"].get(verdict, {}).get("exposed_ns", 0)
-        return found
+        times = self.section.by_verdict.get(verdict)
+        return times.exposed_ns if times else 0
 
     @property
     def needless_ns(self) -> float | None:
@@ -69,15 +68,15 @@ class Timing:
     @property
     def idle_ns(self) -> float:
         """Neither computing nor waiting for communication."""
-        known = [self.time(name) or 0 for name in ("step_ns", "compute_ns", "exposed_ns")]
-        return max(0.0, known[0] - known[1] - known[2])
+        times = self.times
+        return max(0.0, (times.step_ns or 0) - (times.compute_ns or 0) - (times.exposed_ns or 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """Collectives of one program at one place, and what they expose."""
 
-    timing: Timing
+    timing: ProgramTiming
     scope: str
     kind: str
     axes: str
@@ -109,40 +108,44 @@ class Wait:
         return f"{self.kind or 'communication'} {axes_text(self.axes)}{where}"
 
 
-def timings(report: Report, phase: str) -> list[Timing]:
+def timings(report: Report, phase: str) -> list[ProgramTiming]:
     """Of a phase: the default programs and controls that have times, arm by arm, then what was measured."""
     modelled, measured = [], []
-    for arm, entry in report["phases"][phase]["arms"].items():
-        title = report["arms"][arm]["title"]
-        cells = [entry, *entry.get("controls", {}).values()]
-        modelled += [_timing(phase, arm, title, one, default=one is entry) for one in cells if one.get("timing")]
-        profiles = entry.get("profiles", {}).items()
+    for arm, programs in report.phases[phase].arms.items():
+        title = report.arms[arm].title
+        modelled += [
+            _timing(phase, arm, title, program, program.timing, default=program is programs.default)
+            for program in programs.compiled
+            if program.timing
+        ]
         measured += [
-            _timing(phase, arm, title, {"cell": cell, **one}, default=False)
-            for cell, one in profiles
-            if one.get("timing")
+            _timing(phase, arm, title, program, program.timing, default=False)
+            for program in programs.profiles.values()
+            if program.timing
         ]
     return modelled + measured
 
 
-def has_times(report: Report) -> bool:
-    """Whether any program of any phase has times."""
-    return any(timings(report, phase) for phase in report["phases"])
+def timings_by_phase(report: Report) -> dict[str, list[ProgramTiming]]:
+    """Phase -> the programs of it that have times, none for a phase without."""
+    return {phase: timings(report, phase) for phase in report.phases}
 
 
-def _timing(phase: str, arm: str, title: str, entry: Mapping[str, Any], *, default: bool) -> Timing:
-    return Timing(
-        phase=phase, arm=arm, title=title, cell=entry["cell"], default=default, section=entry["timing"],
-        platform=(entry.get("executed") or {}).get("platform"), rows=entry.get("collectives") or [],
+def _timing(
+    phase: str, arm: str, title: str, program: ProgramReport, section: Timing, *, default: bool
+) -> ProgramTiming:
+    return ProgramTiming(
+        phase=phase, arm=arm, title=title, cell=program.cell, default=default, section=section,
+        platform=program.platform, rows=program.collectives,
     )  # fmt: skip
 
 
-def by_group(found: Sequence[Timing]) -> Mapping[str, list[Timing]]:
+def by_group(found: Sequence[ProgramTiming]) -> Mapping[str, list[ProgramTiming]]:
     """Modelled and measured apart: they never stand in one table."""
     return {group: own for group in GROUPS if (own := [one for one in found if one.group == group])}
 
 
-def labels(found: Sequence[Timing]) -> Mapping[str, list[str]]:
+def labels(found: Sequence[ProgramTiming]) -> Mapping[str, list[str]]:
     """Each label, and the programs that bear it."""
     bearers: dict[str, list[str]] = {}
     for one in found:
@@ -152,24 +155,24 @@ def labels(found: Sequence[Timing]) -> Mapping[str, list[str]]:
 
 def failures(report: Report, phase: str) -> Iterator[str]:
     """A line for each program that should have times and has none, or whose profile has none."""
-    for arm, entry in report["phases"][phase]["arms"].items():
-        title = report["arms"][arm]["title"]
-        for one in (entry, *entry.get("controls", {}).values()):
-            if one.get("timing_error"):
-                yield f"{title} {one['cell']} has no modelled times: {one['timing_error']}"
-        for cell, one in entry.get("profiles", {}).items():
-            if one["status"] == "ok" and one.get("timing_error"):
-                yield f"{title} {cell} was measured, and has no times: {one['timing_error']}"
-            elif one["status"] != "ok":
-                yield f"{title} {cell} was not measured: {one.get('error') or 'no reason was given'}"
+    for arm, programs in report.phases[phase].arms.items():
+        title = report.arms[arm].title
+        for program in programs.compiled:
+            if program.timing_error:
+                yield f"{title} {program.cell} has no modelled times: {program.timing_error}"
+        for cell, program in programs.profiles.items():
+            if program.status == "ok" and program.timing_error:
+                yield f"{title} {cell} was measured, and has no times: {program.timing_error}"
+            elif program.status != "ok":
+                yield f"{title} {cell} was not measured: {program.error or 'no reason was given'}"
 
 
-def sentence(one: Timing) -> str:
+def sentence(one: ProgramTiming) -> str:
     """`a 61.0 ms step, 24.1 ms of it exposed communication, of which 23.0 ms is avoidable`."""
-    step, exposed, needless = one.time("step_ns"), one.time("exposed_ns"), one.needless_ns
+    step, exposed, needless = one.times.step_ns, one.times.exposed_ns, one.needless_ns
     if exposed is None:
         return f"a {time_text(step)} step; how much of it is exposed communication is unknown"
-    if not one.time("communication_ns"):
+    if not one.times.communication_ns:
         return f"a {time_text(step)} step, without communication"
     if not exposed:
         return f"a {time_text(step)} step, without exposed communication"
@@ -179,39 +182,42 @@ def sentence(one: Timing) -> str:
     return f"{words} {time_text(needless) if needless else 'nothing'} is avoidable"
 
 
-def waits(one: Timing) -> list[Wait]:
+def waits(one: ProgramTiming) -> list[Wait]:
     """Where a program waits, one for each scope, kind and axes, the longest first."""
-    places: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for row in one.section["collectives"]:
-        places.setdefault((row["scope"], row["kind"], row["axes"]), []).append(row)
+    places: dict[tuple[str, str, str], list[CollectiveTimes]] = {}
+    for row in one.section.collectives:
+        places.setdefault((row.scope, row.kind, row.axes), []).append(row)
     found = [_wait(one, key, rows) for key, rows in places.items()]
     return sorted((wait for wait in found if wait.total_ns), key=lambda wait: -wait.total_ns)
 
 
-def _wait(one: Timing, key: tuple[str, str, str], rows: Sequence[Mapping[str, Any]]) -> Wait:
-    known = {row["name"]: row for row in one.rows}
-    own = [known[row["collective"]] for row in rows if row["collective"] in known]
+def _wait(one: ProgramTiming, key: tuple[str, str, str], times: Sequence[CollectiveTimes]) -> Wait:
+    known = {row.name: row for row in one.rows}
+    rows = [known[each.collective] for each in times if each.collective in known]
     exposed, causes = dict.fromkeys(VERDICTS, 0.0), dict[str, int]()
+    for each in times:
+        for verdict, part in _parts(known.get(each.collective)).items():
+            exposed[verdict] += part * (each.exposed_ns or 0)
     for row in rows:
-        for verdict, part in _parts(known.get(row["collective"])).items():
-            exposed[verdict] += part * (row["exposed_ns"] or 0)
-    for row in own:
-        for cause, amount in row["causes"].items():
+        for cause, amount in row.causes.items():
             causes[cause] = causes.get(cause, 0) + amount
-    counts = [row["executions"] for row in rows]
+    counts = [each.executions for each in times if each.executions is not None]
     scope, kind, axes = key
     return Wait(
         timing=one, scope=scope, kind=kind, axes=axes, exposed_ns=exposed,
-        communication_ns=sum(row["communication_ns"] or 0 for row in rows),
-        executions=None if None in counts else round(sum(counts)), names=tuple(row["collective"] for row in rows),
+        communication_ns=sum(each.communication_ns or 0 for each in times),
+        executions=round(sum(counts)) if len(counts) == len(times) else None,
+        names=tuple(each.collective for each in times),
         causes=tuple(sorted(causes, key=lambda cause: -causes[cause])),
-        source_lines=tuple(dict.fromkeys(row["source_line"] for row in own if row["source_line"])),
+        source_lines=tuple(dict.fromkeys(row.source_line for row in rows if row.source_line)),
     )  # fmt: skip
 
 
-def _parts(row: Mapping[str, Any] | None) -> Mapping[str, float]:
+def _parts(row: CollectiveRow | None) -> Mapping[str, float]:
     """How a collective's bytes, and so its time, are divided by verdict."""
-    amounts = {verdict: row[f"{verdict}_bytes"] for verdict in VERDICTS[:-1]} if row else {}
-    if not amounts or None in amounts.values() or not sum(amounts.values()):
+    read = (row.inherent_bytes, row.inflated_bytes, row.induced_bytes) if row else ()
+    amounts = [amount for amount in read if amount is not None]
+    total = sum(amounts)
+    if len(amounts) < len(VERDICTS[:-1]) or not total:
         return {"unknown": 1.0}
-    return {verdict: amount / sum(amounts.values()) for verdict, amount in amounts.items()}
+    return {verdict: amount / total for verdict, amount in zip(VERDICTS, amounts, strict=False)}

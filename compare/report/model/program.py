@@ -145,6 +145,13 @@ class ProgramReport:
     timing_error: str | None = field(default=None, metadata=OPTIONAL)
     """Why there are no times."""
 
+    @property
+    def platform(self) -> str | None:
+        """What a program that was run ran on: `cpu` or `tpu`."""
+        executed = self.execution.executed if self.execution else None
+        platform = (executed or {}).get("platform")
+        return platform if isinstance(platform, str) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmPrograms:

@@ -1,15 +1,19 @@
 """The views of a report, given it as JSON, which tests change before they look."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from compare.render import figures, programs, tables
 from compare.render import traffic as traffic_view
+from compare.render.picture import Picture
 from compare.render.report import attribution, findings, origins, phase, step_walkthrough
 from compare.render.report import draw as draw_view
 from compare.render.report import page as page_view
 from compare.render.report import show as show_view
 from compare.render.report import torus as torus_view
+from compare.render.time import diff, sentence, timeline_strip, timing_section
+from compare.render.time import figures as time_figures
+from compare.render.time import tables as time_tables
 from compare.report.model.codec import decode
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
@@ -42,13 +46,26 @@ def torus(mesh: object) -> torus_view.Torus:
     return torus_view.torus(decode(DeviceMesh, mesh))
 
 
+def stages(mesh: object) -> dict[int, int]:
+    return timeline_strip.stages(decode(DeviceMesh, mesh))
+
+
+def time_pictures(report: object, *, strips: Sequence[timeline_strip.Strip]) -> list[Picture]:
+    """The figures of time, as `draw` asks for them."""
+    read = Report.from_json(report)
+    phases = timing_section.timings_by_phase(read)
+    return time_figures.pictures(phases, num_devices=programs.num_devices(read), strips=strips)
+
+
 TABLES = {name: _reading(table) for name, table in tables.TABLES.items()}
 
 asides = _reading(findings.asides)
 attribution_tables = _reading(attribution.attribution_tables)
 between_slices = _reading(phase.between_slices)
 compared = _reading(programs.compared)
+differences = _reading(diff.differences)
 draw = _reading(draw_view.draw)
+failures = _reading(timing_section.failures)
 heading = _reading(findings.heading)
 origin_lines = _reading(origins.origin_lines)
 origin_table = _reading(origins.origin_table)
@@ -59,7 +76,11 @@ pictures = _reading(figures.pictures)
 print_report = _reading(show_view.print_report)
 show = _reading(show_view.show)
 save_tables = _reading(tables.save)
+save_time_tables = _reading(time_tables.save)
 showed_lines = _reading(attribution.showed_lines)
 story = _reading(step_walkthrough.story)
+time_sentence = _reading(sentence.time_sentence)
+timings = _reading(timing_section.timings)
+timings_by_phase = _reading(timing_section.timings_by_phase)
 verdicts = _reading(figures.verdicts)
 whose_lines = _reading(attribution.whose_lines)

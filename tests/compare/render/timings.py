@@ -1,12 +1,13 @@
 """The report of `reports.py` with the times of `timelines.py`, compiled and measured."""
 
+from dataclasses import fields
 from typing import Any
 
 from compare.render.time.timeline_view import Timed
 from compare.report.model.codec import decode, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
-from compare.report.model.timing import Side
+from compare.report.model.timing import Side, StepTimes
 from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.metrics.section import section
 from tests.compare.render.timelines import LABEL, MEASURED, made_timed
@@ -18,6 +19,19 @@ SLOWER = {"prefill": 1.0, "decode": 0.04}
 """How long the steps of a phase are, in those of `timelines.py`."""
 
 CONTROLS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
+
+
+def made_timing(*, label: str, exposed: dict[str, float | None], **times: float | None) -> Report:
+    """A modelled `timing` section as JSON, with nothing in it but these: of the step, and by verdict."""
+    step = dict.fromkeys(part.name for part in fields(StepTimes)) | {"by_axes": {}, "by_kind": {}, "by_scope": {}}
+    lists = ("notes", "each_step", "collectives", "intervals", "per_device", "stragglers", "messages")
+    return {
+        "source": "modelled", "label": label, "devices": 1, "steps": 1, "unjoined_events": 0,
+        "per_step": step | times, **dict.fromkeys(lists, ()),
+        "by_verdict": {name: {"exposed_ns": amount, "communication_ns": None, "wait_ns": None}
+                       for name, amount in exposed.items()},
+        "network": {}, "volume": {}, "imbalance": {}, "matrix": None, "pipeline": None,
+    }  # fmt: skip
 
 
 def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, Timed]:

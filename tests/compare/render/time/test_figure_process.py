@@ -7,16 +7,18 @@ import pytest
 from compare.render.errors import ViewError
 from compare.render.time.figure_process import FigureProcess
 from compare.render.time.figures import pictures
+from tests.compare.render.from_json import timings_by_phase
 from tests.compare.render.timings import with_times
 
 
 def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
-    timed = with_times(report)
-    drawn = FigureProcess(timed, strips=[]).pictures()
+    phases = timings_by_phase(with_times(report))
+    drawn = FigureProcess(phases, num_devices=8, strips=[]).pictures()
     assert {one.name for one in drawn} >= {"time-prefill-exposed", "time-prefill-network"}
-    assert drawn == pictures(timed, strips=[])
+    assert drawn == pictures(phases, num_devices=8, strips=[])
 
 
-def test_a_report_that_cannot_be_drawn_is_one_line() -> None:
-    with pytest.raises(ViewError, match="the figures of time could not be drawn: KeyError: 'phases'"):
-        FigureProcess({}, strips=[]).pictures()
+def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None:
+    words = "the figures of time could not be drawn: IndexError: index 4 is out of bounds for axis 1 with size 1"
+    with pytest.raises(ViewError, match=words):
+        FigureProcess(timings_by_phase(with_times(report)), num_devices=1, strips=[]).pictures()

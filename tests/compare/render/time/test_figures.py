@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from compare.render.figures import Picture
-from compare.render.time.figures import pictures
-from compare.render.time.timeline_strip import stages, strip
+from compare.render.time.timeline_strip import strip
+from tests.compare.render.from_json import stages, time_pictures
 from tests.compare.render.reports import made_report
 from tests.compare.render.timelines import LABEL, MEASURED
 from tests.compare.render.timings import made_times, with_times
@@ -19,7 +19,7 @@ NAMES = ["time-prefill-exposed", "time-prefill-strip", "time-prefill-pipeline", 
 
 def _drawn(report: Report) -> dict[str, Picture]:
     strips = [strip(one, stage_of=stages(report["mesh"])) for one in made_times().values()]
-    return {one.name: one for one in pictures(report, strips=strips)}
+    return {one.name: one for one in time_pictures(report, strips=strips)}
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +91,11 @@ def test_what_a_program_does_not_have_is_not_drawn(report: Report) -> None:
     with_times(report)
     for arm in report["phases"]["prefill"]["arms"].values():
         arm["timing"] |= {"pipeline": None, "intervals": [], "volume": {}, "matrix": None}
-    assert [one.name for one in pictures(report, strips=[])] == ["time-prefill-exposed"]
+    assert [one.name for one in time_pictures(report, strips=[])] == ["time-prefill-exposed"]
 
 
 def test_a_report_without_times_has_no_figures_of_them(report: Report) -> None:
-    assert pictures(report, strips=[]) == []
+    assert time_pictures(report, strips=[]) == []
 
 
 def test_a_step_without_communication_is_drawn(report: Report) -> None:

@@ -4,15 +4,14 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from compare.render.time.diff import differences
-from compare.render.time.figures import pictures
-from compare.render.time.timeline_strip import stages, strip
-from tests.compare.render.from_json import page
+from compare.render.time.timeline_strip import strip
+from tests.compare.render.from_json import differences, page, stages, time_pictures
 from tests.compare.render.report.test_page import HOSTILE
 from tests.compare.render.reports import made_report
 from tests.compare.render.timings import made_times, with_times
@@ -23,7 +22,7 @@ Report = dict[str, Any]
 def made_page(report: Report) -> str:
     """Both arms compiled and measured, with strips and figures."""
     strips = [strip(one, stage_of=stages(report["mesh"])) for one in made_times(tuple(report["phases"])).values()]
-    return page(report, time_pictures=pictures(report, strips=strips), strips=strips)
+    return page(report, time_pictures=time_pictures(report, strips=strips), strips=strips)
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +81,14 @@ def test_the_timelines_are_held_against_each_other(html: str) -> None:
      (None, None, "JAX tpu against TorchXLA tpu: times are not known by device")],
 )  # fmt: skip
 def test_what_differs_is_told_from_the_longer_side(report: Report, longer: float, exposed: float, words: str) -> None:
+    sides = ("left", "right")
+    amounts = {f"{side}_{what}_ns": None for side in sides for what in ("communication", "exposed")}
     report["phases"]["prefill"]["time_differences"] = {"modelled": {
         "left": {"arm": "jax", "cell": "tpu"}, "right": {"arm": "torchxla", "cell": "tpu"}, "labels": {},
-        "total": {"difference_communication_ns": longer, "difference_exposed_ns": exposed},
+        "total": {**amounts, "difference_communication_ns": longer, "difference_exposed_ns": exposed},
         "by_scope": [], "excess": [], "stretches": [], "num_stretches": 0, "notes": [],
     }}  # fmt: skip
-    assert differences(report, "prefill")[0]["sentence"] == words
+    assert differences(report, "prefill")[0].sentence == words
 
 
 def test_the_only_script_is_the_one_that_the_policy_names(html: str) -> None:
@@ -102,7 +103,8 @@ def test_the_only_script_is_the_one_that_the_policy_names(html: str) -> None:
 def test_the_strips_data_cannot_end_the_element_that_it_stands_in() -> None:
     report = with_times(made_report())
     one = strip(made_times()["jax", "prefill", "tpu"])
-    one["collectives"][0][3] = HOSTILE + "</script><!--"
+    first, *others = one.collectives
+    one = replace(one, collectives=(replace(first, scope=HOSTILE + "</script><!--"), *others))
     html = page(report, strips=[one])
     (data,) = re.findall(r'id="strip-data">(.*?)</script>', html, flags=re.S)
     assert json.loads(data)["prefill"][0]["collectives"][0][3] == HOSTILE + "</script><!--"

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from compare.render.time.sentence import time_sentence
+from tests.compare.render.from_json import time_sentence
+from tests.compare.render.reports import made_report
+from tests.compare.render.timings import made_timing
 
 Report = dict[str, Any]
 LABEL = "modelled for v5e:2x4"
@@ -15,18 +17,21 @@ def timing(step_ns: float, needless: tuple[float | None, float | None]) -> dict[
     """5 ms of needed waiting, that of nobody's need, and no idle time: the rest is compute."""
     inflated, induced = needless
     exposed = 5e6 + (inflated or 0) + (induced or 0)
-    return {
-        "source": "modelled", "label": LABEL,
-        "per_step": {"step_ns": step_ns, "exposed_ns": exposed, "compute_ns": step_ns - exposed},
-        "by_verdict": {"inherent": {"exposed_ns": 5e6}, "inflated": {"exposed_ns": inflated},
-                       "induced": {"exposed_ns": induced}},
-    }  # fmt: skip
+    return made_timing(
+        label=LABEL, exposed={"inherent": 5e6, "inflated": inflated, "induced": induced},
+        step_ns=step_ns, exposed_ns=exposed, compute_ns=step_ns - exposed,
+    )  # fmt: skip
 
 
 def made(**times: dict[str, Any]) -> Report:
     """One phase, prefill; of each arm its default program alone."""
-    arms = {arm: {"cell": "tpu", "controls": {}, "profiles": {}, "timing": one} for arm, one in times.items()}
-    return {"arms": {arm: {"title": arm.upper()} for arm in times}, "phases": {"prefill": {"arms": arms}}}
+    report = made_report()
+    arm, program = report["arms"]["jax"], report["phases"]["prefill"]["arms"]["jax"]
+    report["arms"] = {name: {**arm, "title": name.upper()} for name in times}
+    report["phases"]["prefill"]["arms"] = {
+        name: {**program, "controls": {}, "profiles": {}, "timing": timing} for name, timing in times.items()
+    }
+    return report
 
 
 def test_the_arm_that_waits_longest_in_vain_comes_first_and_why_its_step_is_longer():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compare.render.time.tables import save
+from tests.compare.render.from_json import save_time_tables as save
 from tests.compare.render.timings import made_times, with_times
 
 duckdb = pytest.importorskip("duckdb")

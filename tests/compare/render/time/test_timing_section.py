@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from compare.render.time.timing_section import Timing, by_group, failures, labels, sentence, timings, waits
+from compare.render.time.timing_section import ProgramTiming, by_group, labels, sentence, waits
+from compare.report.model.codec import decode
+from compare.report.model.timing import Timing
+from tests.compare.render.from_json import failures, timings
 from tests.compare.render.timelines import LABEL, MEASURED
-from tests.compare.render.timings import with_times
+from tests.compare.render.timings import made_timing, with_times
 
 Report = dict[str, Any]
 
@@ -14,11 +17,11 @@ MS = 1_000_000
 
 
 @pytest.fixture
-def found(report: Report) -> list[Timing]:
+def found(report: Report) -> list[ProgramTiming]:
     return timings(with_times(report), "prefill")
 
 
-def test_programs_stand_arm_by_arm_and_what_was_measured_apart(found: list[Timing]) -> None:
+def test_programs_stand_arm_by_arm_and_what_was_measured_apart(found: list[ProgramTiming]) -> None:
     groups = by_group(found)
     assert {name: [(one.arm, one.cell) for one in own] for name, own in groups.items()} == {
         "modelled": [("jax", "tpu"), ("jax", "tpu+gspmd"), ("torchxla", "tpu"), ("torchxla", "tpu+einsum")],
@@ -36,11 +39,11 @@ def test_times_on_a_tpu_come_before_the_model_s(report: Report) -> None:
     assert list(by_group(timings(report, "prefill"))) == ["measured", "modelled"]
 
 
-def test_the_numbers_are_those_worked_out_by_hand(found: list[Timing]) -> None:
+def test_the_numbers_are_those_worked_out_by_hand(found: list[ProgramTiming]) -> None:
     # TorchXLA: 5 × (16 × 700 + 100) µs of compute; all-reduces 5 × 16 × 600 µs, four fifths inherent; shifts, half of
     # 5 × 200 µs exposed, two fifths inherent; gathers 5 × 16 × 200 µs, 150 of each 200 exposed.
     one = found[2]
-    assert (one.time("step_ns"), one.time("compute_ns"), one.time("exposed_ns")) == (117 * MS, 56.5 * MS, 60.5 * MS)
+    assert (one.times.step_ns, one.times.compute_ns, one.times.exposed_ns) == (117 * MS, 56.5 * MS, 60.5 * MS)
     assert [one.exposed(verdict) for verdict in ("inherent", "inflated", "induced", "unknown")] == [
         # The report's own shares of the shift's bytes are 2/5 and 3/5.
         pytest.approx(38.6 * MS, abs=1), pytest.approx(9.9 * MS, abs=1), pytest.approx(12 * MS, abs=1), 0,
@@ -48,7 +51,7 @@ def test_the_numbers_are_those_worked_out_by_hand(found: list[Timing]) -> None:
     assert one.idle_ns == 0
 
 
-def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(found: list[Timing]) -> None:
+def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(found: list[ProgramTiming]) -> None:
     assert sentence(found[0]) == "a 105 ms step, 48.5 ms of it exposed communication, of which 9.90 ms is avoidable"
     assert sentence(found[2]) == "a 117 ms step, 60.5 ms of it exposed communication, of which 21.9 ms is avoidable"
 
@@ -70,15 +73,14 @@ def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(found: list[T
 def test_the_headline_has_words_for_every_case(
     times: dict[str, float], verdicts: dict[str, float | None], words: str
 ) -> None:
-    section = {"source": "modelled", "label": LABEL, "per_step": {"compute_ns": 0, **times},
-               "by_verdict": {name: {"exposed_ns": amount} for name, amount in verdicts.items()}}  # fmt: skip
-    one = Timing(
+    section = decode(Timing, made_timing(label=LABEL, exposed=verdicts, **times))
+    one = ProgramTiming(
         phase="decode", arm="jax", title="JAX", cell="tpu", default=True, platform=None, section=section, rows=()
     )
     assert sentence(one) == words
 
 
-def test_waits_are_by_place_with_their_verdicts_causes_and_lines(found: list[Timing]) -> None:
+def test_waits_are_by_place_with_their_verdicts_causes_and_lines(found: list[ProgramTiming]) -> None:
     told = waits(found[2])
     assert [(wait.place, wait.total_ns / MS) for wait in told] == [
         ("all-reduce over tp in layer.attention.out", pytest.approx(24)),
