@@ -21,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     axes = axes_of(asked)
 
+    from compare.report.model.codec import encode
     from compare.timing.join.profile import read
     from compare.timing.metrics.summary import summary
     from compare.timing.tracks.times import times
@@ -31,12 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     tracks = DeviceTracks.of(timeline)
     found = summary(tracks)
     if asked.json:
-        print_json(found)
+        print_json(encode(found))
     else:
         from compare.render.time.profile_summary import print_trace
 
         print_trace(found, times(tracks, by=["axes", "kind"]).means())
-    hint_axes(asked, found["per_step"]["by_axes"])
+    hint_axes(asked, found.per_step.by_axes)
     return 0
 
 

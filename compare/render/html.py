@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -17,7 +16,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _BACKTICKS = re.compile(r"`([^`]+)`")
 
 
-def environment(**filters: Callable[..., Any]) -> Environment:
+def environment(**filters: Callable[..., object]) -> Environment:
     """A Jinja environment of all templates: everything is escaped, an unknown name is an error."""
     made = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,

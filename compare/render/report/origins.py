@@ -1,7 +1,7 @@
 """Which pass inserted a program's collectives: a sentence for each default program, and a table of passes."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.programs import Program, programs
@@ -12,6 +12,8 @@ from compare.report.model.report import Report
 
 Sum = tuple[int, int]
 """Collectives, and their bytes a step."""
+
+Key = TypeVar("Key", bound=Hashable)
 
 UNKNOWN = "unknown"
 NOT_RECORDED = "not recorded"
@@ -34,8 +36,10 @@ def origin_table(report: Report, phase: str) -> Table | None:
     shown = [one for one in shown if not one.entry.origins_why_not]
     if not shown:
         return None
-    inserted, changed = ([dict(kind(one)) for one in shown] for kind in (_inserted, _changed))
-    rows = [(_first_words(key), [one.get(key) for one in sums]) for sums in (inserted, changed) for key in _keys(sums)]
+    inserted = _by_bytes([dict(_inserted(one)) for one in shown])
+    changed = _by_bytes([dict(_changed(one)) for one in shown])
+    rows = [(f"inserted by {_who(origin)}", sums) for origin, sums in inserted.items()]
+    rows += [(f"{what} by {by_text(span)}", sums) for (span, what), sums in changed.items()]
     return Table(
         name=f"Passes, {phase}",
         columns=(
@@ -66,16 +70,11 @@ def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Sum]]:
         yield key, (len(amounts), sum(amounts))
 
 
-def _keys(sums: list[dict[Any, Sum]]) -> list[Any]:
-    """All that any program has, the most bytes first."""
-    found = dict.fromkeys(key for one in sums for key in one)
-    return sorted(found, key=lambda key: -max(one[key][1] for one in sums if key in one))
-
-
-def _first_words(key: str | tuple[str, str]) -> str:
-    if isinstance(key, tuple):
-        return f"{key[1]} by {by_text(key[0])}"
-    return f"inserted by {_who(key)}"
+def _by_bytes(programs: Sequence[Mapping[Key, Sum]]) -> dict[Key, list[Sum | None]]:
+    """Each key that any program has, the most bytes first, with its sums in each of them."""
+    keys = dict.fromkeys(key for sums in programs for key in sums)
+    rows = {key: [sums.get(key) for sums in programs] for key in keys}
+    return dict(sorted(rows.items(), key=lambda row: -max(amount[1] for amount in row[1] if amount)))
 
 
 def _is_recorded(program: Program) -> bool:

@@ -5,7 +5,6 @@ as JSON that no script element ends in.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -24,6 +23,7 @@ from compare.render.time.sentence import time_sentence
 from compare.render.time.timeline_strip import Strip
 from compare.render.units import bytes_text
 from compare.report.controls import what
+from compare.report.model.codec import Json
 from compare.report.model.contract import PhaseContract
 from compare.report.model.report import Report
 
@@ -139,12 +139,12 @@ _NOT_SHOWN = ("optimal_s", "optimal_seconds")
 """The compiler's estimate of a time, which is -1 and worse for programs with loops."""
 
 
-def facts(found: Mapping[str, Any], unit: str = "") -> list[tuple[str, str]]:
+def facts(found: Mapping[str, Json], unit: str = "") -> list[tuple[str, str]]:
     """Name and value of everything in it, what is inside others behind their names; `unit` is that of its numbers."""
     return [(" ".join(names).replace("_", " "), _text(names[-1], value, unit)) for names, value in _leaves(found)]
 
 
-def _leaves(found: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(found: Mapping[str, Json], before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
     for name, value in found.items():
         if name in _NOT_SHOWN:
             continue
@@ -154,7 +154,7 @@ def _leaves(found: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterator[
             yield (*before, name), value
 
 
-def _text(name: str, value: Any, unit: str) -> str:
+def _text(name: str, value: Json, unit: str) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):

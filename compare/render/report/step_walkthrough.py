@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compare.render.programs import Program, compared
 from compare.render.units import listing
@@ -123,7 +122,7 @@ def story(report: Report, phase: str) -> Story:
 
 def moves(rows: Iterable[CollectiveRow]) -> tuple[Move, ...]:
     """Rows that differ in nothing but their names, as one each, in the order of the first."""
-    alike: dict[tuple[Any, ...], list[CollectiveRow]] = {}
+    alike: dict[tuple[object, ...], list[CollectiveRow]] = {}
     for row in rows:
         key = (row.kind, row.axes, row.network, row.form, row.dtype, row.payload_bytes, row.executions_are)
         unknown = row.executions is None

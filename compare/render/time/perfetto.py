@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -208,7 +207,7 @@ def _slice(pid: int, tid: int, start: int, end: int, name: str, category: str, m
     return f'{{"ph":"X",{place},"name":{_json(name)},"cat":"{category}"{more}}}'
 
 
-def _meta(what: str, pid: int, tid: int | None = None, **told: Any) -> str:
+def _meta(what: str, pid: int, tid: int | None = None, **told: object) -> str:
     place = {"pid": pid} if tid is None else {"pid": pid, "tid": tid}
     return _json({"ph": "M", "name": what, **place, "args": told})
 
@@ -219,5 +218,5 @@ def _us(time: int) -> str:
     return f"{sign}{abs(time) // 1000}.{abs(time) % 1000:03d}"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -1,7 +1,6 @@
 """Where the time of a profile's steps goes, in a terminal."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -11,15 +10,14 @@ from rich.text import Text
 
 from compare.render.terminal import console, text_width, wrapped
 from compare.render.units import UNKNOWN, bytes_text, counted, time_text
+from compare.report.model.timing import Times, TraceSummary
 from meshes.process.one_line import plain
-
-Summary = Mapping[str, Any]
 
 _COLUMNS = ("runs", "payload", "time", "exposed", "hidden", "waiting")
 _BAR = 30
 
 
-def print_trace(summary: Summary, rows: pd.DataFrame, *, out: Console | None = None) -> None:
+def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | None = None) -> None:
     """What a step's time is spent on; then each collective's share, the most exposed first.
 
     rows: columns axes, kind, executions, payload_bytes, communication_ns, exposed_ns, hidden_ns, wait_ns, one device
@@ -27,41 +25,41 @@ def print_trace(summary: Summary, rows: pd.DataFrame, *, out: Console | None = N
     """
     out = out or console()
     width = text_width(out)
-    told = summary["per_step"]
-    out.print(wrapped(summary["label"], width=width, style="bold"))
+    told = summary.per_step
+    out.print(wrapped(summary.label, width=width, style="bold"))
     out.print(wrapped(_sentence(summary), width=width))
-    if told["compute_ns"] is not None:
+    if told.compute_ns is not None:
         out.print()
         out.print(*_spent(told), sep="\n")
     if len(rows):
         out.print()
         out.print(_table(rows))
-    unjoined = summary["unjoined_events"]
+    unjoined = summary.unjoined_events
     if unjoined:
         words = f"{counted(unjoined, 'communication')} could not be traced to an instruction: told by name alone"
         out.print(wrapped(words, width=width, style="yellow"))
-    for note in summary["notes"]:
+    for note in summary.notes:
         out.print(wrapped(f"note: {note}", width=width, style="dim"))
 
 
-def _sentence(summary: Summary) -> str:
-    told = summary["per_step"]
-    seen = f"{counted(summary['steps'], 'step')} on {counted(summary['devices'], 'device')}"
-    step = f"a step takes {time_text(told['step_ns'])}, mean over {seen}"
-    if told["communication_ns"] is None:
+def _sentence(summary: TraceSummary) -> str:
+    told = summary.per_step
+    seen = f"{counted(summary.steps, 'step')} on {counted(summary.devices, 'device')}"
+    step = f"a step takes {time_text(told.step_ns)}, mean over {seen}"
+    if told.communication_ns is None:
         return f"{step}; how long it communicates is not known."
-    if not told["communication_ns"]:
+    if not told.communication_ns:
         return f"{step}; it does not communicate."
-    exposed, hidden = told["exposed_ns"], told["overlap"]
+    exposed, hidden = told.exposed_ns, told.overlap
     return (
-        f"{step}; communication {time_text(told['communication_ns'])} ({_percent(told['communication_fraction'])}), "
+        f"{step}; communication {time_text(told.communication_ns)} ({_percent(told.communication_fraction)}), "
         f"{_percent(hidden)} of it hidden behind compute, {time_text(exposed)} exposed."
     )
 
 
-def _spent(told: Mapping[str, Any]) -> Iterator[Text]:
+def _spent(told: Times) -> Iterator[Text]:
     """The step as three parts that add up to it."""
-    step, compute, exposed = told["step_ns"], told["compute_ns"], told["exposed_ns"] or 0
+    step, compute, exposed = told.step_ns or 0, told.compute_ns or 0, told.exposed_ns or 0
     parts = (
         ("computing", compute, "green"),
         ("only communicating", exposed, "red"),

@@ -35,11 +35,17 @@ class PartTimes(Times):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimes(Times):
-    """The whole step, and its communication by axes, kind and scope."""
+class TraceTimes(Times):
+    """The whole step, and its communication by axes and kind: what any profile shows."""
 
     by_axes: Mapping[str, PartTimes]
     by_kind: Mapping[str, PartTimes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes(TraceTimes):
+    """The same of a program whose scopes are known."""
+
     by_scope: Mapping[str, PartTimes]
 
 
@@ -221,16 +227,23 @@ class Messages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """All metrics of one program's timeline, modelled or measured as `source` says."""
+class TraceSummary:
+    """What a timeline says on one page, modelled or measured as `source` says; `compare.trace --json` prints it."""
 
     source: str
     label: str
     devices: int
     steps: int
     unjoined_events: int
-    per_step: StepTimes
+    per_step: TraceTimes
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing(TraceSummary):
+    """All metrics of one program's timeline."""
+
+    per_step: StepTimes
     each_step: tuple[OneStep, ...]
     by_verdict: Mapping[str, VerdictTimes]
     collectives: tuple[CollectiveTimes, ...]

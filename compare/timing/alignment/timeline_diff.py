@@ -2,17 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from compare.report.model.codec import decode, encode
 from compare.report.model.program import CollectiveRow
-from compare.report.model.timing import Side, TimeDifference
+from compare.report.model.timing import Side, TimeDifference, TotalTimeDifference
 from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, find_unmatched
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
 from compare.timing.timeline import Timeline
-from compare.timing.tracks.numbers import to_number
+from compare.timing.tracks.numbers import Number, to_number
 from compare.timing.tracks.times import times
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -28,8 +27,8 @@ class Diff:
 
     labels: Mapping[str, str]
     """What each side is."""
-    total: Mapping[str, Any]
-    """left_, right_ and difference_ of communication_ns and exposed_ns: of one device and step, means."""
+    total: TotalTimeDifference
+    """Of one device and step, means."""
     by_scope: pd.DataFrame
     """The same for each scope and axes, and executions and payload_bytes; the largest exposed difference first."""
     stretches: pd.DataFrame
@@ -44,7 +43,7 @@ class Diff:
             "left": encode(left),
             "right": encode(right),
             "labels": dict(self.labels),
-            "total": dict(self.total),
+            "total": encode(self.total),
             "by_scope": _plain(self.by_scope),
             "excess": _plain(self.excess),
             "stretches": _plain(self.stretches.head(most)),
@@ -81,14 +80,14 @@ def timeline_diff(
     )
 
 
-def _total(sides: Mapping[str, DeviceTracks]) -> dict[str, Any]:
+def _total(sides: Mapping[str, DeviceTracks]) -> TotalTimeDifference:
     means = {side: times(tracks).means().to_dict("records")[0] for side, tracks in sides.items()}
-    found: dict[str, Any] = {}
+    found = dict[str, Number]()
     for name in _COMPARED[:2]:
         values = {side: float(row[name]) for side, row in means.items()}
         found |= {f"{side}_{name}": to_number(value) for side, value in values.items()}
         found[f"difference_{name}"] = to_number(values[RIGHT] - values[LEFT])
-    return found
+    return TotalTimeDifference(**found)
 
 
 def _by_scope(sides: Mapping[str, DeviceTracks]) -> pd.DataFrame:
@@ -127,7 +126,7 @@ def _excess(found: pd.DataFrame, ways: int) -> pd.DataFrame:
     return table.reset_index().sort_values("communication_ns", ascending=False, kind="stable", ignore_index=True)
 
 
-def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _plain(table: pd.DataFrame) -> list[dict[str, object]]:
     return [
         {str(name): to_number(value) if isinstance(value, int | float) else value for name, value in row.items()}
         for row in table.to_dict("records")

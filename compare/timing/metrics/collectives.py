@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from compare.report.model.program import CollectiveRow
+from compare.report.model.timing import CollectiveTimes, Messages
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
-from compare.timing.tracks.numbers import to_number, to_whole
-from compare.timing.tracks.times import VOLUMES, volumes
+from compare.timing.tracks.numbers import Number, to_number, to_whole
+from compare.timing.tracks.times import volumes
 from compare.timing.tracks.tracks import DeviceTracks
 
 KEYS = ["collective", "scope", "kind", "axes"]
@@ -26,7 +26,7 @@ def collective_rows(
     found: Mapping[str, SentBytes],
     shares: pd.DataFrame,
     peaks: Mapping[str, float],
-) -> list[dict[str, Any]]:
+) -> tuple[CollectiveTimes, ...]:
     """One row for each collective, by exposed time; of one device and step, as means.
 
     communication_ns and wait_ns: sums over its executions.  exposed_ns divides what several expose at once evenly, so
@@ -40,25 +40,29 @@ def collective_rows(
     rates = _rates(tracks)
     rows = []
     for key, entry in zip(keys, table, strict=True):
-        name, own = key[0], times.get(key, _NONE) if tracks.has_devices else _UNKNOWN
+        (name, scope, kind, axes), own = key, times.get(key, _NONE) if tracks.has_devices else _UNKNOWN
         verdict = judged.get(name, {"verdict": UNKNOWN_VERDICT, "cause": ""})
         factor = float(found[name].bus_factor) if name in found else np.nan
-        rows.append({
-            **dict(zip(KEYS, key, strict=True)),
-            **{column: to_number(entry[column]) for column in VOLUMES},
-            "communication_ns": to_number(own["duration_ns"]),
-            "exposed_ns": to_number(own["exposed_share_ns"]),
-            "wait_ns": to_number(own["wait_ns"]),
-            "verdict": verdict["verdict"],
-            "cause": verdict["cause"] or None,
-            "algorithm_bytes_per_s": to_whole(rates[name]),
-            "bus_bytes_per_s": to_whole(rates[name] * factor),
-            "peak_bytes_per_s": to_whole(peaks.get(name)),
-        })  # fmt: skip
-    return sorted(rows, key=lambda row: (-(row["exposed_ns"] or 0), -(row["communication_ns"] or 0), row["collective"]))
+        rows.append(CollectiveTimes(
+            collective=name,
+            scope=scope,
+            kind=kind,
+            axes=axes,
+            executions=to_number(entry["executions"]),
+            payload_bytes=to_number(entry["payload_bytes"]),
+            communication_ns=to_number(own["duration_ns"]),
+            exposed_ns=to_number(own["exposed_share_ns"]),
+            wait_ns=to_number(own["wait_ns"]),
+            verdict=verdict["verdict"],
+            cause=verdict["cause"] or None,
+            algorithm_bytes_per_s=to_whole(rates[name]),
+            bus_bytes_per_s=to_whole(rates[name] * factor),
+            peak_bytes_per_s=to_whole(peaks.get(name)),
+        ))  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: (-(row.exposed_ns or 0), -(row.communication_ns or 0), row.collective)))
 
 
-def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> list[dict[str, Any]]:
+def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> tuple[Messages, ...]:
     """kind, axes, scope, dtype, shapes, payload_bytes (of one), count (of one device and step); the largest first.
 
     After the tables of Xu et al., "Characterizing Communication Patterns in Distributed LLM Inference",
@@ -66,21 +70,21 @@ def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> list[dict[s
     `rows` are a report's collectives; dtype and shapes are null where they do not tell.
     """
     by_name = {row.name: row for row in rows}
-    counts: dict[tuple[Any, ...], float] = {}
+    counts: dict[tuple[str, str, str, str | None, tuple[str, ...], Number], float] = {}
     for entry in volumes(tracks, by=["collective", "kind", "axes", "scope"]).to_dict("records"):
         row = by_name.get(str(entry["collective"]))
         runs = float(entry["executions"])
         if not runs:
             continue
-        key = (entry["kind"], entry["axes"], entry["scope"], row and row.dtype, row.shapes if row else (),
+        key = (entry["kind"], entry["axes"], entry["scope"], row.dtype if row else None, row.shapes if row else (),
                to_number(float(entry["payload_bytes"]) / runs))  # fmt: skip
         counts[key] = counts.get(key, 0.0) + runs
-    names = ("kind", "axes", "scope", "dtype", "shapes", "payload_bytes")
-    found: list[dict[str, Any]] = [
-        {**dict(zip(names, key, strict=True)), "shapes": list(key[4]) or None, "count": to_number(runs)}
-        for key, runs in counts.items()
-    ]
-    return sorted(found, key=lambda row: (-(row["payload_bytes"] or 0), row["kind"], row["axes"], row["scope"]))
+    found = [
+        Messages(kind=kind, axes=axes, scope=scope, dtype=dtype, shapes=shapes or None, payload_bytes=payload_bytes,
+                 count=to_number(runs))
+        for (kind, axes, scope, dtype, shapes, payload_bytes), runs in counts.items()
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda row: (-(row.payload_bytes or 0), row.kind, row.axes, row.scope)))
 
 
 def _times(tracks: DeviceTracks, cut: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:

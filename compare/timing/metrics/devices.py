@@ -1,11 +1,11 @@
 """Devices against each other: who is busy, who is slow, who comes last."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from compare.report.model.timing import DeviceTimes, Imbalance, Straggler
 from compare.timing.intervals import Union
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.tracks.numbers import to_number, to_ratio
@@ -15,34 +15,35 @@ from compare.timing.tracks.tracks import DeviceTracks
 _COMPARED = ("step_ns", "compute_ns", "communication_ns", "exposed_ns", "wait_ns")
 
 
-def per_device(tracks: DeviceTracks, table: Table) -> list[dict[str, Any]]:
+def per_device(tracks: DeviceTracks, table: Table) -> tuple[DeviceTimes, ...]:
     """Means over steps of each shown device; idle_ns: neither computing nor communicating.  None where unknown."""
     if not tracks.has_devices:
-        return []
+        return ()
     frame = table.frame()
     rows = []
     for track in tracks.devices:
         own = frame[frame["device"].eq(track.device)]
         busy = (Union.of(track.starts, track.stops) | track.busy).inside(track.begins, track.ends)
         idle = (track.ends - track.begins - busy)[track.known]
-        rows.append({
-            "device": track.device,
-            "stands_for": track.weight,
+        rows.append(DeviceTimes(
+            device=track.device,
+            stands_for=track.weight,
             **{name: to_number(float(own[name].mean())) for name in TIMES},
-            "idle_ns": to_number(float(idle.mean())) if idle.size else None,
-        })  # fmt: skip
-    return rows
+            idle_ns=to_number(float(idle.mean())) if idle.size else None,
+        ))  # fmt: skip
+    return tuple(rows)
 
 
-def imbalance(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def imbalance(rows: Sequence[DeviceTimes]) -> dict[str, Imbalance]:
     """Of each time: the largest over devices ÷ the mean over devices (1: all alike), and whose it is."""
     found = {}
     for name in _COMPARED:
-        known = [(row[name], row["device"], row["stands_for"]) for row in rows if row[name] is not None]
+        values = [(getattr(row, name), row.device, row.stands_for) for row in rows]
+        known = [entry for entry in values if entry[0] is not None]
         if known:
             mean = sum(value * weight for value, _, weight in known) / sum(weight for *_, weight in known)
             most, device, _ = max(known, key=lambda entry: (entry[0], -entry[1]))
-            found[name] = {"largest_over_mean": to_ratio(most, mean), "device": device}
+            found[name] = Imbalance(largest_over_mean=to_ratio(most, mean), device=device)
     return found
 
 
@@ -73,11 +74,14 @@ def arrival_lags(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.Dat
     return rows.assign(lag_ns=rows["start_ns"] - first, last=at_last & ties.eq(1))[met.transform("size").gt(1)]
 
 
-def stragglers(found: pd.DataFrame) -> list[dict[str, Any]]:
+def stragglers(found: pd.DataFrame) -> tuple[Straggler, ...]:
     """device, mean_lag_ns, last_share (of its executions, those to which it alone comes last); the latest first."""
     rows = [
-        {"device": device, "mean_lag_ns": to_number(float(own["lag_ns"].mean())),
-         "last_share": to_ratio(int(own["last"].sum()), len(own))}
-        for device, own in found.groupby("device")
-    ]  # fmt: skip
-    return sorted(rows, key=lambda row: (-(row["mean_lag_ns"] or 0), row["device"]))
+        Straggler(
+            device=int(own["device"].iloc[0]),
+            mean_lag_ns=to_number(float(own["lag_ns"].mean())),
+            last_share=to_ratio(int(own["last"].sum()), len(own)),
+        )
+        for _, own in found.groupby("device")
+    ]
+    return tuple(sorted(rows, key=lambda row: (-(row.mean_lag_ns or 0), row.device)))

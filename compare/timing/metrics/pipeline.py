@@ -4,19 +4,20 @@ GPipe (Huang et al., arXiv:1811.06965) idles (p − 1)/(m + p − 1) of the time
 all the same, on nothing: a stage's bubble is the ticks in which it holds no microbatch, busy or not.
 """
 
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 import pandas as pd
 
-from compare.timing.tracks.numbers import to_number, to_ratio
+from compare.report.model.timing import PipelinePhase, PipelineTimes, StageTimes, Tick
+from compare.timing.tracks.numbers import Number, to_number, to_ratio
 from compare.timing.tracks.tracks import DeviceTracks
 
 FILL, STEADY, DRAIN = "fill", "steady", "drain"
 BEFORE, AFTER = "before", "after"
 
 
-def pipeline(tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, num_stages: int) -> dict[str, Any] | None:
+def pipeline(tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, num_stages: int) -> PipelineTimes | None:
     """Means over devices and steps of what `ticks` found; `None` where it found nothing, or there is one stage.
 
     stages: stage, ticks, bubble_ticks, pipeline_ns, bubble_ns, bubble_share, busy_in_bubble_ns, idle_ns (in all
@@ -34,41 +35,44 @@ def pipeline(tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, nu
     sums = weighted.drop(columns="stage").mul(found["weight"], axis=0).groupby(weighted["stage"]).sum()
     ways = found[found["tick"].eq(0)].groupby("stage")["weight"].sum()
     total = sums.sum()
-    return {
-        "stages": [_stage(int(stage), row, float(ways[stage]), int(found["tick"].max()) + 1)  # type: ignore[call-overload]
-                   for stage, row in sums.iterrows()],
-        "bubble_share": to_ratio(float(total["bubble_ns"]), float(total["pipeline_ns"])),
-        "gpipe_bubble_share": to_ratio(num_stages - 1, microbatches + num_stages - 1),
-        "ticks": _ticks(found, microbatches, num_stages),
-        "phases": _phases(tracks, found, microbatches, num_stages),
-    }  # fmt: skip
+    count = int(found["tick"].max()) + 1
+    return PipelineTimes(
+        stages=tuple(
+            _stage(stage, row, float(ways[stage]), count)
+            for stage, row in zip(sums.index.tolist(), sums.to_dict("records"), strict=True)
+        ),
+        bubble_share=to_ratio(float(total["bubble_ns"]), float(total["pipeline_ns"])),
+        gpipe_bubble_share=to_ratio(num_stages - 1, microbatches + num_stages - 1),
+        ticks=_ticks(found, microbatches, num_stages),
+        phases=_phases(tracks, found, microbatches, num_stages),
+    )
 
 
-def _stage(stage: int, row: "pd.Series[float]", ways: float, count: int) -> dict[str, Any]:
+def _stage(stage: int, row: Mapping[Hashable, float], ways: float, count: int) -> StageTimes:
     times = ("pipeline_ns", "bubble_ns", "busy_in_bubble_ns", "idle_ns")
-    return {
-        "stage": stage,
-        "ticks": count,
-        "bubble_ticks": to_number(row["bubble_ticks"] / ways),
+    return StageTimes(
+        stage=stage,
+        ticks=count,
+        bubble_ticks=to_number(row["bubble_ticks"] / ways),
         **{name: to_number(row[name] / ways) for name in times},
-        "bubble_share": to_ratio(row["bubble_ns"], row["pipeline_ns"]),
-    }
+        bubble_share=to_ratio(row["bubble_ns"], row["pipeline_ns"]),
+    )
 
 
-def _ticks(found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict[str, Any]]:
+def _ticks(found: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[Tick, ...]:
     rows = []
     for _, group in found.groupby("tick"):
         held = [int(group["tick"].iloc[0]) - stage for stage in range(num_stages)]
-        rows.append({
-            "tick": held[0],
-            "start_ns": _mean(group, group["start_ns"]),
-            "duration_ns": _mean(group, group["end_ns"] - group["start_ns"]),
-            "microbatches": [one if 0 <= one < microbatches else None for one in held],
-        })  # fmt: skip
-    return rows
+        rows.append(Tick(
+            tick=held[0],
+            start_ns=_mean(group, group["start_ns"]),
+            duration_ns=_mean(group, group["end_ns"] - group["start_ns"]),
+            microbatches=tuple(one if 0 <= one < microbatches else None for one in held),
+        ))  # fmt: skip
+    return tuple(rows)
 
 
-def _phases(tracks: DeviceTracks, found: pd.DataFrame, microbatches: int, num_stages: int) -> list[dict[str, Any]]:
+def _phases(tracks: DeviceTracks, found: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[PipelinePhase, ...]:
     """The sequence of phases in a mean step; those that take no tick are left out."""
     names = np.select([found["tick"] >= microbatches, found["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
     step = pd.DataFrame([
@@ -83,12 +87,16 @@ def _phases(tracks: DeviceTracks, found: pd.DataFrame, microbatches: int, num_st
     after = whole.assign(phase=AFTER, start_ns=whole["high"], end_ns=whole["step_ns"])
     columns = ["phase", "weight", "start_ns", "end_ns"]
     every = pd.concat([before[columns], spans[columns], after[columns]])
-    return [
-        {"phase": phase, "start_ns": _mean(rows, rows["start_ns"]),
-         "duration_ns": _mean(rows, rows["end_ns"] - rows["start_ns"])}
-        for phase in (BEFORE, FILL, STEADY, DRAIN, AFTER) if len(rows := every[every["phase"].eq(phase)])
-    ]  # fmt: skip
+    return tuple(
+        PipelinePhase(
+            phase=phase,
+            start_ns=_mean(rows, rows["start_ns"]),
+            duration_ns=_mean(rows, rows["end_ns"] - rows["start_ns"]),
+        )
+        for phase in (BEFORE, FILL, STEADY, DRAIN, AFTER)
+        if len(rows := every[every["phase"].eq(phase)])
+    )
 
 
-def _mean(rows: pd.DataFrame, values: "pd.Series[float]") -> Any:
+def _mean(rows: pd.DataFrame, values: "pd.Series[float]") -> Number:
     return to_number(float(np.average(values, weights=rows["weight"])))

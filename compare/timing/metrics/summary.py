@@ -1,52 +1,55 @@
 """What a timeline says on one page: means over devices and steps, in all, by axes and by kind of collective."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
+from compare.report.model.timing import PartTimes, TraceSummary, TraceTimes
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number, to_ratio
-from compare.timing.tracks.times import TIMES, VOLUMES, times
+from compare.timing.tracks.times import TIMES, VOLUMES, Table, times
 from compare.timing.tracks.tracks import DeviceTracks
 
 
-def trace_summary(timeline: Timeline) -> dict[str, Any]:
+def trace_summary(timeline: Timeline) -> TraceSummary:
     """The summary of any profile or modelled schedule.  Raises `TimingError` where there are no steps.
 
     Times are of one device and one step, as the mean over both; each device that is shown weighs as many as it stands
-    for.  `null` is what does not apply, or the timeline does not show.
+    for.  `None` is what does not apply, or the timeline does not show.
     """
     return summary(DeviceTracks.of(timeline))
 
 
-def summary(tracks: DeviceTracks) -> dict[str, Any]:
+def summary(tracks: DeviceTracks) -> TraceSummary:
     """The same, of a timeline that is laid out already."""
     timeline = tracks.timeline
-    return {
-        "source": timeline.source,
-        "label": timeline.label,
-        "devices": timeline.num_devices,
-        "steps": timeline.num_steps,
-        "unjoined_events": timeline.unjoined_events,
-        "per_step": per_step(tracks),
-        "notes": list(tracks.notes),
-    }
+    return TraceSummary(
+        source=timeline.source,
+        label=timeline.label,
+        devices=timeline.num_devices,
+        steps=timeline.num_steps,
+        unjoined_events=timeline.unjoined_events,
+        per_step=TraceTimes(
+            **step_times(times(tracks)),
+            by_axes=by_column(tracks, "axes"),
+            by_kind=by_column(tracks, "kind"),
+        ),
+        notes=tuple(tracks.notes),
+    )
 
 
-def per_step(tracks: DeviceTracks) -> dict[str, Any]:
-    """All of it, then `by_axes` and `by_kind`."""
-    total = times(tracks).means().to_dict("records")[0]
-    return {**_times(total), "by_axes": by_column(tracks, "axes"), "by_kind": by_column(tracks, "kind")}
+def step_times(table: Table) -> dict[str, Number]:
+    """The fields of `Times`, of a table of whole steps."""
+    return _times(table.means().to_dict("records")[0])
 
 
-def by_column(tracks: DeviceTracks, column: str) -> dict[str, dict[str, Number]]:
+def by_column(tracks: DeviceTracks, column: str) -> dict[str, PartTimes]:
     """The means of each value of one column, with executions and payload."""
     return {
-        str(row[column]): {**_times(row), **{name: to_number(row[name]) for name in VOLUMES}}
+        str(row[column]): PartTimes(**_times(row), **{name: to_number(row[name]) for name in VOLUMES})
         for row in times(tracks, by=[column]).means().to_dict("records")
     }
 
 
-def _times(row: Mapping[Any, Any]) -> dict[str, Number]:
+def _times(row: Mapping[Hashable, float]) -> dict[str, Number]:
     communication, hidden, step = row["communication_ns"], row["hidden_ns"], row["step_ns"]
     return {
         **{name: to_number(row[name]) for name in TIMES},

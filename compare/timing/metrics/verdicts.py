@@ -10,7 +10,8 @@ import pandas as pd
 
 from compare.report.differences import group_by_cause
 from compare.report.model.program import CollectiveRow
-from compare.timing.tracks.numbers import Number, round_to_total, to_number
+from compare.report.model.timing import VerdictTimes
+from compare.timing.tracks.numbers import round_to_total, to_number
 from compare.timing.tracks.times import times
 from compare.timing.tracks.tracks import DeviceTracks
 from compare.verdict.causes import words
@@ -68,7 +69,7 @@ def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     return sums[list(_TIMES)].sum(min_count=1).reset_index()
 
 
-def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, dict[str, Number]]:
+def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, VerdictTimes]:
     """Per verdict the three times of one device and step, as means; each adds up to that of `per_step`."""
     total = times(tracks).means().to_dict("records")[0]
     table = verdict_times(cut, found)
@@ -77,4 +78,7 @@ def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> 
         sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / max(tracks.known_device_steps, 1)
         values = {verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
         columns[name] = round_to_total(values, total=to_number(total[name]))
-    return {verdict: {name: columns[name][verdict] for name in _TIMES} for verdict in (*VERDICTS, UNKNOWN_VERDICT)}
+    return {
+        verdict: VerdictTimes(**{name: columns[name][verdict] for name in _TIMES})
+        for verdict in (*VERDICTS, UNKNOWN_VERDICT)
+    }

@@ -1,9 +1,14 @@
 """Timelines written by hand: a line for each event, times in ns."""
 
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from itertools import pairwise
 
 import pandas as pd
 
+from compare.report.model.codec import encode
+from compare.timing.metrics import collectives, devices, pipeline, summary, verdicts
+from compare.timing.metrics.network import gaps, phases
 from compare.timing.timeline import (
     COMMUNICATION,
     COMPUTE,
@@ -16,6 +21,25 @@ from compare.timing.timeline import (
 from tests.compare.report.records import collective
 
 NAN = float("nan")
+
+
+def as_json(found):
+    """Records, by themselves or in lists and maps, as a report writes them."""
+    if is_dataclass(found):
+        return encode(found)
+    if isinstance(found, Mapping):
+        return {name: as_json(value) for name, value in found.items()}
+    return [as_json(value) for value in found] if isinstance(found, list | tuple) else found
+
+
+def _in_json(metric):
+    return lambda *args, **options: as_json(metric(*args, **options))
+
+
+by_verdict, imbalance = _in_json(verdicts.by_verdict), _in_json(devices.imbalance)
+interval_rows, messages = _in_json(gaps.interval_rows), _in_json(collectives.messages)
+network, pipeline_of = _in_json(phases.network), _in_json(pipeline.pipeline)
+stragglers, trace_summary = _in_json(devices.stragglers), _in_json(summary.trace_summary)
 
 
 def compute(start, end, device=0, name="fusion", role=COMPUTE):

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.timing.join.profile import read
-from compare.timing.metrics.summary import trace_summary
+from tests.compare.timing.build import trace_summary
 from tests.compare.timing.spaces import data
 
 AXES = {"data": 2, "tensor": 2}

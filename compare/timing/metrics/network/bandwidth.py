@@ -5,7 +5,6 @@ Algorithm and bus bandwidth are those of NCCL-tests (github.com/NVIDIA/nccl-test
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +38,7 @@ def peaks(found: Mapping[str, SentBytes], mesh: DeviceMesh, link_bytes_per_s: fl
     """
     if link_bytes_per_s is None:
         return {}
-    torus, known = Torus.of(mesh), dict[tuple[str, Any], Fraction | None]()
+    torus, known = Torus.of(mesh), dict[tuple[str, tuple[tuple[int, ...], ...]], Fraction | None]()
     result = {}
     for name, one in found.items():
         key = (one.kind, one.groups)

@@ -4,11 +4,10 @@ After Opus (Ding, Ouyang & Singh, "Photonic Rails in ML Datacenters", arXiv:2507
 to reconfigure a network between the traffic of one kind of parallelism and the next.
 """
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
+from compare.report.model.timing import Gaps
 from compare.timing.arrays import Ints, Times
 from compare.timing.tracks.numbers import to_number
 from compare.timing.tracks.tracks import DeviceTracks
@@ -69,7 +68,7 @@ def quantiles(values: Times, weights: Ints, at: list[float]) -> list[float]:
     return [float(value) for value in low + (high - low) * (places - np.floor(places))]
 
 
-def interval_rows(found: pd.DataFrame) -> list[dict[str, Any]]:
+def interval_rows(found: pd.DataFrame) -> tuple[Gaps, ...]:
     """from_axes, to_axes, n, median_ns, p95_ns, iqr_ns; each device counts as often as it stands for one.
 
     quantiles_ns: at CURVE, the distribution for a drawing.
@@ -79,9 +78,9 @@ def interval_rows(found: pd.DataFrame) -> list[dict[str, Any]]:
         weights = group["weight"].to_numpy(np.int64)
         values = quantiles(group["interval_ns"].to_numpy(np.float64), weights, [0.25, 0.5, 0.75, 0.95, *CURVE])
         low, median, high, most, *curve = values
-        rows.append({
-            "from_axes": str(from_axes), "to_axes": str(to_axes), "n": int(weights.sum()),
-            "median_ns": to_number(median), "p95_ns": to_number(most), "iqr_ns": to_number(high - low),
-            "quantiles_ns": [to_number(value) for value in curve],
-        })  # fmt: skip
-    return rows
+        rows.append(Gaps(
+            from_axes=str(from_axes), to_axes=str(to_axes), n=int(weights.sum()), median_ns=to_number(median),
+            p95_ns=to_number(most), iqr_ns=to_number(high - low),
+            quantiles_ns=tuple(to_number(value) for value in curve),
+        ))  # fmt: skip
+    return tuple(rows)

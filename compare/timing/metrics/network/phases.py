@@ -4,11 +4,11 @@ After CASSINI (Rajasekaran, Ghobadi & Akella, NSDI 2024), whose circle has the s
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from compare.report.model.timing import NetworkUse
 from compare.timing.arrays import Floats, Times
 from compare.timing.intervals import Union
 from compare.timing.metrics.network.sent_bytes import SentBytes
@@ -84,19 +84,19 @@ def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
     return np.maximum.reduceat(np.cumsum(change), np.searchsorted(edges, up.starts))
 
 
-def network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, NetworkUse]:
     """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
     lasts = sum(track.weight * float((track.ends - track.begins)[track.known].sum()) for track in tracks.devices)
     result = {}
     for axes, rows in found.groupby("axes", sort=True):
         weight = rows["weight"]
         count = float(weight.sum())
-        result[str(axes)] = {
-            "duty_cycle": to_ratio(float((weight * rows["duration_ns"]).sum()), lasts),
-            "up_phases": to_number(count / tracks.known_device_steps),
-            "bytes_per_up_phase": to_number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
-            "peak_bytes_per_s": to_whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
-        }
+        result[str(axes)] = NetworkUse(
+            duty_cycle=to_ratio(float((weight * rows["duration_ns"]).sum()), lasts),
+            up_phases=to_number(count / tracks.known_device_steps),
+            bytes_per_up_phase=to_number(float((weight * rows["wire_bytes"]).sum(skipna=False)) / count),
+            peak_bytes_per_s=to_whole(float(rows["peak_bytes_per_s"].max(skipna=False))),
+        )
     return result
 
 

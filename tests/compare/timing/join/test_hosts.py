@@ -4,8 +4,8 @@ import pytest
 
 from compare.timing.errors import TimingError
 from compare.timing.join.profile import read
-from compare.timing.metrics.summary import trace_summary
 from compare.timing.xplane.reader import profile_files
+from tests.compare.timing.build import trace_summary
 from tests.compare.timing.scenes import AXES, FUSION, REDUCE, comms
 from tests.compare.timing.spaces import Space, tpu
 

@@ -1,6 +1,6 @@
 """What one line of HLO leaves out and another tells; those between slices are libtpu's, of v5e:2x2 in two slices."""
 
-from compare.timing.metrics.summary import trace_summary
+from tests.compare.timing.build import trace_summary
 from tests.compare.timing.scenes import FUSION, collective, comms, done, start, timeline
 from tests.compare.timing.spaces import Space, tpu
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from compare.timing.metrics.collectives import messages
 from compare.timing.tracks.tracks import DeviceTracks
-from tests.compare.timing.build import comm, row, steps, timeline
+from tests.compare.timing.build import comm, messages, row, steps, timeline
 
 
 def counted(events, rows, devices=(0,)):

@@ -3,12 +3,12 @@
 import pytest
 
 from compare.report.build import lay_out_mesh
-from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
+from compare.timing.metrics.devices import arrival_lags, per_device
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.tracks.times import times
 from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import comm, compute, row, steps, timeline
+from tests.compare.timing.build import comm, compute, imbalance, row, steps, stragglers, timeline
 
 MESH = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
 GROUPS = [range(4), range(4, 8)]
@@ -28,11 +28,11 @@ def rows(events, **kwargs):
 
 def test_each_device_has_its_own_times():
     found = rows([compute(0, 60), comm(50, 80), compute(0, 30, device=1)])
-    assert [row["device"] for row in found] == [0, 1]
-    assert {name: found[0][name] for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
+    assert [row.device for row in found] == [0, 1]
+    assert {name: getattr(found[0], name) for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
         "compute_ns": 60, "communication_ns": 30, "exposed_ns": 20, "idle_ns": 20,
     }  # fmt: skip
-    assert found[1]["idle_ns"] == 70
+    assert found[1].idle_ns == 70
 
 
 def test_imbalance_is_the_largest_over_the_mean():
@@ -80,6 +80,6 @@ def test_a_device_that_is_shown_alone_waits_for_nobody_that_is_seen():
 
 def test_without_devices_nobody_is_slow():
     tracks = laid([comm(0, 10, device=-1, name="sum")])
-    assert per_device(tracks, times(tracks)) == []
+    assert per_device(tracks, times(tracks)) == ()
     assert stragglers(arrival_lags(tracks, SENT)) == []
     assert stragglers(arrival_lags(laid([comm(0, 10)]), {})) == []

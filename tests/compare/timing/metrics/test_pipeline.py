@@ -5,11 +5,10 @@ from fractions import Fraction
 import pytest
 
 from compare.report.build import lay_out_mesh
-from compare.timing.metrics.pipeline import pipeline
 from compare.timing.metrics.pipeline_ticks import SHIFT, stages_of, ticks
 from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import comm, compute, container, steps, timeline
+from tests.compare.timing.build import comm, compute, container, pipeline_of, steps, timeline
 
 SHIFT_IS = {"kind": "collective-permute", "axes": "pp", "scope": SHIFT, "name": "permute"}
 
@@ -17,7 +16,7 @@ SHIFT_IS = {"kind": "collective-permute", "axes": "pp", "scope": SHIFT, "name": 
 def found(events, marks, stages, microbatches):
     tracks = DeviceTracks.of(timeline(events, marks))
     table = ticks(tracks, stages, microbatches=microbatches)
-    return pipeline(tracks, table, microbatches=microbatches, num_stages=max(stages) + 1)
+    return pipeline_of(tracks, table, microbatches=microbatches, num_stages=max(stages) + 1)
 
 
 def uniform(stages, microbatches, *, order="shift first", before=0, after=0, loop=False, work=90, shift=10):

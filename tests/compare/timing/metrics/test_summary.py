@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.timing.errors import TimingError
-from compare.timing.metrics.summary import trace_summary
 from compare.timing.timeline import PART
-from tests.compare.timing.build import comm, compute, container, each, steps, timeline
+from tests.compare.timing.build import comm, compute, container, each, steps, timeline, trace_summary
 
 PERMUTE = {"kind": "collective-permute", "axes": "pp", "scope": "pipeline.shift", "name": "permute"}
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.timing.metrics.summary import trace_summary
-from compare.timing.metrics.verdicts import VERDICTS, by_verdict, shares, verdict_times
+from compare.timing.metrics.verdicts import VERDICTS, shares, verdict_times
 from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.tracks import DeviceTracks
-from tests.compare.timing.build import comm, compute, row, steps, timeline
+from tests.compare.timing.build import by_verdict, comm, compute, row, steps, timeline, trace_summary
 
 TP = [range(4)]
 ROWS = [

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.timing.metrics.network.gaps import interval_rows, intervals, quantiles
+from compare.timing.metrics.network.gaps import intervals, quantiles
 from compare.timing.tracks.tracks import DeviceTracks
-from tests.compare.timing.build import comm, each, steps, timeline
+from tests.compare.timing.build import comm, each, interval_rows, steps, timeline
 
 
 def found(events, marks, **kwargs):

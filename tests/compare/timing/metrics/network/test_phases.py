@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.report.build import lay_out_mesh
-from compare.timing.metrics.network.phases import ALL, network, phases, traffic, volume
+from compare.timing.metrics.network.phases import ALL, phases, traffic, volume
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
-from tests.compare.timing.build import comm, row, steps, timeline
+from tests.compare.timing.build import comm, network, row, steps, timeline
 
 MESH = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
 ROWS = [
