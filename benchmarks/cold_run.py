@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.measuring import measure, python, two_at_a_time
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm, Cell
-from compare.run.tasks import Step
+from compare.run.tasks import Task
 from meshes.case import Case
 
 MESH = "tp4pp2"
@@ -50,14 +50,14 @@ def _bare(case: Case, arm: Arm, cell: Cell, phase: str, folder: Path) -> Callabl
         lowered, compiled = folder / "lowered", folder / "compiled"
         for place in (lowered, compiled):
             place.mkdir(parents=True)
-        _run(tasks.lower(narrowed, arm), folder / "case.json", lowered)
-        _run(tasks.compiling(narrowed, arm, program=lowered), folder / "request.json", compiled)
+        _run(tasks.lower_task(narrowed, arm), folder / "case.json", lowered)
+        _run(tasks.compile_task(narrowed, arm, program=lowered), folder / "request.json", compiled)
         assert json.loads((compiled / "compiled.json").read_bytes())
 
     return work
 
 
-def _run(step: Step, request: Path, out: Path) -> None:
+def _run(step: Task, request: Path, out: Path) -> None:
     request.write_text(step.request)
     subprocess.run(step.argv(request, out), env=step.environment(), check=True, capture_output=True)
 

@@ -19,7 +19,7 @@ from compare.run.arms import ARMS
 from compare.run.cache import Cache, open_cache
 from compare.run.results import Outcome
 from compare.run.scheduler import run_case
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 from meshes.devices.generations import GENERATIONS
 from meshes.process.errors import MeshError
@@ -80,7 +80,7 @@ def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
     shown = "one chip" if topology.endswith(f":{ONE_CHIP[generation]}") else shown
     try:
         case = Case.read(mesh, model_name=model, seq=SEQ)
-        chips(case.plan)
+        assign_chips(case.plan)
     except MeshError as error:
         return Entry(shown, generation, {}, (str(error),))
     # The default program of each arm: the controls are other questions.

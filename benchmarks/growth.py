@@ -19,7 +19,7 @@ from benchmarks.measuring import measure
 from compare.report.programs import ProgramResult, judge_program
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm
-from compare.run.tasks import Step
+from compare.run.tasks import Task
 from meshes.case import Case
 
 CHIPS = {
@@ -104,8 +104,8 @@ PROGRAMS = {"chips": chips, "layers": layers, "large": large}
 def row(program: Program, arm: Arm) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         lowered, compiled = Path(scratch) / "lowered", Path(scratch) / "compiled"
-        first = _run(tasks.lower(program.case, arm), lowered)
-        second = _run(tasks.compiling(program.case, arm, program=lowered), compiled)
+        first = _run(tasks.lower_task(program.case, arm), lowered)
+        second = _run(tasks.compile_task(program.case, arm, program=lowered), compiled)
         hlo = gzip.decompress((compiled / "optimized.hlo.gz").read_bytes()).decode()
         about = json.loads((lowered / "about.json").read_bytes())
         about |= json.loads((compiled / "compiled.json").read_bytes())
@@ -119,7 +119,7 @@ def row(program: Program, arm: Arm) -> str:
     )
 
 
-def _run(step: Step, out: Path) -> tuple[float, float]:
+def _run(step: Task, out: Path) -> tuple[float, float]:
     """Seconds of all cores together, and the most GB of memory that its processes had."""
     out.mkdir()
     (out / "request.json").write_text(step.request)

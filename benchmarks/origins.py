@@ -12,7 +12,7 @@ from benchmarks.measuring import Measured, measure
 from compare.passes import archive
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm
-from compare.run.tasks import Step
+from compare.run.tasks import Task
 from meshes.case import Case
 
 CASES = (
@@ -37,7 +37,7 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     """With ÷ without, of the least of all rounds."""
     lowered = folder / "lowered"
     lowered.mkdir()
-    first = tasks.lower(case, arm)
+    first = tasks.lower_task(case, arm)
     (folder / "case.json").write_text(first.request)
     subprocess.run(
         first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True
@@ -47,7 +47,7 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     for number in range(ROUNDS):
         for recorded, rounds in found.items():
             out = folder / f"{number}-{recorded}"
-            rounds.append(_compiled(tasks.compiling(case, arm, program=lowered, passes=recorded), out))
+            rounds.append(_compiled(tasks.compile_task(case, arm, program=lowered, passes=recorded), out))
             size = max([size, *(path.stat().st_size for path in out.glob(archive.FILE))])
     without, with_them = (min(one.cpu_seconds for one in rounds) for rounds in found.values())
     wall = [min(one.seconds for one in rounds) for rounds in found.values()]
@@ -59,7 +59,7 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     return with_them / without
 
 
-def _compiled(step: Step, out: Path) -> Measured:
+def _compiled(step: Task, out: Path) -> Measured:
     out.mkdir()
     request = out / "request.json"
     request.write_text(step.request)

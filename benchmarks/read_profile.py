@@ -23,9 +23,9 @@ AXES = {"dp": 2, "tp": 4}
 
 OURS = """
 import json, resource, sys, time
-from compare.timing.join.profile import read
+from compare.timing.join.profile import read_profile
 begun = time.perf_counter()
-timeline = read([sys.argv[1]], axes=json.loads(sys.argv[2]))
+timeline = read_profile([sys.argv[1]], axes=json.loads(sys.argv[2]))
 seconds = time.perf_counter() - begun
 print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, len(timeline.events)]))
 """

@@ -20,7 +20,7 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from compare.timing.model.links import Torus
-from compare.timing.model.rings import ring
+from compare.timing.model.rings import find_ring
 from meshes.devices.topology import Place
 
 LANES = 1024
@@ -115,7 +115,7 @@ def _ring(places: list[list[int]]) -> list[tuple[int, int]]:
     """The pairs of a permute, of which no source says more: each to the next on a way round over neighbours."""
     sides = tuple(1 + max(place[1 + side] for place in places) for side in range(3))
     torus = Torus(tuple(Place(*place) for place in places), sides, (False,) * 3)
-    order = ring(range(len(places)), torus)
+    order = find_ring(range(len(places)), torus)
     return [(one, order[(at + 1) % len(order)]) for at, one in enumerate(order)]
 
 

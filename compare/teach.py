@@ -27,9 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp, all-reduce@tp" or "free"')
     asked = parser.parse_args(argv)
     if asked.quiz:
-        from compare.gallery.take_quiz import take
+        from compare.gallery.take_quiz import take_quiz
 
-        return take(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
+        return take_quiz(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
     if asked.seed is not None or asked.answer is not None:
         parser.error("--seed and --answer need --quiz")
     if asked.list:
@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     lessons = find_lesson(asked.pattern) if asked.pattern else LESSONS
     from compare.gallery.compile_lessons import build_each
-    from compare.gallery.quiz.draw import PAGE, draw
+    from compare.gallery.quiz.draw import PAGE, draw_question
 
-    questions = [] if asked.pattern or asked.json else [draw(seed) for seed in PAGE]
+    questions = [] if asked.pattern or asked.json else [draw_question(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.open_cache(bypass=asked.no_cache) as kept:
         every = build_each([*programs, *((one.lesson, one.program) for one in questions)], cache=kept, tell=complain)
@@ -55,16 +55,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         names = ["", *(one.name for one in LESSONS), ""]
         print_lesson(made, before=names[at], after=names[at + 2])
     else:
-        from compare.gallery.render.page import INDEX, write
+        from compare.gallery.render.page import INDEX, write_pages
         from compare.gallery.render.quiz_words import quiz_values
         from compare.gallery.render.text import print_gallery
-        from compare.gallery.take_quiz import source_of
+        from compare.gallery.take_quiz import question_source
 
         print_gallery(made)
         if not any(one.ok for one in made):
             complain(f"no program could be compiled: no pages are written to {asked.out}")
             return 1
-        write(made, asked.out, quiz=quiz_values(questions, answers, source_of))
+        write_pages(made, asked.out, quiz=quiz_values(questions, answers, question_source))
         print(asked.out / INDEX)
     return 0 if all(one.ok for one in every) else 1
 

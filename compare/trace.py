@@ -22,21 +22,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     axes = axes_of(asked)
 
     from compare.report.model.codec import encode
-    from compare.timing.join.profile import read
-    from compare.timing.metrics.summary import summary
-    from compare.timing.tracks.times import times
+    from compare.timing.join.profile import read_profile
+    from compare.timing.metrics.summary import summarize_tracks
+    from compare.timing.tracks.times import measure_times
     from compare.timing.tracks.tracks import DeviceTracks
     from compare.timing.xplane.reader import profile_files
 
-    timeline = read(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
+    timeline = read_profile(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
     tracks = DeviceTracks.of(timeline)
-    found = summary(tracks)
+    found = summarize_tracks(tracks)
     if asked.json:
         print_json(encode(found))
     else:
         from compare.render.time.profile_summary import print_trace
 
-        print_trace(found, times(tracks, by=["axes", "kind"]).means())
+        print_trace(found, measure_times(tracks, by=["axes", "kind"]).means())
     hint_axes(asked, found.per_step.by_axes)
     return 0
 

@@ -19,7 +19,7 @@ import numpy as np
 from jax_impl.process.start import start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
-from meshes.checkpoint.converted import AGAIN, WEIGHTS, Converted, Weight, files_of, is_converted, write_table
+from meshes.checkpoint.converted import AGAIN, WEIGHTS, ConvertedCheckpoint, Weight, files_of, is_converted, write_table
 from meshes.process import atomic_files
 from meshes.process.command_line import Parser
 from meshes.process.errors import MeshError
@@ -87,7 +87,7 @@ def _new_folder(out: Path) -> Iterator[Path]:
     try:
         with ExitStack() as stack:
             partial = stack.enter_context(atomic_files.new_folder(out.parent, name.__add__))
-            atomic_files.sweep(out.parent, f"{glob.escape(name)}*", leave=report)
+            atomic_files.remove_leftovers(out.parent, f"{glob.escape(name)}*", leave=report)
             leave = stack.pop_all()
     except OSError as error:
         raise MeshError(f"cannot create {out}: {error.strerror}; name a folder that can be written to") from None
@@ -96,7 +96,7 @@ def _new_folder(out: Path) -> Iterator[Path]:
         partial.rename(out)
 
 
-def restore_weights(converted: Converted, step: Any) -> Any:
+def restore_weights(converted: ConvertedCheckpoint, step: Any) -> Any:
     """The weights of a converted checkpoint, as the state of a `Step`: each device reads its part, in the case's dtype.
 
     Memory holds no array twice, except a shard of KV heads that are copied.

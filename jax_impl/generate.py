@@ -19,7 +19,7 @@ from jax_impl.convert import restore_weights
 from jax_impl.process.start import configure, start
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint
-from meshes.checkpoint.converted import Converted, is_converted
+from meshes.checkpoint.converted import ConvertedCheckpoint, is_converted
 from meshes.process.last_word import claim_stderr
 from meshes.twins.greedy import Ids, LoadWeights, Logits, save_scores
 from meshes.twins.prompts import Answer, Request, answer_prompt, respond
@@ -84,7 +84,7 @@ def answer(request: Request) -> Answer:
 def open_weights(folder: Path) -> LoadWeights:
     """How to load the weights of this folder, Hugging Face's or Orbax's: given a `Step`, onto its devices."""
     if is_converted(folder):
-        converted = Converted.open(folder)
+        converted = ConvertedCheckpoint.open(folder)
         return lambda step: restore_weights(converted, step)
     read = Checkpoint.open(folder).read
 

@@ -33,11 +33,11 @@ def profile(case: Case, out: Path, platform: str) -> None:
     from jax_impl.process import about, loading
     from jax_impl.sharding.create import layout_on_devices
     from jax_impl.sharding.lowering import jit_step
-    from meshes.process.random_inputs import draw
+    from meshes.process.random_inputs import draw_values
 
     configure(case)
     stages.begin("load")
-    step, numbers = Step.of(layout_on_devices(case)), partial(draw, vocab=case.model.vocab, position=case.seq)
+    step, numbers = Step.of(layout_on_devices(case)), partial(draw_values, vocab=case.model.vocab, position=case.seq)
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")

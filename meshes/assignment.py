@@ -15,21 +15,21 @@ from meshes.process.errors import MeshError
 Factors = tuple[int, ...]
 
 
-def chips(plan: Plan) -> tuple[Place, ...]:
+def assign_chips(plan: Plan) -> tuple[Place, ...]:
     """The place of logical device 0, 1, …  Raises `MeshError` where axes cannot be laid on the torus.
 
-    Slices take the outermost axes of `plan.order`, the last of them perhaps in part (see `crossing`).  Within a slice
-    each axis, innermost first, takes the factors of the torus's sides that are left, whole sides before parts of sides;
-    its members follow a snake through them, so that consecutive members are neighbours.
+    Slices take the outermost axes of `plan.order`, the last of them perhaps in part (see `crossing_axes`).  Within a
+    slice each axis, innermost first, takes the factors of the torus's sides that are left, whole sides before parts of
+    sides; its members follow a snake through them, so that consecutive members are neighbours.
     """
-    over = crossing(plan)
+    over = crossing_axes(plan)
     inner = {axis: size // over.get(axis, 1) for axis, size in plan.mesh.axes.items()}
     sides = (*plan.topology.sides, plan.topology.generation.devices)
     taken = _take(inner, sides, order=plan.order)
     return tuple(_place(where, over=over, inner=inner, taken=taken) for where in plan.mesh.coordinates)
 
 
-def crossing(plan: Plan) -> dict[str, int]:
+def crossing_axes(plan: Plan) -> dict[str, int]:
     """Over how many slices each axis lies, outermost first, of those that lie over several; none on a single slice.
 
     An axis that is larger than the number of slices left to it is split in part: its outer factor lies over slices, its
@@ -48,9 +48,9 @@ def crossing(plan: Plan) -> dict[str, int]:
     return over
 
 
-def network(plan: Plan, axes: str) -> str:
+def network_of(plan: Plan, axes: str) -> str:
     """The network of groups over these axes (comma-joined): `ici` in a slice, `dcn` between slices, or `ici+dcn`."""
-    over, sizes = crossing(plan), plan.mesh.split_axes
+    over, sizes = crossing_axes(plan), plan.mesh.split_axes
     named = [axis for axis in axes.split(",") if axis in sizes]
     if not any(axis in over for axis in named):
         return "ici"

@@ -43,10 +43,10 @@ def check_fits(case: Case) -> None:
     """Refuse a case whose weights and caches alone are larger than a device's memory."""
     needed, there = resident_bytes(case), case.topology.generation.hbm_bytes_per_device
     if needed > there:
-        raise MeshError(does_not_fit(case, needed=needed, there=there))
+        raise MeshError(explain_misfit(case, needed=needed, there=there))
 
 
-def does_not_fit(case: Case, *, needed: int, there: int) -> str:
+def explain_misfit(case: Case, *, needed: int, there: int) -> str:
     """One line: bytes needed, bytes of the device, the smallest mesh that fits."""
     smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0))
     sure = "fits" if needed <= resident_bytes(case) else "should fit, with its activations split as evenly,"

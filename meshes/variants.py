@@ -36,7 +36,7 @@ _PLACED = {
 """By scope: what the twins pin there, and the call of one such pin."""
 
 
-class Written(Protocol):
+class WritableCase(Protocol):
     """How a step is written: what variants need of a `Case`."""
 
     @property
@@ -111,7 +111,7 @@ _ROWS = (
 VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def check_variants(case: Written) -> None:
+def check_variants(case: WritableCase) -> None:
     """Raise `MeshError`, one line, for a name that is not in the list, and for variants that do not go together."""
     if case.variants and case.style == "explicit":
         raise MeshError(f"variant {case.variants[0]} leaves collectives to XLA; style explicit writes them by hand")
@@ -129,12 +129,12 @@ def check_variants(case: Written) -> None:
         raise MeshError(f"variant {taken['attention']} goes with attention idiomatic, not {case.attention}")
 
 
-def pinned(case: Written, scope: str) -> bool:
+def pins_scope(case: WritableCase, scope: str) -> bool:
     """Whether activations are pinned in this scope, or with no scope between the parts of the step."""
     return case.style == "pinned" or f"{PIN}{scope or STEP}" in case.variants
 
 
-def check_offered(case: Written, *, arm: str) -> None:
+def check_offered(case: WritableCase, *, arm: str) -> None:
     """Raise `NotOfferedError`, one line, for a variant that this arm's twin has no way to write."""
     for name in case.variants:
         if arm not in VARIANTS[name].code:
@@ -142,6 +142,6 @@ def check_offered(case: Written, *, arm: str) -> None:
             raise NotOfferedError(f"variant {name} is not offered by {arm}; it offers {offered}")
 
 
-def attention(case: Written) -> str:
+def attention(case: WritableCase) -> str:
     """The variant that attention is written as; empty if it is the formulation of `Case.attention`."""
     return next((name for name in case.variants if VARIANTS[name].site == "attention"), "")

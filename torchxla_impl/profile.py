@@ -31,13 +31,13 @@ def profile(case: Case, out: Path, platform: str) -> None:
     start(platform=platform, num_devices=case.mesh.num_devices)
     import torch_xla
 
-    from meshes.process.random_inputs import draw
+    from meshes.process.random_inputs import draw_values
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import about, loading
     from torchxla_impl.sharding.create import layout_on_devices
 
     stages.begin("load")
-    step, numbers = Step.of(layout_on_devices(case)), partial(draw, vocab=case.model.vocab, position=case.seq)
+    step, numbers = Step.of(layout_on_devices(case)), partial(draw_values, vocab=case.model.vocab, position=case.seq)
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")

@@ -27,18 +27,18 @@ from compare.remedy.page import sections
 from compare.run.cache import MANIFEST, Cache, file_digest
 from compare.run.folder.load_run import judge_run, read_run
 from compare.sweep.render.draw import page as sweep_page
-from compare.sweep.render.figure import ratios
+from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.table import programs as sweep_table
 from compare.sweep.render.text import print_sweep
-from compare.sweep.report import earlier, result, summary
+from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination
-from compare.sweep.sweep import Ended, read_result
+from compare.sweep.sweep import CaseEnd, read_result
 from compare.timing.join import profile
-from compare.timing.join.programs import protos
+from compare.timing.join.programs import read_protos
 from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
-from meshes.checkpoint.converted import WEIGHTS, Converted
+from meshes.checkpoint.converted import WEIGHTS, ConvertedCheckpoint
 from meshes.checkpoint.safetensors import entries
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.process.documents import read_json
@@ -156,11 +156,11 @@ def _profiles() -> list[bytes]:
 @cache
 def _protos() -> list[bytes]:
     whole = ROOT / "tests/compare/timing/profiles/jax.xplane.pb.gz"
-    return sorted(protos([read_profile(whole)]).values(), key=len)[:4]
+    return sorted(read_protos([read_profile(whole)]).values(), key=len)[:4]
 
 
 def _read_trace(path: Path) -> object:
-    return profile.read([path], axes={"tp": 2})
+    return profile.read_profile([path], axes={"tp": 2})
 
 
 def _cell(path: Path) -> object:
@@ -212,8 +212,8 @@ def _sweep() -> tuple[str, ...]:
     """What a sweep of one case wrote, whose run folder is the example's."""
     case, report = Case.from_json((_RUN / "case.json").read_text()), read_json(_RUN / "report.json")
     combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
-    results = [result(combination, status="done", folder="run", report=report)]
-    return (json.dumps(summary(results, asked=argparse.Namespace(batch=8), arms=list(report["arms"]))),)
+    results = [result_row(combination, status="done", folder="run", report=report)]
+    return (json.dumps(build_summary(results, asked=argparse.Namespace(batch=8), arms=list(report["arms"]))),)
 
 
 def _earlier(path: Path) -> object:
@@ -221,10 +221,10 @@ def _earlier(path: Path) -> object:
     run = path.parent / "run"
     run.mkdir(exist_ok=True)
     (run / "report.json").touch()
-    before = earlier(path.parent, [])
-    found = summary([], asked=argparse.Namespace(), arms=["jax"], before=before)
+    before = earlier_rows(path.parent, [])
+    found = build_summary([], asked=argparse.Namespace(), arms=["jax"], before=before)
     print_sweep(found, out=Console(file=StringIO(), width=100))
-    return sweep_table(found), sweep_page(found, picture=ratios(found))
+    return sweep_table(found), sweep_page(found, picture=draw_ratios(found))
 
 
 @cache
@@ -236,7 +236,7 @@ def _report(path: Path) -> object:
     """What a sweep reads of the report in a run folder."""
     case = Case.from_json((_RUN / "case.json").read_text())
     combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
-    return read_result(combination, Ended("done", at=path.parent))
+    return read_result(combination, CaseEnd("done", at=path.parent))
 
 
 def _converted_seed() -> list[str]:
@@ -253,7 +253,7 @@ def _open_converted(path: Path) -> object:
         folder = path.parent / WEIGHTS / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "data").touch()
-    found = Converted.open(path.parent)
+    found = ConvertedCheckpoint.open(path.parent)
     return [found.check(name) for name in found.weights]
 
 

@@ -44,7 +44,7 @@ def restore_names(text: str, before: str, *, twin: tuple[str, str] | None = None
     twin: both texts of the same program with a channel for each collective.  Its names are taken where it was compiled
     into the same but for its channels.
     """
-    source = twin if twin and _but_channels(twin[0]) == _but_channels(text) else (text, before)
+    source = twin if twin and _without_channels(twin[0]) == _without_channels(text) else (text, before)
     found = _lost(*source)
     lines = text.split("\n")
     for number, metadata in found.items():
@@ -60,13 +60,13 @@ def _lost(text: str, before: str) -> dict[int, str]:
     try:
         module = read(text)
         wires = collective_instructions(module)
-        known = _Known.read(before, sent={_sent_as(item) for item in wires if megascale.is_megascale(item)})
+        known = _Known.read(before, sent={_transfer_name(item) for item in wires if megascale.is_megascale(item)})
     except HloError:  # said by those who read the program for its rows
         return {}
-    return {item.line - 1: known.metadata(item) for item in wires if not item.op_name and _on_a_wire(item)}
+    return {item.line - 1: known.metadata(item) for item in wires if not item.op_name and _is_transfer(item)}
 
 
-def _but_channels(text: str) -> str:
+def _without_channels(text: str) -> str:
     return _CHANNEL.sub("", text)
 
 
@@ -93,12 +93,12 @@ class _Known:
 
     def metadata(self, item: Instruction) -> str:
         if item.opcode in ("send", "recv"):
-            return self.by_name.get(_sent_as(item), "")
+            return self.by_name.get(_transfer_name(item), "")
         fits = self.by_channel.get(_channel(item), frozenset())
         return next(iter(fits)) if len(fits) == 1 else ""
 
 
-def _sent_as(item: Instruction) -> str:
+def _transfer_name(item: Instruction) -> str:
     """The name that a transfer's collective had."""
     return _NUMBER.sub("", megascale.rendezvous(item))
 
@@ -116,5 +116,5 @@ def _metadata(item: Instruction, sources: SourceMetadata) -> str:
     return f', metadata={{op_name="{item.op_name}"{place}}}'
 
 
-def _on_a_wire(item: Instruction) -> bool:
+def _is_transfer(item: Instruction) -> bool:
     return item.opcode not in ("send", "recv") or megascale.is_megascale(item)

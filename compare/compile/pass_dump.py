@@ -35,16 +35,16 @@ def needs_dump(request: dict[str, Any]) -> bool:
 
     Not where the user's own XLA_FLAGS ask for a dump: a compile has one dump folder, and theirs is kept.
     """
-    return bool(request["passes"] or request["num_slices"] > 1) and not _dumps_already()
+    return bool(request["passes"] or request["num_slices"] > 1) and not _user_dumps()
 
 
 def pack_dump(folder: Path, *, strip: Callable[[str], str]) -> tuple[bytes, str]:
     """The archive of what was dumped, and why there is none: one of the two is empty."""
-    if _dumps_already():
+    if _user_dumps():
         return b"", "XLA_FLAGS has xla_dump_to: its folder has them"
     packed = archive.pack(folder, strip=strip)
     return packed, "" if packed else "libtpu wrote no text of them"
 
 
-def _dumps_already() -> bool:
+def _user_dumps() -> bool:
     return "xla_dump_to" in os.environ.get("XLA_FLAGS", "")

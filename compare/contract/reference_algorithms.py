@@ -7,7 +7,7 @@ be repeated in what they are held against.  Definitions: docs/definitions.md, se
 from collections.abc import Iterator
 
 from compare.contract.row import BOTH, INTEGERS, ContractRow
-from compare.contract.symbols import Symbols, row
+from compare.contract.symbols import Symbols, make_row
 from meshes.case import Case
 
 MEGATRON = "Megatron-LM, arXiv:1909.08053 §3"
@@ -60,7 +60,7 @@ def _layer_rows(n: Symbols, case: Case) -> Iterator[ContractRow]:
 def _whole_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
     """Under sequence parallelism the tokens that a column-parallel matmul reads are gathered."""
     if n.scattered:
-        yield row(
+        yield make_row(
             n, scope=scope, kind="all-gather", axis="tp", executions=n.times, payload=n.hidden,
             formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', 'all-gather')}",
             source=SEQUENCE,
@@ -70,7 +70,7 @@ def _whole_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
 def _partial_sums(n: Symbols, scope: str, *, source: str = MEGATRON) -> ContractRow:
     """A row-parallel matmul leaves partial sums: they are added up, and under sequence parallelism split, too."""
     kind = "reduce-scatter" if n.scattered else "all-reduce"
-    return row(
+    return make_row(
         n, scope=scope, kind=kind, axis="tp", executions=n.times, payload=n.hidden,
         formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', kind)}",
         source=SEQUENCE if n.scattered and source == MEGATRON else source,
@@ -100,7 +100,7 @@ def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
         f"C = ⌈capacity·k·G/E⌉ = ⌈{case.capacity:g}·{model.experts_per_token}·{tokens}/{model.experts}⌉, "
         f"from 1 to G = {tokens}"
     )  # fmt: skip
-    return row(
+    return make_row(
         n, scope=scope, kind="all-to-all", axis="ep", executions=n.times,
         payload=groups * model.experts * slots * n.embed * n.b,
         formula=f"{n.times_formula} groups·E·C·D·b = {groups}·{model.experts}·{slots}·{n.embed}·{n.b}, "
@@ -113,7 +113,7 @@ def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
 def _ring(n: Symbols) -> ContractRow:
     """Keys and values of every part of a sequence pass by every rank: cp − 1 hops of a rank's own."""
     hops = n.size("cp") - 1
-    return row(
+    return make_row(
         n, scope="layer.attention.core", kind="collective-permute", axis="cp", executions=hops * n.times,
         payload=2 * n.t * n.kv * n.head_dim * n.b, hops=hops,
         formula=f"(cp−1)·(L/pp)·m = {hops}·({n.layers}/{n.size('pp')})·{n.m} times "
@@ -124,7 +124,7 @@ def _ring(n: Symbols) -> ContractRow:
 
 def _merge(n: Symbols) -> ContractRow:
     """Each rank attends to its part of the cache; maximum, sum and output of the parts are merged, in float32."""
-    return row(
+    return make_row(
         n, scope="layer.attention.core", kind="all-reduce", axis="cp", executions=n.times,
         payload=n.t * n.heads * (n.head_dim + 2) * 4, float_bytes=4,
         formula=f"{n.times_formula} t·(heads/tp)·(head_dim+2)·4 = {n.t}·{n.heads}·({n.head_dim}+2)·4, "
@@ -136,7 +136,7 @@ def _merge(n: Symbols) -> ContractRow:
 def _embed_row(n: Symbols) -> ContractRow:
     """Each device looks up the ids of its part of the vocabulary; the parts are summed."""
     kind = "reduce-scatter" if n.scattered else "all-reduce"
-    return row(
+    return make_row(
         n, scope="embed", kind=kind, axis="tp", executions=1, payload=n.m * n.hidden, devices=n.stage("first"),
         formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, {n.wire_formula('tp', kind)}{n.at(which='first')}",
         source=SCATTERED if n.scattered else VOCABULARY,
@@ -147,7 +147,7 @@ def _shift_row(n: Symbols) -> ContractRow:
     """Every stage but the last hands its activations on, once a microbatch; of a split stream its own part."""
     stages, ways = n.size("pp"), n.size("tp") if n.scattered else 1
     split, parts = ("/tp", f"/{ways}") if n.scattered else ("", "")
-    return row(
+    return make_row(
         n, scope="pipeline.shift", kind="collective-permute", axis="pp",
         executions=n.m, payload=n.hidden // ways, devices=n.devices(pp=range(stages - 1)),
         formula=f"m = {n.m} times t·D·b{split} = {n.t}·{n.embed}·{n.b}{parts}, from {stages - 1} of {stages} stages",
@@ -157,7 +157,7 @@ def _shift_row(n: Symbols) -> ContractRow:
 
 def _head_row(n: Symbols) -> ContractRow:
     """Of a stream that tp splits the tokens whose successors are chosen are made whole."""
-    return row(
+    return make_row(
         n, scope="head", kind="all-gather", axis="tp", executions=1, payload=n.batch * n.embed * n.b,
         devices=n.sampling_devices(), vocab=n.vocab,
         formula=f"B_local·D·b = {n.batch}·{n.embed}·{n.b}, {n.wire_formula('tp', 'all-gather')}{n.at(which='last')}",
@@ -168,7 +168,7 @@ def _head_row(n: Symbols) -> ContractRow:
 def _sample_row(n: Symbols) -> ContractRow:
     """The winner of each shard of the vocabulary, its value and its id, to all shards."""
     shards = n.size("tp")
-    return row(
+    return make_row(
         n, scope="sample", kind="all-gather", axis="tp", executions=1, payload=shards * n.batch * (n.b + 4),
         devices=n.sampling_devices(), carries=BOTH,
         formula=f"tp·B_local·(b+4) = {shards}·{n.batch}·({n.b}+4), {n.wire_formula('tp', 'all-gather')}"
@@ -180,7 +180,7 @@ def _sample_row(n: Symbols) -> ContractRow:
 def _collect_row(n: Symbols) -> ContractRow:
     """The ids that the last stage chose go to the first, which embeds them next."""
     rank = n.at(which="last").partition(" stages")[2]
-    return row(
+    return make_row(
         n, scope="pipeline.collect", kind="collective-permute", axis="pp", executions=1, payload=n.batch * 4,
         devices=n.sampling_devices(), carries=INTEGERS,
         formula=f"B_local·4 = {n.batch}·4, from the last of {n.size('pp')} stages to the first{rank}",
@@ -190,7 +190,7 @@ def _collect_row(n: Symbols) -> ContractRow:
 
 def _spread_row(n: Symbols) -> ContractRow:
     """In prefill the ids that the last cp rank chose go to the others, which embed them next, too."""
-    return row(
+    return make_row(
         n, scope="pipeline.collect", kind="collective-broadcast", axis="cp", executions=1, payload=n.batch * 4,
         devices=n.stage("first"), carries=INTEGERS,
         formula=f"B_local·4 = {n.batch}·4 from the last of {n.size('cp')} cp ranks, "

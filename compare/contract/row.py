@@ -63,6 +63,6 @@ def wire_factor(kind: str, n: int) -> Fraction:
     return factors[kind]
 
 
-def half_up(value: Fraction) -> int:
+def round_half_up(value: Fraction) -> int:
     """To the nearest whole number, a half upwards."""
     return floor(value + Fraction(1, 2))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from compare.contract.row import FLOATS, ContractRow, half_up, wire_factor
-from meshes.assignment import network
+from compare.contract.row import FLOATS, ContractRow, round_half_up, wire_factor
+from meshes.assignment import network_of
 from meshes.case import Case
 
 
@@ -45,7 +45,7 @@ class Symbols:
         shards = sizes["tp"] if case.plan.rules["heads"] else 1
         asked = sizes["tp"] > 1 and "tp" in str(case.plan.rules["stream_seq"]).split(",")
         return cls(
-            sizes=sizes, networks={axis: network(case.plan, axis) for axis in sizes}, prefill=prefill,
+            sizes=sizes, networks={axis: network_of(case.plan, axis) for axis in sizes}, prefill=prefill,
             m=case.microbatches, layers=model.layers, embed=model.embed, b=case.dtype_bytes, batch=local, t=tokens,
             heads=model.heads // shards, kv=case.kv_heads // shards, head_dim=model.head_dim, vocab=model.vocab,
             scattered=asked and (prefill or tokens % sizes["tp"] == 0),
@@ -105,7 +105,7 @@ class Symbols:
         return len(self.devices())
 
 
-def row(
+def make_row(
     n: Symbols,
     *,
     scope: str,
@@ -128,7 +128,8 @@ def row(
     idle = n.size("pp") - 1
     return ContractRow(
         scope=scope, kind=kind, axes=axis, executions=executions, payload_bytes=payload,
-        wire_bytes=half_up(wire), step_wire_bytes=half_up(wire * executions), formula=formula, source=source,
+        wire_bytes=round_half_up(wire), step_wire_bytes=round_half_up(wire * executions), formula=formula,
+        source=source,
         network=n.networks[axis], carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
         devices=None if part == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
     )  # fmt: skip

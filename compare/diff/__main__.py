@@ -35,13 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     a, b = Path(asked.a), Path(asked.b)
     kind = request.kind_of(a, b)
     if kind == request.PROGRAMS:
-        found = request.of_programs(
+        found = request.diff_programs(
             asked.a, asked.b, axes=axes_of(asked), topology=asked.topology, no_cache=asked.no_cache
         )
     elif asked.mesh or asked.axes or asked.topology:
         parser.error("run folders record their mesh; --axes, --mesh and --topology apply to programs only")
     else:
-        found = request.of_runs(a, b) if kind == request.RUNS else request.of_cells(a, b)
+        found = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
     if asked.html:
         from compare.diff.page import page
 

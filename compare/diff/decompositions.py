@@ -36,7 +36,7 @@ def find_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> lis
         for whole in wholes:
             own = [] if id(whole) in matched else _parts(whole, pool, _Near(whole, nearby))
             if own:
-                pool = remove(pool, own)
+                pool = remove_rows(pool, own)
                 matched.add(id(whole))
                 found.append((_HOW[whole.kind], whole, own))
                 rings |= {_ring_key(row): own for row in own if row.kind == HOP}
@@ -64,7 +64,7 @@ def find_stages(wholes: Sequence[Collective], parts: Sequence[Collective]) -> li
             if own:
                 steps.take(own)
                 found.append((_STEPS, whole, own))
-        left = remove(left, [whole for _, whole, _ in found])
+        left = remove_rows(left, [whole for _, whole, _ in found])
     return found
 
 
@@ -101,7 +101,7 @@ def _parts(whole: Collective, pool: Sequence[Collective], near: _Near) -> list[C
     scatter = _one(whole, SCATTER, pool, near) or _ring(whole, pool, near)
     if not scatter:
         return []
-    rest = sorted(remove(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
+    rest = sorted(remove_rows(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
     # The gather may stand anywhere: whoever needs the whole of the sum asks for it.
     gather = _one(whole, GATHER, rest, _can_be_a_result) or _ring(whole, rest, near)
     return [*scatter, *gather] if gather else []
@@ -159,6 +159,6 @@ def _ring_key(row: Collective) -> Hashable:
     return connected_devices(row.mesh_groups), scope_or_path(row), row.dtype, row.payload_bytes, row.executions
 
 
-def remove(rows: Sequence[Collective], taken: Sequence[Collective]) -> list[Collective]:
+def remove_rows(rows: Sequence[Collective], taken: Sequence[Collective]) -> list[Collective]:
     gone = set(map(id, taken))
     return [row for row in rows if id(row) not in gone]

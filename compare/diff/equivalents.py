@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compare.diff.decompositions import HOP, Found, connected_devices, find_parts, find_stages, remove
+from compare.diff.decompositions import HOP, Found, connected_devices, find_parts, find_stages, remove_rows
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
@@ -71,7 +71,7 @@ class Leftover:
             self.b = [row for row in self.b if id(row) not in gone]
 
 
-def equivalents(left: Leftover) -> Iterator[Equivalent]:
+def find_equivalents(left: Leftover) -> Iterator[Equivalent]:
     """What is found is taken out of `left`."""
     how = "one collective in a loop, or its copies in the unrolled loop"
     yield from _grouped(left, _loop_key, _same_runs, how=how)
@@ -176,6 +176,6 @@ def _combined(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list
                 left -= _operands(row)
                 own.append(row)
         if own and not left:
-            pools[_combined_key(whole)] = remove(pool, own)
+            pools[_combined_key(whole)] = remove_rows(pool, own)
             found.append((_COMBINED, whole, own))
     return found

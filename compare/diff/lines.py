@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compare.render.collectives_table import INFERRED, LEGEND
-from compare.render.units import axes_text, bytes_text, counted, listing, times_text
+from compare.render.units import axes_text, bytes_text, count_text, list_text, times_text
 
 Report = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ class Line:
     entry: Report
 
 
-def lines(found: Report) -> list[Line]:
+def difference_lines(found: Report) -> list[Line]:
     return [_line(one) for one in found["differences"] or ()]
 
 
@@ -47,7 +47,7 @@ def _line(one: Report) -> Line:
     changes = ", ".join(_change(name, *values) for name, values in one["changes"].items())
     return Line(
         sign=SIGNS[one["what"]],
-        amount=signed(one["delta_bytes"]),
+        amount=signed_bytes_text(one["delta_bytes"]),
         what=f"{one['kind']} @ {one['axes']}",
         scope=_marked(one, "scope"),
         op_name=_op_name(one),
@@ -67,13 +67,13 @@ def _op_name(one: Report) -> str:
     return _marked(one, "op_name") + f" (+{others})" * bool(others) if one["op_name"] else ""
 
 
-def legend(found: Report) -> str:
+def legend_text(found: Report) -> str:
     """What the marks before scopes and paths mean; empty where there are none."""
-    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in lines(found))
+    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in difference_lines(found))
     return LEGEND if marked else ""
 
 
-def signed(count: int | None) -> str:
+def signed_bytes_text(count: int | None) -> str:
     """`+90.2 MB`; a question mark where it is unknown."""
     if count is None:
         return "? B"
@@ -85,7 +85,7 @@ def _change(name: str, before: Any, after: Any) -> str:
         sizes = [{len(group) for group in groups} for groups in (before, after)]
         if sizes[0] == sizes[1]:
             return "other pairs" if sizes[0] == {2} else "other groups"
-        return "groups of " + " → ".join(listing(sorted(map(str, one))) for one in sizes)
+        return "groups of " + " → ".join(list_text(sorted(map(str, one))) for one in sizes)
     told = [_value(name, value) for value in (before, after)]
     return f"{_COLUMNS[name]}{told[0]} → {told[1]}"
 
@@ -113,7 +113,11 @@ def equivalent_words(found: Report) -> list[str]:
 def _cost(equivalents: Sequence[Report]) -> str:
     """Bytes that the other form sends more or less: `+33.6 MB a step`, `−8.4 MB a step over dcn`; empty if none."""
     amounts = [sum(one[name] for one in equivalents) for name in ("delta_bytes", "delta_dcn_bytes")]
-    words = [f"{signed(amount)} a step{on}" for amount, on in zip(amounts, ("", " over dcn"), strict=True) if amount]
+    words = [
+        f"{signed_bytes_text(amount)} a step{on}"
+        for amount, on in zip(amounts, ("", " over dcn"), strict=True)
+        if amount
+    ]
     return " and ".join(words)
 
 
@@ -122,7 +126,7 @@ def _kinds(rows: Sequence[Report]) -> str:
     for row in rows:
         word = f"{row['kind']} {axes_text(row['axes'])}"
         counts[word] = counts.get(word, 0) + 1
-    return listing([f"{number} {word}" for word, number in counts.items()])
+    return list_text([f"{number} {word}" for word, number in counts.items()])
 
 
 def total_words(found: Report, side: str) -> str:
@@ -130,7 +134,7 @@ def total_words(found: Report, side: str) -> str:
     own = found[side]
     words = "at least " if own["unknown_rows"] else "at most " if own["upper_bound_rows"] else ""
     how = f" ({own['compiled']})" if own["compiled"] else ""
-    return f"{counted(own['collectives'], 'collective')}, {words}{bytes_text(own['step_wire_bytes'])} a step{how}"
+    return f"{count_text(own['collectives'], 'collective')}, {words}{bytes_text(own['step_wire_bytes'])} a step{how}"
 
 
 def verdict(found: Report) -> str:
@@ -138,14 +142,14 @@ def verdict(found: Report) -> str:
     number = len(found["differences"] or ())
     alike = found["alike"]["collectives"] if found["alike"] else 0
     other = len(found["equivalents"] or ())
-    same = [f"{counted(alike, 'collective')} match{'es' * (alike == 1)}"] * bool(alike or not (number or other))
+    same = [f"{count_text(alike, 'collective')} match{'es' * (alike == 1)}"] * bool(alike or not (number or other))
     same += [f"{other} equivalent in another form"] * bool(other)
     moved = found["alike"]["in_another_order"] if found["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
     lost = found["alike"]["of_other_neighbours"] if found["alike"] else []
-    scopes = listing(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
+    scopes = list_text(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
     same += [f"{len(lost)} without a scope of their own, next to other neighbours ({scopes})"] * bool(lost)
-    words = counted(number, "difference")
+    words = count_text(number, "difference")
     if not number:
         cost = _cost(found["equivalents"] or ())
         words = f"No difference but {cost}" if cost else "No difference"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from compare.diff.equivalents import Equivalent, Leftover, equivalents
+from compare.diff.equivalents import Equivalent, Leftover, find_equivalents
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
@@ -67,7 +67,7 @@ def match(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
     left = Leftover(_without(a, (i for i, _ in aligned)), _without(b, (j for _, j in aligned)))
     moved = list(left.pairs(_key))
     inferred = list(left.pairs(_key_without_scope, fits=_scope_is_inferred))
-    found = list(equivalents(left))
+    found = list(find_equivalents(left))
     changed = list(_changed(left))
     single = [Difference(what="changed", a=(x,), b=(y,), changes=_changes(x, y)) for x, y in changed]
     single += [Difference(what="only in a", a=(row,), b=()) for row in left.a]
@@ -91,7 +91,7 @@ def delta_bytes(a: Iterable[Collective], b: Iterable[Collective]) -> int | None:
     return sum(sign * amount for sign, amount in steps if amount is not None)
 
 
-def over(row: Collective) -> Hashable:
+def axes_or_groups(row: Collective) -> Hashable:
     """What it runs over: the axes where they say it all, else its groups; of a permute its pairs."""
     if row.kind == "collective-permute":
         return frozenset(row.mesh_groups)
@@ -101,7 +101,8 @@ def over(row: Collective) -> Hashable:
 
 
 def _key_without_scope(row: Collective) -> Hashable:
-    return (row.kind, over(row), row.network, row.dtype, row.payload_bytes, row.executions, row.executions_are,
+    return (row.kind, axes_or_groups(row), row.network, row.dtype, row.payload_bytes, row.executions,
+            row.executions_are,
             row.step_wire_bytes)  # fmt: skip
 
 
@@ -141,11 +142,11 @@ def _same_place(row: Collective) -> Hashable:
 
 
 _TIERS: tuple[Callable[[Collective], Hashable], ...] = (
-    lambda row: (row.kind, over(row), _same_place(row), row.payload_bytes, row.dtype),
+    lambda row: (row.kind, axes_or_groups(row), _same_place(row), row.payload_bytes, row.dtype),
     lambda row: (row.kind, row.axes, _same_place(row), row.payload_bytes, row.executions),
-    lambda row: (row.kind, over(row), _same_place(row), row.executions),
-    lambda row: (row.kind, over(row), _same_place(row)),
-    lambda row: (row.kind, over(row), row.payload_bytes, row.dtype, row.executions),
+    lambda row: (row.kind, axes_or_groups(row), _same_place(row), row.executions),
+    lambda row: (row.kind, axes_or_groups(row), _same_place(row)),
+    lambda row: (row.kind, axes_or_groups(row), row.payload_bytes, row.dtype, row.executions),
     lambda row: (row.kind, _same_place(row), row.payload_bytes),
     lambda row: (row.axes, _same_place(row), row.payload_bytes, row.executions),
 )

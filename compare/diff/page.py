@@ -26,5 +26,10 @@ def page(found: Mapping[str, Any]) -> str:
 
 def _environment() -> Environment:
     made = environment()
-    made.filters |= {"bytes": units.bytes_text, "exact": units.exact_text, "kept": units.kept, "axes": units.axes_text}
+    made.filters |= {
+        "bytes": units.bytes_text,
+        "exact": units.exact_text,
+        "kept": units.keep_units_together,
+        "axes": units.axes_text,
+    }
     return made

@@ -10,8 +10,8 @@ from compare.report.programs import MISSING, JudgedProgram
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
-from compare.user_program.program_mesh import spell_axes
-from compare.user_program.read_program import read_all, take_program
+from compare.user_program.program_mesh import format_axes
+from compare.user_program.read_program import open_program, read_all
 from compare.user_program.saved_program import is_saved
 
 PROGRAMS, CELLS, RUNS = "programs", "cells", "runs"
@@ -37,22 +37,22 @@ def _kind(path: Path) -> str:
     raise WorkError(f"{path} is not a run folder (no {CASE} in it), nor a cell of one; {_SHAPE}")
 
 
-def of_programs(
+def diff_programs(
     a: str, b: str, *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
 ) -> dict[str, Any]:
     """The diff of two files, or folders of programs that were saved; compiled first where they are not.
 
     axes: none, and those that the programs know are used; they must be the same.
     """
-    one, other = read_all([take_program(a), take_program(b)], axes=axes, topology=topology, no_cache=no_cache)
+    one, other = read_all([open_program(a), open_program(b)], axes=axes, topology=topology, no_cache=no_cache)
     if one.saved.axes and other.saved.axes and dict(one.saved.axes) != dict(other.saved.axes):
-        axes_of = f"{a} has the axes {spell_axes(one.saved.axes)}, {b} has {spell_axes(other.saved.axes)}"
+        axes_of = f"{a} has the axes {format_axes(one.saved.axes)}, {b} has {format_axes(other.saved.axes)}"
         raise WorkError(f"{axes_of}; pass the axes of both with --axes")
     compiled = one.compiled, other.compiled
     return diff_report(match(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
 
 
-def of_cells(a: Path, b: Path) -> dict[str, Any]:
+def diff_cells(a: Path, b: Path) -> dict[str, Any]:
     """The diff of two programs of run folders, over the axes of the second's case."""
     one, other = _cell(a), _cell(b)
     axes = other.case.mesh.split_axes
@@ -67,7 +67,7 @@ def _cell(path: Path) -> JudgedProgram:
     return found
 
 
-def of_runs(a: Path, b: Path) -> dict[str, Any]:
+def diff_runs(a: Path, b: Path) -> dict[str, Any]:
     """The diff of two run folders, both judged anew, by the same rules."""
     runs = judge_run(read_run(a)), judge_run(read_run(b))
     return run_report((_cells(runs[0]), _cells(runs[1])), (runs[0].report(), runs[1].report()), names=(str(a), str(b)))

@@ -9,15 +9,15 @@ from rich.text import Text
 from compare.diff.lines import (
     Line,
     case_words,
+    difference_lines,
     equivalent_words,
-    legend,
-    lines,
+    legend_text,
     total_words,
     totals_words,
     verdict,
     version_words,
 )
-from compare.render.terminal import console, text_width, wrapped
+from compare.render.terminal import console, text_width, wrap_prose
 from meshes.process.one_line import plain
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
@@ -35,20 +35,20 @@ def print_diff(found: Mapping[str, Any], *, out: Console | None = None) -> None:
         return
     for side, sign in (("a", "−"), ("b", "+")):
         words = f"{sign} {found[side]['name']}: {total_words(found, side)}"
-        out.print(wrapped(words, width=text_width(out), hang="  ", style="bold"))
+        out.print(wrap_prose(words, width=text_width(out), hang="  ", style="bold"))
     _print_lines(found, out)
 
 
 def _print_lines(found: Mapping[str, Any], out: Console, *, indent: int = 0) -> None:
-    told = lines(found)
+    told = difference_lines(found)
     if told:
         out.print(*_table(told, width=text_width(out), indent=indent), sep="\n")
     pad = " " * indent
-    if words := legend(found):
-        out.print(wrapped(words, width=text_width(out), indent=pad, style="dim"))
+    if words := legend_text(found):
+        out.print(wrap_prose(words, width=text_width(out), indent=pad, style="dim"))
     for words in equivalent_words(found):
-        out.print(wrapped(f"= {words}", width=text_width(out), indent=pad, hang=pad + "  ", style="dim"))
-    out.print(wrapped(verdict(found), width=text_width(out), indent=pad))
+        out.print(wrap_prose(f"= {words}", width=text_width(out), indent=pad, hang=pad + "  ", style="dim"))
+    out.print(wrap_prose(verdict(found), width=text_width(out), indent=pad))
 
 
 def _table(told: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
@@ -89,10 +89,10 @@ def _print_runs(found: Mapping[str, Any], out: Console) -> None:
     width = text_width(out)
     for side, sign in (("a", "−"), ("b", "+")):
         words = f"{sign} {found[side]['run']}: {found[side]['case']}"
-        out.print(wrapped(words, width=width, hang="  ", style="bold"))
+        out.print(wrap_prose(words, width=width, hang="  ", style="bold"))
     for title, told in (("case: ", case_words(found)), ("versions: ", version_words(found))):
         if told:
-            out.print(wrapped(f"{title}{'; '.join(told)}", width=width, hang="  "))
+            out.print(wrap_prose(f"{title}{'; '.join(told)}", width=width, hang="  "))
     for program in found["programs"]:
         if program["same"]:
             continue
@@ -103,10 +103,10 @@ def _print_runs(found: Mapping[str, Any], out: Console) -> None:
             _print_lines(program, out, indent=2)
     out.print()
     if same := [_name(program) for program in found["programs"] if program["same"]]:
-        out.print(wrapped(f"identical: {', '.join(same)}", width=width, hang="  "))
+        out.print(wrap_prose(f"identical: {', '.join(same)}", width=width, hang="  "))
     for side, words in (("only_in_a", "only in the first"), ("only_in_b", "only in the second")):
         for arm, phase, cell in found[side]:
-            out.print(wrapped(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
+            out.print(wrap_prose(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
     verdict_words = "The two runs move the same bytes." if found["same"] else "The two runs differ."
     out.print(Text(verdict_words, style="bold"))
 
@@ -117,13 +117,13 @@ def _name(program: Mapping[str, Any]) -> str:
 
 
 def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
-    yield wrapped(_name(program), width=width, style="bold")
+    yield wrap_prose(_name(program), width=width, style="bold")
     if program["status"] != ["ok", "ok"]:
         told = [f"{status}{f' ({error})' if error else ''}" for status, error in
                 zip(program["status"], program["error"], strict=True)]  # fmt: skip
-        yield wrapped(" → ".join(told), width=width, indent="  ", style="red")
+        yield wrap_prose(" → ".join(told), width=width, indent="  ", style="red")
         return
     if program["partitioner"][0] != program["partitioner"][1]:
-        yield wrapped(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
+        yield wrap_prose(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
     if words := totals_words(program):
-        yield wrapped("; ".join(words), width=width, indent="  ")
+        yield wrap_prose("; ".join(words), width=width, indent="  ")

@@ -14,8 +14,8 @@ from compare.gallery.lesson_types.lesson_result import LessonResult, row_of
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.run import arms, tasks
-from compare.run.cache import Cache, file_digest, key, sources_digest
-from compare.run.processes import Command, Ended, Pool
+from compare.run.cache import Cache, file_digest, make_key, sources_digest
+from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.scheduler import cores
 from meshes.process.documents import read_json
 
@@ -42,7 +42,7 @@ class _Job:
 
     @property
     def arm(self) -> arms.Arm:
-        return arms.arm(self.program.partition("/")[0])
+        return arms.find_arm(self.program.partition("/")[0])
 
     @property
     def partitioner(self) -> str:
@@ -119,7 +119,7 @@ class _Build:
     def run(self) -> None:
         for name in dict.fromkeys(job.arm.name for job in self.jobs):
             own = [job for job in self.jobs if job.arm.name == name]
-            if line := arms.arm(name).missing():
+            if line := arms.find_arm(name).missing():
                 for job in own:
                     job.end("not-installed", line)
                 self.tell(line)
@@ -131,7 +131,7 @@ class _Build:
             self._wait(name, [job for job in reversed(first.values()) if not job.lowered])
         self._compile([job for job in self.jobs if job.lowered])
         # The slowest start begins first.
-        self.waiting.sort(key=lambda batch: -arms.arm(batch.kind).start_s if batch.kind != "compile" else 0)
+        self.waiting.sort(key=lambda batch: -arms.find_arm(batch.kind).start_s if batch.kind != "compile" else 0)
         try:
             with Pool[_Batch](lambda batch, stage, seconds: None) as pool:
                 while self.waiting or len(pool):
@@ -171,7 +171,7 @@ class _Build:
             )
             words: tuple[str, ...] = ()
         else:
-            module, words = f"{arms.arm(batch.kind).module}.patterns", (str(folder),)
+            module, words = f"{arms.find_arm(batch.kind).module}.patterns", (str(folder),)
             request = {"programs": [job.asked() for job in batch.jobs]}
         what = f"{len(batch.jobs)} program{'s' if len(batch.jobs) > 1 else ''}"
         self.tell(f"compile: {what}" if batch.kind == "compile" else f"{_title(batch.kind)}: tracing {what}")
@@ -183,7 +183,7 @@ class _Build:
         )  # fmt: skip
         pool.start(batch, command)
 
-    def _finish(self, batch: _Batch, ended: Ended) -> None:
+    def _finish(self, batch: _Batch, ended: ProcessEnd) -> None:
         """Keep what was made; what the process did not reach is tried again, without the one that it died of."""
         folder, left = self.running.pop(batch), []
         result = HLO if batch.kind == "compile" else ABOUT
@@ -218,7 +218,7 @@ class _Build:
         else:
             job.lowered = self.cache.keep(out, kind="pattern", key=self.keys[job])
 
-    def _again(self, kind: str, left: list[_Job], ended: Ended) -> None:
+    def _again(self, kind: str, left: list[_Job], ended: ProcessEnd) -> None:
         self.deaths[kind] = self.deaths.get(kind, 0) + 1
         given_up = left if ended.status in ("refused", "ok") or self.deaths[kind] >= MAX_DEATHS else left[:1]
         status = "failed" if ended.status == "ok" else ended.status
@@ -234,7 +234,7 @@ def _lower_key(job: _Job) -> str:
         "versions": _versions(job.arm.packages),
         "sources": _sources(job.arm.name),
     }
-    return key(asked | {"environment": _environment()})
+    return make_key(asked | {"environment": _environment()})
 
 
 def _compile_key(job: _Job) -> str:
@@ -244,17 +244,17 @@ def _compile_key(job: _Job) -> str:
         "sources": _compiler_sources(),
     }
     asked = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
-    return key(asked | made_by | {"environment": _environment()})
+    return make_key(asked | made_by | {"environment": _environment()})
 
 
 def _title(kind: str) -> str:
-    return kind if kind == "compile" else arms.arm(kind).title
+    return kind if kind == "compile" else arms.find_arm(kind).title
 
 
 @once
 def _sources(name: str) -> str:
     """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
-    folder = tasks.ROOT / arms.arm(name).module
+    folder = tasks.ROOT / arms.find_arm(name).module
     requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
     own = ("patterns", "process", "sharding/spec.py", "decoder/scan.py")
     return sources_digest(*(folder / name for name in own if (folder / name).exists()), requests)
@@ -262,7 +262,7 @@ def _sources(name: str) -> str:
 
 @once
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    return arms.versions_of(packages)
+    return arms.read_versions(packages)
 
 
 @once

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from compare.gallery.compile_lessons import build_each
 from compare.gallery.lesson_types.lesson_result import LessonResult
-from compare.gallery.quiz.answers import Answer, AnswerError, read_answer, truth_of
-from compare.gallery.quiz.draw import draw
+from compare.gallery.quiz.answers import Answer, AnswerError, count_emitted, read_answer
+from compare.gallery.quiz.draw import draw_question
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.quiz_text import print_question, print_truth
-from compare.gallery.render.quiz_words import AnsweredQuestion, public_answer, public_question
+from compare.gallery.render.quiz_words import AnsweredQuestion, answer_to_json, question_to_json
 from compare.run import arms, cache, tasks
 from compare.run.cache import Cache
 from meshes.process.command_line import REFUSED, print_json
@@ -24,14 +24,14 @@ TRIES = 3
 """How often an answer may be unreadable."""
 
 
-def take(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) -> int:
+def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) -> int:
     """Ask question `seed`, and tell the truth of it.
 
     words: the answer; without one it is read from standard input, in JSON none is.
     0: right, or nothing was answered; 1: wrong, or it could not be compiled; 2: no readable answer.
     """
-    question = draw(secrets.randbelow(SEEDS) if seed is None else seed)
-    source = source_of(question)
+    question = draw_question(secrets.randbelow(SEEDS) if seed is None else seed)
+    source = question_source(question)
     mesh = question.lesson.mesh
     try:
         answer = None if words is None else read_answer(words, mesh)
@@ -39,20 +39,20 @@ def take(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) 
         complain(f"compare.teach: {error}")
         return REFUSED
     if as_json and words is None:
-        print_json(public_question(question, source))
+        print_json(question_to_json(question, source))
         return 0
     if not as_json:
         print_question(question, source)
         if words is None:
             answer = _heard(question.lesson.mesh)
     with cache.open_cache(bypass=no_cache) as kept:
-        (made,) = compiled([question], cache=kept, tell=complain)
+        (made,) = compile_questions([question], cache=kept, tell=complain)
     told = AnsweredQuestion(question, made)
     if as_json:
-        print_json(public_question(question, source) | public_answer(told, answer))
+        print_json(question_to_json(question, source) | answer_to_json(told, answer))
     else:
         print_truth(told, answer)
-    return 0 if made.ok and (answer is None or answer.is_right(truth_of(made))) else 1
+    return 0 if made.ok and (answer is None or answer.is_right(count_emitted(made))) else 1
 
 
 def _heard(mesh: Mapping[str, int]) -> Answer | None:
@@ -69,15 +69,17 @@ def _heard(mesh: Mapping[str, int]) -> Answer | None:
     return None
 
 
-def compiled(questions: Sequence[Question], *, cache: Cache, tell: Callable[[str], None]) -> list[LessonResult]:
+def compile_questions(
+    questions: Sequence[Question], *, cache: Cache, tell: Callable[[str], None]
+) -> list[LessonResult]:
     """The program of each question."""
     return build_each([(one.lesson, one.program) for one in questions], cache=cache, tell=tell)
 
 
-def source_of(question: Question) -> str:
+def question_source(question: Question) -> str:
     """The question's function as it stands in the arm's patterns, under the name `f`, which tells nothing, and without
     its decorator: splits are the question's."""
-    folder = tasks.ROOT / arms.arm(question.program.partition("/")[0]).module / "patterns"
+    folder = tasks.ROOT / arms.find_arm(question.program.partition("/")[0]).module / "patterns"
     for path in sorted(folder.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         for node in ast.parse(text).body:

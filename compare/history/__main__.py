@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.history.lineage_query import histories, saved_histories
+from compare.history.lineage_query import query_run, query_saved
 from compare.run.folder.load_run import judge_run, read_run
 from compare.user_program.saved_program import is_saved
 from meshes.process.command_line import command_parser, print_json, run_command
@@ -26,10 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     asked = parser.parse_args(argv)
     if is_saved(asked.run):
-        found = saved_histories(asked.run, name=asked.name)
+        found = query_saved(asked.run, name=asked.name)
     else:
         run = judge_run(read_run(asked.run))
-        found = histories(run, name=asked.name, arm=asked.arm, phase=asked.phase, cell=asked.cell)
+        found = query_run(run, name=asked.name, arm=asked.arm, phase=asked.phase, cell=asked.cell)
     if asked.json:
         print_json([one.to_dict() for one in found])
     else:

@@ -44,7 +44,7 @@ class History:
         }
 
 
-def saved_histories(folder: Path, *, name: str = "") -> list[History]:
+def query_saved(folder: Path, *, name: str = "") -> list[History]:
     """Those of a program that was saved: of this name, or all."""
     program = read_saved(folder)
     if not program.passes:
@@ -61,7 +61,7 @@ def saved_histories(folder: Path, *, name: str = "") -> list[History]:
     return own
 
 
-def histories(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
+def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
     """Those of this name, or all, in the order of the run; of all programs that the other words leave.
 
     A name without a cell is looked for in the default cells, then in the others.  Raises `WorkError` where there is no

@@ -10,7 +10,7 @@ from compare.history.lineage_query import History
 from compare.history.lines import Part, shorten, split_changes
 from compare.passes.lineage import CREATED, PROGRAM, RENAMED, Event
 from compare.render.report.origins import by_text
-from compare.render.terminal import console, text_width, wrapped
+from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import axes_text, bytes_text
 from meshes.process.one_line import plain
 
@@ -33,7 +33,7 @@ def print_histories(found: Sequence[History], *, out: Console | None = None) -> 
             if one.row.changes:
                 changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes)
                 out.print(
-                    wrapped(f"then {changes}", width=text_width(out), indent=_INDENT, hang=_INDENT * 2, style="dim")
+                    wrap_prose(f"then {changes}", width=text_width(out), indent=_INDENT, hang=_INDENT * 2, style="dim")
                 )
 
 
@@ -42,19 +42,19 @@ def print_life(one: History, *, out: Console | None = None) -> None:
     out = out or console()
     width, row = text_width(out), one.row
     begin = f"{row.name} of {one.program}: {row.kind} {axes_text(row.axes)} in {row.scope}"
-    out.print(wrapped(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
-    out.print(wrapped(f"Origin: {row.origin}. {_sum(one)}", width=width))
+    out.print(wrap_prose(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
+    out.print(wrap_prose(f"Origin: {row.origin}. {_sum(one)}", width=width))
     if row.source_line:
-        out.print(wrapped(f"Source: {row.source_line}", width=width, style="dim"))
+        out.print(wrap_prose(f"Source: {row.source_line}", width=width, style="dim"))
     number = 0
     for is_rename, events in groupby(one.track.events, key=lambda event: event.what == RENAMED):
         own = list(events)
         if is_rename:
-            out.print(wrapped(_renamed(own), width=width, indent=_INDENT, style="dim"))
+            out.print(wrap_prose(_renamed(own), width=width, indent=_INDENT, style="dim"))
             continue
         for event in own:
             number += 1
-            out.print(wrapped(f"{number}. {_heading(event)}", width=width, style="bold"))
+            out.print(wrap_prose(f"{number}. {_heading(event)}", width=width, style="bold"))
             out.print(*_lines(event, width=width), sep="\n")
     out.print()
 
@@ -99,4 +99,4 @@ def _lines(event: Event, *, width: int) -> Iterator[Text]:
 def _line(sign: str, found: Sequence[Part], style: str, width: int) -> Text:
     begin, end = MARKS
     words = "".join(f"{begin}{one.text}{end}" if one.changed and one.text.strip() else one.text for one in found)
-    return wrapped(sign + words, width=width, indent=_INDENT, hang=_INDENT + "    ", style=style)
+    return wrap_prose(sign + words, width=width, indent=_INDENT, hang=_INDENT + "    ", style=style)

@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.json:
         print_json([row.public() for row in rows])
     else:
-        from compare.render.collectives_table import print_rows, told_how
+        from compare.render.collectives_table import compiled_text, print_rows
 
-        print_rows(rows, how=told_how(saved.compiled) if saved else "", notes=saved.notes if saved else ())
+        print_rows(rows, how=compiled_text(saved.compiled) if saved else "", notes=saved.notes if saved else ())
     if not saved:
         hint_axes(asked, [row.axes for row in rows])
     return 0

@@ -52,7 +52,7 @@ class Track:
         return tuple(Change(by=event.span, what=event.what) for event in changes)
 
 
-def lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
+def trace_lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
     """The life of every collective of the optimized program, by its name there.
 
     A text that can't be read is passed over, as if it had not been recorded.  `HloError` for that of the optimized

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from compare.hlo.collective import Collective
 from compare.passes.archive import unpack
-from compare.passes.lineage import UNKNOWN, Track, lineage
+from compare.passes.lineage import UNKNOWN, Track, trace_lineage
 
 
 def trace_lineages(archive: bytes, optimized: str) -> dict[str, Track]:
     """The life of every collective of an optimized program.  `HloError` where the archive is damaged."""
-    return lineage(unpack(archive), optimized)
+    return trace_lineage(unpack(archive), optimized)
 
 
 def add_origins(rows: Sequence[Collective], lives: Mapping[str, Track]) -> list[Collective]:

@@ -8,7 +8,7 @@ from typing import Any
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
 from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, apply_remedies, candidate_remedies, case_changes
-from compare.remedy.search import Asking, Measured, Names, Search, better
+from compare.remedy.search import Asking, Measurement, Names, Search, is_better
 from compare.report.differences import group_by_cause
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import collective_row, sum_totals
@@ -36,7 +36,7 @@ class ArmProgram:
     arm: Arm
     case: Case
     remedies: dict[str, Remedy] = field(default_factory=dict)
-    known: dict[Names, Measured] = field(default_factory=dict)
+    known: dict[Names, Measurement] = field(default_factory=dict)
     origins: dict[Any, dict[str, int]] = field(default_factory=dict)
     """Of the default's groups: origin -> bytes."""
     best: Names = frozenset()
@@ -44,7 +44,7 @@ class ArmProgram:
     """Not compiled, because there were enough compiles."""
 
     @property
-    def base(self) -> Measured:
+    def base(self) -> Measurement:
         return self.known[frozenset()]
 
     def cell(self, names: Names) -> Cell:
@@ -118,7 +118,7 @@ def search(programs: Sequence[ArmProgram], making: Measurer) -> None:
     making.make(_in_turn({program: list(_beyond(program)) for program in programs if not program.base.error}))
 
 
-def witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[ArmProgram]:
+def find_witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[ArmProgram]:
     """Where an arm cannot write its collectives by hand, and nobody asked for the one that can: that one's programs.
 
     As they are, and by hand, of each phase that leaves bytes to be explained.
@@ -137,7 +137,7 @@ def witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[ArmProgr
 
 def _tells(program: ArmProgram) -> bool:
     """Whether its own collectives by hand were measured."""
-    return any(remedy.kind == HAND and not found.error for remedy, _, found in measured_beyond(program))
+    return any(remedy.kind == HAND and not found.error for remedy, _, found in list_measured_beyond(program))
 
 
 def _agree(programs: Sequence[ArmProgram]) -> None:
@@ -155,7 +155,7 @@ def _agree(programs: Sequence[ArmProgram]) -> None:
 
 def _as_good(program: ArmProgram, names: Names) -> bool:
     """Whether this set leaves no more than the best does, with no more changes."""
-    if names not in program.known or not better(program.known[names], program.base):
+    if names not in program.known or not is_better(program.known[names], program.base):
         return False
     least = program.known[program.best].unneeded
     return program.known[names].unneeded <= least and len(names) <= len(program.best)
@@ -198,7 +198,7 @@ def _on_top(program: ArmProgram, remedy: Remedy) -> Names:
     return both
 
 
-def measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, Measured]]:
+def list_measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, Measurement]]:
     """Those of them that were measured."""
     for remedy in program.remedies.values():
         names = _on_top(program, remedy)
@@ -206,31 +206,31 @@ def measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, Measur
             yield remedy, names, program.known[names]
 
 
-def helps(program: ArmProgram, names: Names) -> bool:
+def improves(program: ArmProgram, names: Names) -> bool:
     """Whether these remedies leave less than the best does."""
-    return names in program.known and better(program.known[names], program.known[program.best])
+    return names in program.known and is_better(program.known[names], program.known[program.best])
 
 
-def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measured, dict[Any, dict[str, int]]]:
+def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measurement, dict[Any, dict[str, int]]]:
     """What came of one program, judged by the contract of its own case."""
     if outcome.status != "ok" or outcome.compiled is None:
-        return Measured(error=f"{outcome.status}: {outcome.error}"), {}
+        return Measurement(error=f"{outcome.status}: {outcome.error}"), {}
     packed = outcome.compiled / archive.FILE
     result = ProgramResult(
         arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status="ok",
-        about=run_folder.about(outcome, case=whole),
+        about=run_folder.merge_about(outcome, case=whole),
         hlo=gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode(),
         passes=packed.read_bytes() if packed.is_file() else None,
     )  # fmt: skip
     try:
         program = judge_program(case, result)
     except HloError as error:
-        return Measured(error=f"the program cannot be read: {error}"), {}
+        return Measurement(error=f"the program cannot be read: {error}"), {}
     if program.judgement is None:
-        return Measured(error="no program was compiled"), {}
+        return Measurement(error="no program was compiled"), {}
     sums = sum_totals(program.judgement, program.contract)
     groups = group_by_cause(collective_row(verdict) for verdict in program.judgement.verdicts)
-    measured = Measured(
+    measured = Measurement(
         groups={key: group.bytes for key, group in groups.items() if group.bytes},
         missing=sums.missing,
         needed=sums.inherent + sums.missing,

@@ -5,13 +5,13 @@ from typing import Any
 
 from rich.console import Console
 
-from compare.remedy.measure import ArmProgram, Measurer, helps, measured_beyond, search, witnesses
+from compare.remedy.measure import ArmProgram, Measurer, find_witnesses, improves, list_measured_beyond, search
 from compare.remedy.remedies import CODE, HAND, Group, Remedy
 from compare.remedy.request import Request
-from compare.remedy.search import Measured, Names
+from compare.remedy.search import Measurement, Names
 from compare.run import progress
 from compare.run.cache import Cache
-from compare.verdict.causes import words
+from compare.verdict.causes import describe_cause
 from meshes.case import Case
 
 GONE = 0.05
@@ -25,7 +25,7 @@ def find_remedies(request: Request, *, cache: Cache) -> dict[str, Any]:
     with progress.show_events(Console(stderr=True)) as tell:
         making = Measurer(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
         search(programs, making)
-        beside = witnesses(programs, making)
+        beside = find_witnesses(programs, making)
     return search_report(case, programs, making, beside=beside)
 
 
@@ -51,10 +51,10 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, A
     entries = [_chosen(program, remedy) for remedy in chosen]
     return {
         "error": "",
-        "before": numbers(program.base),
-        "after": numbers(best),
+        "before": measurement_to_json(program.base),
+        "after": measurement_to_json(best),
         "remedies": sorted(entries, key=lambda entry: -entry["removes_bytes"]),
-        "beyond": [_beyond(program, *one) for one in measured_beyond(program)],
+        "beyond": [_beyond(program, *one) for one in list_measured_beyond(program)],
         "remains": [
             _remaining(program, key, amount, programs)
             for key, amount in sorted(best.groups.items(), key=lambda one: -one[1])
@@ -65,7 +65,7 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, A
     }
 
 
-def numbers(found: Measured) -> dict[str, Any]:
+def measurement_to_json(found: Measurement) -> dict[str, Any]:
     """Of one program."""
     return {
         "unneeded_bytes": found.unneeded, "induced_bytes": found.of("induced"), "inflated_bytes": found.of("inflated"),
@@ -101,13 +101,13 @@ def _as_good(program: ArmProgram, remedy: Remedy) -> list[dict[str, Any]]:
     return found
 
 
-def _beyond(program: ArmProgram, remedy: Remedy, names: Names, found: Measured) -> dict[str, Any]:
+def _beyond(program: ArmProgram, remedy: Remedy, names: Names, found: Measurement) -> dict[str, Any]:
     """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
     together = {"with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names)}
     told = {**_words(remedy), **together, "error": found.error, "helps": False}
     if found.error:
         return told
-    return {**told, "after": numbers(found), "helps": helps(program, names),
+    return {**told, "after": measurement_to_json(found), "helps": improves(program, names),
             "removes_bytes": program.known[program.best].unneeded - found.unneeded}  # fmt: skip
 
 
@@ -115,17 +115,24 @@ def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:
     found = program.known[names]
     if found.error:
         return {"names": sorted(names), "error": found.error}
-    return {"names": sorted(names), "error": "", **numbers(found), "added_bytes": found.added_to(program.base)}
+    return {
+        "names": sorted(names),
+        "error": "",
+        **measurement_to_json(found),
+        "added_bytes": found.added_to(program.base),
+    }
 
 
 def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[ArmProgram]) -> dict[str, Any]:
     """One group of bytes that the smallest set leaves, and what is known about it."""
     scope, axes, kind, verdict, cause = key
-    left = {remedy.name: _left(key, found.groups) for remedy, _, found in measured_beyond(program) if not found.error}
+    left = {
+        remedy.name: _left(key, found.groups) for remedy, _, found in list_measured_beyond(program) if not found.error
+    }
     gone = [{"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount]
     return {
         "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
-        "sentence": words(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,
+        "sentence": describe_cause(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,
         "gone_with": gone,
         "less_with": [name for name in left if GONE * amount < left[name] <= (1 - GONE) * amount],
         "gone_by_hand_in": [] if any(one["kind"] == HAND for one in gone) else _elsewhere(program, key, programs),
@@ -142,7 +149,7 @@ def _elsewhere(program: ArmProgram, key: Group, programs: Sequence[ArmProgram]) 
         if other is program or other.case.phase != program.case.phase or other.base.error:
             continue
         there = _left(key, other.base.groups)
-        by_hand = [one for remedy, _, one in measured_beyond(other) if remedy.kind == HAND and not one.error]
+        by_hand = [one for remedy, _, one in list_measured_beyond(other) if remedy.kind == HAND and not one.error]
         if there and any(_left(key, one.groups) <= GONE * there for one in by_hand):
             found.append(other.arm.title)
     return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.run import scheduler
-from compare.run.arms import ARMS, Arm, arms_of
+from compare.run.arms import ARMS, Arm, parse_arms
 from compare.run.cli.case_options import case_parser, read_case, seconds
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
@@ -64,7 +64,7 @@ def remedy_parser() -> Parser:
 
 def read_request(asked: argparse.Namespace) -> Request:
     """What the options ask for.  Raises `ValueError` on what cannot be."""
-    arms, case = tuple(arms_of(asked.arm)), read_case(asked)
+    arms, case = tuple(parse_arms(asked.arm)), read_case(asked)
     if case.style == BY_HAND:
         raise WorkError(
             f"--style explicit has no remedies: its collectives are all written by hand; use one of {', '.join(STYLES)}"

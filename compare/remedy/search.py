@@ -17,7 +17,7 @@ Names = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """One program: the bytes beyond the plan, those of the plan that nothing serves, and the modelled step."""
 
     groups: Mapping[Group, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Measured:
         """Bytes of one verdict."""
         return sum(amount for key, amount in self.groups.items() if key[3] == verdict)
 
-    def added_to(self, base: "Measured") -> int:
+    def added_to(self, base: "Measurement") -> int:
         """Bytes that are more than in another program, scope by scope and axes by axes."""
         places = {key[:2] for key in (*self.groups, *base.groups)}
         return sum(max(0, self.at(place) - base.at(place)) for place in places) + max(0, self.missing - base.missing)
@@ -48,11 +48,11 @@ class Measured:
         return sum(amount for key, amount in self.groups.items() if key[:2] == place)
 
 
-Answers = Mapping[Names, Measured]
+Answers = Mapping[Names, Measurement]
 Asking = Generator[list[Names], Answers, Names]
 
 
-def better(one: Measured | None, base: Measured) -> bool:
+def is_better(one: Measurement | None, base: Measurement) -> bool:
     """Whether a program has fewer unneeded bytes, counts no less of its own, and moved next to none elsewhere."""
     if one is None or one.error or one.unknown_rows > base.unknown_rows:
         return False
@@ -64,9 +64,9 @@ def better(one: Measured | None, base: Measured) -> bool:
 class Search:
     """One program's search; `known` has all that was measured, by set, the default's with none."""
 
-    def __init__(self, base: Measured, remedies: Sequence[Remedy]):
+    def __init__(self, base: Measurement, remedies: Sequence[Remedy]):
         self.remedies = {remedy.name: remedy for remedy in remedies if remedy.kind == CODE}
-        self.known: dict[Names, Measured] = {frozenset(): base}
+        self.known: dict[Names, Measurement] = {frozenset(): base}
         self.base = base
 
     def steps(self) -> Asking:
@@ -101,7 +101,7 @@ class Search:
             self.known |= yield wanted
 
     def _is_good(self, one: Names) -> bool:
-        return better(self.known.get(one), self.base)
+        return is_better(self.known.get(one), self.base)
 
     def _rank(self, one: Names) -> tuple[int, int, float, list[int]]:
         """Smallest first: what it leaves, then how many changes, then the modelled step, then the table's order."""

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from compare.remedy.remedies import HAND
-from compare.render.terminal import console, text_width, wrapped
-from compare.render.units import axes_text, bytes_text, counted, listing, time_text
+from compare.render.terminal import console, text_width, wrap_prose
+from compare.render.units import axes_text, bytes_text, count_text, list_text, time_text
 from meshes.process.one_line import plain
 
 Found = Mapping[str, Any]
@@ -27,18 +27,18 @@ def print_remedies(found: Found, *, out: Console | None = None) -> None:
     out = out or console()
     width = text_width(out)
     for arm in found["arms"].values():
-        out.print(wrapped(headline(found, arm), width=width, style="bold"))
+        out.print(wrap_prose(headline(found, arm), width=width, style="bold"))
         for number, entry in enumerate(steps(arm), 1):
-            out.print(wrapped(f"{number}. {step_line(entry)}", width=width, indent=" ", hang=_INDENT + " "))
+            out.print(wrap_prose(f"{number}. {step_line(entry)}", width=width, indent=" ", hang=_INDENT + " "))
             for line in entry["code"].splitlines():
                 out.print(Text(f"      {plain(line)}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True)
             if others := others_line(entry):
-                out.print(wrapped(others, width=width, indent=_INDENT * 2))
+                out.print(wrap_prose(others, width=width, indent=_INDENT * 2))
         for phase, one in arm["phases"].items():
             for line in phase_lines(phase, one):
-                out.print(wrapped(line, width=width, indent=_INDENT, hang=_INDENT * 2))
+                out.print(wrap_prose(line, width=width, indent=_INDENT, hang=_INDENT * 2))
         out.print()
-    out.print(wrapped(spent(found), width=width, style="dim"))
+    out.print(wrap_prose(count_compiles(found), width=width, style="dim"))
 
 
 def headline(found: Found, arm: Entry) -> str:
@@ -51,7 +51,7 @@ def headline(found: Found, arm: Entry) -> str:
         return f"{name}: no avoidable bytes; no change is needed"
     if not own:
         return f"{name}: no code change was found that removes avoidable bytes"
-    return f"{name}: {counted(len(own), 'change')}, largest effect first, each compiled and measured"
+    return f"{name}: {count_text(len(own), 'change')}, largest effect first, each compiled and measured"
 
 
 def steps(arm: Entry) -> list[dict[str, Any]]:
@@ -93,18 +93,18 @@ def phase_lines(phase: str, one: Entry) -> Iterator[str]:
     for entry in one["beyond"]:
         yield f"{phase}, beyond that: {_beyond(entry)}"
     for words, entries in _alike(one["remains"]).items():
-        yield f"{phase}, remains: {listing([_amount(entry) for entry in entries])} {words}"
+        yield f"{phase}, remains: {list_text([_amount(entry) for entry in entries])} {words}"
     if one["missing_remains"]:
         yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan unserved: no collective carries it"
     if one["not_tried"]:
-        yield f"{phase}: {counted(len(one['not_tried']), 'set')} of changes not compiled; raise --max-compiles"
+        yield f"{phase}: {count_text(len(one['not_tried']), 'set')} of changes not compiled; raise --max-compiles"
 
 
 def _alike(remains: Sequence[Entry]) -> dict[str, list[Entry]]:
     """What remains, by what is to be said of it; a thousandth of all that remains together, unexplained."""
     total, found = sum(entry["bytes"] for entry in remains), dict[str, list[Entry]]()
     for entry in remains:
-        words = f"({entry['verdict']}, {entry['cause']}): {why(entry)}"
+        words = f"({entry['verdict']}, {entry['cause']}): {explain_remainder(entry)}"
         found.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
     return found
 
@@ -136,7 +136,7 @@ def _beyond(entry: Entry) -> str:
     return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
 
 
-def why(entry: Entry) -> str:
+def explain_remainder(entry: Entry) -> str:
     """What is known of bytes that remain: the cause's sentence, and what shows whose they are."""
     return f"{entry['sentence']}; {_shown(entry)}"
 
@@ -148,17 +148,17 @@ def _shown(entry: Entry) -> str:
     elif names:
         told = f"removed by {' or '.join(names)}"
     elif entry["gone_by_hand_in"]:
-        arms = listing(entry["gone_by_hand_in"])
+        arms = list_text(entry["gone_by_hand_in"])
         told = f"{arms} has it too, removed there by explicit collectives: the SPMD form causes it"
     else:
-        told = f"{listing(entry['tried'])} do not remove it" if entry["tried"] else "no candidate removes it"
+        told = f"{list_text(entry['tried'])} do not remove it" if entry["tried"] else "no candidate removes it"
         # Of what serves the plan, and is too much, a pass put the needed part there, too.
         put = [one for one in entry["origins"] if one != _NOT_RECORDED and entry["verdict"] == "induced"]
-        told += f"; created by {listing(put)}" if put else ""
-    return f"{told}; reduced by {listing(entry['less_with'])}" if entry["less_with"] else told
+        told += f"; created by {list_text(put)}" if put else ""
+    return f"{told}; reduced by {list_text(entry['less_with'])}" if entry["less_with"] else told
 
 
-def spent(found: Found) -> str:
+def count_compiles(found: Found) -> str:
     """`10 programs compiled or taken from the cache, of at most 40`."""
     most = found["most_compiles"]
-    return f"{counted(found['compiles'], 'program')} compiled or taken from the cache (limit {most})"
+    return f"{count_text(found['compiles'], 'program')} compiled or taken from the cache (limit {most})"

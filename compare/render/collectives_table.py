@@ -56,7 +56,7 @@ def print_rows(
         out.print(Text(line), soft_wrap=True)
 
 
-def told_how(compiled: str) -> str:
+def compiled_text(compiled: str) -> str:
     """For what and by what it was compiled, as a sentence; nothing where that is not known."""
     return f"{compiled[0].upper()}{compiled[1:]}." if compiled else ""
 

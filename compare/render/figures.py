@@ -52,23 +52,23 @@ INK = "#20242b"
 """Of lines and words."""
 
 
-def pictures(report: Report) -> list[Picture]:
+def draw_pictures(report: Report) -> list[Picture]:
     """Bytes by verdict, then the traffic of each arm's default program in each phase."""
-    found = [verdicts(report)]
+    found = [draw_verdicts(report)]
     for phase in report.phases:
         judged = [one for one in programs(report) if one.phase == phase and one.default and one.judged]
         slices = report.mesh.slices
         tables = [traffic(one.rows, num_devices=num_devices(report), slices=slices) for one in judged]
         top = max((float(table.total.max()) for table in tables), default=0.0)
         found += [
-            matrices(one, table, top=top, num_devices=num_devices(report))
+            draw_matrices(one, table, top=top, num_devices=num_devices(report))
             for one, table in zip(judged, tables, strict=True)
             if table.by_axes
         ]
     return found
 
 
-def verdicts(report: Report) -> Picture:
+def draw_verdicts(report: Report) -> Picture:
     """Bytes a step by verdict, one bar for each program, against what the plan needs."""
     phases = report.phases
     heights = [0.36 * max(len(found.headline), 1) for found in phases.values()]
@@ -80,7 +80,7 @@ def verdicts(report: Report) -> Picture:
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        heading(figure, "Bytes on the wire per step, by verdict", [told])
+        draw_heading(figure, "Bytes on the wire per step, by verdict", [told])
         top = tall - head
         for (phase, found), height in zip(phases.items(), heights, strict=True):
             top -= _GAP + height
@@ -89,7 +89,7 @@ def verdicts(report: Report) -> Picture:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
         caption = "Compiled, not measured: bytes on the wire in one step, mean over devices, by verdict"
-        return picture("verdicts", caption, figure)
+        return save_figure("verdicts", caption, figure)
 
 
 def _bars(panel: Axes, phase: str, found: PhaseReport) -> None:
@@ -118,14 +118,14 @@ def _name(line: HeadlineRow) -> str:
     return f"{line.title}  {line.cell}"
 
 
-def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
+def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
     """Device × device, one panel for each axes string and one for the total, all on one scale."""
     panels = table.panels
     wide, tall = max(_PANEL * len(panels) + 1.6, _WIDE), _PANEL + 0.4 + heading_inches([_COUNTED])
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(wide, tall))
         title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
-        heading(figure, title, [_COUNTED])
+        draw_heading(figure, title, [_COUNTED])
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
         cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
@@ -143,7 +143,7 @@ def matrices(program: Program, table: Traffic, *, top: float, num_devices: int) 
             f"{program.title}, {program.phase}: logical bytes from device to device in one compiled step "
             f"(a collective's bytes spread evenly over the other members of its group; panels say the mean a device)"
         )
-        return picture(f"traffic-{program.phase}-{program.arm}", caption, figure)
+        return save_figure(f"traffic-{program.phase}-{program.arm}", caption, figure)
 
 
 def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
@@ -158,7 +158,7 @@ def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
         cell.spines[side].set_visible(True)
 
 
-def heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
+def draw_heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
     """Put a title on top, and below it where its numbers are from: `heading_inches` high.
 
     For figures of times, whose labels are as long as they must be: what was measured, or for what modelled.
@@ -171,7 +171,7 @@ def heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
 
 
 def heading_inches(labels: Sequence[str]) -> float:
-    """What `heading` will take, which the height of a figure must leave."""
+    """What `draw_heading` will take, which the height of a figure must leave."""
     return 0.36 + 0.16 * len(_lines(labels))
 
 
@@ -179,7 +179,7 @@ def _lines(labels: Sequence[str]) -> list[str]:
     return [line for label in dict.fromkeys(labels) for line in textwrap.wrap(label, width=118)]
 
 
-def picture(name: str, caption: str, figure: Figure) -> Picture:
+def save_figure(name: str, caption: str, figure: Figure) -> Picture:
     """Both forms of a figure, the same bytes from the same figure."""
     png, svg = BytesIO(), BytesIO()
     with warnings.catch_warnings():

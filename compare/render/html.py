@@ -23,9 +23,11 @@ def environment(**filters: Callable[..., object]) -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     made.filters |= {
-        "bytes": _kept(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
-        "times": _kept(units.times_text), "time": _kept(units.time_text), "ratio": _kept(units.ratio_text),
-        "kept": units.kept, "counted": units.counted, "coded": _coded, "capitalize_first": units.capitalize_first,
+        "bytes": _keep_together(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
+        "times": _keep_together(units.times_text), "time": _keep_together(units.time_text),
+        "ratio": _keep_together(units.ratio_text),
+        "kept": units.keep_units_together, "counted": units.count_text, "coded": _mark_code,
+        "capitalize_first": units.capitalize_first,
         **filters,
     }  # fmt: skip
     return made
@@ -57,11 +59,11 @@ def _block(block: Block) -> Markup:
     return html
 
 
-def _kept(text: Callable[..., str]) -> Callable[..., str]:
+def _keep_together(text: Callable[..., str]) -> Callable[..., str]:
     """The same words, with no line ending inside them."""
     return lambda *values: text(*values).replace(" ", units.KEPT)
 
 
-def _coded(words: str) -> Markup:
+def _mark_code(words: str) -> Markup:
     """Escaped, with what stands in backticks as code, and numbers together with their units."""
-    return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(units.kept(words)))))
+    return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(units.keep_units_together(words)))))

@@ -18,7 +18,7 @@ class Picture:
     svg: bytes
 
 
-def inlined(picture: Picture) -> tuple[str, str, str]:
+def inline_picture(picture: Picture) -> tuple[str, str, str]:
     """Name, caption and a source that needs no file."""
     source = "data:image/svg+xml;base64," + b64encode(picture.svg).decode("ascii")
     return picture.name, picture.caption, source

@@ -37,7 +37,7 @@ def programs(report: Report) -> Iterator[Program]:
                 yield Program(phase=phase, arm=arm, title=title, cell=entry.cell, default=not number, entry=entry)
 
 
-def compared(report: Report, phase: str) -> list[Program]:
+def compared_programs(report: Report, phase: str) -> list[Program]:
     """The programs of a phase that its differences are about: one of each arm, in the report's order."""
     cells = report.phases[phase].compared_cells
     return [one for one in programs(report) if one.phase == phase and one.judged and cells.get(one.arm) == one.cell]

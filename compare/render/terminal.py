@@ -27,7 +27,7 @@ from compare.render.blocks import (
     Tone,
     Widget,
 )
-from compare.render.units import KEPT, capitalize_first, kept
+from compare.render.units import KEPT, capitalize_first, keep_units_together
 from meshes.process.one_line import plain
 
 WIDTH = 100
@@ -68,10 +68,10 @@ def text_width(out: Console) -> int:
     return max(_NARROWEST, min(WIDTH, out.width))
 
 
-def wrapped(words: str, *, width: int = WIDTH, indent: str = "", hang: str = "", style: str = "") -> Text:
+def wrap_prose(words: str, *, width: int = WIDTH, indent: str = "", hang: str = "", style: str = "") -> Text:
     """Prose over several lines; a number and its unit stay together."""
     lines = textwrap.wrap(
-        kept(plain(words)), width=width, initial_indent=indent, subsequent_indent=hang or indent,
+        keep_units_together(plain(words)), width=width, initial_indent=indent, subsequent_indent=hang or indent,
         break_on_hyphens=False, break_long_words=False,
     )  # fmt: skip
     return Text("\n".join(lines).replace(KEPT, " "), style=style, no_wrap=True, overflow="ignore")
@@ -85,7 +85,7 @@ def print_sections(sections: Sequence[Section], *, out: Console, details: bool) 
             continue
         title = capitalize_first(f"{section.title}: {section.lead}" if section.lead else section.title)
         out.print()
-        out.print(wrapped(title, width=text_width(out), style="bold"))
+        out.print(wrap_prose(title, width=text_width(out), style="bold"))
         out.print(*lines, sep="\n")
 
 
@@ -104,18 +104,18 @@ def _block(block: Block, *, width: int, details: bool) -> Iterator[Text]:
     match block:
         case Heading(words=words):
             yield Text("")
-            yield wrapped(words, width=width, style="bold")
+            yield wrap_prose(words, width=width, style="bold")
         case Sentence(words=words, tone=tone):
-            yield wrapped(_uncoded(words), width=width, hang=_INDENT if details else "", style=_TONES[tone])
+            yield wrap_prose(_strip_backticks(words), width=width, hang=_INDENT if details else "", style=_TONES[tone])
         case Bullets(items=items):
             for words in items:
-                yield wrapped(_uncoded(words), width=width, hang=_INDENT)
+                yield wrap_prose(_strip_backticks(words), width=width, hang=_INDENT)
         case Table():
             yield from _table(block, width)
         case Differences():
             yield from _differences(block, width=width, details=details)
         case Fold(summary=summary, terminal=Shown.SUMMARY):
-            yield wrapped(_uncoded(summary), width=width, hang=_INDENT)
+            yield wrap_prose(_strip_backticks(summary), width=width, hang=_INDENT)
         case Fold(blocks=inside, terminal=Shown.BLOCKS):
             yield from _lines(inside, width=width, details=details)
         case Details(blocks=inside):
@@ -124,7 +124,7 @@ def _block(block: Block, *, width: int, details: bool) -> Iterator[Text]:
             return
 
 
-def _uncoded(words: str) -> str:
+def _strip_backticks(words: str) -> str:
     return words.replace("`", "")
 
 
@@ -132,27 +132,27 @@ def _differences(block: Differences, *, width: int, details: bool) -> Iterator[T
     """All of them with all that is known in a few lines; in the short form two lines each of the first few."""
     if details:
         yield Text("")
-    yield wrapped(block.heading, width=width, style="bold")
+    yield wrap_prose(block.heading, width=width, style="bold")
     for number, one in enumerate(block.items if details else block.items[:_FEW], start=1):
         what = f"{one.arm}: {one.collective} in {one.scope}, {one.executions}"
-        words = wrapped(what, width=width, indent=_UNDER).plain[len(_UNDER) :]
+        words = wrap_prose(what, width=width, indent=_UNDER).plain[len(_UNDER) :]
         amount = (f"{one.amount:>8} ", f"bold {STYLES.get(one.verdict, '')}")
         yield Text.assemble(f"{number:>2} ", amount, words, no_wrap=True, overflow="ignore")
         yield from _in_full(one, width) if details else _in_short(one, width)
     if not details and len(block.items) > _FEW:
-        yield wrapped(f"and {len(block.items) - _FEW} more: --details", width=width, indent=_UNDER, style="dim")
+        yield wrap_prose(f"and {len(block.items) - _FEW} more: --details", width=width, indent=_UNDER, style="dim")
 
 
 def _in_short(one: Difference, width: int) -> Iterator[Text]:
     absent = [f"absent in {', '.join(one.absent_in)}"] if one.absent_in else []
     words = "; ".join([f"{one.verdict}, {one.cause}", _source(one), *absent])
-    yield wrapped(words, width=width, indent=_UNDER, style="dim")
+    yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
 def _in_full(one: Difference, width: int) -> Iterator[Text]:
-    yield wrapped(_uncoded(f"{one.verdict}, {one.cause}: {one.sentence}"), width=width, indent=_UNDER)
+    yield wrap_prose(_strip_backticks(f"{one.verdict}, {one.cause}: {one.sentence}"), width=width, indent=_UNDER)
     words = "; ".join(filter(None, [_source(one), one.by_arm, one.control]))
-    yield wrapped(words, width=width, indent=_UNDER, style="dim")
+    yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
 def _source(one: Difference) -> str:
@@ -184,7 +184,7 @@ def _table(table: Table, width: int) -> Iterator[Text]:
         styles = ["bold", *(STYLES.get(cell.style, "dim" if cell.style == "zero" else "") for cell in cells[1:])]
         yield from _line(cells, shown, wide, styles=styles, bottom=False)
         if row.note:
-            yield wrapped(row.note, width=width, indent=_INDENT, style="dim")
+            yield wrap_prose(row.note, width=width, indent=_INDENT, style="dim")
 
 
 def _first(row: Row) -> Cell:
@@ -232,6 +232,6 @@ def _narrow(table: Table, width: int) -> Iterator[Text]:
     for row in table.rows:
         values = zip(headings, table.columns[1:], row.cells, strict=True)
         words = ", ".join(f"{heading} {cell.words}" for heading, column, cell in values if not column.page_only)
-        yield wrapped(f"{_first(row).words}: {words}", width=width, hang=_INDENT)
+        yield wrap_prose(f"{_first(row).words}: {words}", width=width, hang=_INDENT)
         if row.note:
-            yield wrapped(row.note, width=width, indent=_INDENT, style="dim")
+            yield wrap_prose(row.note, width=width, indent=_INDENT, style="dim")

@@ -70,17 +70,17 @@ def axes_text(axes: str) -> str:
     return "over unknown axes" if axes in ("", "?") else "over " + " and ".join(names)
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """`1 device`, `8 devices`."""
     return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
-def listing(words: Sequence[str]) -> str:
+def list_text(words: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def kept(words: str) -> str:
+def keep_units_together(words: str) -> str:
     """Prose in which no line ends between a number and its unit."""
     return _NUMBER.sub(KEPT, words)
 

@@ -24,10 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     place = asked.out or asked.run
     run = judge_run(read_run(asked.run))
     with replace_folder.open_replacement(place) as beside:
-        run_folder.copy(asked.run, beside)
+        run_folder.copy_run(asked.run, beside)
         from compare.remedy.page import sections
         from compare.render.report.draw import draw
-        from compare.render.report.show import show
+        from compare.render.report.show import show_report
 
         times = run.timelines()
         report = run.timed_report(times)
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place, details=asked.details, note=note)
+        show_report(report, place, details=asked.details, note=note)
     return 0 if is_complete(report) else 1
 
 

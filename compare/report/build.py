@@ -19,7 +19,7 @@ from compare.report.model.report import SCHEMA, ArmInfo, PhaseReport, Report
 from compare.report.plan import served_row
 from compare.report.programs import GOOD, JudgedProgram, ProgramResult
 from compare.report.rows import collective_row, origin_totals, served_rows, sum_totals
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 
 DEFAULT_CELL = "tpu"
@@ -46,7 +46,7 @@ def build_report(case: Case, programs: Sequence[JudgedProgram], *, titles: Mappi
 def lay_out_mesh(case: Case) -> DeviceMesh:
     """Where each device is: its coordinates on the mesh, its chip on the torus, the groups of each axis."""
     topology = case.topology
-    places = zip(case.mesh.coordinates, chips(case.plan), strict=True)
+    places = zip(case.mesh.coordinates, assign_chips(case.plan), strict=True)
     return DeviceMesh(
         name=case.mesh.name,
         topology=topology.name,

@@ -37,14 +37,14 @@ _CELLS: Mapping[str, _Words] = MappingProxyType({
 _LIBTPU = "tpu+libtpu-"
 
 
-def what(cell: str) -> str:
+def describe_control(cell: str) -> str:
     """What a cell is, as it stands in a sentence."""
     if cell.startswith(_LIBTPU):
         return f"the same program compiled by libtpu {cell.removeprefix(_LIBTPU)}"
     return _CELLS[cell].what if cell in _CELLS else "another cell"
 
 
-def how(cell: str) -> str:
+def describe_change(cell: str) -> str:
     """The same before a verb: `written as einsum`."""
     if cell.startswith(_LIBTPU):
         return f"compiled by libtpu {cell.removeprefix(_LIBTPU)}"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from compare.report.model.findings import Difference
 from compare.report.model.program import CollectiveRow
-from compare.verdict.causes import INDUCED, words
+from compare.verdict.causes import INDUCED, describe_cause
 
 _INDUCED_NAMES = {cause.name for cause in INDUCED} - {"other"}
 
@@ -105,7 +105,7 @@ def _difference(
 ) -> Difference:
     group = tables[arm][key]
     others = {name: table[key].bytes if key in table else 0 for name, table in tables.items() if name != arm}
-    sentence, remedy = words(key.cause, induced=key.verdict == "induced", axes=axes)
+    sentence, remedy = describe_cause(key.cause, induced=key.verdict == "induced", axes=axes)
     return Difference(
         arm=arm, scope=key.scope, axes=key.axes, kind=key.kind, verdict=key.verdict, cause=key.cause,
         bytes=group.bytes,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from compare.report.controls import BY_HAND, how
+from compare.report.controls import BY_HAND, describe_change
 from compare.report.model.findings import Difference, HeadlineRow
 from compare.report.model.program import ArmPrograms, ProgramReport, Totals
 from compare.report.model.report import PhaseReport, Report
@@ -154,7 +154,7 @@ def _main_reason(report: Report, arm: str) -> str:
     main = gone if _sum(gone) > _sum(groups) / 2 else _largest_place(groups)
     reason = f"{100 * _sum(main) / beyond:.0f} % of the excess is one thing: {_what(main, report)}"
     if main is gone and cell and (left := _ratios(report, arm, cell=cell)):
-        reason += f"; {how(cell)} it moves {left}"
+        reason += f"; {describe_change(cell)} it moves {left}"
     return reason
 
 

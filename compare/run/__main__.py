@@ -34,11 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 controls=programs.controls, libtpu=programs.libtpu, passes=not asked.no_passes,
                 execute=asked.execute or "", same_runtime=asked.same_runtime,
             )  # fmt: skip
-        run_folder.fill(beside, case=case, outcomes=outcomes)
-        run_folder.keep_measured(place, beside)
+        run_folder.write_cells(beside, case=case, outcomes=outcomes)
+        run_folder.carry_measured(place, beside)
         from compare.remedy.page import sections
         from compare.render.report.draw import draw
-        from compare.render.report.show import show
+        from compare.render.report.show import show_report
 
         run = judge_run(read_run(beside))
         times = run.timelines()
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_json(report.to_json())
         print(*note, place / "report.html", sep="\n", file=sys.stderr)
     else:
-        show(report, place, details=asked.details, note=note)
+        show_report(report, place, details=asked.details, note=note)
     failed = fail_if.list_violations(report, conditions)
     for line in failed:
         complain(line)

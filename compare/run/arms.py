@@ -172,14 +172,14 @@ def _other_libtpu(version: str) -> Cell:
 ARMS: Mapping[str, Arm] = MappingProxyType({arm.name: arm for arm in _ROWS})
 
 
-def arm(name: str) -> Arm:
+def find_arm(name: str) -> Arm:
     """The arm of this name.  Raises `WorkError` for any other."""
     if name not in ARMS:
         raise WorkError(f"unknown arm {name!r}; choose from {', '.join(ARMS)}")
     return ARMS[name]
 
 
-def arms_of(words: str) -> list[Arm]:
+def parse_arms(words: str) -> list[Arm]:
     """The arms of `jax,torchxla`.  Raises `WorkError` for an unknown name, one named twice, or none."""
     names = [name.strip() for name in words.split(",")]
     if names == [""]:
@@ -187,10 +187,10 @@ def arms_of(words: str) -> list[Arm]:
     for name in names:
         if names.count(name) > 1:
             raise WorkError(f"arm {name!r} is named twice in --arm {words}")
-    return [arm(name) for name in names]
+    return [find_arm(name) for name in names]
 
 
-def controls_of(words: str) -> tuple[str, ...]:
+def parse_controls(words: str) -> tuple[str, ...]:
     """The controls of `partitioner,style`, of `all` or `none`.  Raises `WorkError` for any other word."""
     if words in ("all", "none"):
         return CONTROLS if words == "all" else ()
@@ -201,7 +201,7 @@ def controls_of(words: str) -> tuple[str, ...]:
     return tuple(word for word in CONTROLS if word in names)
 
 
-def versions_of(packages: tuple[str, ...]) -> dict[str, str]:
+def read_versions(packages: tuple[str, ...]) -> dict[str, str]:
     """Versions of distributions, from their metadata; `""` for one that is not there."""
     return {name: _version(name) for name in packages}
 

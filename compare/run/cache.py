@@ -84,7 +84,7 @@ def open_cache(*, bypass: bool = False) -> Iterator[Cache]:
         with atomic_files.temporary() as folder:
             yield Cache(folder)
         return
-    root = place()
+    root = cache_folder()
     with ExitStack() as stack:
         try:
             scratch = stack.enter_context(atomic_files.new_folder(root / BEGUN, str))
@@ -93,21 +93,21 @@ def open_cache(*, bypass: bool = False) -> Iterator[Cache]:
                 f"cannot write to the cache {root}: {error.strerror}; set {VARIABLE} to another folder, or use "
                 f"--no-cache"
             ) from error
-        tidy()
+        remove_leftovers()
         yield Cache(root, scratch)
 
 
-def place() -> Path:
+def cache_folder() -> Path:
     """Where the user's cache is."""
     return Path(os.environ.get(VARIABLE) or platformdirs.user_cache_dir("wirediff")).absolute()
 
 
-def tidy() -> None:
+def remove_leftovers() -> None:
     """Remove from the user's cache what processes that are no more had begun."""
-    atomic_files.sweep(place() / BEGUN, "*")
+    atomic_files.remove_leftovers(cache_folder() / BEGUN, "*")
 
 
-def key(parts: object) -> str:
+def make_key(parts: object) -> str:
     """A name for everything that JSON can say."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

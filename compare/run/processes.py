@@ -70,7 +70,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessEnd:
     """How a worker ended: `ok`, `failed` (exit 1), `refused` (exit 2), `crashed` (a signal) or `timeout`."""
 
     status: str
@@ -120,7 +120,7 @@ class _Worker:
             self.reason = _reason(message) or self.reason
         return len(chunk)
 
-    def ended(self) -> Ended | None:
+    def ended(self) -> ProcessEnd | None:
         """Its end, if it came or its time is up.  Its whole group goes with it."""
         over = self.seconds > self.command.timeout_s
         if not over and not os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -128,7 +128,9 @@ class _Worker:
         seconds, (status, peak_bytes) = self.seconds, self.kill()
         while self.read() > 0:
             pass
-        return Ended(seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._verdict(status, over=over))
+        return ProcessEnd(
+            seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._verdict(status, over=over)
+        )
 
     def kill(self) -> tuple[int, int]:
         """Kill its group, then reap it, so that its number is still its own: exit status and peak bytes."""
@@ -184,12 +186,12 @@ class Pool(Generic[K]):
         if worker.end >= 0:
             self._selector.register(worker.end, selectors.EVENT_READ)
 
-    def wait(self) -> dict[K, Ended]:
+    def wait(self) -> dict[K, ProcessEnd]:
         """Wait a moment, or until something happens; those that ended are no longer in the pool."""
         for ready, _ in self._selector.select(TICK_S):
             if ready.data and ready.data.read() == 0:
                 self._selector.unregister(ready.fd)
-        done: dict[K, Ended] = {}
+        done: dict[K, ProcessEnd] = {}
         for key, worker in list(self._workers.items()):
             self._tell(key, worker.stage, worker.seconds)
             if ended := worker.ended():

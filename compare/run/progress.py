@@ -42,7 +42,7 @@ def show_events(console: Console) -> Iterator[Callable[[Event], None]]:
 
 
 @contextmanager
-def compiling(console: Console) -> Iterator[Callable[[str, str, float], None]]:
+def show_compiles(console: Console) -> Iterator[Callable[[str, str, float], None]]:
     """Give the function that hears name, stage and seconds of programs that are compiled, from the first of them on."""
     rows: dict[str, tuple[str, float]] = {}
     with ExitStack() as shown:

@@ -12,10 +12,10 @@ from compare.run import tasks
 from compare.run.arms import DEFAULT_CONTROLS, Arm, Cell
 from compare.run.cache import VARIABLE, Cache
 from compare.run.errors import WorkError
-from compare.run.processes import Command, Ended, Pool, read_tail
+from compare.run.processes import Command, Pool, ProcessEnd, read_tail
 from compare.run.results import NOT_INSTALLED, Event, Outcome
-from compare.run.tasks import Step
-from meshes.assignment import chips
+from compare.run.tasks import Task
+from meshes.assignment import assign_chips
 from meshes.case import Case
 
 TIMEOUT_S = 1800.0
@@ -36,9 +36,9 @@ class _Job:
     folders: dict[str, Path] = field(default_factory=dict)
     cached: list[str] = field(default_factory=list)
 
-    def step(self) -> Step | None:
+    def step(self) -> Task | None:
         """The next step, if one is left."""
-        return tasks.next_step(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
+        return tasks.next_task(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class _Task:
     """A step of a job that must be run."""
 
     job: _Job
-    step: Step
+    step: Task
 
     def urgency(self) -> tuple[bool, bool, int, bool]:
         """Smallest first: what begins a chain before what ends one, what measures last; slow starts first."""
@@ -96,7 +96,7 @@ def run_cells(
     passes: bool = True,
 ) -> list[Outcome]:
     """The same of cells that are named one by one: arm, phase and cell; one outcome for each, in this order."""
-    chips(case.plan)
+    assign_chips(case.plan)
     cells = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in asked]
     return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
 
@@ -181,7 +181,7 @@ class _Run:
             else:
                 self._tell(task, "start", 0)
 
-    def _finish(self, task: _Task, ended: Ended) -> None:
+    def _finish(self, task: _Task, ended: ProcessEnd) -> None:
         out, step = self.begun[task], task.step
         if ended.status != "ok":
             error = tasks.explain(ended, case=task.job.case)
@@ -193,7 +193,7 @@ class _Run:
         else:
             self._keep(task, out, ended)
 
-    def _keep(self, task: _Task, out: Path, ended: Ended) -> None:
+    def _keep(self, task: _Task, out: Path, ended: ProcessEnd) -> None:
         step = task.step
         try:
             for name in (REQUEST, STDERR):

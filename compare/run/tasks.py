@@ -10,13 +10,13 @@ from functools import cache as once
 from importlib.util import find_spec
 from pathlib import Path
 
-from compare.run.arms import COMPILER, Arm, Cell, versions_of
-from compare.run.cache import file_digest, key, sources_digest
+from compare.run.arms import COMPILER, Arm, Cell, read_versions
+from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
-from compare.run.processes import Ended
-from meshes.assignment import chips
+from compare.run.processes import ProcessEnd
+from meshes.assignment import assign_chips
 from meshes.case import Case
-from meshes.memory import does_not_fit
+from meshes.memory import explain_misfit
 from meshes.process.documents import read_json
 from meshes.process.last_word import DOES_NOT_FIT
 
@@ -48,7 +48,7 @@ NOT_LOWERED = ("name", "topology", "order")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Task:
     """One process to run, unless the cache has its results."""
 
     name: str
@@ -77,71 +77,71 @@ class Step:
         return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
 
 
-def next_step(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Step | None:
+def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Task | None:
     """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own.
 
     passes: whether the compile records the program between libtpu's passes.
     """
     name = next((name for name in cell.steps if name not in folders), None)
     if name == "install":
-        return installing(cell.libtpu)
+        return install_task(cell.libtpu)
     if name == "lower":
-        return lower(arm.without(case), arm)
+        return lower_task(arm.without(case), arm)
     if name == "rewrite":
-        return rewriting(case, arm, program=folders["lower"])
+        return rewrite_task(case, arm, program=folders["lower"])
     if name == "compile":
         program = folders.get("rewrite", folders["lower"])
-        return compiling(case, arm, program=program, passes=passes, libtpu=(cell.libtpu, folders.get("install")))
+        return compile_task(case, arm, program=program, passes=passes, libtpu=(cell.libtpu, folders.get("install")))
     if name == "execute":
-        return executing(program=folders["lower"])
-    return profiling(case, arm, platform=cell.platform) if name else None
+        return execute_task(program=folders["lower"])
+    return profile_task(case, arm, platform=cell.platform) if name else None
 
 
-def lower(case: Case, arm: Arm) -> Step:
+def lower_task(case: Case, arm: Arm) -> Task:
     """Case to StableHLO, by the arm itself."""
     seen = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
     made_by = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
-    return Step(
+    return Task(
         name="lower",
         kind="program",
-        key=key({"case": seen, **made_by, **here()}),
+        key=make_key({"case": seen, **made_by, **describe_environment()}),
         module=f"{arm.module}.lower",
         request=case.to_json(),
         results=("program.mlirbc", "about.json"),
     )
 
 
-def rewriting(case: Case, arm: Arm, *, program: Path) -> Step:
+def rewrite_task(case: Case, arm: Arm, *, program: Path) -> Task:
     """A program for GSPMD to the same for Shardy.  `program` is the folder that `lower` wrote."""
     digest, axes = file_digest(program / "program.mlirbc"), case.mesh.axes
     workers = ROOT / "compare" / "compile" / "workers"
     own = sources_digest(workers / "gspmd_to_shardy.py", workers / "worker.py")
-    made_by = {"about": file_digest(program / "about.json"), "versions": versions_of(COMPILER[:1]), "sources": own}
-    return Step(
+    made_by = {"about": file_digest(program / "about.json"), "versions": read_versions(COMPILER[:1]), "sources": own}
+    return Task(
         name="rewrite",
         kind="program",
-        key=key({"program": digest, "axes": axes, **made_by, **here()}),
+        key=make_key({"program": digest, "axes": axes, **made_by, **describe_environment()}),
         module="compare.compile.workers.gspmd_to_shardy",
         request=json.dumps({"program": str(program), "axes": axes}),
         results=("program.mlirbc", "about.json"),
     )
 
 
-def installing(version: str) -> Step:
+def install_task(version: str) -> Task:
     """Another version of the TPU compiler, into a folder of its own."""
-    return Step(
+    return Task(
         name="install",
         kind="libtpu",
-        key=key({"version": version, **here()}),
+        key=make_key({"version": version, **describe_environment()}),
         module="compare.run.install_libtpu",
         request=json.dumps({"version": version}),
         results=("libtpu",),
     )
 
 
-def compiling(
+def compile_task(
     case: Case, arm: Arm, *, program: Path, passes: bool = True, libtpu: tuple[str, Path | None] = ("", None)
-) -> Step:
+) -> Task:
     """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that has it.
 
     passes: also record the program between libtpu's passes, which tells who put each collective there.
@@ -156,19 +156,19 @@ def compiling(
     asked = {
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,
-        "places": chips(case.plan),
+        "places": assign_chips(case.plan),
         "compile_options": options,
         "passes": passes,
     }
     digest = file_digest(program / "program.mlirbc")
     version, folder = libtpu
-    versions = versions_of(COMPILER) | ({"libtpu": version} if folder else {})
+    versions = read_versions(COMPILER) | ({"libtpu": version} if folder else {})
     made_by = {"versions": versions, "sources": compiler_sources()}
     whole = asked | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
-    return Step(
+    return Task(
         name="compile",
         kind="compiled",
-        key=key({"program": digest, **asked, **made_by, **here()}),
+        key=make_key({"program": digest, **asked, **made_by, **describe_environment()}),
         module="compare.compile.workers.compile_request",
         request=json.dumps(whole),
         results=("optimized.hlo.gz", "compiled.json"),
@@ -176,9 +176,9 @@ def compiling(
     )
 
 
-def profiling(case: Case, arm: Arm, *, platform: str) -> Step:
+def profile_task(case: Case, arm: Arm, *, platform: str) -> Task:
     """The case executed and recorded by the arm's own runtime and profiler."""
-    return Step(
+    return Task(
         name="profile",
         kind="profile",
         key="",
@@ -190,9 +190,9 @@ def profiling(case: Case, arm: Arm, *, platform: str) -> Step:
     )
 
 
-def executing(*, program: Path) -> Step:
+def execute_task(*, program: Path) -> Task:
     """StableHLO compiled and executed by JAX's own CPU runtime.  `program` is the folder that `lower` wrote."""
-    return Step(
+    return Task(
         name="execute",
         kind="profile",
         key="",
@@ -203,12 +203,12 @@ def executing(*, program: Path) -> Step:
     )
 
 
-def explain(ended: Ended, *, case: Case) -> str:
+def explain(ended: ProcessEnd, *, case: Case) -> str:
     """A worker's one line; where a program is larger than the memory, with the smallest mesh that should fit."""
     reason = ended.reason
     if not reason or reason.kind != DOES_NOT_FIT:
         return ended.error
-    return does_not_fit(case, needed=reason.needed_bytes, there=reason.available_bytes)
+    return explain_misfit(case, needed=reason.needed_bytes, there=reason.available_bytes)
 
 
 def source_prefixes(arm: Arm) -> list[str]:
@@ -258,7 +258,7 @@ def compiler_sources() -> str:
     return sources_digest(ROOT / "compare" / "compile", ROOT / "compare" / "passes" / "archive.py")
 
 
-def here() -> Mapping[str, object]:
+def describe_environment() -> Mapping[str, object]:
     """Of this machine and its user, what can change a program."""
     variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(PREFIXES)}
     told = {name: text for name, text in variables.items() if name not in QUIET}

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.run.arms import arms_of
+from compare.run.arms import parse_arms
 from compare.run.cli.case_options import listing
 from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
-from compare.sweep.report import all_done, earlier, summary
+from compare.sweep.report import build_summary, earlier_rows, is_complete
 from compare.sweep.request import combinations, sweep_parser
 from meshes.process.command_line import print_json, run_command
 
@@ -19,9 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in asked:
         print(listing(asked.list))
         return 0
-    arms = [one.name for one in arms_of(asked.arm)]
+    arms = [one.name for one in parse_arms(asked.arm)]
     found = combinations(asked)
-    out = asked.out if "out" in asked else Path("sweeps") / sweep.name_of(found, arms=arms)
+    out = asked.out if "out" in asked else Path("sweeps") / sweep.name_sweep(found, arms=arms)
     work = sweep.Work(
         out=out, arms=arms, engine=ENGINES[asked.engine], at_once=getattr(asked, "jobs", None),
         timeout_s=asked.timeout, no_cache=asked.no_cache,
@@ -30,13 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = sweep.run(found, work, tell=tell)
     from compare.sweep.render import draw
 
-    told = draw.draw(summary(results, asked=asked, arms=arms, before=earlier(out, results)), out)
+    told = draw.draw(build_summary(results, asked=asked, arms=arms, before=earlier_rows(out, results)), out)
     if asked.json:
         print_json(told)
         print(out / draw.PAGE, file=sys.stderr)
     else:
         draw.show(told, out)
-    return 0 if all_done(told) else 1
+    return 0 if is_complete(told) else 1
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from functools import cache as once
 from pathlib import Path
 from typing import Any
 
-from compare.run.arms import arm
+from compare.run.arms import find_arm
 from compare.sweep.request import Combination
 from meshes.process.documents import read_json
 from meshes.process.one_line import one_line
@@ -30,7 +30,7 @@ Value = Mapping[str, Any]
 NOTHING: Value = {"arms": {}, "results": []}
 
 
-def result(
+def result_row(
     one: Combination,
     *,
     status: str,
@@ -55,7 +55,7 @@ def result(
     }
 
 
-def earlier(out: Path, results: Sequence[Value]) -> Value:
+def earlier_rows(out: Path, results: Sequence[Value]) -> Value:
     """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`.
 
     None of a file that is damaged, or of another schema: its run folders are left as they are.
@@ -134,7 +134,7 @@ def _plain(name: Any) -> bool:
     return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name
 
 
-def summary(
+def build_summary(
     results: Sequence[dict[str, Any]], *, asked: argparse.Namespace, arms: Sequence[str], before: Value = NOTHING
 ) -> dict[str, Any]:
     """All of a sweep, the sentence first; the rows of `before` stay behind its own."""
@@ -143,7 +143,7 @@ def summary(
         "schema": SCHEMA,
         "sentence": sentence(results) + _stay(len(before["results"])),
         "asked": {name: str(value) if isinstance(value, Path) else value for name, value in words.items()},
-        "arms": {name: arm(name).title for name in arms}
+        "arms": {name: find_arm(name).title for name in arms}
         | {name: title for name, title in before["arms"].items() if name not in arms},
         "results": [*results, *before["results"]],
     }
@@ -173,7 +173,7 @@ def sentence(results: Sequence[Value]) -> str:
     return f"{told}. Largest ratio of emitted to inherent bytes: {number} × ({where})."
 
 
-def all_done(summary: Value) -> bool:
+def is_complete(summary: Value) -> bool:
     """Whether every program of every case that was asked for and can be was compiled and judged."""
     return all(one["status"] in ("done", "refused") for one in summary["results"] if not one.get("earlier"))
 

@@ -10,7 +10,7 @@ from compare.run.arms import ARMS
 from compare.run.cli.case_options import add_list, add_step, read_case, seconds
 from compare.run.errors import WorkError
 from compare.sweep.engines.engines import ENGINES
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.mesh_spec import MeshSpec
 from meshes.memory import check_fits
@@ -127,7 +127,7 @@ def _combination(asked: argparse.Namespace, name: str, mesh: str) -> Combination
         if asked.checkpoint is None and not model(name).experts:
             words["capacity"] = CAPACITY
         case = read_case(argparse.Namespace(**words))
-        chips(case.plan)
+        assign_chips(case.plan)
         check_fits(case)
     except MeshError as error:
         return Combination(model=name, mesh=mesh, refused=" ".join(str(error).split()))

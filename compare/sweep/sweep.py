@@ -17,15 +17,15 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from compare.run import cache
-from compare.run.arms import COMPILER, arm, versions_of
-from compare.run.cache import file_digest, key, sources_digest
+from compare.run.arms import COMPILER, find_arm, read_versions
+from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
-from compare.run.tasks import ROOT, lower
+from compare.run.tasks import ROOT, lower_task
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import CaseOutcome, Task
-from compare.sweep.engines.worker import request
-from compare.sweep.report import check_row, result
+from compare.sweep.engines.worker import make_request
+from compare.sweep.report import check_row, result_row
 from compare.sweep.request import Combination
 from meshes.case import Case
 from meshes.process import atomic_files
@@ -58,7 +58,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CaseEnd:
     """How a case ended: `done`, `failed` where a program of it did, or how its process did."""
 
     status: str
@@ -67,12 +67,12 @@ class Ended:
     """Its run folder, where there is one."""
 
 
-def name_of(found: Sequence[Combination], *, arms: Sequence[str]) -> str:
+def name_sweep(found: Sequence[Combination], *, arms: Sequence[str]) -> str:
     """Names a sweep's folder: two sweeps share it only if they are of the same cases."""
     cases = [one.case for one in found if one.case]
     models = list(dict.fromkeys(case.model.name for case in cases))
     whose = models[0] if len(models) == 1 else f"{len(models)}-models"
-    digest = key([sorted(case.name for case in cases), list(arms)])[:8]
+    digest = make_key([sorted(case.name for case in cases), list(arms)])[:8]
     return f"{whose}-{len(cases)}-case{'s' * (len(cases) != 1)}-{digest}"
 
 
@@ -83,13 +83,13 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
     """
     with _alone_in(work.out) as hidden:
         cases = {work.place(one.case).name: one.case for one in found if one.case}
-        keys = {name: made_by(case, work.arms) for name, case in cases.items()}
-        ended: dict[str, Ended] = {}
+        keys = {name: digest_inputs(case, work.arms) for name, case in cases.items()}
+        ended: dict[str, CaseEnd] = {}
         for name in cases:
             tell(name, "waiting", 0)
         for name in cases:
             if not work.no_cache and is_done(_mark(hidden, name), work.out / name, by=keys[name]):
-                ended[name] = Ended(DONE, at=work.out / name)
+                ended[name] = CaseEnd(DONE, at=work.out / name)
                 tell(name, "already done", 0)
         tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
         with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", tell=tell)) as ending:
@@ -100,41 +100,41 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
 
 
 def _request(case: Case, work: Work) -> dict[str, Any]:
-    return request(
+    return make_request(
         case, arms=work.arms, timeout_s=work.timeout_s, no_cache=work.no_cache, before=work.place(case).absolute()
     )
 
 
-def _settle(made: CaseOutcome, place: Path, mark: Path, *, by: str) -> Ended:
+def _settle(made: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEnd:
     """Put a run folder into its place, and mark it where every program of it is there."""
     if made.run is None:
-        return Ended(made.status, made.error)
+        return CaseEnd(made.status, made.error)
     try:
         with replace_folder.open_replacement(place) as beside:
             for each in made.run.iterdir():
                 each.rename(beside / each.name)
-            run_folder.keep_measured(place, beside)
+            run_folder.carry_measured(place, beside)
             at, note = run_folder.put_in_place(beside, place, judged=made.judged)
     except WorkError as error:
-        return Ended("failed", str(error))
+        return CaseEnd("failed", str(error))
     if not made.whole:
-        return Ended("failed", " ".join(note), at)
+        return CaseEnd("failed", " ".join(note), at)
     mark_done(mark, place, by=by)
-    return Ended(DONE, at=at)
+    return CaseEnd(DONE, at=at)
 
 
-def read_result(one: Combination, ended: Ended | None) -> dict[str, Any]:
+def read_result(one: Combination, ended: CaseEnd | None) -> dict[str, Any]:
     """The row of one combination, from the report in its run folder; refused where it never was a case."""
     if ended is None:
-        return result(one, status="refused", error=one.refused)
+        return result_row(one, status="refused", error=one.refused)
     folder = ended.at.name if ended.at else None
     try:
         report = read_json(ended.at / REPORT) if ended.at else None
-        row = result(one, status=ended.status, error=ended.error, folder=folder, report=report)
+        row = result_row(one, status=ended.status, error=ended.error, folder=folder, report=report)
         check_row(row)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         why = f"{REPORT} cannot be read again: {one_line(error, most=200)}"
-        return result(one, status="failed", error=why, folder=folder)
+        return result_row(one, status="failed", error=why, folder=folder)
     return row
 
 
@@ -157,23 +157,23 @@ def _alone_in(out: Path) -> Iterator[Path]:
         yield hidden
     finally:
         shutil.rmtree(hidden / "begun", ignore_errors=True)
-        cache.tidy()  # of cases that were killed with it
+        cache.remove_leftovers()  # of cases that were killed with it
         lock.release()
 
 
 REPORT = "report.json"
 
 
-def made_by(case: Case, arms: Sequence[str]) -> str:
+def digest_inputs(case: Case, arms: Sequence[str]) -> str:
     """A name for all that makes a run: case, arms, sources, versions, environment."""
     programs = [
-        lower(cell.case_of(case.at(phases=(phase,))), one).key
-        for one in map(arm, arms)
+        lower_task(cell.case_of(case.at(phases=(phase,))), one).key
+        for one in map(find_arm, arms)
         for phase in case.phases
         for cell in one.cells(case)
     ]
-    compiler = versions_of(COMPILER)
-    return key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
+    compiler = read_versions(COMPILER)
+    return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
 
 
 def is_done(mark: Path, place: Path, *, by: str) -> bool:

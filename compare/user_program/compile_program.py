@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.compile.workers.compile_any import request_text
+from compare.compile.workers.compile_any import format_request
 from compare.passes import archive as passes
-from compare.run.arms import COMPILER, versions_of
-from compare.run.cache import Cache, key
+from compare.run.arms import COMPILER, read_versions
+from compare.run.cache import Cache, make_key
 from compare.run.errors import WorkError
-from compare.run.processes import Command, Ended, Pool
-from compare.run.tasks import Step, compiler_sources, here
+from compare.run.processes import Command, Pool, ProcessEnd
+from compare.run.tasks import Task, compiler_sources, describe_environment
 from meshes.process.documents import read_json
 
 TIMEOUT_S = 1800.0
@@ -67,7 +67,7 @@ def compile_all(
                 if found[number] is None:
                     begun[number] = out = cache.begin()
                     (out / "program").write_bytes(data)
-                    request = request_text(out / "program", topology=topology, num_devices=num_devices)
+                    request = format_request(out / "program", topology=topology, num_devices=num_devices)
                     (out / "request.json").write_text(request)
                     pool.start(number, _command(out))
             while len(pool):
@@ -80,13 +80,13 @@ def compile_all(
 
 
 def _key(data: bytes, num_devices: int, topology: str) -> str:
-    made_by = {"versions": versions_of(COMPILER), "sources": compiler_sources()}
+    made_by = {"versions": read_versions(COMPILER), "sources": compiler_sources()}
     asked = {"program": hashlib.sha256(data).hexdigest(), "num_devices": num_devices, "topology": topology}
-    return key({**asked, **made_by, **here()})
+    return make_key({**asked, **made_by, **describe_environment()})
 
 
 def _command(out: Path) -> Command:
-    step = Step(name="compile", kind="", key="", module=MODULE, request="", results=RESULTS)
+    step = Task(name="compile", kind="", key="", module=MODULE, request="", results=RESULTS)
     return Command(
         argv=step.argv(out / "request.json", out),
         stderr=out / "stderr",
@@ -95,7 +95,7 @@ def _command(out: Path) -> Command:
     )
 
 
-def _kept(number: int, ended: Ended, out: Path, cache: Cache, own: str) -> Path:
+def _kept(number: int, ended: ProcessEnd, out: Path, cache: Cache, own: str) -> Path:
     """The entry: what was made, without the program that it was made of."""
     if ended.status != "ok":
         raise CompileFailed(number, ended.error)

@@ -15,7 +15,7 @@ _HEAD = 1_000_000
 """Characters of StableHLO, at the beginning of which Shardy's meshes stand."""
 
 
-def mesh_in(text: str) -> Axes:
+def mesh_of_text(text: str) -> Axes:
     """The mesh of StableHLO text; one whose devices are in another order is not told by its axes alone."""
     found = _MESH.findall(text[:_HEAD])
     return _only(tuple((name, int(size)) for name, size in _AXIS.findall(axes)) for axes, ids in found if not ids)
@@ -44,12 +44,12 @@ def reading_axes(axes: Mapping[str, int], mesh: Axes, *, name: str) -> Mapping[s
     if known == in_order and all(axes[axis] == own[axis] for axis in known):
         return axes
     raise HloError(
-        f"{name}: the axes are {spell_axes(axes)}, and its own mesh is {spell_axes(own)}, outermost first; give them "
+        f"{name}: the axes are {format_axes(axes)}, and its own mesh is {format_axes(own)}, outermost first; give them "
         "as the mesh has them, or leave them out"
     )
 
 
-def spell_axes(axes: Mapping[str, int]) -> str:
+def format_axes(axes: Mapping[str, int]) -> str:
     return ",".join(f"{axis}={size}" for axis, size in axes.items())
 
 

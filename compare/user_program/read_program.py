@@ -20,7 +20,7 @@ from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
 from compare.user_program.compile_program import CompiledProgram, CompileFailed, compile_all
-from compare.user_program.program_mesh import Axes, mesh_in, mesh_of, reading_axes
+from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, reading_axes
 from compare.user_program.saved_program import SavedProgram, is_saved, read_saved
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
@@ -47,7 +47,7 @@ class ProgramInput:
     """As it was saved, where it was."""
 
 
-def take_program(program: Any, *, topology: str = "") -> ProgramInput:
+def open_program(program: Any, *, topology: str = "") -> ProgramInput:
     """Take a path, HLO or StableHLO text, module bytes, or an object of JAX: lowered, compiled, exported.
 
     A JAX `Lowered` is compiled by JAX itself for the devices that it was lowered for, unless a `topology` is named:
@@ -69,7 +69,7 @@ def take_program(program: Any, *, topology: str = "") -> ProgramInput:
         )
     name = f"this {type(program).__name__}"
     lowers = callable(getattr(program, "compile", None))
-    mesh = mesh_of(program) or (mesh_in(str(program.as_text())) if lowers else ())
+    mesh = mesh_of(program) or (mesh_of_text(str(program.as_text())) if lowers else ())
     return ProgramInput(name, _text(program, name=name, mesh=mesh, topology=topology).encode(), mesh)
 
 
@@ -146,7 +146,9 @@ def read_all(
     found = [_compiled(one) for one in programs]
     if topology and all(found):
         raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
-    made = _made([one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache)
+    made = _compile_missing(
+        [one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache
+    )
     return [_read(one, module, made.get(one), axes) for one, module in zip(programs, found, strict=True)]
 
 
@@ -155,17 +157,17 @@ def _mesh(program: ProgramInput) -> Axes:
     if program.saved:
         return tuple(program.saved.axes.items())
     written = b"sdy.mesh" in program.data and not program.data.startswith(_MLIR_BYTECODE)
-    return program.mesh or (mesh_in(program.data.decode(errors="replace")) if written else ())
+    return program.mesh or (mesh_of_text(program.data.decode(errors="replace")) if written else ())
 
 
-def _made(
+def _compile_missing(
     programs: Sequence[ProgramInput], axes: Mapping[str, int], topology: str, no_cache: bool
 ) -> Mapping[ProgramInput, CompiledProgram]:
     """Each program that is not compiled yet, compiled; the same twice is compiled once."""
     if not programs:
         return {}
     ones = list(dict.fromkeys(programs))
-    with cache.open_cache(bypass=no_cache) as kept, progress.compiling(Console(stderr=True)) as tell:
+    with cache.open_cache(bypass=no_cache) as kept, progress.show_compiles(Console(stderr=True)) as tell:
         try:
             found = compile_all(
                 {at: one.data for at, one in enumerate(ones)},
@@ -181,7 +183,7 @@ def _read(
     program: ProgramInput, module: Module | None, made: CompiledProgram | None, axes: Mapping[str, int]
 ) -> ProgramCollectives:
     """What it emits, as it came or as it was compiled."""
-    mesh = _mesh(program) or (mesh_in("\n".join(made.meshes)) if made else ())
+    mesh = _mesh(program) or (mesh_of_text("\n".join(made.meshes)) if made else ())
     sizes = reading_axes(axes, mesh, name=program.name)
     if module is None:
         assert made is not None

@@ -50,7 +50,7 @@ class Induced:
 
 INFLATED = (
     Inflated(
-        name="wrap", measure=inflation.wrap,
+        name="wrap", measure=inflation.wrap_bytes,
         sentence="the hop that closes a ring brings what nobody uses: the last stage's state to the first, or a rank "
                  "its own keys and values again",
         remedy="shift by padding instead of rolling, so that only forward pairs remain; end a ring of n after n − 1 "
@@ -72,7 +72,7 @@ INFLATED = (
         remedy="more microbatches make the share smaller; a stage-active `cond` removes it",
     ),
     Inflated(
-        name="replicated", measure=inflation.replicated,
+        name="replicated", measure=inflation.replicated_bytes,
         sentence="devices get more of the result than they need: idle stages compute and communicate it too, or all of "
                  "it goes to all of them, where a part for each would do",
         remedy="guard it with the stage's index, or pin the result split; or accept it, where it costs no time while "
@@ -86,17 +86,17 @@ INFLATED = (
         },
     ),
     Inflated(
-        name="dtype", measure=inflation.dtype,
+        name="dtype", measure=inflation.widened_bytes,
         sentence="the elements on the wire are wider than the model's",
         remedy="convert to the model's dtype before the collective, not after it",
     ),
     Inflated(
-        name="padding", measure=inflation.padding,
+        name="padding", measure=inflation.padding_bytes,
         sentence="a dim that its shards do not divide was rounded up, and the rounding travels too",
         remedy="choose a number of shards that divides the dim",
     ),
     Inflated(
-        name="windowed-einsum", measure=inflation.windowed,
+        name="windowed-einsum", measure=inflation.accumulator_bytes,
         sentence="the compiler overlaps a matmul with permutes, and sends more hops than the gather or scatter needs",
         remedy="none in the program: it is the compiler's; a threshold flag of XLA switches the form off",
     ),
@@ -185,7 +185,7 @@ def induced_cause(traffic: OperandTraffic) -> str:
     return next(cause.name for cause in INDUCED if cause.holds(traffic))
 
 
-def words(cause: str, *, induced: bool, axes: Collection[str] | None) -> Words:
+def describe_cause(cause: str, *, induced: bool, axes: Collection[str] | None) -> Words:
     """What a cause means, and what usually removes it, on a mesh that splits these axes; None: on any."""
     found = _find(cause, induced=induced)
     missing = [axis for axis in found.without if axes is not None and axis not in axes]

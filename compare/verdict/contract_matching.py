@@ -7,7 +7,7 @@ from itertools import takewhile
 from math import prod
 
 from compare.contract.row import BOTH, FLOATS, INTEGERS, ContractRow
-from compare.verdict.inflation import padding
+from compare.verdict.inflation import padding_bytes
 from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float, is_integer, senders
 
 _EQUIVALENT = {
@@ -106,7 +106,7 @@ def _is_no_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
 def _is_whole(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it has the elements of one execution of the row, padding apart; of `embed` also of one microbatch."""
     asked = Fraction(row.payload_bytes, row.float_bytes)
-    elements = prod(traffic.operand.shape) * (1 - padding(traffic, row))
+    elements = prod(traffic.operand.shape) * (1 - padding_bytes(traffic, row))
     return elements == asked or (row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == asked)
 
 

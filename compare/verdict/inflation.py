@@ -13,7 +13,7 @@ from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders
 NOTHING, ALL = Fraction(0), Fraction(1)
 
 
-def wrap(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def wrap_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """The pairs last stage → first of a shift: a roll closes the ring, a pipeline does not."""
     if row.scope != "pipeline.shift" or traffic.collective.kind != "collective-permute":
         return NOTHING
@@ -26,14 +26,14 @@ def wrap(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     )
 
 
-def replicated(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def replicated_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """What devices send that the row does not name; or what a stand-in sends beyond what the row's own kind would."""
     if row.kind == "collective-permute" and traffic.collective.kind in ("all-reduce", "all-gather"):
         return _beyond_permute(traffic, row)
-    return 1 - _by_named(traffic, row) * _of_stand_in(traffic, row)
+    return 1 - _bytes_of_row_devices(traffic, row) * _bytes_of_stand_in(traffic, row)
 
 
-def _by_named(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def _bytes_of_row_devices(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """The part that the row's own devices send."""
     sent = _by_device(traffic, row) if row.devices is not None else {}
     total = sum(sent.values(), NOTHING)
@@ -42,7 +42,7 @@ def _by_named(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     return sum((amount for device, amount in sent.items() if device in row.devices), NOTHING) / total
 
 
-def _of_stand_in(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def _bytes_of_stand_in(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """The part that does the row's work.
 
     Of a sum for a scatter, gather or broadcast it is a half; of a gather for a broadcast, what one member gives; of one
@@ -58,14 +58,14 @@ def _of_stand_in(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     return ALL
 
 
-def dtype(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def widened_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Elements that are wider than the row's: float32 where the model is bfloat16, say."""
     own = Fraction(BITS[traffic.operand.dtype], 8)
     asked = row.integer_bytes if is_integer(traffic.operand.dtype) else row.float_bytes
     return max(NOTHING, 1 - Fraction(asked) / own)
 
 
-def padding(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def padding_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Elements beyond a dim's own size, where it was rounded up to a multiple of its shards."""
     kept = ALL
     for size, shards in row.dims:
@@ -75,12 +75,12 @@ def padding(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     return 1 - kept
 
 
-def windowed(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def accumulator_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Permutes of a windowed einsum that send an initial accumulator, a constant."""
     return ALL if traffic.collective.form == "windowed-einsum" and traffic.operand.constant else NOTHING
 
 
-def last_hop(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def last_hop_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Of a ring that is a loop of as many hops as there are ranks, the last: it brings each rank its own part again."""
     loops, ranks = traffic.collective.loops, row.hops + 1
     around = bool(row.hops and loops) and traffic.collective.form != "windowed-einsum"
@@ -107,7 +107,7 @@ def _wraps(traffic: OperandTraffic, row: ContractRow, source: int, target: int) 
 
 
 def _by_device(traffic: OperandTraffic, row: ContractRow) -> dict[int, Fraction]:
-    """Device -> bytes in one step, without those that `wrap` has taken."""
+    """Device -> bytes in one step, without those that `wrap_bytes` has taken."""
     if row.scope != "pipeline.shift" or traffic.collective.kind != "collective-permute":
         return senders(traffic)
     sent: dict[int, Fraction] = {}

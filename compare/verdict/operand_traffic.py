@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from compare.contract.row import half_up
+from compare.contract.row import round_half_up
 from compare.hlo.collective import Collective, Operand
 from compare.hlo.devices.axes import coordinates_by_axis
 
@@ -59,7 +59,7 @@ def split_by_operand(
     for operand in collective.operands:
         step = exact * Fraction(operand.payload_bytes, total) if total else Fraction(0)
         so_far += step
-        until = half_up(so_far)
+        until = round_half_up(so_far)
         yield OperandTraffic(
             collective=collective, operand=operand, step=step, whole=until - cut,
             roles=_roles(operand, roles), every_axis=every, sizes=sizes,

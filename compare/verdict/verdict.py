@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from compare.contract.row import ContractRow, half_up
+from compare.contract.row import ContractRow, round_half_up
 from compare.hlo.collective import Collective
 from compare.verdict.causes import INFLATED, induced_cause
 from compare.verdict.contract_matching import ContractMatch, is_scatter, match_contract
-from compare.verdict.inflation import NOTHING, dtype, in_tick_loop, last_hop
+from compare.verdict.inflation import NOTHING, in_tick_loop, last_hop_bytes, widened_bytes
 from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders, split_by_operand
 
 
@@ -131,8 +131,8 @@ def _peel_and_fill(
         if taken := remaining * part:
             peeled[cause.name] = taken
             remaining -= taken
-    inherent = min(half_up(remaining), free, traffic.whole)
-    if half_up(remaining) > free:
+    inherent = min(round_half_up(remaining), free, traffic.whole)
+    if round_half_up(remaining) > free:
         cause_name = _overflow(traffic, asked)
         peeled[cause_name] = peeled.get(cause_name, NOTHING) + remaining - inherent
     if not peeled:  # only rounding can be left over
@@ -160,7 +160,7 @@ def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
     """Round each part; the last takes the rounding."""
     whole, rest = {}, total
     for name, amount in list(parts.items())[:-1]:
-        whole[name] = min(half_up(amount), rest)
+        whole[name] = min(round_half_up(amount), rest)
         rest -= whole[name]
     return {**whole, list(parts)[-1]: rest}
 
@@ -227,9 +227,11 @@ def _last_hops(
     for row, asked in enumerate(contract):
         own = [number for number, served in enumerate(rows)
                if served == row and asked.hops and parts[number].collective.kind == asked.kind]  # fmt: skip
-        sent = sum((parts[n].step * (1 - idle.get(n, NOTHING)) * (1 - dtype(parts[n], asked)) for n in own), NOTHING)
-        if half_up(sent) > asked.step_wire_bytes:
-            found |= {n: part for n in own if (part := last_hop(parts[n], asked))}
+        sent = sum(
+            (parts[n].step * (1 - idle.get(n, NOTHING)) * (1 - widened_bytes(parts[n], asked)) for n in own), NOTHING
+        )
+        if round_half_up(sent) > asked.step_wire_bytes:
+            found |= {n: part for n in own if (part := last_hop_bytes(parts[n], asked))}
     return found
 
 

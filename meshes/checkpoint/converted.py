@@ -35,7 +35,7 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedCheckpoint:
     """A folder of `jax_impl.convert`."""
 
     folder: Path

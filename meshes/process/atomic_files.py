@@ -32,7 +32,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    sweep(path.parent, f".{glob.escape(path.name)}.*.part")
+    remove_leftovers(path.parent, f".{glob.escape(path.name)}.*.part")
     beside = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with beside.open("wb") as file:
@@ -62,7 +62,7 @@ def new_folder(parent: Path, name: Callable[[str], str]) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def sweep(parent: Path, pattern: str, *, leave: Callable[[Path], bool] = lambda left: False) -> None:
+def remove_leftovers(parent: Path, pattern: str, *, leave: Callable[[Path], bool] = lambda left: False) -> None:
     """Remove the leftovers of dead processes: files and folders of this user that no process holds a lock on.
 
     leave: whether to keep one; called while this process holds its lock.
@@ -77,7 +77,7 @@ def sweep(parent: Path, pattern: str, *, leave: Callable[[Path], bool] = lambda 
 def temporary() -> Iterator[Path]:
     """A temporary folder, removed at the end, as are those of dead processes."""
     parent = Path(tempfile.gettempdir())
-    sweep(parent, f"{_TEMPORARY}*")
+    remove_leftovers(parent, f"{_TEMPORARY}*")
     with new_folder(parent, _TEMPORARY.__add__) as folder:
         yield folder
 

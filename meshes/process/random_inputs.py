@@ -13,7 +13,7 @@ WIDTH = 0.02
 """Standard deviation of weights, as models of this family are initialised; of caches, too."""
 
 
-def draw(name: str, shape: tuple[int, ...], *, vocab: int, position: int) -> np.ndarray[Any, np.dtype[Any]]:
+def draw_values(name: str, shape: tuple[int, ...], *, vocab: int, position: int) -> np.ndarray[Any, np.dtype[Any]]:
     """Random numbers for the argument of this name, flat, at most `BLOCK` of them.
 
     Normal, but for the scales of norms, which are about 1, for `tokens`, which are ids below `vocab`, and for

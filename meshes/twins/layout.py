@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from meshes.case import Case
 from meshes.dims import axes_of
 from meshes.process.errors import MeshError
-from meshes.variants import pinned
+from meshes.variants import pins_scope
 
 Array = Any
 """The framework's own: `jax.Array` or `torch.Tensor`."""
@@ -172,7 +172,7 @@ def enter_scope(name: str) -> Iterator[None]:
 
 def is_pinned(case: Case) -> bool:
     """Whether an activation is pinned in the innermost scope."""
-    return pinned(case, _scope.get())
+    return pins_scope(case, _scope.get())
 
 
 def partition_axes(dims: str, *, case: Case) -> tuple[str | tuple[str, ...] | None, ...]:

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, Mesh
 from jax_impl.decoder.step import OUTPUT_DIMS, Step
 from jax_impl.sharding.layout import Layout
 from jax_impl.sharding.lowering import jit_step
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 
 
@@ -19,7 +19,7 @@ def main(case: Case) -> str:
     jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
     there = topologies.get_topology_desc(platform="tpu", topology_name=case.topology.slice_name).devices
     at = {(0, *device.coords, device.core_on_chip): device for device in there}
-    devices = np.array([at[place] for place in chips(case.plan)]).reshape(*case.mesh.axes.values())
+    devices = np.array([at[place] for place in assign_chips(case.plan)]).reshape(*case.mesh.axes.values())
     layout = Layout(case, Mesh(devices, tuple(case.mesh.axes), axis_types=(AxisType.Auto,) * devices.ndim))
     step = Step.of(layout)
     return jit_step(layout, step.run, output_dims=OUTPUT_DIMS).lower(*step.arguments).compile().as_text()

@@ -14,7 +14,7 @@ import pytest
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 from meshes.scopes import SCOPES
 
@@ -46,7 +46,7 @@ def compiled(case: Case, out: Path) -> str:
         "program": str(out / "program.mlirbc"),
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,
-        "places": chips(case.plan),
+        "places": assign_chips(case.plan),
         "compile_options": json.loads((out / "about.json").read_text())["compile_options"],
         "strip": [f"{ROOT}/"],
         "passes": False,

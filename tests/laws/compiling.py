@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compare.compile import compiler
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 from tests.laws.workers import each
 
@@ -24,7 +24,7 @@ def for_tpu() -> Callable[[Path], str]:
 
     def text(folder: Path) -> str:
         case = Case.from_json((folder / "case.json").read_text())
-        ordered = compiler.order_devices(there, chips(case.plan))
+        ordered = compiler.order_devices(there, assign_chips(case.plan))
         made = compiler.build_options(_asked(folder), ordered)
         return _text(compiler.compile_module(_module(folder), ordered=ordered, options=made))
 

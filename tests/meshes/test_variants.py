@@ -4,7 +4,7 @@ import pytest
 
 from meshes.case import Case
 from meshes.process.errors import MeshError
-from meshes.variants import VARIANTS, check_offered, pinned
+from meshes.variants import VARIANTS, check_offered, pins_scope
 
 
 def test_a_case_with_variants_survives_json_and_has_a_name_and_a_key_of_its_own():
@@ -47,8 +47,8 @@ def test_what_cannot_be_is_refused_in_one_line(words, says):
 def test_a_pin_holds_in_its_scope_alone():
     case = Case.read("tp8", style="weights", variants=("pin:layer.mlp.up", "pin:step"))
     there = ("layer.mlp.up", "layer.mlp.down", "head", "")
-    assert [scope for scope in there if pinned(case, scope)] == ["layer.mlp.up", ""]
-    assert pinned(case.at(style="pinned", variants=()), "head")
+    assert [scope for scope in there if pins_scope(case, scope)] == ["layer.mlp.up", ""]
+    assert pins_scope(case.at(style="pinned", variants=()), "head")
 
 
 def test_an_arm_refuses_what_it_has_no_way_to_write():

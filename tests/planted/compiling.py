@@ -12,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 from compare.compile.workers import compile_request
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 from tests.laws.workers import ROOT, each
 
@@ -23,7 +23,7 @@ def compile_one(folder: Path) -> None:
         "program": str(folder / "program.mlirbc"),
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,
-        "places": chips(case.plan),
+        "places": assign_chips(case.plan),
         "compile_options": json.loads((folder / "about.json").read_text())["compile_options"],
         # A copy of a twin is read as the twin.
         "strip": [str(ROOT), str(folder / "package")],

@@ -13,7 +13,7 @@ from typing import Any
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def compiled_program(case: Case, out: Path) -> Program:
         "program": str(out / "program.mlirbc"),
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,
-        "places": chips(case.plan),
+        "places": assign_chips(case.plan),
         "compile_options": about["compile_options"],
         "strip": [f"{ROOT}/"],
         "passes": False,

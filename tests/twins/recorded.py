@@ -13,7 +13,7 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.proto import program
 from compare.hlo.text.module import read
-from compare.timing.join.programs import protos
+from compare.timing.join.programs import read_protos
 from compare.timing.xplane.reader import read_file
 
 COLLECTIVE = re.compile(r"(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)[\w.\-]*")
@@ -109,7 +109,7 @@ class Carried:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        ((name, data),) = protos([read_file(path)]).items()
+        ((name, data),) = read_protos([read_file(path)]).items()
         return cls(name, program.write_hlo_text(data))
 
     @property

@@ -22,7 +22,7 @@ from meshes.process.last_word import claim_stderr
 FIELDS = frozenset({"program", "topology", "num_devices"})
 
 
-def work(request: Path, out: Path) -> None:
+def handle_request(request: Path, out: Path) -> None:
     """Convert it to StableHLO bytecode, read off it how it is to be compiled, and compile it."""
     asked = read_request(request, fields=FIELDS)
     from compare.compile import to_stablehlo
@@ -64,11 +64,13 @@ def _topology(asked: dict[str, Any], *, num_devices: int) -> Topology:
     return topology
 
 
-def request_text(program: Path, *, topology: str, num_devices: int) -> str:
+def format_request(program: Path, *, topology: str, num_devices: int) -> str:
     """The text of this worker's request file."""
     return json.dumps({"program": str(program), "topology": topology, "num_devices": num_devices})
 
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.compile_any", needs="the TPU compiler"))
+    sys.exit(
+        serve(handle_request, sys.argv[1:], module="compare.compile.workers.compile_any", needs="the TPU compiler")
+    )

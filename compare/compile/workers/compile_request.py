@@ -66,7 +66,7 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
     write(out / "compiled.json", about)
 
 
-def work(request: Path, out: Path) -> None:
+def handle_request(request: Path, out: Path) -> None:
     """What the process is for."""
     asked = read_request(request, fields=FIELDS)
     if not Path(asked["program"]).is_file():
@@ -76,4 +76,6 @@ def work(request: Path, out: Path) -> None:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.compile_request", needs="the TPU compiler"))
+    sys.exit(
+        serve(handle_request, sys.argv[1:], module="compare.compile.workers.compile_request", needs="the TPU compiler")
+    )

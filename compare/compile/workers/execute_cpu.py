@@ -19,7 +19,7 @@ from compare.compile.errors import RefusedError
 from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
-from meshes.process.random_inputs import draw
+from meshes.process.random_inputs import draw_values
 
 FIELDS = frozenset({"program"})
 NEEDED = ("arm", "phase", "compile_options", "parameters", "outputs")
@@ -37,7 +37,7 @@ def execute(folder: Path, out: Path) -> None:
     stages.begin("compile")
     program = cpu_client.CpuProgram((folder / "program.mlirbc").read_bytes(), about)
     stages.begin("load")
-    program.load(partial(draw, **inputs(about["parameters"])))
+    program.load(partial(draw_values, **make_inputs(about["parameters"])))
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
         program.step()
@@ -62,7 +62,7 @@ def execute(folder: Path, out: Path) -> None:
     write(out / "about.json", about | {"versions": versions, "executed": executed, "seconds": stages.seconds()})
 
 
-def inputs(parameters: list[dict[str, Any]]) -> dict[str, Any]:
+def make_inputs(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     """Ids that the vocabulary has, and the last position that the cache has room for."""
     sizes = {name: size for row in parameters for name, size in zip(row["dims"].split(), row["shape"], strict=True)}
     lengths = [row["shape"][3] for row in parameters if row["role"] == "cache"]
@@ -90,7 +90,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     return about
 
 
-def work(request: Path, out: Path) -> None:
+def handle_request(request: Path, out: Path) -> None:
     """What the process is for."""
     # Before jaxlib is loaded, which would tell of each device.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -99,4 +99,4 @@ def work(request: Path, out: Path) -> None:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.execute_cpu", needs="jaxlib"))
+    sys.exit(serve(handle_request, sys.argv[1:], module="compare.compile.workers.execute_cpu", needs="jaxlib"))

@@ -60,7 +60,7 @@ def rewrite_annotations(module: Any, *, axes: Mapping[str, int]) -> int:
     return pins
 
 
-def split_of(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
+def parse_sharding(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
     """The axes behind a sharding in HLO's own words: `{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}`.
 
     Raises `RefusedError` where no axes of this mesh, whole, give these tiles.
@@ -154,7 +154,7 @@ def _parameter(row: ir.DictAttr, kind: ir.Type, axes: Mapping[str, int]) -> ir.D
 
 
 def _attribute(words: str, kind: ir.Type, axes: Mapping[str, int], *, left_open: Sequence[int] | set[int] = ()) -> Any:
-    return _sharding(split_of(words, rank=ir.RankedTensorType(kind).rank, axes=axes), left_open=left_open)
+    return _sharding(parse_sharding(words, rank=ir.RankedTensorType(kind).rank, axes=axes), left_open=left_open)
 
 
 def _sharding(split: Split, *, left_open: Sequence[int] | set[int] = ()) -> Any:
@@ -173,7 +173,7 @@ def _operations(outer: Any) -> Iterator[ir.Operation]:
                 yield from _operations(each.operation)
 
 
-def work(request: Path, out: Path) -> None:
+def handle_request(request: Path, out: Path) -> None:
     """What the process is for."""
     asked = read_request(request, fields=FIELDS)
     source = Path(asked["program"])
@@ -202,4 +202,4 @@ def work(request: Path, out: Path) -> None:
 
 if __name__ == "__main__":
     claim_stderr()
-    sys.exit(serve(work, sys.argv[1:], module="compare.compile.workers.gspmd_to_shardy", needs="jaxlib"))
+    sys.exit(serve(handle_request, sys.argv[1:], module="compare.compile.workers.gspmd_to_shardy", needs="jaxlib"))

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from compare.diff.own.expected import COUNTS, surprises
-from compare.diff.own.table import Table, complaint
+from compare.diff.own.expected import COUNTS, find_surprises
+from compare.diff.own.table import Table, assertion_message
 from compare.hlo.devices.axes import read_axes, validate_axes
 from compare.hlo.text.errors import HloError
-from compare.user_program.read_program import read_all, take_program
+from compare.user_program.read_program import open_program, read_all
 from meshes.mesh_argument import read_mesh
 
 
@@ -25,7 +25,7 @@ def collectives(
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
     sizes = _axes(axes, mesh)
-    (found,) = read_all([take_program(program, topology=topology)], axes=sizes, topology=topology)
+    (found,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology)
     return Table(found.rows, found.saved.axes, found.compiled, found.saved, dict(found.mesh))
 
 
@@ -45,9 +45,9 @@ def assert_collectives(
     count: `instructions` of the program, or their `executions` in a step, loops counted.
     """
     table = program if isinstance(program, Table) else collectives(program, axes=axes, mesh=mesh, topology=topology)
-    found = surprises(table.rows, expected, axes=table.axes, count=count)
+    found = find_surprises(table.rows, expected, axes=table.axes, count=count)
     if found:
-        raise AssertionError(complaint(found, table, count=count))
+        raise AssertionError(assertion_message(found, table, count=count))
 
 
 def _axes(axes: Mapping[str, int] | str | None, mesh: str) -> Mapping[str, int]:

@@ -34,7 +34,7 @@ def count_collectives(rows: Iterable[Collective], *, count: str = COUNTS[0]) -> 
     return found
 
 
-def surprises(
+def find_surprises(
     rows: Sequence[Collective], expected: Mapping[str, int], *, axes: Mapping[str, int], count: str = COUNTS[0]
 ) -> list[Surprise]:
     """Where a program does not emit just what is expected.

@@ -17,10 +17,10 @@ from compare.diff.text import print_diff
 from compare.hlo.collective import PUBLIC, Collective
 from compare.hlo.scope_key import path_of
 from compare.render import units
-from compare.render.collectives_table import INFERRED, LEGEND, kind_lines, print_rows, told_how, total_line
+from compare.render.collectives_table import INFERRED, LEGEND, compiled_text, kind_lines, print_rows, total_line
 from compare.render.html import environment
 from compare.render.terminal import WIDTH, console
-from compare.user_program.program_mesh import spell_axes
+from compare.user_program.program_mesh import format_axes
 from compare.user_program.saved_program import SavedProgram, save
 
 
@@ -54,7 +54,7 @@ class Table:
         )
         if not strange or not self.mesh or self.mesh == self.axes:
             return own
-        return (*own, f"the program's own mesh is {spell_axes(self.mesh)}, outermost first; the axes here are others")
+        return (*own, f"the program's own mesh is {format_axes(self.mesh)}, outermost first; the axes here are others")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -86,7 +86,7 @@ class Table:
         return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
 
     def __str__(self) -> str:
-        return _printed(lambda out: print_rows(self.rows, how=told_how(self.compiled), notes=self.notes, out=out))
+        return _printed(lambda out: print_rows(self.rows, how=compiled_text(self.compiled), notes=self.notes, out=out))
 
     __repr__ = __str__
 
@@ -101,7 +101,7 @@ class Table:
             }
             for row in self.rows
         ]  # fmt: skip
-        total = f"{total_line(self.rows)} {told_how(self.compiled)}"
+        total = f"{total_line(self.rows)} {compiled_text(self.compiled)}"
         legend = LEGEND if any(row.inferred for row in self.rows) else ""
         kinds = "\n".join(kind_lines(self.rows))
         return _rendered("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)
@@ -132,7 +132,7 @@ def _names(row: Collective) -> dict[str, str]:
     return {"scope": row.scope, "op_name": path_of(row), "source_line": row.source_line or ""}
 
 
-def complaint(found: Sequence[Surprise], table: Table, *, count: str) -> str:
+def assertion_message(found: Sequence[Surprise], table: Table, *, count: str) -> str:
     """What a failed assertion says: what was expected, what there is, and the whole table."""
     width = max(len(one.word) for one in found)
     lines = [f"  {one.word:{width}}  expected {one.expected}, found {'?' if one.found is None else one.found}"

@@ -66,7 +66,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class But:
+class Deviation:
     """Programs that move something else than the sharding needs, and why."""
 
     programs: tuple[str, ...]
@@ -106,7 +106,7 @@ class Lesson:
     alone_words: str = ""
     needs: tuple[Move, ...]
     """What this sharding costs at the least, in its usual form."""
-    but: tuple[But, ...] = ()
+    but: tuple[Deviation, ...] = ()
     rule: str
     standing: str
     """How far the rule reaches: a key of STANDINGS."""
@@ -164,7 +164,7 @@ class Lesson:
         return next((other.why for other in self.but if program in other.programs), "")
 
     def payload(self, move: Move) -> int:
-        return amount(move.formula, self.letters)
+        return evaluate_formula(move.formula, self.letters)
 
     def group_size(self, move: Move) -> int:
         """How many devices talk to each other."""
@@ -183,14 +183,14 @@ Emitted = Counter[tuple[str, int]]
 """kind@axes and payload bytes of one: how often the busiest device runs it in a step."""
 
 
-def counted(lesson: Lesson, moves: tuple[Move, ...]) -> Emitted:
+def count_moves(lesson: Lesson, moves: tuple[Move, ...]) -> Emitted:
     found: Emitted = Counter()
     for move in moves:
         found[move.collective, lesson.payload(move)] += move.times
     return found
 
 
-def amount(formula: str, letters: Mapping[str, int]) -> int:
+def evaluate_formula(formula: str, letters: Mapping[str, int]) -> int:
     """`"T·F·2/tp"` with its letters' sizes, a whole number; `+` adds."""
     total = Fraction(0)
     for term in formula.split(" + "):

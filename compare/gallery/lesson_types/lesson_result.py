@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from compare.gallery.lesson_types.lesson import Emitted, Lesson, Move, counted
+from compare.gallery.lesson_types.lesson import Emitted, Lesson, Move, count_moves
 from compare.hlo.collective import Collective
 
 
@@ -74,12 +74,12 @@ class LessonResult:
     @property
     def is_needed(self) -> bool:
         """It has what the sharding needs, and nothing else."""
-        return self.emitted == counted(self.lesson, self.lesson.needs)
+        return self.emitted == count_moves(self.lesson, self.lesson.needs)
 
     @property
     def is_as_written(self) -> bool:
         """It has what the lesson says by hand of this program."""
-        return self.emitted == counted(self.lesson, self.lesson.expected(self.program))
+        return self.emitted == count_moves(self.lesson, self.lesson.expected(self.program))
 
     def public(self) -> dict[str, object]:
         """As JSON has it."""

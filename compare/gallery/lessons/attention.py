@@ -1,6 +1,16 @@
 """Attention and its cache."""
 
-from compare.gallery.lesson_types.lesson import ADVICE, LAW, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import (
+    ADVICE,
+    LAW,
+    PROGRAMS,
+    TORCH,
+    TORCH_SHARDY,
+    Alone,
+    Deviation,
+    Lesson,
+    Move,
+)
 
 _QKV = {"q": "B S N H", "k": "B S N H", "v": "B S N H"}
 _CACHE = {"B": 2, "S": 1024, "K": 8, "H": 128}
@@ -50,7 +60,7 @@ reshapes, or give up one of the splits.
         alone_words="without the merge: each device its own block",
         needs=(),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (
                     Move("all-gather@tp", "B·N·S·H·2/dp", "all heads of q"),
@@ -132,7 +142,7 @@ keeps what it has. A partitioner can do just that. It can also fail to see it, a
         alone_words='each device asks: "is this position mine?"',
         needs=(),
         but=(
-            But(
+            Deviation(
                 (TORCH, TORCH_SHARDY),
                 (Move("all-gather@cp", "B·S·K·H·2", "the whole cache"),),
                 "`index_copy` becomes a scatter along the split dim, and the partitioner brings the whole cache "

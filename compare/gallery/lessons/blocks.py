@@ -1,6 +1,6 @@
 """Whole blocks: a pipeline's shift, a layer, experts."""
 
-from compare.gallery.lesson_types.lesson import ADVICE, LAW, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import ADVICE, LAW, TORCH, TORCH_SHARDY, Alone, Deviation, Lesson, Move
 
 _STAGES = {"Z": 4, "T": 512, "D": 1024}
 _LAYER = {"B": 4, "S": 256, "D": 1024, "N": 8, "H": 128, "F": 4096, "Q": 3}
@@ -47,7 +47,7 @@ a ring of chips it goes over a link of its own, on a line it goes all the way ba
         alone_words="the last stage's result is used by no stage",
         needs=(Move("collective-permute@pp", "T·D·2", "each stage's activations to the next, around", senders=4),),
         but=(
-            But(
+            Deviation(
                 (TORCH, TORCH_SHARDY),
                 (
                     *(

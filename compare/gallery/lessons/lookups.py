@@ -9,7 +9,7 @@ from compare.gallery.lesson_types.lesson import (
     TORCH,
     TORCH_SHARDY,
     Alone,
-    But,
+    Deviation,
     Lesson,
     Move,
 )
@@ -71,7 +71,7 @@ anywhere: the dim is made whole first.
         alone_words="one device has the row; the others would add zeros",
         needs=(Move("all-reduce@tp", "B·D·2", "the row, and zeros"),),
         but=(
-            But(
+            Deviation(
                 JAX,
                 (Move("all-gather@tp", "B·S·D·2", "all positions of x"),),
                 "`dynamic_index_in_dim`, `dynamic_slice` and plain `x[:, at]` become a dynamic slice, and a dynamic "
@@ -170,7 +170,7 @@ and sent together: one all-reduce of two numbers a token.
             Move("all-reduce@tp", "T·4", "sums of squares around the mean, float32"),
         ),
         but=(
-            But(
+            Deviation(
                 (TORCH, TORCH_SHARDY),
                 (Move("all-reduce@tp", "2·T·2", "sums and sums of squares, both in one, bf16"),),
                 "`F.layer_norm` takes sum and sum of squares in one pass, and they go in one all-reduce; its type "
@@ -205,7 +205,7 @@ gets two, so two permutes would do.
         alone_words="q on devices 0 and 1, k on 1 and 2, v on 2 and 3",
         needs=(Move("collective-permute@tp", "T·F·2/tp", "quarters, to where they belong", times=2, senders=4),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (
                     Move("collective-permute@tp", "T·F·2/tp", "a quarter of one of them", times=4, senders=1),

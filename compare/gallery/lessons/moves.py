@@ -1,6 +1,6 @@
 """One tensor, moved from one split to another."""
 
-from compare.gallery.lesson_types.lesson import COMPILER, LAW, PROGRAMS, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import COMPILER, LAW, PROGRAMS, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024}
@@ -146,7 +146,7 @@ the bytes.
         alone_words="each device has added up its own two matrices",
         needs=(Move("reduce-scatter@tp", "T·D·2", "the partial sums of y"),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (Move("all-reduce@tp", "T·D·2", "the partial sums of y, of which each device keeps 8 rows"),),
                 "A part of 8 × 1,024 is no whole number of 16 × 128 blocks. The partitioner asks for a reduce-scatter; "

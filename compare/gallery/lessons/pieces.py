@@ -1,6 +1,6 @@
 """Pieces of a model: a feed-forward, an embedding, a norm, a softmax, a choice, a stack of layers."""
 
-from compare.gallery.lesson_types.lesson import ADVICE, JAX, LAW, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import ADVICE, JAX, LAW, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _MLP = {"T": 512, "D": 1024, "F": 4096}
@@ -210,7 +210,7 @@ last of the eight is given back, which needs all eight.)
             Move("all-gather@tp", "tp·B·k·4", "their ids"),
         ),
         but=(
-            But(
+            Deviation(
                 JAX,
                 (
                     Move("all-to-all@tp", "B·V·2/tp", "all logits, from split words to split sequences"),

@@ -8,7 +8,7 @@ from compare.gallery.lesson_types.lesson import (
     TORCH,
     TORCH_SHARDY,
     Alone,
-    But,
+    Deviation,
     Lesson,
     Move,
 )
@@ -128,7 +128,7 @@ On one device a concatenation is a copy. Along a dim that nobody splits it is a 
             Move("collective-permute@tp", "T·D·2/tp", "the two that are left", senders=2),
         ),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (
                     Move("all-to-all@tp", "T·D·2/tp", "a and b, from split rows to split columns", times=2),
@@ -162,7 +162,7 @@ Convolutions and sliding windows have the same need: the rows at the border, cal
         alone_words="all rows but one are already on the right device",
         needs=(Move("collective-permute@tp", "1·D·2", "the last row of each device"),),
         but=(
-            But(
+            Deviation(
                 (TORCH, TORCH_SHARDY),
                 (
                     Move("all-to-all@tp", "T·D·2/tp", "x, from split rows to split columns"),
@@ -199,7 +199,7 @@ row goes from device 3 to device 0 first, and from there to everybody.
         alone_words="device 3 has what everybody wants",
         needs=(Move("all-reduce@tp", "B·D·2", "the last position, zeros of the others"),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (
                     Move("collective-permute@tp", "B·D·2", "the last position, from device 3 to device 0", senders=1),
@@ -261,7 +261,7 @@ and the first quarter of up, which is on device 2.
             Move("collective-permute@tp", "T·F·2/tp", "the two that are left", senders=2),
         ),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (
                     Move("collective-permute@tp", "T·G·2/tp", "gate, whole parts of it", senders=2),

@@ -10,7 +10,7 @@ from compare.gallery.lesson_types.lesson import (
     TORCH,
     TORCH_SHARDY,
     Alone,
-    But,
+    Deviation,
     Lesson,
     Move,
 )
@@ -106,7 +106,7 @@ the matmul next to it.
             Move("reduce-scatter@tp", "B·S·D·2/dp", "the partial sums of y"),
         ),
         but=(
-            But(
+            Deviation(
                 (SHARDY, TORCH_SHARDY),
                 (
                     Move("all-gather@tp", "B·S·D·2/dp", "the positions of the own sequences"),
@@ -114,7 +114,7 @@ the matmul next to it.
                 ),
                 "The reduce-scatter is five hops of a windowed einsum. The bytes of three would do.",
             ),
-            But(
+            Deviation(
                 (GSPMD, TORCH),
                 (
                     Move("all-gather@tp", "B·S·D·2/dp", "the positions of the own sequences"),
@@ -185,7 +185,7 @@ pipeline-shift.
         alone_words="in step 0 everybody needs layer 0",
         needs=(Move("all-gather@pp", "L·D·D·2", "all layers"),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (Move("all-gather@pp", "L·D·D·2", "all layers, in each turn of the loop", times=8),),
                 "The gather stands inside the loop: in each of its 8 turns *all* layers are gathered, and one is "
@@ -217,7 +217,7 @@ are gathered, and the weights stay where they are. Compare the bytes with those 
         alone_words="in each turn: own columns of the product",
         needs=(Move("all-gather@pp", "T·D·2", "activations, after each turn of the loop", times=8),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (Move("all-gather@pp", "T·D·2", "activations, in each turn, and once at the end", times=9),),
                 "All turns of a loop must be alike, so x is split before the first one, too, and gathered at once: "

@@ -45,7 +45,7 @@ class Answer:
         return set(self.counts) == set(truth) and not self.is_right(truth)
 
     def __str__(self) -> str:
-        return spelt(self.counts)
+        return format_counts(self.counts)
 
 
 def read_answer(words: str, mesh: Mapping[str, int]) -> Answer:
@@ -65,12 +65,12 @@ def read_answer(words: str, mesh: Mapping[str, int]) -> Answer:
     return Answer({what: times for what, times in found.items() if times != 0})
 
 
-def spelt(counts: Mapping[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     """`2 × all-gather@dp, all-reduce@tp`; `free`."""
     return ", ".join(f"{times} × {what}" if times != 1 else what for what, times in counts.items()) or "free"
 
 
-def truth_of(made: LessonResult) -> dict[str, int]:
+def count_emitted(made: LessonResult) -> dict[str, int]:
     """What a compiled program has: kind@axes -> how often in a step."""
     found: dict[str, int] = {}
     for (what, _), times in made.emitted.items():

@@ -3,7 +3,7 @@
 from random import Random
 
 from compare.gallery.lesson_types.lesson import SHARDY, Move
-from compare.gallery.quiz.question import Question, ask, one_axis, over, two_axes
+from compare.gallery.quiz.question import Question, divide_formula, make_question, one_axis, two_axes
 
 CASES = {
     ("T", "", "T"): "matmul-rows",
@@ -36,12 +36,12 @@ PAIRS = (
 """What two axes do, the first and the second."""
 
 
-def one(chance: Random) -> Question:
+def ask_one_axis(chance: Random) -> Question:
     """One axis, any case whose answer does not hang on sizes."""
     axis, mesh = one_axis(chance)
     case = chance.choice(list(CASES))
     cases = {axis: case}
-    return ask(
+    return make_question(
         "matmul-rows",
         mesh=mesh,
         sizes=_sizes(chance),
@@ -51,18 +51,18 @@ def one(chance: Random) -> Question:
     )
 
 
-def two(chance: Random, *, program: str = SHARDY) -> Question:
+def ask_two_axes(chance: Random, *, program: str = SHARDY) -> Question:
     """Two axes, each with a case of its own."""
     first, second, mesh = two_axes(chance)
     pair = chance.choice(PAIRS)
     cases = dict(zip((first, second), pair, strict=True))
-    return ask(
+    return make_question(
         "matmul-rows", mesh=mesh, sizes=_sizes(chance), splits=_splits(cases), moves=moves_of(cases),
         program=program, rules=("matmul-both-agree", *rules_of(cases)),
     )  # fmt: skip
 
 
-def one_side(chance: Random) -> Question:
+def ask_one_side(chance: Random) -> Question:
     """The contracting dim split in one input, and y whole: the smaller of that input and y travels."""
     axis, mesh = one_axis(chance)
     if chance.random() < 0.5:
@@ -76,10 +76,10 @@ def one_side(chance: Random) -> Question:
         splits, moves = {"x": "- -", "w": f"{axis} -", "y": "- -"}, "D·F·2"
         gathers = depth <= tokens
     move = Move(f"all-gather@{axis}", moves, "the split input") if gathers else _sum(axis)
-    return ask("matmul-one-side", mesh=mesh, sizes=sizes, splits=splits, moves=(move,))
+    return make_question("matmul-one-side", mesh=mesh, sizes=sizes, splits=splits, moves=(move,))
 
 
-def gradient(chance: Random) -> Question:
+def ask_gradient(chance: Random) -> Question:
     """The gradient of a weight: its contracting dim is the tokens."""
     if chance.random() < 0.5:
         axis, mesh = one_axis(chance)
@@ -87,8 +87,8 @@ def gradient(chance: Random) -> Question:
     else:
         axis, other, mesh = two_axes(chance)
     splits = {"x": f"{axis} -", "g": f"{axis} {other}", "dw": f"- {other}"}
-    moves = (Move(f"all-reduce@{axis}", over("D·F·2", other), "the gradients of each device's tokens"),)
-    return ask("matmul-gradient", mesh=mesh, sizes=_sizes(chance), splits=splits, moves=moves)
+    moves = (Move(f"all-reduce@{axis}", divide_formula("D·F·2", other), "the gradients of each device's tokens"),)
+    return make_question("matmul-gradient", mesh=mesh, sizes=_sizes(chance), splits=splits, moves=moves)
 
 
 def rules_of(cases: dict[str, tuple[str, str, str]]) -> tuple[str, ...]:
@@ -124,11 +124,11 @@ def moves_of(cases: dict[str, tuple[str, str, str]]) -> tuple[Move, ...]:
         of_y = [name for name, (x, w, y) in other if y and (x == y or w == y)]
         if in_x == in_w == "D":
             kind = "reduce-scatter" if in_y else "all-reduce"
-            found.append(Move(f"{kind}@{axis}", over("T·F·2", *of_y), "the partial sums of y"))
+            found.append(Move(f"{kind}@{axis}", divide_formula("T·F·2", *of_y), "the partial sums of y"))
         elif in_w and in_x and in_x == in_y:
-            found.append(Move(f"all-gather@{axis}", over("D·F·2", *of_w), "w"))
+            found.append(Move(f"all-gather@{axis}", divide_formula("D·F·2", *of_w), "w"))
         elif in_w and in_x:
-            found.append(Move(f"all-gather@{axis}", over("T·D·2", *of_x), "x"))
+            found.append(Move(f"all-gather@{axis}", divide_formula("T·D·2", *of_x), "x"))
         elif not in_y:
-            found.append(Move(f"all-gather@{axis}", over("T·F·2", *of_y), "y"))
+            found.append(Move(f"all-gather@{axis}", divide_formula("T·F·2", *of_y), "y"))
     return tuple(found)

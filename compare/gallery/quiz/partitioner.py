@@ -3,8 +3,8 @@
 from random import Random
 
 from compare.gallery.lesson_types.lesson import GSPMD, SHARDY, TORCH, Move
-from compare.gallery.quiz.matmuls import two
-from compare.gallery.quiz.question import Question, ask, one_axis, over, two_axes
+from compare.gallery.quiz.matmuls import ask_two_axes
+from compare.gallery.quiz.question import Question, divide_formula, make_question, one_axis, two_axes
 
 ANY = (SHARDY, GSPMD, TORCH)
 BY_GSPMD = (GSPMD, TORCH)
@@ -14,7 +14,7 @@ _PINNED = "tp"
 """The axis that a pattern's own pins name."""
 
 
-def wanted(chance: Random) -> Question:
+def ask_wanted_split(chance: Random) -> Question:
     """Rows or columns of a product are wanted: the input that has them stays, whatever the sizes."""
     axis, mesh = one_axis(chance)
     sizes = {"T": chance.choice((8, 64, 512, 4096)), "F": chance.choice((1024, 2048))}
@@ -23,10 +23,10 @@ def wanted(chance: Random) -> Question:
         ("decide-wanted-columns", f"- {axis}", Move(f"all-gather@{axis}", "T·D·2", "x")),
     ))  # fmt: skip
     splits = {"x": f"{axis} -", "w": f"- {axis}", "y": y}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=chance.choice(ANY))
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=chance.choice(ANY))
 
 
-def whole(chance: Random) -> Question:
+def ask_wanted_whole(chance: Random) -> Question:
     """All of a product is wanted, or of what is made of it: is the product gathered, or an input?"""
     axis, mesh = one_axis(chance)
     name = chance.choice(("decide-wanted-whole", "decide-wanted-whole", "decide-wanted-later"))
@@ -38,10 +38,10 @@ def whole(chance: Random) -> Question:
     splits = {"x": f"{axis} -" if rows else "- -", "w": "- -" if rows else f"- {axis}", "y": "- -"}
     sizes = {"T": chance.choice((8, 512)), "F": chance.choice((512, 2048))}
     moves = (Move(f"all-gather@{axis}", *gathered),)
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
 
 
-def order(chance: Random) -> Question:
+def ask_rule_order(chance: Random) -> Question:
     """Stay, sum, bring: the first step that fits."""
     axis, mesh = one_axis(chance)
     rows, columns = f"{axis} -", f"- {axis}"
@@ -58,10 +58,10 @@ def order(chance: Random) -> Question:
     what = {"T·F·2": "the partial sums of y"}.get(payload, "x" if payload.startswith("T·D") else "w")
     moves = (Move(f"{kind}@{axis}", payload, what),)
     splits = {"x": x, "w": w, "y": y}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=chance.choice(ANY))
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=chance.choice(ANY))
 
 
-def compare(chance: Random) -> Question:
+def ask_size_border(chance: Random) -> Question:
     """One contracting dim split, and y whole: sizes just below the border, on it, and above; or an input that was
     made."""
     axis, mesh = one_axis(chance)
@@ -75,10 +75,10 @@ def compare(chance: Random) -> Question:
     name, move = ("decide-sum-narrow", summed) if own < depth else ("decide-sum-wide", gathered)
     if in_x and chance.random() < 0.3:
         name, move = "decide-sum-made", summed
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=chance.choice(ANY))
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=chance.choice(ANY))
 
 
-def tokens(chance: Random) -> Question:
+def ask_token_block(chance: Random) -> Question:
     """A block whose tokens are split: few, many, or joined by something that has columns."""
     axis, mesh = one_axis(chance)
     many, width = chance.choice(TOKENS)
@@ -88,10 +88,10 @@ def tokens(chance: Random) -> Question:
         name, moves = "decide-tokens-joined", _activations(axis)
         splits = {"x": f"{axis} -", "w1": f"- {axis}", "r": f"- {axis}", "w2": f"{axis} -", "y": f"{axis} -"}
     sizes = {"T": many, "F": width}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=chance.choice(ANY))
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=chance.choice(ANY))
 
 
-def ahead(chance: Random) -> Question:
+def ask_lookahead(chance: Random) -> Question:
     """tanh in the middle: GSPMD looks ahead, Shardy compares sizes."""
     axis, mesh = one_axis(chance)
     many, width = chance.choice(TOKENS)
@@ -99,10 +99,10 @@ def ahead(chance: Random) -> Question:
     _, moves = _activations_or_weights(axis, few=program == SHARDY and many < width)
     splits = {"x": f"{axis} -", "w1": f"- {axis}", "w2": f"{axis} -", "y": f"{axis} -"}
     sizes = {"T": many, "F": width}
-    return ask("decide-looks-ahead", mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+    return make_question("decide-looks-ahead", mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
 
 
-def gated(chance: Random) -> Question:
+def ask_gated_mlp(chance: Random) -> Question:
     """Llama's block, pinned or not, with fewer tokens than columns."""
     axis, mesh = _PINNED, {_PINNED: 4}
     many, width = chance.choice([(512, 1024), (512, 2048), (1024, 2048), (1920, 2048)])
@@ -117,10 +117,10 @@ def gated(chance: Random) -> Question:
         )
         moves = moves[0], *torn, moves[1]
     splits = {"x": f"{axis} -", "w1": f"- {axis}", "w3": f"- {axis}", "w2": f"{axis} -", "y": f"{axis} -"}
-    return ask(name, mesh=mesh, sizes={"T": many, "F": width}, splits=splits, moves=moves, program=program)
+    return make_question(name, mesh=mesh, sizes={"T": many, "F": width}, splits=splits, moves=moves, program=program)
 
 
-def first(chance: Random) -> Question:
+def ask_axis_conflict(chance: Random) -> Question:
     """Two operands want one axis for two dims: which is exchanged, and so what the sum over T costs."""
     axis, mesh = one_axis(chance)
     name = chance.choice(("decide-first-rows", "decide-first-columns", "decide-used-once", "decide-used-twice"))
@@ -134,10 +134,10 @@ def first(chance: Random) -> Question:
         Move(f"{kind}@{axis}", "D·2", what),
     )
     sizes = {"T": chance.choice((256, 512, 1024)), "D": chance.choice((512, 1024, 2048))}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
 
 
-def both(chance: Random) -> Question:
+def ask_two_axis_sum(chance: Random) -> Question:
     """Two axes meet in a sum: of two dims they fit, of one they do not."""
     left, right, mesh = two_axes(chance)
     mesh[right] = 2
@@ -147,21 +147,21 @@ def both(chance: Random) -> Question:
     sums = Move(f"all-reduce@{of_a}", "D·2", "partial sums of y")
     if chance.random() < 0.5:
         moves: tuple[Move, ...] = (
-            Move(f"all-reduce@{of_a}", over("D·2", of_b), "partial sums, of half of the columns"),
+            Move(f"all-reduce@{of_a}", divide_formula("D·2", of_b), "partial sums, of half of the columns"),
             Move(f"all-gather@{of_b}", "D·2", "the columns of y"),
         )
         splits = {"a": f"{of_a} -", "b": f"- {of_b}", "y": "-"}
-        return ask("decide-both-fit", mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
-    moves = (Move(f"collective-permute@{left},{right}", over("T·D·2", of_b), "halves of b", senders=2), sums)
+        return make_question("decide-both-fit", mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+    moves = (Move(f"collective-permute@{left},{right}", divide_formula("T·D·2", of_b), "halves of b", senders=2), sums)
     if program == SHARDY:
         moves = tuple(
             Move(f"all-gather@{axis}", "T·D·2", f"all rows of {name}") for axis, name in ((of_a, "a"), (of_b, "b"))
         )
     splits = {"a": f"{of_a} -", "b": f"{of_b} -", "y": "-"}
-    return ask("decide-both-clash", mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+    return make_question("decide-both-clash", mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
 
 
-def view(chance: Random) -> Question:
+def ask_head_view(chance: Random) -> Question:
     """A linear layer viewed as heads: where a wanted split is paid."""
     axis, mesh = _PINNED, {_PINNED: 4}
     name = chance.choice(("decide-view-heads", "decide-view-width", "decide-view-pinned"))
@@ -173,30 +173,30 @@ def view(chance: Random) -> Question:
     y = f"- - - {axis}" if name == "decide-view-width" else f"- {axis} - -"
     sizes = {"B": chance.choice((2, 4)), "S": chance.choice((256, 512)), "D": chance.choice((512, 1024, 2048))}
     splits = {"x": f"- {axis} -", "w": "- -", "y": y}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=program)
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=program)
 
 
-def two_by_gspmd(chance: Random) -> Question:
+def ask_two_axes_by_gspmd(chance: Random) -> Question:
     """A matmul on two axes, by the other partitioner, in either framework."""
-    return two(chance, program=chance.choice(BY_GSPMD))
+    return ask_two_axes(chance, program=chance.choice(BY_GSPMD))
 
 
-def pieces_by_gspmd(chance: Random) -> Question:
+def ask_pieces_by_gspmd(chance: Random) -> Question:
     """Tokens over one axis, a layer over the other, by the other partitioner, in either framework."""
     rows, axis, mesh = two_axes(chance)
     program = chance.choice(BY_GSPMD)
     sizes = {"T": chance.choice((256, 512, 1024))}
     name = chance.choice(("mlp", "embedding-vocab", "embedding-width"))
-    moves = (Move(f"all-reduce@{axis}", over("T·D·2", rows), "partial sums"),)
+    moves = (Move(f"all-reduce@{axis}", divide_formula("T·D·2", rows), "partial sums"),)
     if name == "mlp":
         splits = {"x": f"{rows} -", "w1": f"- {axis}", "w2": f"{axis} -", "y": f"{rows} -"}
         rules = ("layer-dp-tp",)
-        return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program, rules=rules)
+        return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program, rules=rules)
     if name == "embedding-vocab":
         splits = {"table": f"{axis} -", "ids": rows, "x": f"{rows} -"}
-        return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+        return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
     splits = {"table": f"- {axis}", "ids": rows, "x": f"{rows} {axis}"}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, program=program)
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, program=program)
 
 
 def _activations(axis: str) -> tuple[Move, Move]:

@@ -3,10 +3,10 @@
 from random import Random
 
 from compare.gallery.lesson_types.lesson import SHARDY, TORCH, Move
-from compare.gallery.quiz.question import Question, any_mesh, ask, one_axis, over, two_axes
+from compare.gallery.quiz.question import Question, any_mesh, divide_formula, make_question, one_axis, two_axes
 
 
-def move(chance: Random) -> Question:
+def ask_move(chance: Random) -> Question:
     """One tensor, from one split to another."""
     axis, mesh = one_axis(chance)
     split = {"": "- -", "T": f"{axis} -", "D": f"- {axis}"}
@@ -16,10 +16,12 @@ def move(chance: Random) -> Question:
         found = ("all-to-all", "T·D·2/" + axis) if after else ("all-gather", "T·D·2")
         moves = (Move(f"{found[0]}@{axis}", found[1], "parts of x"),)
     name = "move-slice" if not before else "move-exchange" if after else "move-gather"
-    return ask(name, mesh=mesh, sizes=_sizes(chance), splits={"x": split[before], "y": split[after]}, moves=moves)
+    return make_question(
+        name, mesh=mesh, sizes=_sizes(chance), splits={"x": split[before], "y": split[after]}, moves=moves
+    )
 
 
-def add_up(chance: Random) -> Question:
+def ask_sum(chance: Random) -> Question:
     """A sum over the first dim."""
     moves: tuple[Move, ...]
     if chance.random() < 0.4:
@@ -31,37 +33,37 @@ def add_up(chance: Random) -> Question:
         rows = chance.random() < 0.6
         splits = {"x": f"{axis} -", "y": "-"} if rows else {"x": f"- {axis}", "y": axis}
         moves = (Move(f"all-reduce@{axis}", "D·2", "the partial sums of y"),) if rows else ()
-    return ask("move-sum", mesh=mesh, sizes=_sizes(chance), splits=splits, moves=moves)
+    return make_question("move-sum", mesh=mesh, sizes=_sizes(chance), splits=splits, moves=moves)
 
 
-def scatter(chance: Random) -> Question:
+def ask_scatter(chance: Random) -> Question:
     """A sum of matrices that stays split, by rows or by columns: the shape of the parts decides."""
     axis, mesh = one_axis(chance)
     if chance.random() < 0.4:
         rows, depth = chance.choice([(8, 1024), (8, 512), (64, 2048), (64, 1536), (4, 2048), (512, 3072), (2, 4096)])
         kind = "reduce-scatter" if depth % 1024 == 0 and rows >= 8 else "all-reduce"
-        return ask(
+        return make_question(
             "move-sum-few", mesh=mesh, sizes={"T": rows, "D": depth}, splits={"x": f"{axis} - -", "y": f"- {axis}"},
             moves=(Move(f"{kind}@{axis}", "T·D·2", "the partial sums of y"),),
         )  # fmt: skip
     rows, depth = chance.choice([(8, 1024), (32, 1024), (32, 512), (64, 1024), (128, 512), (512, 256), (64, 128)])
     kind = "reduce-scatter" if rows >= 64 and (rows, depth) != (64, 128) else "all-reduce"
-    return ask(
+    return make_question(
         "move-sum-few", mesh=mesh, sizes={"T": rows, "D": depth}, splits={"x": f"{axis} - -", "y": f"{axis} -"},
         moves=(Move(f"{kind}@{axis}", "T·D·2", "the partial sums of y"),),
     )  # fmt: skip
 
 
-def block(chance: Random) -> Question:
+def ask_mlp(chance: Random) -> Question:
     """A feed-forward block, its tokens whole or split over another axis."""
     axis, tokens, mesh = any_mesh(chance)
     splits = {"x": f"{tokens} -", "w1": f"- {axis}", "w2": f"{axis} -", "y": f"{tokens} -"}
-    moves = (Move(f"all-reduce@{axis}", over("T·D·2", tokens), "the partial sums of y"),)
+    moves = (Move(f"all-reduce@{axis}", divide_formula("T·D·2", tokens), "the partial sums of y"),)
     name = "mlp" if tokens == "-" else "layer-dp-tp"
-    return ask("mlp", mesh=mesh, sizes=_sizes(chance), splits=splits, moves=moves, rules=(name,))
+    return make_question("mlp", mesh=mesh, sizes=_sizes(chance), splits=splits, moves=moves, rules=(name,))
 
 
-def stream(chance: Random) -> Question:
+def ask_sequence_parallel(chance: Random) -> Question:
     """Sequence parallelism without a pin: the smaller input is gathered."""
     axis, mesh = one_axis(chance)
     tokens, width = chance.choice([(512, 2048), (256, 4096), (1024, 4096), (1024, 512), (512, 512), (1024, 1024)])
@@ -72,10 +74,10 @@ def stream(chance: Random) -> Question:
     else:
         name = "sequence-weights"
         moves = Move(f"all-gather@{axis}", "D·F·2", "w1"), Move(f"all-gather@{axis}", "F·D·2", "w2")
-    return ask(name, mesh=mesh, sizes={"T": tokens, "F": width}, splits=splits, moves=moves)
+    return make_question(name, mesh=mesh, sizes={"T": tokens, "F": width}, splits=splits, moves=moves)
 
 
-def lookup(chance: Random) -> Question:
+def ask_embedding(chance: Random) -> Question:
     """An embedding: rows or columns of the table split, the ids whole, on another axis, or on the same."""
     if chance.random() < 0.4:
         axis, mesh = one_axis(chance)
@@ -87,18 +89,18 @@ def lookup(chance: Random) -> Question:
         )
         if words <= tokens:
             moves = (Move(f"all-gather@{axis}", "V·D·2", "the table"),)
-        return ask("embedding-ids", mesh=mesh, sizes={"V": words, "T": tokens}, splits=splits, moves=moves)
+        return make_question("embedding-ids", mesh=mesh, sizes={"V": words, "T": tokens}, splits=splits, moves=moves)
     axis, tokens_axis, mesh = any_mesh(chance)
     sizes = {"V": chance.choice((8192, 32000)), "T": chance.choice((512, 1024))}
     if chance.random() < 0.5:
         splits = {"table": f"- {axis}", "ids": tokens_axis, "x": f"{tokens_axis} {axis}"}
-        return ask("embedding-width", mesh=mesh, sizes=sizes, splits=splits)
+        return make_question("embedding-width", mesh=mesh, sizes=sizes, splits=splits)
     splits = {"table": f"{axis} -", "ids": tokens_axis, "x": f"{tokens_axis} -"}
-    found = (Move(f"all-reduce@{axis}", over("T·D·2", tokens_axis), "found rows, and zeros"),)
-    return ask("embedding-vocab", mesh=mesh, sizes=sizes, splits=splits, moves=found)
+    found = (Move(f"all-reduce@{axis}", divide_formula("T·D·2", tokens_axis), "found rows, and zeros"),)
+    return make_question("embedding-vocab", mesh=mesh, sizes=sizes, splits=splits, moves=found)
 
 
-def statistics(chance: Random) -> Question:
+def ask_statistics(chance: Random) -> Question:
     """A norm, a softmax, a loss: over a split dim, or with only the tokens split."""
     axis, tokens, mesh = any_mesh(chance)
     name = chance.choice(("norm-width", "layernorm-width", "softmax-split", "cross-entropy", "gather-along"))
@@ -118,12 +120,16 @@ def statistics(chance: Random) -> Question:
     }[name]  # fmt: skip
     if program == TORCH:
         one, times = "2·T·2", 1
-    moves = () if axis == "-" else (Move(f"all-reduce@{axis}", over(one, tokens), "a number a token", times=times),)
+    moves = (
+        ()
+        if axis == "-"
+        else (Move(f"all-reduce@{axis}", divide_formula(one, tokens), "a number a token", times=times),)
+    )
     sizes = {"T": chance.choice((256, 512, 1024))}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)
 
 
-def place(chance: Random) -> Question:
+def ask_position(chance: Random) -> Question:
     """One position of a tensor [B, S, D]: constant or traced, S split or D."""
     axis, mesh = one_axis(chance)
     name = chance.choice(("last-token", "last-token-masked", "read-traced", "read-traced"))
@@ -139,7 +145,7 @@ def place(chance: Random) -> Question:
     elif name == "read-traced" and program == SHARDY:
         moves = (Move(f"all-gather@{axis}", "B·S·D·2", "all positions"),)
     sizes = {"B": chance.choice((2, 4)), "S": chance.choice((256, 512)), "D": chance.choice((512, 1024))}
-    return ask(name, mesh=mesh, sizes=sizes, splits=splits, moves=() if inner else moves, program=program)
+    return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=() if inner else moves, program=program)
 
 
 def _sizes(chance: Random) -> dict[str, int]:

@@ -32,7 +32,7 @@ Draw = Callable[[Random], Question]
 """One family of questions: from a source of chance to a question."""
 
 
-def ask(
+def make_question(
     name: str,
     *,
     mesh: Mapping[str, int],
@@ -79,6 +79,6 @@ def any_mesh(chance: Random) -> tuple[str, str, dict[str, int]]:
     return second, first, mesh
 
 
-def over(formula: str, *axes: str) -> str:
+def divide_formula(formula: str, *axes: str) -> str:
     """A formula divided by axes; `-` divides nothing."""
     return "/".join([formula, *(axis for axis in axes if axis != "-")])

@@ -63,7 +63,7 @@ def _split(dim: str, axis: str | None) -> str:
     return f"{dim}/{axis}" if axis else dim
 
 
-def width(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> float:
+def picture_inches(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> float:
     """Inches of their picture."""
     return sum(_width(one, mesh, scale) for one in tensors) + _ACROSS * (len(tensors) - 1)
 
@@ -73,12 +73,12 @@ def _width(one: Tensor, mesh: Mapping[str, int], scale: float) -> float:
     return _LEFT + max(wide, _LETTER * len(one.words)) + _RIGHT
 
 
-def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> str:
+def draw_tensors(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> str:
     """The tensors side by side, as SVG; `scale` is of the tensors, not of the words."""
     sides = [_side(one, mesh, scale) for one in tensors]
     widths = [_width(one, mesh, scale) for one in tensors]
     tall = _TOP + max(high for _, high in sides) + _BOTTOM
-    wide = width(tensors, mesh, scale=scale)
+    wide = picture_inches(tensors, mesh, scale=scale)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(wide, tall))
         panel = figure.add_axes((0, 0, 1, 1))
@@ -91,7 +91,7 @@ def picture(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float 
         return _svg(figure)
 
 
-def mesh_picture(mesh: Mapping[str, int]) -> str:
+def draw_mesh(mesh: Mapping[str, int]) -> str:
     """The devices at their places on the mesh, as SVG: the first axis downwards, the last to the right."""
     return _mesh_picture(tuple(mesh.items()))
 

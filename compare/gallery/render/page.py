@@ -13,17 +13,17 @@ from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Less
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter, find_lesson
 from compare.gallery.quiz.matmuls import CASES, moves_of
-from compare.gallery.render.figures import Tensor, mesh_picture, picture, width
+from compare.gallery.render.figures import Tensor, draw_mesh, draw_tensors, picture_inches
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
+    axes_phrase,
     axes_words,
     disagreement,
     evidence,
-    form,
+    form_phrase,
     needed_words,
     outcomes,
-    over,
     partitioners_differ,
     reach,
     shows_scatters,
@@ -64,14 +64,14 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 """Those of the glossary that the lessons use."""
 
 
-def write(made: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
+def write_pages(made: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in pages(made, quiz=quiz).items():
+    for name, text in render_pages(made, quiz=quiz).items():
         atomic_files.write_text(folder / name, text)
 
 
-def pages(made: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
+def render_pages(made: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
     """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
 
     quiz: the values of its page, where there is to be one.
@@ -111,8 +111,8 @@ def _lesson(lesson: Lesson, made: Sequence[LessonResult], *, at: int, order: Seq
         signature=signature(lesson, shown) if shown else "",
         letters=_letters(lesson),
         dtypes=_dtypes(lesson),
-        mesh=Markup(mesh_picture(lesson.mesh)),
-        panels=[(title, words, Markup(picture(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
+        mesh=Markup(draw_mesh(lesson.mesh)),
+        panels=[(title, words, Markup(draw_tensors(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
                 for title, words, drawn in panels if drawn],
         sources=_sources(lesson, made),
         outcomes=outcomes(made),
@@ -132,7 +132,7 @@ def _lesson(lesson: Lesson, made: Sequence[LessonResult], *, at: int, order: Seq
 def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, int]) -> float:
     def row(scale: float) -> float:
         return sum(
-            max(width(drawn, mesh, scale=scale), min(_CAPTION, _LETTER * len(words))) + _FRAME
+            max(picture_inches(drawn, mesh, scale=scale), min(_CAPTION, _LETTER * len(words))) + _FRAME
             for words, drawn in panels
         )
 
@@ -141,12 +141,12 @@ def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, in
 
 def _sent(lesson: Lesson) -> str:
     """What lies between working alone and the result."""
-    kinds = [f"{move.kind} {over(move)}" for move in lesson.needs]
+    kinds = [f"{move.kind} {axes_phrase(move)}" for move in lesson.needs]
     counts = dict.fromkeys(kinds, 0)
     for move, kind in zip(lesson.needs, kinds, strict=True):
         counts[kind] += move.times
     words = [f"{count} × {kind}" if count > 1 else kind for kind, count in counts.items()]
-    return f"with {units.listing(words)}" if words else "nothing was sent"
+    return f"with {units.list_text(words)}" if words else "nothing was sent"
 
 
 def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[tuple[str, str]]) -> str:
@@ -160,7 +160,7 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
         chapters=[(chapter, found) for chapter, found in chapters if found],
         count=len(by_lesson),
         programs=len(every),
-        meshes=[(axes, Markup(mesh_picture(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
+        meshes=[(axes, Markup(draw_mesh(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
         glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
         versions=_versions(every),
         standings=STANDINGS,
@@ -220,7 +220,7 @@ def _environment() -> Environment:
     made = environment()
     made.filters |= {
         "prose": _prose, "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
-        "axes": axes_words, "form": form, "exact": units.exact_text, "paragraphs": _paragraphs,
+        "axes": axes_words, "form": form_phrase, "exact": units.exact_text, "paragraphs": _paragraphs,
     }  # fmt: skip
     return made
 
@@ -231,7 +231,7 @@ def _style() -> str:
 
 def _prose(words: str) -> Markup:
     """Escaped, with `code`, **strong** and *stressed* words, and links where other lessons are named."""
-    text = str(escape(units.kept(" ".join(words.split()))))
+    text = str(escape(units.keep_units_together(" ".join(words.split()))))
     for pattern, made in _MARKS:
         text = pattern.sub(made, text)
     return Markup(text)

@@ -4,11 +4,11 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from compare.gallery.quiz.answers import HOW, Answer, truth_of
+from compare.gallery.quiz.answers import HOW, Answer, count_emitted
 from compare.gallery.quiz.question import Question
-from compare.gallery.render.quiz_words import AnsweredQuestion, arrays, rule_lines, sizes, worked_out
-from compare.gallery.render.words import SCATTERED, plain, shows_scatters
-from compare.render.terminal import STYLES, console, text_width, wrapped
+from compare.gallery.render.quiz_words import AnsweredQuestion, arrays, rule_lines, sizes, sum_lines
+from compare.gallery.render.words import SCATTERED, shows_scatters, strip_markup
+from compare.render.terminal import STYLES, console, text_width, wrap_prose
 from meshes.process.one_line import one_line
 
 RIGHT, WRONG = "inherent", "induced"
@@ -32,7 +32,7 @@ def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
         _prose(out, f"It could not be compiled, {told.made.status}: {one_line(told.made.error)}", style=STYLES[WRONG])
         return
     if answer is not None:
-        truth = truth_of(told.made)
+        truth = count_emitted(told.made)
         right = answer.is_right(truth)
         wrong = "Wrong in number only" if answer.is_miscounted(truth) else "Wrong"
         words = f"Right: {told.truth}" if right else f"{wrong}: you said {answer}; it is {told.truth}"
@@ -40,12 +40,12 @@ def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
     else:
         _prose(out, f"It is {told.truth}")
     for line in told.lines:
-        _prose(out, f"  {plain(line)}")
+        _prose(out, f"  {strip_markup(line)}")
     if shows_scatters([told.made]):
         _prose(out, SCATTERED)
     for line in rule_lines(told):
         _prose(out, f"The rule, {line}")
-    for line in worked_out(told):
+    for line in sum_lines(told):
         _prose(out, f"  {line}")
     if not told.follows:
         _prose(out, "This is not what the rules say: the compiler or the framework has changed.", style=STYLES[WRONG])
@@ -55,4 +55,4 @@ def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
 
 def _prose(out: Console, words: str, *, style: str = "") -> None:
     kept = len(words) - len(words.lstrip())
-    out.print(wrapped(plain(words), width=text_width(out), indent=" " * kept, hang="    ", style=style))
+    out.print(wrap_prose(strip_markup(words), width=text_width(out), indent=" " * kept, hang="    ", style=style))

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.gallery.lesson_types.lesson import STANDINGS, Lesson, counted
+from compare.gallery.lesson_types.lesson import STANDINGS, Lesson, count_moves
 from compare.gallery.lesson_types.lesson_result import LessonResult
 from compare.gallery.lessons import find_lesson
-from compare.gallery.quiz.answers import Answer, spelt, truth_of
+from compare.gallery.quiz.answers import Answer, count_emitted, format_counts
 from compare.gallery.quiz.question import Question
 from compare.gallery.render.figures import Tensor
-from compare.gallery.render.words import SCATTERED, TITLES, Sum, form, over, sums
+from compare.gallery.render.words import SCATTERED, TITLES, Sum, axes_phrase, form_phrase, sums
 from compare.render.units import exact_text
 
 FREE = "free: no collective"
@@ -31,21 +31,22 @@ class AnsweredQuestion:
     @property
     def truth(self) -> str:
         """`2 × all-gather@dp, all-reduce@tp`."""
-        found = truth_of(self.made)
-        return spelt(found) if found else FREE
+        found = count_emitted(self.made)
+        return format_counts(found) if found else FREE
 
     @property
     def lines(self) -> list[str]:
         """A line for each collective of the compiled program."""
         return [
-            f"{row.executions or '?'} × {row.kind}@{row.axes}, {exact_text(row.payload_bytes)} {row.dtype}{form(row)}"
+            f"{row.executions or '?'} × {row.kind}@{row.axes}, {exact_text(row.payload_bytes)} "
+            f"{row.dtype}{form_phrase(row)}"
             for row in self.made.rows
         ]
 
     @property
     def follows(self) -> bool:
         """The compiled program is what the lessons' rules say."""
-        return self.made.emitted == counted(self.question.lesson, self.question.lesson.needs)
+        return self.made.emitted == count_moves(self.question.lesson, self.question.lesson.needs)
 
     @property
     def sums(self) -> list[Sum]:
@@ -83,7 +84,7 @@ def rule_lines(told: AnsweredQuestion) -> list[str]:
     return [f"{one.name} ({one.standing}): {one.rule}" for one in told.lessons]
 
 
-def public_question(question: Question, source: str) -> dict[str, Any]:
+def question_to_json(question: Question, source: str) -> dict[str, Any]:
     """The question as JSON has it, without its answer."""
     lesson = question.lesson
     return {
@@ -100,10 +101,10 @@ def public_question(question: Question, source: str) -> dict[str, Any]:
     }
 
 
-def public_answer(told: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
+def answer_to_json(told: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
     """The truth as JSON has it, and what became of an answer."""
     made = told.made
-    known = truth_of(made) if made.ok else None
+    known = count_emitted(made) if made.ok else None
     return {
         "status": made.status,
         "error": made.error,
@@ -137,10 +138,11 @@ def public_answer(told: AnsweredQuestion, answer: Answer | None) -> dict[str, An
     }
 
 
-def worked_out(told: AnsweredQuestion) -> list[str]:
+def sum_lines(told: AnsweredQuestion) -> list[str]:
     """By the rule: each collective with its bytes."""
     return [
-        f"{f'{one.move.times} × ' if one.move.times > 1 else ''}{one.move.kind} {over(one.move)}, {one.move.what}: "
+        f"{f'{one.move.times} × ' if one.move.times > 1 else ''}{one.move.kind} "
+        f"{axes_phrase(one.move)}, {one.move.what}: "
         f"{one.formula} = {one.numbers} = {one.payload:,} B"
         for one in told.sums
     ]

@@ -13,18 +13,18 @@ from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
     Outcome,
+    axes_phrase,
     axes_words,
     disagreement,
-    form,
+    form_phrase,
     outcomes,
-    over,
-    plain,
     reach,
     shows_scatters,
     signature,
+    strip_markup,
     sums,
 )
-from compare.render.terminal import STYLES, console, text_width, wrapped
+from compare.render.terminal import STYLES, console, text_width, wrap_prose
 from compare.render.units import bytes_text
 from meshes.process.one_line import plain as harmless
 
@@ -93,12 +93,12 @@ def print_lesson(made: Sequence[LessonResult], *, before: str, after: str) -> No
 
 
 def _kinds(lesson: Lesson) -> str:
-    words = [f"{move.kind} {over(move)}" for move in lesson.needs]
+    words = [f"{move.kind} {axes_phrase(move)}" for move in lesson.needs]
     return ", ".join(dict.fromkeys(words)) or "free"
 
 
 def _prose(out: Console, words: str, *, before: str = "", style: str = "") -> None:
-    out.print(Text(before), wrapped(plain(words), width=text_width(out), style=style), sep="")
+    out.print(Text(before), wrap_prose(strip_markup(words), width=text_width(out), style=style), sep="")
 
 
 def _source(out: Console, title: str, source: str) -> None:
@@ -110,7 +110,7 @@ def _source(out: Console, title: str, source: str) -> None:
 def _moves(out: Console, lesson: Lesson, moves: Sequence[Move]) -> None:
     for one in sums(lesson, moves):
         times = f"{one.move.times} × " if one.move.times > 1 else ""
-        out.print(Text(f"  {times}{one.move.kind} {over(one.move)}: {one.move.what}"))
+        out.print(Text(f"  {times}{one.move.kind} {axes_phrase(one.move)}: {one.move.what}"))
         out.print(Text(f"    payload {one.formula} = {one.numbers} = {one.payload:,} B", style="dim"))
         out.print(Text(f"    on the wire {one.wire_formula} = {one.wire:,} B a device", style="dim"))
     if not moves:
@@ -122,9 +122,9 @@ def _outcome(out: Console, lesson: Lesson, outcome: Outcome) -> None:
     for count, row in outcome.rows:
         runs = 1 if row.executions is None else row.executions * count
         times = "? × " if row.executions is None else f"{runs} × " if runs != 1 else ""
-        what = f"{row.payload_bytes:,} B of {harmless(row.dtype)}{form(row)}"
+        what = f"{row.payload_bytes:,} B of {harmless(row.dtype)}{form_phrase(row)}"
         line = f"{times}{row.kind} {axes_words(row.axes)}: {what}"
-        out.print(wrapped(line, width=text_width(out), indent=" " * 4, hang=" " * 6))
+        out.print(wrap_prose(line, width=text_width(out), indent=" " * 4, hang=" " * 6))
     if outcome.first.ok:
         wire, needs = bytes_text(outcome.first.wire_bytes), bytes_text(needed_wire(lesson))
         out.print(Text(f"    on the wire {wire} a device; needed {needs}", style="dim"))

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.gallery.lesson_types.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, counted
+from compare.gallery.lesson_types.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, count_moves
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row, needed_wire
 from compare.gallery.render.figures import Tensor
-from compare.render.units import axes_text, bytes_text, listing
+from compare.render.units import axes_text, bytes_text, list_text
 
 TITLES = {
     "jax/shardy": "JAX (Shardy)",
@@ -82,7 +82,7 @@ class Outcome:
         for name in self.programs:
             arm, _, partitioner = name.partition("/")
             arms.setdefault(arm, []).append({"shardy": "Shardy", "gspmd": "GSPMD"}[partitioner])
-        return listing([f"{ARMS[arm]} ({listing(found)})" for arm, found in arms.items()])
+        return list_text([f"{ARMS[arm]} ({list_text(found)})" for arm, found in arms.items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _outcome(group: Sequence[LessonResult]) -> Outcome:
 
 def _strange(one: LessonResult) -> str:
     return "This is not what the lesson was written for: the compiler or the framework has changed." * (
-        one.emitted != counted(one.lesson, one.lesson.needs)
+        one.emitted != count_moves(one.lesson, one.lesson.needs)
     )
 
 
@@ -224,7 +224,7 @@ def reach(lesson: Lesson, made: Sequence[LessonResult]) -> str:
         return STANDINGS[lesson.standing]
     versions = {one.versions["libtpu"] for one in made if one.ok and "libtpu" in one.versions}
     under = "the two partitioners differ, see below" if partitioners_differ(made) else "under both partitioners alike"
-    return f"libtpu {listing(sorted(versions)) or 'unknown'}, {under}; another version may differ"
+    return f"libtpu {list_text(sorted(versions)) or 'unknown'}, {under}; another version may differ"
 
 
 def partitioners_differ(made: Sequence[LessonResult]) -> bool:
@@ -241,15 +241,19 @@ def evidence(made: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
     groups: dict[tuple[str, ...], list[LessonResult]] = {}
     for one in made:
         if one.rows:
-            lines = [_NAME.sub("%", short(row)) for row in one.rows]
+            lines = [_NAME.sub("%", shorten_hlo(row)) for row in one.rows]
             groups.setdefault(tuple(sorted(lines)), []).append(one)
     return [
-        (TITLES[first.program], listing([TITLES[one.program] for one in others]), [short(row) for row in first.rows])
+        (
+            TITLES[first.program],
+            list_text([TITLES[one.program] for one in others]),
+            [shorten_hlo(row) for row in first.rows],
+        )
         for first, *others in groups.values()
     ]
 
 
-def short(row: Row) -> str:
+def shorten_hlo(row: Row) -> str:
     """A line of HLO without what only a compiler reads."""
     text = " ".join(_NOISE.sub("", row.text).split())
     return text if len(text) <= _LINE else text[:_LINE] + " …"
@@ -262,16 +266,16 @@ def axes_words(axes: str) -> str:
     return axes_text(axes)
 
 
-def over(move: Move) -> str:
+def axes_phrase(move: Move) -> str:
     return axes_words(move.collective.partition("@")[2])
 
 
-def form(row: Row) -> str:
+def form_phrase(row: Row) -> str:
     """`, written as …`: how the compiler wrote it, where that is not as one expects."""
     words = FORMS.get(row.form, row.form)
     return f", {words}" if words else ""
 
 
-def plain(words: str) -> str:
+def strip_markup(words: str) -> str:
     """Prose without its marks."""
     return re.sub(r"\*\*?|`", "", words)

@@ -12,7 +12,7 @@ from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import kind_of
 from compare.hlo.provenance.layout_passthrough import moves_data, trace_sources, zero_elsewhere
 from compare.hlo.provenance.loop_control import LoopControl
-from compare.hlo.provenance.scope_recovery import ScopeRecovery, scope_bearer
+from compare.hlo.provenance.scope_recovery import ScopeRecovery, trace_scope
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata
 from compare.hlo.text.module import Module
@@ -100,7 +100,7 @@ class Provenance:
         seen: set[Value] = set()
         while value not in seen:
             seen.add(value)
-            if (item := scope_bearer(value)) and (scope := self._metadata.scope(item)):
+            if (item := trace_scope(value)) and (scope := self._metadata.scope(item)):
                 return scope
             before = step_through(value)
             if before is None or len(before) != 1:

@@ -80,7 +80,7 @@ class ScopeRecovery:
         level = [value for value in begin if value not in barren]
         seen = set(level)
         while level:
-            tell = [value for value in level if (item := scope_bearer(value)) and self._sources.scope(item) in asked]
+            tell = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in asked]
             for value in sorted(tell, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
@@ -119,7 +119,7 @@ def _remembered(step: _Step) -> _Step:
     return remembered
 
 
-def scope_bearer(value: Value) -> Instruction | None:
+def trace_scope(value: Value) -> Instruction | None:
     """The instruction whose scope counts for a value.
 
     A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.

@@ -18,9 +18,9 @@ from compare.render.blocks import (
 )
 from compare.render.programs import titles
 from compare.render.report.findings import PARTITIONERS
-from compare.render.units import axes_text, bytes_text, exact_text, listing
+from compare.render.units import axes_text, bytes_text, exact_text, list_text
 from compare.report.attribution import COMPILER, FORM, OPEN
-from compare.report.controls import what
+from compare.report.controls import describe_control
 from compare.report.model.findings import Attribution, ControlPhase, PartitionerPair
 from compare.report.model.report import Report
 from compare.report.programs import NOT_OFFERED
@@ -44,7 +44,7 @@ _HAND = "explicit"
 
 def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
     """Bytes beyond the plan by owner, in sentences and in tables; whether a second comparison agrees."""
-    lines = [*(whose_lines(report, phase) if report.controls else ()), *pair_lines(report, phase)]
+    lines = [*(owner_lines(report, phase) if report.controls else ()), *pair_lines(report, phase)]
     if lines:
         yield Details((Heading(HEADING), *(Sentence(words) for words in lines)))
     for title, table in attribution_tables(report, phase):
@@ -53,20 +53,20 @@ def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
 
 def controls_section(report: Report) -> Section:
     """What each control removes, over all phases."""
-    lines = tuple(showed_lines(report))
+    lines = tuple(control_lines(report))
     lead = "A control is the same program compiled with one thing changed. What is absent there is due to that thing."
     blocks = (PageOnly((Sentence(lead),)), Details((Bullets(lines),))) if lines else ()
     return Section(anchor="controls", title="what each control removes", link="controls", blocks=blocks)
 
 
-def whose_lines(report: Report, phase: str) -> list[str]:
+def owner_lines(report: Report, phase: str) -> list[str]:
     """One line for each arm: its bytes beyond the plan by owner, the most first."""
     found = report.phases[phase].attribution
     lines = []
     for arm, title in titles(report).items():
         own = [entry for entry in found if entry.arm == arm]
         if own:
-            lines.append(f"{title}: {', '.join(_owned(entries) for entries in _by_owner(own))}")
+            lines.append(f"{title}: {', '.join(_owner_text(entries) for entries in _by_owner(own))}")
     return lines
 
 
@@ -78,11 +78,11 @@ def _by_owner(own: Sequence[Attribution]) -> list[list[Attribution]]:
     return sorted(parts.values(), key=lambda entries: -sum(entry.bytes for entry in entries))
 
 
-def _owned(entries: Sequence[Attribution]) -> str:
+def _owner_text(entries: Sequence[Attribution]) -> str:
     """`2.26 GB attributed to the attention call (absent in tpu+einsum)`."""
     first = entries[0]
     total = bytes_text(sum(entry.bytes for entry in entries))
-    return f"{total} {OWNERS[first.owner]} ({why(first)}{_causes(entries)})"
+    return f"{total} {OWNERS[first.owner]} ({evidence_text(first)}{_causes(entries)})"
 
 
 def _causes(entries: Sequence[Attribution]) -> str:
@@ -92,20 +92,20 @@ def _causes(entries: Sequence[Attribution]) -> str:
     return f"; {', '.join(dict.fromkeys(entry.cause for entry in entries))}"
 
 
-def why(entry: Attribution) -> str:
+def evidence_text(entry: Attribution) -> str:
     """What shows whose a group is, in a few words."""
     owner, evidence, cells = entry.owner, entry.evidence, entry.controls
     if owner == FORM:
         return f"absent in {evidence} only" if evidence else "absent only in the other framework's explicit program"
     if owner == COMPILER:
-        return f"inserted by {evidence}" if _is_pass(evidence) else f"also in {listing(list(cells))}"
+        return f"inserted by {evidence}" if _is_pass(evidence) else f"also in {list_text(list(cells))}"
     if owner != OPEN:
         return f"absent in {evidence}"
     if evidence in entry.removed_by:
         return f"absent in {evidence}; --controls partitioner,attention separates them"
     if evidence:
         return f"partly absent in {evidence}"
-    present = f"also in {listing(list(cells))}" if cells else "no control was compiled"
+    present = f"also in {list_text(list(cells))}" if cells else "no control was compiled"
     return present if any(_HAND in cell for cell in cells) else f"{present}; {MORE}"
 
 
@@ -113,7 +113,7 @@ def _is_pass(origin: str) -> bool:
     return origin.partition(":")[0] not in ("program", "partitioner", "not recorded", "unknown")
 
 
-def effect(entry: Attribution, cell: str) -> str:
+def effect_text(entry: Attribution, cell: str) -> str:
     """What one control does to a group: `absent`, `half`, `same`, or the bytes that it removes."""
     if cell not in entry.controls:
         return ""
@@ -147,13 +147,13 @@ def attribution_tables(report: Report, phase: str) -> Iterator[tuple[str, Table]
 
 
 def _row(entry: Attribution, cells: Sequence[str]) -> Row:
-    effects = [effect(entry, cell) for cell in cells]
+    effects = [effect_text(entry, cell) for cell in cells]
     return Row(
         name=bytes_text(entry.bytes),
         style=entry.verdict,
         exact=exact_text(entry.bytes),
         cells=(
-            Cell(OWNERS[entry.owner], soft=f"({why(entry)})"),
+            Cell(OWNERS[entry.owner], soft=f"({evidence_text(entry)})"),
             Cell(f"{entry.kind} {axes_text(entry.axes)} in {entry.scope}",
                  soft=f"({entry.verdict}, {entry.cause})"),
             *(Cell(words, style="zero" if words == "same" else "") for words in effects),
@@ -161,21 +161,21 @@ def _row(entry: Attribution, cells: Sequence[str]) -> Row:
     )  # fmt: skip
 
 
-def showed_lines(report: Report) -> list[str]:
+def control_lines(report: Report) -> list[str]:
     """One sentence for each control: what it removes of the bytes beyond the plan."""
     names = titles(report)
-    return [f"{names.get(one.arm, one.arm)} {one.cell}, {what(one.cell)}: {_showed(one.phases)}"
+    return [f"{names.get(one.arm, one.arm)} {one.cell}, {describe_control(one.cell)}: {_control_text(one.phases)}"
             for one in report.controls]  # fmt: skip
 
 
-def _showed(phases: Mapping[str, ControlPhase]) -> str:
+def _control_text(phases: Mapping[str, ControlPhase]) -> str:
     """`removes 2.26 GB of 3.12 GB beyond the plan in prefill; no change in decode`, or once for all phases."""
     effects: dict[str, list[str]] = {}
     for phase, one in phases.items():
         effects.setdefault(_effect(one), []).append(phase)
     if len(effects) == 1:
         return next(iter(effects))
-    return "; ".join(f"{words} in {listing(at)}" for words, at in effects.items())
+    return "; ".join(f"{words} in {list_text(at)}" for words, at in effects.items())
 
 
 def _effect(one: ControlPhase) -> str:
@@ -204,5 +204,5 @@ def _pair(report: Report, first: PartitionerPair, other: PartitionerPair) -> str
     if other.framework_induced == first.framework_induced:
         return f"Under {under} ({cells}) the framework-induced bytes are the same."
     amounts = [f"{names.get(arm, arm)} {bytes_text(amount)}" for arm, amount in other.framework_induced.items()]
-    words = f"Under {under} ({cells}) the framework-induced bytes differ: {listing(amounts)}"
+    words = f"Under {under} ({cells}) the framework-induced bytes differ: {list_text(amounts)}"
     return f"{words}; they depend on the partitioner."

@@ -9,13 +9,13 @@ from compare.render import tables
 from compare.render.blocks import Section
 from compare.render.picture import save
 from compare.render.programs import num_devices
-from compare.render.report.page import page
+from compare.render.report.page import render_page
 from compare.render.report.show import PAGE
 from compare.render.time import perfetto
 from compare.render.time import tables as time_tables
 from compare.render.time.figure_process import FigureProcess
 from compare.render.time.timeline_strip import Strip, stages, strip
-from compare.render.time.timeline_view import Key, Timed, timed
+from compare.render.time.timeline_view import Key, TimedProgram, timed_programs
 from compare.render.time.timing_section import timings_by_phase
 from compare.report.model.report import Report
 from compare.timing.timeline import Timeline
@@ -39,7 +39,7 @@ def draw(
 
     timelines: of the programs that were modelled or measured.  sections: those of slices.
     """
-    programs = timed(report, timelines)
+    programs = timed_programs(report, timelines)
     strips = _strips(report, programs)
     phases = timings_by_phase(report)
     time_figures = (
@@ -53,15 +53,15 @@ def draw(
     tables.save(report, folder / "tables")
     if timelines:
         time_tables.save(report, folder / "tables", timelines=programs)
-        perfetto.write(folder / TRACE, timelines=programs)
-    pictures = figures.pictures(report)
+        perfetto.write_trace(folder / TRACE, timelines=programs)
+    pictures = figures.draw_pictures(report)
     time_pictures = time_figures.pictures() if time_figures else []
     save([*pictures, *time_pictures], folder / "figures")
-    html = page(report, pictures=pictures, time_pictures=time_pictures, strips=strips, sections=sections)
+    html = render_page(report, pictures=pictures, time_pictures=time_pictures, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")
 
 
-def _strips(report: Report, programs: Sequence[Timed]) -> list[Strip]:
+def _strips(report: Report, programs: Sequence[TimedProgram]) -> list[Strip]:
     stage_of = stages(report.mesh)
     every = [(one, strip(one, stage_of=stage_of)) for one in programs]
     small = sum(len(json.dumps(drawn.to_json())) for _, drawn in every) <= STRIPS_BYTES

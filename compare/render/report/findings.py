@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.render import blocks
-from compare.render.programs import Program, compared, programs, titles
-from compare.render.report.step_walkthrough import Move, moves
-from compare.render.units import UNKNOWN, axes_text, bytes_text, counted, listing, times_text
+from compare.render.programs import Program, compared_programs, programs, titles
+from compare.render.report.step_walkthrough import Move, group_moves
+from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, list_text, times_text
 from compare.report.attribution import SOME
-from compare.report.controls import what
+from compare.report.controls import describe_control
 from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Difference
 from compare.report.model.program import ProgramReport
@@ -60,7 +60,7 @@ class Findings:
     small: tuple[Finding, ...]
 
 
-def findings(phase: PhaseReport) -> Findings:
+def group_findings(phase: PhaseReport) -> Findings:
     """Every difference of a phase is in exactly one of the three parts, the largest first."""
     merged: dict[tuple[str, ...], list[Difference]] = {}
     for entry in phase.differences:
@@ -70,7 +70,7 @@ def findings(phase: PhaseReport) -> Findings:
     apart = [one for one in found if one.excess_bytes]
     apart.sort(key=lambda one: (-one.excess_bytes, -one.first.bytes))
     alike = sorted((one for one in found if not one.excess_bytes), key=lambda one: -one.first.bytes)
-    least = SMALL * max((sum_of(entry.arm, found) for one in found for entry in one.entries), default=0)
+    least = SMALL * max((sum_bytes(entry.arm, found) for one in found for entry in one.entries), default=0)
     told = tuple(one for one in apart if one.excess_bytes >= least)[:MOST]
     small = tuple(one for one in apart if one not in told)
     return Findings(told=told, alike=tuple(alike), small=small)
@@ -82,23 +82,23 @@ def heading(report: Report, phase: str) -> str:
     return f"Largest {'differences' if len(arms) > 1 else 'bytes beyond the plan'} (bytes per step)"
 
 
-def left_out(phase: PhaseReport) -> bool:
+def has_uncompared(phase: PhaseReport) -> bool:
     """Whether a program is judged and not compared."""
     return any(line.status == "ok" and line.common is None for line in phase.headline)
 
 
-def sum_of(arm: str, found: Sequence[Finding]) -> int:
+def sum_bytes(arm: str, found: Sequence[Finding]) -> int:
     """Bytes a step of one arm in these findings."""
     return sum(one.by_arm.get(arm, 0) for one in found)
 
 
-def each_arm(finding: Finding, *, titles: Mapping[str, str]) -> str:
+def arms_text(finding: Finding, *, titles: Mapping[str, str]) -> str:
     """`TorchXLA 805 MB, JAX 0 B`."""
     amounts = {arm: finding.by_arm.get(arm, 0) for arm in (*finding.by_arm, *finding.first.others)}
     return ", ".join(f"{titles.get(arm, arm)} {bytes_text(amount)}" for arm, amount in amounts.items())
 
 
-def same_place(entry: Difference, phase: PhaseReport) -> int:
+def bytes_at_place(entry: Difference, phase: PhaseReport) -> int:
     """Bytes of all causes of this arm, scope, axes and verdict: what an entry's `controls` are compared with."""
     place = (entry.arm, entry.scope, entry.axes, entry.verdict)
     return sum(
@@ -111,9 +111,9 @@ def absent_in(entry: Difference) -> list[str]:
     return [cell for cell, left in entry.controls.items() if not left]
 
 
-def asides(report: Report, phase: str) -> list[str]:
+def default_notes(report: Report, phase: str) -> list[str]:
     """A sentence for each default program that is not the compared one of its arm, and moves something else."""
-    shown = {one.arm: one for one in compared(report, phase)}
+    shown = {one.arm: one for one in compared_programs(report, phase)}
     told = []
     for one in programs(report):
         instead = shown.get(one.arm)
@@ -143,7 +143,7 @@ def _beyond(causes: Mapping[str, int]) -> str:
 
 def control_text(entry: Difference, phase: PhaseReport) -> str:
     """Which control cell removes it: `absent in tpu+einsum (the same model with attention written as einsum)`."""
-    there = same_place(entry, phase)
+    there = bytes_at_place(entry, phase)
     told, stays = [], []
     for cell, left in sorted(entry.controls.items(), key=lambda found: found[1]):
         name = _cell_name(cell, phase.arms[entry.arm].default)
@@ -152,7 +152,7 @@ def control_text(entry: Difference, phase: PhaseReport) -> str:
             told.append(f"{what} in {name}")
         else:
             stays.append(name)
-    return "; ".join(told) or (f"also in {listing(stays)}" if stays else "")
+    return "; ".join(told) or (f"also in {list_text(stays)}" if stays else "")
 
 
 def _cell_name(cell: str, default: ProgramReport) -> str:
@@ -160,7 +160,7 @@ def _cell_name(cell: str, default: ProgramReport) -> str:
     if cell == default.cell:
         partitioner = str(default.partitioner)
         return f"its {PARTITIONERS.get(partitioner, partitioner)} program ({cell})"
-    return f"{cell} ({what(cell)})"
+    return f"{cell} ({describe_control(cell)})"
 
 
 def sources(entry: Difference, shown: Sequence[Program]) -> list[tuple[str, int]]:
@@ -177,7 +177,7 @@ def sources(entry: Difference, shown: Sequence[Program]) -> list[tuple[str, int]
 def difference(one: Finding, report: Report, phase: str) -> blocks.Difference:
     """A finding in words, with its evidence: contract rows, and for each arm the HLO."""
     entry, found, names = one.first, report.phases[phase], titles(report)
-    shown = compared(report, phase)
+    shown = compared_programs(report, phase)
     contract = [_contract_row(found.inherent[number]) for number in entry.serves]
     near = [] if contract else [_contract_row(row) for row in found.inherent if row.scope == entry.scope]
     return blocks.Difference(
@@ -191,7 +191,7 @@ def difference(one: Finding, report: Report, phase: str) -> blocks.Difference:
         remedy=entry.remedy,
         executions=times_text(entry.executions),
         instructions=len(entry.names),
-        by_arm=each_arm(one, titles=names) if entry.others else "",
+        by_arm=arms_text(one, titles=names) if entry.others else "",
         sources=tuple((line, bytes_text(amount)) for line, amount in sources(entry, shown)),
         absent_in=tuple(absent_in(entry)),
         control=control_text(entry, found),
@@ -218,14 +218,14 @@ def _evidence(entry: Difference, shown: Sequence[Program]) -> Iterator[blocks.Ev
     if program is None:
         return
     names = set(entry.names)
-    for move in moves(row for row in program.rows if row.name in names):
+    for move in group_moves(row for row in program.rows if row.name in names):
         hlo = tuple(_cut(row.hlo) for row in move.rows[:HLO_LINES])
         amount = bytes_text(sum(row.causes.get(entry.cause, 0) for row in move.rows))
         like = "these" if len(hlo) > 1 else "this"
         yield blocks.Evidence(
             program=program.title,
             cell=program.cell,
-            words=f"{counted(len(move.rows), 'instruction')} like {like}, {amount} of this cause",
+            words=f"{count_text(len(move.rows), 'instruction')} like {like}, {amount} of this cause",
             sources=_source_lines(move),
             hlo=hlo,
         )

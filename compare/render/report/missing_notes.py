@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from compare.render.programs import programs
-from compare.render.units import KEPT, axes_text, bytes_text, listing
+from compare.render.units import KEPT, axes_text, bytes_text, list_text
 from compare.report.model.findings import HeadlineRow
 from compare.report.model.report import PhaseReport, Report
 
@@ -11,7 +11,7 @@ MARK = "¹"
 LESS = "does not move all that the plan asks"
 
 
-def marked(ratio: str, *, short: bool) -> str:
+def mark_ratio(ratio: str, *, short: bool) -> str:
     """`0.56 × ¹` where a part of the plan is unserved."""
     return f"{ratio}{KEPT}{MARK}" if short else ratio
 
@@ -22,7 +22,7 @@ def is_short(phase: PhaseReport, line: HeadlineRow) -> bool:
     return any(row.unserved_bytes for one in entries if one.cell == line.cell for row in one.served)
 
 
-def shortfalls(report: Report, phase: str) -> Iterator[str]:
+def shortfall_notes(report: Report, phase: str) -> Iterator[str]:
     """A footnote for programs that move less: the contract rows that nothing serves, or not wholly."""
     programs_short: dict[str, list[str]] = {}
     for program in programs(report):
@@ -37,4 +37,4 @@ def shortfalls(report: Report, phase: str) -> Iterator[str]:
         if missing:
             programs_short.setdefault(missing, []).append(f"{program.title} {program.cell}")
     for missing, names in programs_short.items():
-        yield f"{MARK} {listing(names)} {'do' if len(names) > 1 else 'does'} not move all of the plan: {missing}"
+        yield f"{MARK} {list_text(names)} {'do' if len(names) > 1 else 'does'} not move all of the plan: {missing}"

@@ -6,7 +6,7 @@ from typing import TypeVar
 from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.programs import Program, programs
 from compare.render.report.findings import PARTITIONERS
-from compare.render.units import bytes_text, counted, exact_text, listing
+from compare.render.units import bytes_text, count_text, exact_text, list_text
 from compare.report.model.program import OriginTotals
 from compare.report.model.report import Report
 
@@ -89,18 +89,18 @@ def _line(program: Program) -> str:
         return f"{begin}: which pass inserted its collectives is not recorded ({why})"
     if len(entries) == 1:
         only = entries[0]
-        number = counted(only.collectives, "collective")
+        number = count_text(only.collectives, "collective")
         every = "all " if only.collectives > 1 else ""
         words = f"{every}{number} inserted by {_who(only.origin, program)}"
     else:
-        words = "inserted by " + listing([_part(entry, program) for entry in entries])
+        words = "inserted by " + list_text([_part(entry, program) for entry in entries])
     changes = _changes(entries)
-    return f"{begin}: {words}" + (f"; then {listing(changes)}" if changes else "; no later pass changed any")
+    return f"{begin}: {words}" + (f"; then {list_text(changes)}" if changes else "; no later pass changed any")
 
 
 def _part(entry: OriginTotals, program: Program) -> str:
     return (
-        f"{_who(entry.origin, program)}: {counted(entry.collectives, 'collective')} "
+        f"{_who(entry.origin, program)}: {count_text(entry.collectives, 'collective')} "
         f"with {bytes_text(entry.step_wire_bytes)} per step"
     )
 

@@ -11,18 +11,18 @@ from markupsafe import Markup
 from compare.render.blocks import Section, Widget
 from compare.render.glossary import GLOSSARY
 from compare.render.html import read_static, shared_environment
-from compare.render.picture import Picture, inlined
+from compare.render.picture import Picture, inline_picture
 from compare.render.programs import programs
 from compare.render.report.attribution import controls_section
 from compare.render.report.phase import phase_section
 from compare.render.report.plan import plan_section
-from compare.render.report.step_walkthrough import story
-from compare.render.report.torus import torus
+from compare.render.report.step_walkthrough import walk_step
+from compare.render.report.torus import lay_out_torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section
 from compare.render.time.sentence import time_sentence
 from compare.render.time.timeline_strip import Strip
 from compare.render.units import bytes_text
-from compare.report.controls import what
+from compare.report.controls import describe_control
 from compare.report.model.codec import Json
 from compare.report.model.contract import PhaseContract
 from compare.report.model.report import Report
@@ -40,7 +40,7 @@ _TIMES = (
 )
 
 
-def page(
+def render_page(
     report: Report,
     *,
     pictures: Sequence[Picture] = (),
@@ -91,7 +91,7 @@ def _widget(anchor: str, title: str, link: str, template: str, values: Mapping[s
 
 
 def _story(report: Report, phase: str) -> Section:
-    found = story(report, phase)
+    found = walk_step(report, phase)
     lead = (
         "What moves where, how often, and by which cause. Bars are to one scale: the longest is"
         f" {bytes_text(found.most_bytes)} per step."
@@ -109,12 +109,12 @@ def _mesh(report: Report) -> Section:
     )
     if len(wraps) > 2 and wraps[2]:
         lead += " The first and the last z are linked too."
-    values = {"torus": torus(mesh), "report": report, "case": report.case}
+    values = {"torus": lay_out_torus(mesh), "report": report, "case": report.case}
     return _widget("mesh", "the mesh on the chips", "the mesh", "torus.html.j2", values, lead)
 
 
 def _figures(pictures: Sequence[Picture]) -> Section:
-    widget = Widget(template="figures.html.j2", values={"pictures": [inlined(one) for one in pictures]})
+    widget = Widget(template="figures.html.j2", values={"pictures": [inline_picture(one) for one in pictures]})
     return Section(anchor="figures", title="figures", link="figures", blocks=(widget,) if pictures else ())
 
 
@@ -130,7 +130,7 @@ def _satisfied(report: Report, phase: str) -> list[str]:
 
 
 def _compiled(report: Report, *, timed: bool) -> Section:
-    values = {"programs": list(programs(report)), "facts": facts, "what": what}
+    values = {"programs": list(programs(report)), "facts": list_facts, "what": describe_control}
     lead = _READ.format(numbers=_TIMES if timed else _NO_TIMES)
     return _widget("honesty", "what was compiled", "what was compiled", "compiled.html.j2", values, lead)
 
@@ -139,7 +139,7 @@ _NOT_SHOWN = ("optimal_s", "optimal_seconds")
 """The compiler's estimate of a time, which is -1 and worse for programs with loops."""
 
 
-def facts(found: Mapping[str, Json], unit: str = "") -> list[tuple[str, str]]:
+def list_facts(found: Mapping[str, Json], unit: str = "") -> list[tuple[str, str]]:
     """Name and value of everything in it, what is inside others behind their names; `unit` is that of its numbers."""
     return [(" ".join(names).replace("_", " "), _text(names[-1], value, unit)) for names, value in _leaves(found)]
 

@@ -24,15 +24,15 @@ from compare.render.report.attribution import attribution_blocks
 from compare.render.report.findings import (
     NOT_COMPARED,
     Finding,
-    asides,
+    default_notes,
     difference,
-    findings,
+    group_findings,
+    has_uncompared,
     heading,
-    left_out,
 )
-from compare.render.report.missing_notes import is_short, marked, shortfalls
+from compare.render.report.missing_notes import is_short, mark_ratio, shortfall_notes
 from compare.render.report.origins import origin_lines, origin_table
-from compare.render.units import KEPT, bytes_text, counted, exact_text, listing, ratio_text
+from compare.render.units import KEPT, bytes_text, count_text, exact_text, list_text, ratio_text
 from compare.report.model import findings as findings_model
 from compare.report.model.findings import HeadlineRow
 from compare.report.model.report import PhaseReport, Report
@@ -51,7 +51,7 @@ _FAR_APART = 20
 def phase_section(report: Report, phase: str) -> Section:
     """Bytes per step of every program of a phase against what the plan needs, then where they differ."""
     needs = bytes_text(report.phases[phase].inherent_total)
-    devices = counted(num_devices(report), "device")
+    devices = count_text(num_devices(report), "device")
     return Section(
         anchor=f"why-{phase}",
         title=phase,
@@ -65,7 +65,7 @@ def _headline(report: Report, phase: str) -> Iterator[Block]:
     found = report.phases[phase]
     yield Widget(template="chart.html.j2", values=_chart(found))
     yield _table(phase, found)
-    if left_out(found) and phase == next(iter(report.phases)):
+    if has_uncompared(found) and phase == next(iter(report.phases)):
         yield Sentence(NOT_COMPARED, Tone.SOFT)
     for words in between_slices(report, phase):
         yield Sentence(words)
@@ -73,7 +73,7 @@ def _headline(report: Report, phase: str) -> Iterator[Block]:
         yield Sentence(words, Tone.ERROR)
     for words in _uncounted(report, phase):
         yield Sentence(words, Tone.WARNING)
-    for words in shortfalls(report, phase):
+    for words in shortfall_notes(report, phase):
         yield Sentence(words)
     yield Details(tuple(Sentence(words, Tone.SOFT) for words in found.notes))
     yield Details(tuple(Sentence(words, Tone.SOFT) for words in origin_lines(report, phase)))
@@ -125,7 +125,7 @@ def _bytes_cell(amount: int | None, style: str) -> Cell:
 
 
 def _ratio(found: PhaseReport, line: HeadlineRow) -> str:
-    return marked(ratio_text(line.ratio, line.qualifier), short=is_short(found, line))
+    return mark_ratio(ratio_text(line.ratio, line.qualifier), short=is_short(found, line))
 
 
 def between_slices(report: Report, phase: str) -> list[str]:
@@ -183,19 +183,19 @@ def _uncounted(report: Report, phase: str) -> Iterator[str]:
 def _differences(report: Report, phase: str) -> Iterator[Block]:
     """The differences of the compared programs, then those that are small, and those that all arms have."""
     found = report.phases[phase]
-    parts = findings(found)
+    parts = group_findings(found)
     if parts.told:
         yield Differences(heading=heading(report, phase), items=_items(parts.told, report, phase))
     elif len(found.compared_cells) > 1:
         yield Sentence("No significant difference between the frameworks.")
     if parts.small:
         total = bytes_text(sum(one.excess_bytes for one in parts.small))
-        summary = f"{counted(len(parts.small), 'smaller difference')}: {total} together"
+        summary = f"{count_text(len(parts.small), 'smaller difference')}: {total} together"
         yield Fold(summary=summary, blocks=_group(parts.small, report, phase), terminal=Shown.SUMMARY)
     if parts.alike:
         summary = _alike(parts.alike, titles(report))
         yield Fold(summary=summary, blocks=_group(parts.alike, report, phase), terminal=Shown.SUMMARY)
-    for words in asides(report, phase):
+    for words in default_notes(report, phase):
         yield Sentence(words, Tone.SOFT)
 
 
@@ -214,7 +214,7 @@ def _alike(found: Sequence[Finding], names: Mapping[str, str]) -> str:
     sums = {cause: sum(entry.bytes for entry in entries) for cause, entries in causes.items()}
     ordered = sorted(causes, key=lambda cause: -sums[cause])
     words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
-    arms = listing([names.get(arm, arm) for arm in dict.fromkeys(arm for one in found for arm in one.by_arm)])
+    arms = list_text([names.get(arm, arm) for arm in dict.fromkeys(arm for one in found for arm in one.by_arm)])
     return f"The same in {arms}: {bytes_text(sum(sums.values()))} beyond the plan ({words})"
 
 

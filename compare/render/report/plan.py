@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 
 from compare.render.blocks import Block, Cell, Column, Heading, Row, Section, Sentence, Table, Tone
-from compare.render.terminal import console, print_sections, text_width, wrapped
-from compare.render.units import KEPT, axes_text, bytes_text, counted, exact_text
+from compare.render.terminal import console, print_sections, text_width, wrap_prose
+from compare.render.units import KEPT, axes_text, bytes_text, count_text, exact_text
 from compare.report.model.contract import Contract, PhaseContract, ServedRow
 from meshes.case import Case
 
@@ -23,7 +23,7 @@ _NETWORKS = {"dcn": "between slices (dcn)", "ici+dcn": "within slices and betwee
 def print_plan(plan: Contract, *, out: Console | None = None) -> None:
     """Print the contract of a case: what each phase moves, and by which formula."""
     out = out or console()
-    out.print(wrapped(f"What the plan of {_case(plan.case)} needs", width=text_width(out), style="bold"))
+    out.print(wrap_prose(f"What the plan of {_case(plan.case)} needs", width=text_width(out), style="bold"))
     sections = [
         Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(found.total)} per step, mean over devices",
                 blocks=tuple(contract_blocks(phase, found.inherent, notes=found.notes)))
@@ -34,7 +34,7 @@ def print_plan(plan: Contract, *, out: Console | None = None) -> None:
 
 def _case(case: Case) -> str:
     words = f"{case.model.name} on {case.plan.name} ({case.topology.name})"
-    parts = counted(case.microbatches, "microbatch")
+    parts = count_text(case.microbatches, "microbatch")
     return f"{words}, batch {case.batch}, {case.seq} tokens, {parts}, {case.dtype}"
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from compare.render.blocks import Section
 from compare.render.report.attribution import controls_section
 from compare.render.report.phase import phase_section
-from compare.render.terminal import console, print_sections, text_width, wrapped
+from compare.render.terminal import console, print_sections, text_width, wrap_prose
 from compare.render.time.section import time_section
 from compare.render.time.sentence import time_sentence
 from compare.report.model.report import Report
@@ -18,7 +18,7 @@ PAGE = "report.html"
 _MORE = "More here with --details (times, passes, attribution, controls), and on the page:"
 
 
-def show(
+def show_report(
     report: Report, folder: Path, *, details: bool, note: Sequence[str] = (), sections: Sequence[Section] = ()
 ) -> None:
     """Print the report, and notes of the run itself; the last line is the path of the page, whole.
@@ -29,9 +29,9 @@ def show(
     print_report(report, details=details, sections=sections, out=out)
     out.print()
     for line in note:
-        out.print(wrapped(line, width=text_width(out), style="yellow"))
+        out.print(wrap_prose(line, width=text_width(out), style="yellow"))
     if not details:
-        out.print(wrapped(_MORE, width=text_width(out), style="dim"))
+        out.print(wrap_prose(_MORE, width=text_width(out), style="dim"))
     print(folder / PAGE)
 
 
@@ -41,7 +41,7 @@ def print_report(
     """Print the sentences, then each phase: bytes by program, and the largest differences."""
     out = out or console()
     for words in filter(None, (report.sentence, time_sentence(report))):
-        out.print(wrapped(words, width=text_width(out), style="bold"))
+        out.print(wrap_prose(words, width=text_width(out), style="bold"))
     phases = [phase_section(report, phase) for phase in report.phases]
     every = [*phases, controls_section(report), *sections, time_section(report)]
     print_sections(every, out=out, details=details)

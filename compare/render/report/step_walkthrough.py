@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.render.programs import Program, compared
-from compare.render.units import listing
+from compare.render.programs import Program, compared_programs
+from compare.render.units import list_text
 from compare.report.model.contract import ServedRow
 from compare.report.model.program import CollectiveRow
 from compare.report.model.report import Report
@@ -95,9 +95,9 @@ class Story:
     """Of any move: the longest bar."""
 
 
-def story(report: Report, phase: str) -> Story:
+def walk_step(report: Report, phase: str) -> Story:
     """One step of a phase, arms side by side."""
-    found, shown = report.phases[phase], compared(report, phase)
+    found, shown = report.phases[phase], compared_programs(report, phase)
     asked = found.inherent
     planned = sorted({row.scope for row in asked}, key=lambda scope: _place(scope))
     orders = [list(dict.fromkeys(row.scope for row in program.rows)) for program in shown]
@@ -106,7 +106,7 @@ def story(report: Report, phase: str) -> Story:
             scope=scope,
             words=PARTS.get(scope, "no scope is recorded"),
             asked=tuple(row for row in asked if row.scope == scope),
-            moves={one.arm: moves(row for row in one.rows if row.scope == scope) for one in shown},
+            moves={one.arm: group_moves(row for row in one.rows if row.scope == scope) for one in shown},
         )
         for scope in _merged([*orders, planned])
     ]
@@ -120,7 +120,7 @@ def story(report: Report, phase: str) -> Story:
     )
 
 
-def moves(rows: Iterable[CollectiveRow]) -> tuple[Move, ...]:
+def group_moves(rows: Iterable[CollectiveRow]) -> tuple[Move, ...]:
     """Rows that differ in nothing but their names, as one each, in the order of the first."""
     alike: dict[tuple[object, ...], list[CollectiveRow]] = {}
     for row in rows:
@@ -169,7 +169,7 @@ def _label(station: Station, case: Case) -> str:
     if not largest and station.scope.startswith("layer."):
         return "In every layer"
     names = _loop_names(loops, case)
-    return f"In each of {listing(names[::-1])}".replace(" and ", ", in each of ") if names else "Once per step"
+    return f"In each of {list_text(names[::-1])}".replace(" and ", ", in each of ") if names else "Once per step"
 
 
 def _loop_names(loops: Sequence[int | None], case: Case) -> list[str]:

@@ -68,7 +68,7 @@ class Torus:
     """Axis -> hue of device 0, 1, …"""
 
 
-def torus(mesh: DeviceMesh) -> Torus:
+def lay_out_torus(mesh: DeviceMesh) -> Torus:
     """Lay out a report's mesh: x downwards, y across, each z (and each slice) a plane of its own."""
     places = [device.place for device in mesh.devices]
     sides, cores = list(mesh.sides), max((place.core for place in places), default=0) + 1

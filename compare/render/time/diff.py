@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compare.render.time.timeline_view import told
+from compare.render.time.timeline_view import figure_label
 from compare.render.time.timing_section import GROUPS
 from compare.render.units import time_text
 from compare.report.model.report import PhaseReport, Report
@@ -65,7 +65,7 @@ def _pair(report: Report, phase: str, name: str, found: TimeDifference) -> Timel
     sides = {"left": _side(report, found.left), "right": _side(report, found.right)}
     measured = name != "modelled"
     source = "measured" if measured else "modelled"
-    labels = tuple(dict.fromkeys(told(source, label) for label in found.labels.values()))
+    labels = tuple(dict.fromkeys(figure_label(source, label) for label in found.labels.values()))
     return TimelinePair(
         **sides,
         source=_source(report.phases[phase], found.left) if measured else "; ".join(labels),

@@ -49,10 +49,10 @@ class FigureProcess:
 
 def main() -> None:
     """Draw what stands in the input."""
-    from compare.render.time.figures import pictures
+    from compare.render.time.figures import draw_pictures
 
     phases, num_devices, strips = pickle.load(sys.stdin.buffer)
-    pickle.dump(pictures(phases, num_devices=num_devices, strips=strips), sys.stdout.buffer)
+    pickle.dump(draw_pictures(phases, num_devices=num_devices, strips=strips), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from compare.render.figures import (
     STYLE,
     UNCLEAR,
     VERDICTS,
-    heading,
+    draw_heading,
     heading_inches,
-    picture,
+    save_figure,
 )
 from compare.render.picture import Picture
 from compare.render.time import network_figures
@@ -47,7 +47,7 @@ _PALE = 0.65
 TIMES = FuncFormatter(lambda value, _: time_text(value))
 
 
-def pictures(
+def draw_pictures(
     phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
 ) -> list[Picture]:
     """Of every phase that has times; of the default programs where a figure is not of all of them.
@@ -58,17 +58,17 @@ def pictures(
     for phase, every in phases.items():
         if not every:
             continue
-        found.append(exposed(phase, every))
+        found.append(draw_exposed(phase, every))
         own = [one for one in strips if one.phase == phase and one.default and one.lanes]
-        found += [step(phase, own)] if own else []
+        found += [draw_step(phase, own)] if own else []
         default = [one for one in every if one.default]
         piped = [(one, one.section.pipeline) for one in default if one.section.pipeline and one.section.pipeline.ticks]
-        found += [pipeline(phase, piped)] if piped else []
-        found += network_figures.pictures(phase, default, num_devices=num_devices)
+        found += [draw_pipeline(phase, piped)] if piped else []
+        found += network_figures.draw_pictures(phase, default, num_devices=num_devices)
     return found
 
 
-def exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
+def draw_exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
     """A bar for each program: what of a step computes, waits by verdict, or does neither."""
     groups = by_group(every)
     heights, told = [0.34 * len(own) for own in groups.values()], [one.label for one in every]
@@ -77,7 +77,7 @@ def exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
     left = 0.4 + 0.075 * max(len(_name(one)) for one in every)
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        heading(figure, f"{phase}: compute and exposed communication of a step", told)
+        draw_heading(figure, f"{phase}: compute and exposed communication of a step", told)
         for (source, own), height in zip(groups.items(), heights, strict=True):
             top -= 0.66 + height
             panel = figure.add_axes((left / WIDE, (top + 0.36) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
@@ -88,7 +88,7 @@ def exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
         caption = (
             f"{_sources(every)}, {phase}: compute and exposed communication of a step; mean over devices and steps"
         )
-        return picture(f"time-{phase}-exposed", caption, figure)
+        return save_figure(f"time-{phase}-exposed", caption, figure)
 
 
 def _bars(panel: Axes, own: Sequence[ProgramTiming]) -> None:
@@ -111,19 +111,19 @@ def _bars(panel: Axes, own: Sequence[ProgramTiming]) -> None:
     panel.xaxis.set_major_formatter(TIMES)
 
 
-def step(phase: str, strips: Sequence[Strip]) -> Picture:
+def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
     """One step of each default program, on one scale: for each device what it computes, above what it communicates."""
     whole, told = max(one.step_ns for one in strips), [one.label for one in strips]
     heights, head = [_height(one) * 0.0094 for one in strips], heading_inches(told)
     tall = head + sum(heights) + 0.4 * len(strips) + 0.62
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        heading(figure, f"{phase}: one step: compute of each device and, below it, communication", told)
+        draw_heading(figure, f"{phase}: one step: compute of each device and, below it, communication", told)
         for one, height in zip(strips, heights, strict=True):
             top -= 0.4 + height
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
             drawn = (0, whole, _height(one), 0)
-            panel.imshow(_painted(one, whole), aspect="auto", interpolation="nearest", extent=drawn)
+            panel.imshow(_paint(one, whole), aspect="auto", interpolation="nearest", extent=drawn)
             middles = [(_WORK + _TALK) / 2 + at * (_WORK + _TALK + _GAP) for at in range(len(one.lanes))]
             panel.set_yticks(middles, [lane.name for lane in one.lanes], fontsize=8, parse_math=False)
             panel.xaxis.set_major_locator(MaxNLocator(6))
@@ -141,14 +141,14 @@ def step(phase: str, strips: Sequence[Strip]) -> Picture:
         caption = (
             f"{sources}, {phase}: one step; heights are shares of the time; communication hidden behind compute is pale"
         )
-        return picture(f"time-{phase}-strip", caption, figure)
+        return save_figure(f"time-{phase}-strip", caption, figure)
 
 
 def _height(one: Strip) -> int:
     return len(one.lanes) * (_WORK + _TALK + _GAP) - _GAP
 
 
-def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
+def _paint(one: Strip, whole: float) -> NDArray[np.float64]:
     """Rows × columns × RGB: in each column everything is as high as the part of its time that it takes."""
     paper = np.ones((_height(one), _COLUMNS, 3))
     width = whole / one.unit_ns / _COLUMNS
@@ -156,7 +156,7 @@ def _painted(one: Strip, whole: float) -> NDArray[np.float64]:
         line = number * (_WORK + _TALK + _GAP) + _WORK
         blocks = np.array(lane.compute, dtype=np.int64).reshape(-1, 2)
         begins = np.cumsum(blocks[:, 0])
-        up = np.rint(covered(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
+        up = np.rint(pixel_coverage(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
         paper[line - _WORK : line][np.arange(_WORK)[::-1, None] < up] = to_rgb(COMPUTE)
         edge = np.zeros(_COLUMNS)
         for colour, share in _talked(one, lane.talk, begins, begins + blocks[:, 1], width):
@@ -176,8 +176,10 @@ def _talked(
     everything, hidden = np.zeros((4, _COLUMNS)), np.zeros((4, _COLUMNS))
     for at, parts in enumerate(shares[:, :, None]):
         own = of == at
-        everything += parts * covered(starts[own], stops[own], width=width, columns=_COLUMNS)
-        hidden += parts * covered(*intersect(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS)
+        everything += parts * pixel_coverage(starts[own], stops[own], width=width, columns=_COLUMNS)
+        hidden += parts * pixel_coverage(
+            *intersect(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS
+        )
     most = np.maximum(everything.sum(axis=0), 1)
     for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
         for colour, share in zip(_COLOURS.values(), amounts / most, strict=True):
@@ -188,14 +190,14 @@ def _pale(colour: str, paleness: float) -> NDArray[np.float64]:
     return paleness + (1 - paleness) * np.array(to_rgb(colour))
 
 
-def pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes]]) -> Picture:
+def draw_pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes]]) -> Picture:
     """Which stage holds which microbatch in which tick; where it holds none, the tick is a bubble."""
     longest, told = max(one.times.step_ns or 1 for one, _ in piped), [one.label for one, _ in piped]
     rows, head = [_stages(found) for _, found in piped], heading_inches(told)
     tall = head + sum(0.3 * count + 0.62 for count in rows) + 0.05
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        heading(figure, f"{phase}: the microbatch that each stage holds in each tick", told)
+        draw_heading(figure, f"{phase}: the microbatch that each stage holds in each tick", told)
         for (one, found), count in zip(piped, rows, strict=True):
             top -= 0.62 + 0.3 * count
             panel = figure.add_axes((0.9 / WIDE, (top + 0.36) / tall, (WIDE - 1.1) / WIDE, 0.3 * count / tall))
@@ -210,7 +212,7 @@ def pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes]]) -
             f"{_sources([one for one, _ in piped])}, {phase}: the microbatch that each stage holds in each tick; "
             "hatched: none, a bubble"
         )
-        return picture(f"time-{phase}-pipeline", caption, figure)
+        return save_figure(f"time-{phase}-pipeline", caption, figure)
 
 
 def _percent(share: Number) -> str:
@@ -250,7 +252,7 @@ def _name(one: ProgramTiming) -> str:
     return f"{one.title}  {one.cell}"
 
 
-def covered(starts: Ints, ends: Ints, *, width: float, columns: int) -> Floats:
+def pixel_coverage(starts: Ints, ends: Ints, *, width: float, columns: int) -> Floats:
     """For each of `columns`, each `width` wide from 0 on: the part of it that they cover; overlaps count twice."""
     edges = np.zeros(columns + 1)
     for times, sign in ((starts, 1.0), (ends, -1.0)):

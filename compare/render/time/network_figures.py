@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, heading, heading_inches, picture
+from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
 from compare.render.time.timing_section import ProgramTiming
 from compare.render.units import axes_text, bytes_text, time_text
@@ -33,18 +33,18 @@ _COLUMNS, _SIDE = 960, 300
 """Pixels: along a strip, across a circle."""
 
 
-def pictures(phase: str, default: Sequence[ProgramTiming], *, num_devices: int) -> list[Picture]:
+def draw_pictures(phase: str, default: Sequence[ProgramTiming], *, num_devices: int) -> list[Picture]:
     """Of the default programs that communicate at all."""
     found = [one for one in default if one.section.volume]
     if not found:
         return []
-    made = [network(phase, found)]
-    made += [intervals(phase, found)] if any(one.section.intervals for one in found) else []
+    made = [draw_network(phase, found)]
+    made += [draw_intervals(phase, found)] if any(one.section.intervals for one in found) else []
     routed = [one for one in found if one.section.matrix]
-    return made + ([routes(phase, routed, num_devices=num_devices)] if routed else [])
+    return made + ([draw_routes(phase, routed, num_devices=num_devices)] if routed else [])
 
 
-def network(phase: str, found: Sequence[ProgramTiming]) -> Picture:
+def draw_network(phase: str, found: Sequence[ProgramTiming]) -> Picture:
     """The duty cycle of each program's axes as strips and as circles, and the volume over time."""
     rows = [(one, axes) for one in found for axes in sorted(one.section.volume, key=_order)]
     told, longest = [one.label for one in found], max(one.times.step_ns or 1 for one in found)
@@ -52,7 +52,9 @@ def network(phase: str, found: Sequence[ProgramTiming]) -> Picture:
     tall = head + high + 0.75
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
-        heading(figure, f"{phase}: when the network of each axis is active, and bytes sent so far by a device", told)
+        draw_heading(
+            figure, f"{phase}: when the network of each axis is active, and bytes sent so far by a device", told
+        )
         low, share = 0.45 / tall, high / tall
         strip = figure.add_axes((1.75 / WIDE, low, 2.5 / WIDE, share))
         _strips(strip, rows, longest)
@@ -69,7 +71,7 @@ def network(phase: str, found: Sequence[ProgramTiming]) -> Picture:
             "the step and on circles whose perimeter is the step (rings in the order of the strips, the first program "
             "on top); and the bytes that a device has sent so far; mean over devices and steps"
         )
-        return picture(f"time-{phase}-network", caption, figure)
+        return save_figure(f"time-{phase}-network", caption, figure)
 
 
 def _strips(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: float) -> None:
@@ -132,7 +134,7 @@ def _timed(panel: Axes) -> None:
     panel.tick_params(labelsize=7.5)
 
 
-def intervals(phase: str, found: Sequence[ProgramTiming]) -> Picture:
+def draw_intervals(phase: str, found: Sequence[ProgramTiming]) -> Picture:
     """How long the network rests from one communication to the next, for each pair of axes, as distributions."""
     rows = [(at, one, row) for at, one in enumerate(found) for row in one.section.intervals]
     rows.sort(key=lambda entry: (entry[2].from_axes != entry[2].to_axes, entry[2].from_axes, entry[2].to_axes))
@@ -142,7 +144,7 @@ def intervals(phase: str, found: Sequence[ProgramTiming]) -> Picture:
     tall = head + high + 0.7
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
-        heading(figure, f"{phase}: how long the network rests from one communication to the next", told)
+        draw_heading(figure, f"{phase}: how long the network rests from one communication to the next", told)
         panel = figure.add_axes((0.55 / WIDE, 0.4 / tall, 2.9 / WIDE, high / tall))
         for at, _, row in rows:
             curve = np.array(row.quantiles_ns, dtype=np.float64)
@@ -155,7 +157,7 @@ def intervals(phase: str, found: Sequence[ProgramTiming]) -> Picture:
             f"{_sources(found)}, {phase}: the share of traffic intervals up to a length, from the end of one "
             "communication to the start of the next, within one axis and from one to another; negative: they overlap"
         )
-        return picture(f"time-{phase}-intervals", caption, figure)
+        return save_figure(f"time-{phase}-intervals", caption, figure)
 
 
 def _rests(panel: Axes) -> None:
@@ -191,7 +193,7 @@ def _told(
             panel.annotate(word, (place, down), fontsize=7.5, parse_math=False)
 
 
-def routes(phase: str, found: Sequence[ProgramTiming], *, num_devices: int) -> Picture:
+def draw_routes(phase: str, found: Sequence[ProgramTiming], *, num_devices: int) -> Picture:
     """Device × device, a row of panels for each program: bytes as the torus carries them, by axes and in all."""
     tables, told = [_routed(one, num_devices) for one in found], [f"routes of the model; {one.label}" for one in found]
     panels = list(dict.fromkeys(axes for table in tables for axes in table))
@@ -207,7 +209,7 @@ def routes(phase: str, found: Sequence[ProgramTiming], *, num_devices: int) -> P
     tall = head + high + 0.5
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
-        heading(figure, f"{phase}: bytes from chip to neighbouring chip in a step", told)
+        draw_heading(figure, f"{phase}: bytes from chip to neighbouring chip in a step", told)
         panel = figure.add_axes((0.6 / WIDE, 0.4 / tall, wide / WIDE, high / tall))
         norm = LogNorm(vmin=max(whole.max() / 1e6, 1.0), vmax=max(whole.max(), 10.0), clip=True)
         panel.imshow(np.ma.masked_equal(whole, 0), cmap=COLOURS, norm=norm, interpolation="nearest", aspect="auto")
@@ -228,7 +230,7 @@ def routes(phase: str, found: Sequence[ProgramTiming], *, num_devices: int) -> P
             f"{_sources(found)}, {phase}: bytes from chip (down) to neighbouring chip (across) in one step, as rings "
             "on the torus carry the collectives, each hop counted; panels say the mean a device"
         )
-        return picture(f"traffic-{phase}-routed", caption, figure)
+        return save_figure(f"traffic-{phase}-routed", caption, figure)
 
 
 def _devices(panel: Axes, num_devices: int, pitch: int, gap: int, *, rows: int, columns: int) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from compare.render.time.timeline_view import NO_SHARE, Timed, lanes, middle_step, shares_by_name
+from compare.render.time.timeline_view import NO_SHARE, TimedProgram, assign_lanes, middle_step, shares_by_name
 from compare.render.units import axes_text
 from compare.timing.timeline import COMMUNICATION, PART, UNKNOWN
 
@@ -39,7 +39,7 @@ MOST_EVENTS = 60_000
 """Of one program: of a profile that has more, the step of the middle length is written."""
 
 
-def write(path: Path, *, timelines: Sequence[Timed]) -> None:
+def write_trace(path: Path, *, timelines: Sequence[TimedProgram]) -> None:
     """Write all of them into one file; the same bytes from the same timelines.
 
     Times are µs from each timeline's own zero, whole ns.  Of a program with more than MOST_EVENTS one step is written,
@@ -69,7 +69,7 @@ class _Writer:
     threads: Iterator[int]
     flows: Iterator[int]
 
-    def process(self, pid: int, timed: Timed) -> Iterator[str]:
+    def process(self, pid: int, timed: TimedProgram) -> Iterator[str]:
         """Every event of one program, a line of JSON each."""
         found = timed.timeline
         yield _meta("process_name", pid, name=f"{timed.name}, {timed.label}")
@@ -91,11 +91,11 @@ class _Writer:
     def _laid(self, events: pd.DataFrame, *, nest: bool) -> pd.DataFrame:
         """The events in order, with `start` and `end` in whole ns and the `tid` of a thread on which they fit."""
         laid = _whole(events)
-        rows = lanes(laid["start"].tolist(), laid["end"].tolist(), nest=nest)
+        rows = assign_lanes(laid["start"].tolist(), laid["end"].tolist(), nest=nest)
         threads = {lane: next(self.threads) for lane in range(max(rows, default=-1) + 1)}
         return laid.assign(tid=[threads[lane] for lane in rows])
 
-    def _steps(self, pid: int, timed: Timed) -> Iterator[str]:
+    def _steps(self, pid: int, timed: TimedProgram) -> Iterator[str]:
         """The steps of the first device that has any, on a thread of their own."""
         steps = timed.timeline.steps
         if steps.empty:
@@ -127,7 +127,7 @@ def _stops(laid: pd.DataFrame) -> list[tuple[int, int]]:
     return list(zip(laid["tid"].tolist(), laid["start"].tolist(), strict=True))
 
 
-def _fitting(timed: Timed) -> Timed:
+def _fitting(timed: TimedProgram) -> TimedProgram:
     """The same, or its step of the middle length."""
     found = timed.timeline
     number, _, _ = middle_step(found) if len(found.events) > MOST_EVENTS else (None, 0.0, 0.0)
@@ -138,7 +138,7 @@ def _fitting(timed: Timed) -> Timed:
     return replace(timed, timeline=replace(found, label=label, events=events, steps=steps))
 
 
-def _about(timed: Timed) -> str:
+def _about(timed: TimedProgram) -> str:
     alike = [f"device {device} stands for {', '.join(map(str, others))}"
              for device, others in sorted(timed.timeline.stands_for.items()) if len(others) > 1]  # fmt: skip
     return "; ".join([timed.label, *alike])
@@ -162,7 +162,7 @@ def _threads(pid: int, laid: pd.DataFrame, name: str) -> Iterator[str]:
         yield _meta("thread_sort_index", pid, int(tid), sort_index=int(tid))
 
 
-def _in_flight(pid: int, timed: Timed) -> Iterator[str]:
+def _in_flight(pid: int, timed: TimedProgram) -> Iterator[str]:
     """For each axes string, the payload of all communications that are under way on all devices."""
     events = timed.timeline.events
     talk = events[events["role"].eq(COMMUNICATION) & events["payload_bytes"].gt(0)]
@@ -178,7 +178,7 @@ def _in_flight(pid: int, timed: Timed) -> Iterator[str]:
             yield f'{{"ph":"C","pid":{pid},"ts":{_us(time)},"name":{name},"args":{{"bytes":{amount}}}}}'
 
 
-def _talk(pid: int, laid: pd.DataFrame, timed: Timed) -> Iterator[str]:
+def _talk(pid: int, laid: pd.DataFrame, timed: TimedProgram) -> Iterator[str]:
     """Each communication: a slice named by its verdict, and in it what it is, with its numbers."""
     shares = shares_by_name(timed.shares)
     columns = [laid[name].tolist() for name in (*_WORDS, *_NUMBERS)]

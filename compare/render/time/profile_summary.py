@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compare.render.terminal import console, text_width, wrapped
-from compare.render.units import UNKNOWN, bytes_text, counted, time_text
+from compare.render.terminal import console, text_width, wrap_prose
+from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
 from compare.report.model.timing import Times, TraceSummary
 from meshes.process.one_line import plain
 
@@ -26,8 +26,8 @@ def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | Non
     out = out or console()
     width = text_width(out)
     told = summary.per_step
-    out.print(wrapped(summary.label, width=width, style="bold"))
-    out.print(wrapped(_sentence(summary), width=width))
+    out.print(wrap_prose(summary.label, width=width, style="bold"))
+    out.print(wrap_prose(_sentence(summary), width=width))
     if told.compute_ns is not None:
         out.print()
         out.print(*_spent(told), sep="\n")
@@ -36,15 +36,15 @@ def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | Non
         out.print(_table(rows))
     unjoined = summary.unjoined_events
     if unjoined:
-        words = f"{counted(unjoined, 'communication')} could not be traced to an instruction: told by name alone"
-        out.print(wrapped(words, width=width, style="yellow"))
+        words = f"{count_text(unjoined, 'communication')} could not be traced to an instruction: told by name alone"
+        out.print(wrap_prose(words, width=width, style="yellow"))
     for note in summary.notes:
-        out.print(wrapped(f"note: {note}", width=width, style="dim"))
+        out.print(wrap_prose(f"note: {note}", width=width, style="dim"))
 
 
 def _sentence(summary: TraceSummary) -> str:
     told = summary.per_step
-    seen = f"{counted(summary.steps, 'step')} on {counted(summary.devices, 'device')}"
+    seen = f"{count_text(summary.steps, 'step')} on {count_text(summary.devices, 'device')}"
     step = f"a step takes {time_text(told.step_ns)}, mean over {seen}"
     if told.communication_ns is None:
         return f"{step}; how long it communicates is not known."

@@ -26,7 +26,7 @@ from compare.render.blocks import (
     Widget,
 )
 from compare.render.html import read_static
-from compare.render.picture import Picture, inlined
+from compare.render.picture import Picture, inline_picture
 from compare.render.terminal import SOFT_HYPHEN
 from compare.render.time.diff import differences
 from compare.render.time.timeline_strip import Strip
@@ -94,7 +94,7 @@ def _blocks(
     unknown = any(one.exposed("unknown") for found in phases.values() for one in found)
     yield Widget(template="time_legend.html.j2", values={"unknown": unknown})
     if strips:
-        still = [inlined(one) for one in pictures if one.name.endswith(STILL)]
+        still = [inline_picture(one) for one in pictures if one.name.endswith(STILL)]
         yield Widget(template="strips.html.j2", values={
             "phases": shown, "strips": _embedded(strips), "still": still,
         })  # fmt: skip
@@ -102,7 +102,7 @@ def _blocks(
         if places := _waits(phase, phases[phase], strips=bool(strips)):
             yield places
     yield from _timeline_differences(report, phases, strips=bool(strips))
-    others = [inlined(one) for one in pictures if not one.name.endswith(STILL)]
+    others = [inline_picture(one) for one in pictures if not one.name.endswith(STILL)]
     if others:
         figures = Widget(template="figures.html.j2", values={"pictures": others})
         yield PageOnly((Fold(summary="More figures of time", blocks=(figures,)),))

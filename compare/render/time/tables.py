@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
-from compare.render.time.timeline_view import Timed, shares_by_name
+from compare.render.time.timeline_view import TimedProgram, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
@@ -56,7 +56,7 @@ LISTS = {
 """What a section has as lists, each a table of its own: docs/metrics.md, sections 5, 7 and 10."""
 
 
-def save(report: Report, folder: Path, *, timelines: Sequence[Timed]) -> None:
+def save(report: Report, folder: Path, *, timelines: Sequence[TimedProgram]) -> None:
     """Write `times.parquet`, `events.parquet`, `steps.parquet`, and a table for each of LISTS."""
     folder.mkdir(parents=True, exist_ok=True)
     frame(_times(report), TIMES).to_parquet(folder / "times.parquet", compression="zstd", index=False)
@@ -66,7 +66,7 @@ def save(report: Report, folder: Path, *, timelines: Sequence[Timed]) -> None:
     _write(folder / "steps.parquet", {**STEP_COLUMNS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
 
 
-def _judged(one: Timed) -> pd.DataFrame:
+def _judged(one: TimedProgram) -> pd.DataFrame:
     """Its events, with the verdict of each communication: that of the largest part of its bytes."""
     verdicts = {name: share.verdict for name, share in shares_by_name(one.shares).items()}
     rows = one.timeline.events
@@ -108,7 +108,7 @@ def _listed(report: Report, name: str) -> Iterator[Row]:
             yield from ({**whose, **encode(row)} for row in rows or ())
 
 
-def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[Timed, pd.DataFrame]]) -> None:
+def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[TimedProgram, pd.DataFrame]]) -> None:
     """One row group after another, so that no two programs' events need to be in memory as one table.
 
     columns: those of `parts`, and how many devices each row is of.

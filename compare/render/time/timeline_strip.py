@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.render.time.timeline_view import NO_SHARE, Timed, middle_step, shares_by_name
+from compare.render.time.timeline_view import NO_SHARE, TimedProgram, middle_step, shares_by_name
 from compare.report.model.codec import JsonObject, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.timing.intervals import Union
@@ -88,7 +88,7 @@ class Strip:
         return encode(self) | {"collectives": [list(encode(row).values()) for row in self.collectives]}
 
 
-def strip(timed: Timed, *, stage_of: Mapping[int, int] = NO_STAGES) -> Strip:
+def strip(timed: TimedProgram, *, stage_of: Mapping[int, int] = NO_STAGES) -> Strip:
     """The step of the middle length; of many devices, the first of each pipeline stage.
 
     stage_of: device -> stage.
@@ -145,7 +145,7 @@ def _shown(events: pd.DataFrame, stage_of: Mapping[int, int]) -> list[int]:
     return known
 
 
-def _collectives(talks: pd.DataFrame, timed: Timed) -> tuple[NDArray[np.int64], tuple[StripCollective, ...]]:
+def _collectives(talks: pd.DataFrame, timed: TimedProgram) -> tuple[NDArray[np.int64], tuple[StripCollective, ...]]:
     """For each communication its place in the list of what is told of them."""
     shares = shares_by_name(timed.shares)
     table = talks[list(_COLLECTIVE)].astype({name: object for name in _COLLECTIVE[:-1]})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from compare.report.model.report import Report
-from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, shares
+from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
 from compare.timing.timeline import Timeline
 
 Key = tuple[str, str, str]
@@ -15,7 +15,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class TimedProgram:
     """One program's timeline; `shares` has a row for each collective, with its parts by verdict, which add up to 1."""
 
     phase: str
@@ -37,15 +37,15 @@ class Timed:
 
     @property
     def label(self) -> str:
-        return told(self.timeline.source, self.timeline.label)
+        return figure_label(self.timeline.source, self.timeline.label)
 
 
-def told(source: str, label: str) -> str:
+def figure_label(source: str, label: str) -> str:
     """A label as figures say it: a model's always says that it is one."""
     return f"{label}, not measured" if source == "modelled" and "not measured" not in label else label
 
 
-def timed(report: Report, timelines: Mapping[Key, Timeline]) -> list[Timed]:
+def timed_programs(report: Report, timelines: Mapping[Key, Timeline]) -> list[TimedProgram]:
     """The programs of a report that have a timeline, by phase and arm: the default one, controls, measured ones."""
     found = []
     for phase, entries in report.phases.items():
@@ -53,10 +53,10 @@ def timed(report: Report, timelines: Mapping[Key, Timeline]) -> list[Timed]:
             for program in programs:
                 timeline = timelines.get((arm, phase, program.cell))
                 if timeline is not None:
-                    found.append(Timed(
+                    found.append(TimedProgram(
                         phase=phase, arm=arm, title=report.arms[arm].title, cell=program.cell,
                         default=program is programs.default, timeline=timeline,
-                        shares=shares(program.collectives, axes=report.mesh.groups), platform=program.platform,
+                        shares=verdict_shares(program.collectives, axes=report.mesh.groups), platform=program.platform,
                     ))  # fmt: skip
     return found
 
@@ -102,7 +102,7 @@ def shares_by_name(found: pd.DataFrame) -> Mapping[str, Share]:
     return table
 
 
-def lanes(starts: Sequence[int], ends: Sequence[int], *, nest: bool) -> list[int]:
+def assign_lanes(starts: Sequence[int], ends: Sequence[int], *, nest: bool) -> list[int]:
     """The lane of each interval, 0 first, so that in a lane none overlap; with `nest` one may lie inside another.
 
     starts and ends: in the order of starts, the longer first among those that start together.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.render.time.timeline_view import told
+from compare.render.time.timeline_view import figure_label
 from compare.render.units import axes_text, time_text
 from compare.report.model.program import CollectiveRow, ProgramReport
 from compare.report.model.report import Report
@@ -47,7 +47,7 @@ class ProgramTiming:
     @property
     def label(self) -> str:
         """What every figure of it says."""
-        return told(self.source, self.section.label)
+        return figure_label(self.source, self.section.label)
 
     @property
     def times(self) -> StepTimes:

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from compare.report import fail_if
 from compare.run import scheduler
-from compare.run.arms import ARMS, CONTROLS, DEFAULT_CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, arms_of, controls_of
+from compare.run.arms import (
+    ARMS,
+    CONTROLS,
+    DEFAULT_CONTROLS,
+    EARLIER_LIBTPU,
+    PLATFORMS,
+    Arm,
+    parse_arms,
+    parse_controls,
+)
 from compare.run.cli.case_options import case_parser, seconds
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import read_version
@@ -79,9 +88,9 @@ def read_programs(asked: argparse.Namespace) -> Programs:
     if asked.same_runtime and asked.execute != "cpu":
         raise WorkError("--same-runtime goes with --execute cpu")
     libtpu = read_version(asked.libtpu) if "libtpu" in asked else ""
-    controls = controls_of(asked.controls)
+    controls = parse_controls(asked.controls)
     return Programs(
-        arms={one.name: one for one in arms_of(asked.arm)},
+        arms={one.name: one for one in parse_arms(asked.arm)},
         controls=(*controls, "libtpu") if libtpu and "libtpu" not in controls else controls,
         libtpu=libtpu,
     )

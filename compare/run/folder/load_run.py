@@ -17,8 +17,8 @@ from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.run_folder import PROGRAMS
-from compare.run.folder.timelines import Timelines, timelines, with_times
-from compare.run.folder.untrusted_paths import cells, is_inside, is_name
+from compare.run.folder.timelines import Timelines, add_times, build_timelines
+from compare.run.folder.untrusted_paths import is_inside, is_name, list_cells
 from meshes.case import Case
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
@@ -60,14 +60,14 @@ class JudgedRun:
 
     def timelines(self) -> Timelines:
         """Of every program that was compiled, the modelled one; of every one that was run, the measured one."""
-        return timelines(self.programs, folder=self.run.folder)
+        return build_timelines(self.programs, folder=self.run.folder)
 
     def report(self) -> Report:
         """Without times."""
         return build_report(self.run.case, self.programs, titles=self.run.titles)
 
     def timed_report(self, times: Timelines) -> Report:
-        return with_times(self.report(), self.programs, times)
+        return add_times(self.report(), self.programs, times)
 
 
 def judge_run(run: Run) -> JudgedRun:
@@ -97,7 +97,7 @@ def read_run(folder: Path) -> Run:
         case = Case.from_dict(read)
     except (OSError, MeshError) as error:
         raise WorkError(f"{folder / CASE} cannot be read: it is {error}") from None
-    there = [path for path in cells(folder) if path.parts[-2] in case.phases]
+    there = [path for path in list_cells(folder) if path.parts[-2] in case.phases]
     if not there:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
     results = [_cell(path, case=case, run=folder) for path in there]

@@ -6,13 +6,13 @@ from typing import Any
 
 from compare.hlo.proto import program
 from compare.timing.errors import TimingError
-from compare.timing.join.programs import protos
+from compare.timing.join.programs import read_protos
 from compare.timing.xplane import reader
 from meshes.case import Case
 from meshes.reduced import describe_reduction
 
 
-def label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
+def measured_label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
     """`measured on 8 virtual CPU devices on 2 cores (torch_xla), not a TPU; embed 4096 → 256, …`.
 
     Devices that share cores wait for those, too.  ran: the case that was executed for `case`.
@@ -32,13 +32,13 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def program_text(files: Sequence[Path]) -> str:
+def read_program_text(files: Sequence[Path]) -> str:
     """The HLO text of the program that a profile of one of our workers is about.
 
     The largest that it carries: what runs beside a step (a fill, a transfer) is a line or two.  `HloError` or
     `TimingError` where it carries none that can be read.
     """
-    found = protos(reader.read_file(path) for path in files)
+    found = read_protos(reader.read_file(path) for path in files)
     if not found:
         raise TimingError("the profile carries no program")
     return program.write_hlo_text(max(found.values(), key=len))

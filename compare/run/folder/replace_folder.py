@@ -53,7 +53,7 @@ def open_replacement(place: Path) -> Iterator[Path]:
         try:
             yield beside
             if beside.exists():
-                put(beside, place)
+                move_into_place(beside, place)
         except OSError as error:
             if isinstance(error, FileNotFoundError) and error.filename and not _is_below(error.filename, place.parent):
                 raise  # something else that the work needed
@@ -85,10 +85,10 @@ def _tidy(place: Path) -> None:
         return True
 
     with _alone_in(place.parent):
-        atomic_files.sweep(place.parent, f".{glob.escape(place.name)}.*.part", leave=leave)
+        atomic_files.remove_leftovers(place.parent, f".{glob.escape(place.name)}.*.part", leave=leave)
 
 
-def put(beside: Path, place: Path) -> None:
+def move_into_place(beside: Path, place: Path) -> None:
     """Rename into place; what was there goes in one step, so that there is a whole run folder at every moment."""
     with _alone_in(place.parent):
         _refuse_another_s(place)

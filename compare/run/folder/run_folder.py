@@ -18,7 +18,7 @@ from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
 from compare.run.folder import profile_metadata, replace_folder
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.untrusted_paths import cells, is_inside
+from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
 from compare.run.tasks import PROFILES, strip_prefixes
@@ -47,7 +47,7 @@ def put_in_place(beside: Path, place: Path, *, judged: bool) -> tuple[Path, list
         return place, []
     before = place.resolve()
     failed = before.with_name(f"{before.name}-failed")
-    replace_folder.put(beside, failed)
+    replace_folder.move_into_place(beside, failed)
     return failed, [f"nothing was judged: the run before stays in {place}; this one is beside it"]
 
 
@@ -60,7 +60,7 @@ def _holds_programs(place: Path) -> bool:
     return False
 
 
-def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
+def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
     """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`; of a failed one what there is."""
     programs = [f"{one.arm}/{one.phase}/{one.cell}" for one in outcomes]
     (folder / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: programs}, indent=1) + "\n")
@@ -73,7 +73,7 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
                 shutil.copyfile(source / name, cell / name)
         if outcome.compiled and (outcome.compiled / archive.FILE).is_file():
             shutil.copyfile(outcome.compiled / archive.FILE, cell / archive.FILE)
-        found = about(outcome, case=case)
+        found = merge_about(outcome, case=case)
         if outcome.profile:
             shutil.move(outcome.profile / TRACE, cell / TRACE)
             shutil.rmtree(outcome.profile, ignore_errors=True)
@@ -87,7 +87,7 @@ def fill(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
 def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
     """Write out the program that a cell's profile carries; what to say where it can't be read."""
     try:
-        text = profile_metadata.program_text(sorted(cell.glob(PROFILES)))
+        text = profile_metadata.read_program_text(sorted(cell.glob(PROFILES)))
     except (HloError, TimingError) as error:
         return {"status": "failed", "failed_step": "profile", "error": f"its profile cannot be read: {error}"}
     text = strip_prefixes(text, arm) if arm else text
@@ -95,18 +95,18 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
     return {}
 
 
-def copy(run: Path, folder: Path) -> None:
+def copy_run(run: Path, folder: Path) -> None:
     """The case, the cells and the remedies of a run folder, without what is drawn from them."""
     for path in (run / name for name in (CASE, *REMEDIES)):
         if is_inside(run, path):
             shutil.copyfile(path, folder / path.name)
-    for cell in cells(run):
+    for cell in list_cells(run):
         _copy_cell(cell, folder / cell.relative_to(run), run=run)
 
 
-def keep_measured(run: Path, folder: Path) -> None:
+def carry_measured(run: Path, folder: Path) -> None:
     """Take over the cells of a run folder that were measured and that the new one has not measured again."""
-    for own in cells(run) if run.is_dir() else ():
+    for own in list_cells(run) if run.is_dir() else ():
         cell = folder / own.relative_to(run)
         if (own / TRACE).is_dir() and not cell.exists():
             _copy_cell(own, cell, run=run)
@@ -121,7 +121,7 @@ def _copy_cell(source: Path, cell: Path, *, run: Path) -> None:
             shutil.copyfile(path, there)
 
 
-def about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
+def merge_about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
     """What was found of one cell: how it ended, and what its steps say, merged.  `case` is the run's."""
     # What a rewrite says is what the lowering said, but for the partitioner.
     said = outcome.rewritten or outcome.program
@@ -137,7 +137,7 @@ def about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
     if outcome.executed:
         merged["case"] = outcome.executed.to_dict()
         merged["executed"] = merged.get("executed", {}) | {"cores": cores()}
-        merged["label"] = profile_metadata.label(case, outcome.executed, merged["executed"])
+        merged["label"] = profile_metadata.measured_label(case, outcome.executed, merged["executed"])
         merged["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "arm": outcome.arm,

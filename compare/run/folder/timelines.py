@@ -15,7 +15,7 @@ from compare.run.tasks import PROFILES
 from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.errors import TimingError
 from compare.timing.join import profile
-from compare.timing.metrics.section import section
+from compare.timing.metrics.section import build_section
 from compare.timing.model.schedule import model_step
 from compare.timing.timeline import Timeline
 from meshes.process.one_line import one_line
@@ -33,7 +33,7 @@ class Timelines:
     """Why a program has none, one line."""
 
 
-def timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
+def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
     """Of all programs that are there.  `folder`: the run folder, with the profiles of those that were run."""
     found, errors = dict[Key, Timeline](), dict[Key, str]()
     for program in programs:
@@ -41,27 +41,27 @@ def timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
             continue
         key = program.result.key
         try:
-            found[key] = _measured(program, folder) if program.result.executed else _modelled(program)
+            found[key] = _read_measured(program, folder) if program.result.executed else _model(program)
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
     return Timelines(found, errors)
 
 
-def _modelled(program: JudgedProgram) -> Timeline:
+def _model(program: JudgedProgram) -> Timeline:
     assert program.module is not None
     return model_step(program.module, program.rows, program.case.plan)
 
 
-def _measured(program: JudgedProgram, folder: Path) -> Timeline:
+def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:
     key = program.result.key
     files = sorted(file for file in folder.joinpath(*key).glob(PROFILES) if is_inside(folder, file))
     if not files:
         raise TimingError(f"its profile is not there: {'/'.join(key)}/{PROFILES}")
     axes = program.case.mesh.split_axes
-    return profile.read(files, axes=axes, hlo=program.module, label=program.about.get("label"))
+    return profile.read_profile(files, axes=axes, hlo=program.module, label=program.about.get("label"))
 
 
-def with_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
+def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
     """The report with the times of its programs, or why one has none, and the time differences of each phase."""
     by_key = {program.result.key: program for program in programs}
     phases = {}
@@ -90,7 +90,7 @@ def _with_times(
 
 def _timing(program: JudgedProgram, entry: ProgramReport, timeline: Timeline) -> Timing:
     on_tpu = program.about.get("executed", {}).get("platform") != "cpu"
-    return section(
+    return build_section(
         timeline,
         rows=entry.collectives,
         mesh=lay_out_mesh(program.case),
@@ -104,7 +104,7 @@ def _differences(
 ) -> dict[str, TimeDifference]:
     """Two arms' timelines compared: the compared programs as modelled, and each pair measured alike."""
     ran = dict.fromkeys(cell for programs in phase.arms.values() for cell in programs.profiles)
-    pairs = {"modelled": phase.compared_cells, **{cell: measured_alike(phase.arms, cell) for cell in ran}}
+    pairs = {"modelled": phase.compared_cells, **{cell: match_measured(phase.arms, cell) for cell in ran}}
     differences = {}
     for pair, cells in pairs.items():
         if difference := _difference(name, phase, cells, times, axes):
@@ -112,7 +112,7 @@ def _differences(
     return differences
 
 
-def measured_alike(arms: Mapping[str, ArmPrograms], cell: str) -> dict[str, str]:
+def match_measured(arms: Mapping[str, ArmPrograms], cell: str) -> dict[str, str]:
     """Arm -> its cell that was measured as `cell` was: `cpu+jaxlib` as the `cpu` of an arm that runs on that anyway."""
     cells: dict[str, str] = {}
     for arm, programs in arms.items():

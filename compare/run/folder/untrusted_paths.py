@@ -18,7 +18,7 @@ def is_inside(run: Path, path: Path) -> bool:
     return path.is_file() and path.resolve().is_relative_to(run.resolve())
 
 
-def cells(run: Path) -> Iterator[Path]:
+def list_cells(run: Path) -> Iterator[Path]:
     """The folders `<arm>/<phase>/<cell>` that hold an about.json, in order of their names.
 
     A folder that is a link out of the run is none.  Raises `WorkError` for a name that no arm and no cell can have.

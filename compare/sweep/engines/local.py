@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from compare.run.processes import Command, Ended, Pool
+from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.scheduler import cores
 from compare.run.tasks import ROOT
 from compare.sweep.engines.worker import MADE, RUN
@@ -81,7 +81,7 @@ def _command(task: Task, out: Path, *, programs: int) -> Command:
     )
 
 
-def _made(ended: Ended, out: Path) -> CaseOutcome:
+def _made(ended: ProcessEnd, out: Path) -> CaseOutcome:
     found = _read(out) if ended.status == "ok" else None
     if found is None:
         # What cannot be was refused before: a worker that refuses its request has failed.

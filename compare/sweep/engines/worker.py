@@ -12,7 +12,7 @@ from typing import Any
 
 from compare.report.model.report import Report
 from compare.run import cache, scheduler
-from compare.run.arms import ARMS, arm
+from compare.run.arms import ARMS, find_arm
 from compare.run.folder import run_folder
 from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
 from compare.run.results import Event
@@ -24,7 +24,7 @@ RUN, MADE = "run", "made.json"
 """In the folder that it is given: the run folder, and what came of it."""
 
 
-def request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool, before: Path) -> dict[str, Any]:
+def make_request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool, before: Path) -> dict[str, Any]:
     """What it is asked for.  before: where a run of the same case may be, whose measurements are taken over."""
     return {
         "case": case.to_dict(), "arms": list(arms), "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before)
@@ -40,17 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.mkdir()
     with cache.open_cache(bypass=words["no_cache"]) as kept:
         outcomes = scheduler.run_case(
-            case, arms=[arm(name) for name in words["arms"]], cache=kept, tell=_Teller(case, words["arms"]).hear,
+            case, arms=[find_arm(name) for name in words["arms"]], cache=kept, tell=_Teller(case, words["arms"]).hear,
             timeout_s=words["timeout_s"], at_once=words["at_once"],
         )  # fmt: skip
-        run_folder.fill(run, case=case, outcomes=outcomes)
-    run_folder.keep_measured(Path(words["before"]), run)
-    report = _drawn(run)
+        run_folder.write_cells(run, case=case, outcomes=outcomes)
+    run_folder.carry_measured(Path(words["before"]), run)
+    report = _draw(run)
     (out / MADE).write_text(json.dumps({"judged": is_judged(report), "whole": is_complete(report)}))
     return 0
 
 
-def _drawn(run: Path) -> Report:
+def _draw(run: Path) -> Report:
     _say("judge and draw")
     from compare.render.report.draw import draw
 

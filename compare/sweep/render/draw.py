@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from compare.render.html import environment, read_static
-from compare.render.picture import Picture, inlined, save
-from compare.sweep.render.figure import ratios
-from compare.sweep.render.lines import common_words, crosses_slices, footnotes, lines, reasons
+from compare.render.picture import Picture, inline_picture, save
+from compare.sweep.render.figure import draw_ratios
+from compare.sweep.render.lines import case_lines, common_words, crosses_slices, footnotes, list_reasons
 from compare.sweep.render.table import programs
 from compare.sweep.render.text import NOTE, print_sweep
 from meshes.process import atomic_files
@@ -19,7 +19,7 @@ PAGE = "sweep.html"
 
 def draw(sweep: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write sweep.json, .csv, .parquet, .png, .svg and .html, the same files from the same sweep; returns it."""
-    picture = ratios(sweep)
+    picture = draw_ratios(sweep)
     table = programs(sweep)
     packed = BytesIO()
     table.to_parquet(packed, engine="pyarrow", compression="zstd", index=False)
@@ -45,12 +45,12 @@ def page(sweep: Mapping[str, Any], *, picture: Picture) -> str:
         .render(
             sweep=sweep,
             style=read_static("page.css"),
-            picture=inlined(picture),
-            lines=lines(sweep),
-            far=list(sweep["arms"]) if crosses_slices(lines(sweep)) else [],
-            failed=reasons(sweep),
-            refused=reasons(sweep, status="refused"),
-            note=" ".join([NOTE, *footnotes(lines(sweep))]),
+            picture=inline_picture(picture),
+            lines=case_lines(sweep),
+            far=list(sweep["arms"]) if crosses_slices(case_lines(sweep)) else [],
+            failed=list_reasons(sweep),
+            refused=list_reasons(sweep, status="refused"),
+            note=" ".join([NOTE, *footnotes(case_lines(sweep))]),
             common=common_words(sweep),
         )
     )

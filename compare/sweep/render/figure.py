@@ -7,11 +7,11 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, UNCLEAR, heading, heading_inches, picture
+from compare.render.figures import INK, STYLE, UNCLEAR, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
-from compare.render.report.missing_notes import marked
-from compare.render.units import bytes_text, listing, ratio_text
-from compare.sweep.render.lines import footnotes, is_short, label, lines
+from compare.render.report.missing_notes import mark_ratio
+from compare.render.units import bytes_text, list_text, ratio_text
+from compare.sweep.render.lines import case_lines, footnotes, is_short, label
 
 Sweep = Mapping[str, Any]
 Result = Mapping[str, Any]
@@ -31,13 +31,13 @@ _WIDE, _ROW, _OVER, _UNDER = 8.6, 0.34, 0.5, 0.42
 _COUNTED = "Counted in the compiled default program of each framework, not measured; mean over devices"
 
 
-def ratios(sweep: Sweep) -> Picture:
+def draw_ratios(sweep: Sweep) -> Picture:
     """Emitted over inherent bytes of each default program."""
     results = sweep["results"]
     models = list(dict.fromkeys(one["model"] for one in results))
     phases = list(dict.fromkeys(phase for one in results for phase in one["phases"])) or ["no phase"]
     rows = {model: [one for one in results if one["model"] == model] for model in models}
-    told = [_COUNTED, *footnotes(lines(sweep))]
+    told = [_COUNTED, *footnotes(case_lines(sweep))]
     head = heading_inches(told)
     tall = head + sum(len(own) * _ROW + _OVER + _UNDER for own in rows.values()) + 0.35
     names = {id(one): label(sweep, one) for one in results}
@@ -46,7 +46,7 @@ def ratios(sweep: Sweep) -> Picture:
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        heading(figure, "Emitted ÷ inherent bytes, by mesh", told)
+        draw_heading(figure, "Emitted ÷ inherent bytes, by mesh", told)
         top = tall - head
         for model, own in rows.items():
             height = len(own) * _ROW
@@ -60,8 +60,8 @@ def ratios(sweep: Sweep) -> Picture:
             top -= _UNDER
         handles, labels = _legend(figure.axes)
         figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
-        caption = f"Compiled, not measured: emitted ÷ inherent bytes of one step, by mesh, of {listing(models)}"
-        return picture("sweep", caption, figure)
+        caption = f"Compiled, not measured: emitted ÷ inherent bytes of one step, by mesh, of {list_text(models)}"
+        return save_figure("sweep", caption, figure)
 
 
 def _panel(panel: Any, own: Sequence[Result], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
@@ -69,14 +69,14 @@ def _panel(panel: Any, own: Sequence[Result], phase: str, *, arms: Mapping[str, 
     panel.set_xscale("log" if largest > LOG_FROM else "linear")
     panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="inherent bytes")
     for row, one in enumerate(own):
-        found = [_told(one, phase, arm) for arm in arms]
+        found = [_ratio_words(one, phase, arm) for arm in arms]
         if len(set(found)) == 1 and found[0][0] is None:  # of all arms the same: once is enough
             _mark(panel, row, *found[0])
             continue
         for at, (title, (ratio, words)) in enumerate(zip(arms.values(), found, strict=True)):
             _mark(panel, row + (at - (len(arms) - 1) / 2) * 0.36, ratio, words, number=at, label=title)
     panel.set_ylim(len(own) - 0.5, -0.5)
-    low = min([1.0, *(ratio for one in own for arm in arms if (ratio := _told(one, phase, arm)[0]))])
+    low = min([1.0, *(ratio for one in own for arm in arms if (ratio := _ratio_words(one, phase, arm)[0]))])
     if largest > LOG_FROM:
         panel.set_xlim(low / 1.9 if low < _BELOW else 0.8, largest * 1.9)
         panel.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3)))
@@ -103,7 +103,7 @@ def _mark(panel: Any, place: float, ratio: float | None, words: str, *, number: 
     )  # fmt: skip
 
 
-def _told(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
+def _ratio_words(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
     """The ratio of an arm's default program, and what stands beside it; of what is not there, why."""
     found = one["phases"].get(phase)
     programs = [] if not found else [p for p in found["programs"] if p["arm"] == arm and p["is_default"]]
@@ -115,7 +115,9 @@ def _told(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
     if program["ratio"] is None:
         moved = bytes_text(program["wire_bytes"])
         return None, f"no inherent bytes; {moved} emitted" if program["wire_bytes"] else "no communication"
-    return float(program["ratio"]), marked(ratio_text(program["ratio"], program["qualifier"]), short=is_short(program))
+    return float(program["ratio"]), mark_ratio(
+        ratio_text(program["ratio"], program["qualifier"]), short=is_short(program)
+    )
 
 
 def _largest(results: Sequence[Result], phase: str) -> float:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.render.report.missing_notes import LESS, MARK, marked
-from compare.render.units import bytes_text, counted, ratio_text, time_text
+from compare.render.report.missing_notes import LESS, MARK, mark_ratio
+from compare.render.units import bytes_text, count_text, ratio_text, time_text
 
 Sweep = Mapping[str, Any]
 Program = Mapping[str, Any]
@@ -37,7 +37,7 @@ class Line:
             return str(found["status"]) if found else "–"
         if found["ratio"] is None:
             return "nothing" if not found["wire_bytes"] else bytes_text(found["wire_bytes"])
-        return marked(ratio_text(found["ratio"], found["qualifier"]), short=is_short(found))
+        return mark_ratio(ratio_text(found["ratio"], found["qualifier"]), short=is_short(found))
 
     def between_slices(self, arm: str) -> str:
         """What of it crosses the network between slices."""
@@ -76,7 +76,7 @@ def common_words(sweep: Sweep) -> list[str]:
     return [words[0] for words in zip(*found, strict=True) if len(set(words)) == 1 and words[0]]
 
 
-def own_words(sweep: Sweep, one: Mapping[str, Any]) -> str:
+def distinct_words(sweep: Sweep, one: Mapping[str, Any]) -> str:
     """What they have not."""
     common = common_words(sweep)
     return ", ".join(word for word in _words(one) if word and word not in common) if one["case"] else ""
@@ -85,7 +85,7 @@ def own_words(sweep: Sweep, one: Mapping[str, Any]) -> str:
 def label(sweep: Sweep, one: Mapping[str, Any]) -> str:
     """The mesh; where another row is of this model on the same mesh, what tells them apart, too."""
     like = [row for row in sweep["results"] if (row["model"], row["mesh"]) == (one["model"], one["mesh"])]
-    words = own_words(sweep, one) if len(like) > 1 else ""
+    words = distinct_words(sweep, one) if len(like) > 1 else ""
     return f"{one['mesh']}, {words}" if words else str(one["mesh"])
 
 
@@ -93,8 +93,8 @@ def _words(one: Mapping[str, Any]) -> tuple[str, ...]:
     capacity = "full" if one["capacity"] is None else one["capacity"]
     return (
         f"batch {one['batch']}",
-        counted(one["seq"], "token"),
-        counted(one["microbatches"], "microbatch"),
+        count_text(one["seq"], "token"),
+        count_text(one["microbatches"], "microbatch"),
         f"capacity {capacity}" if one.get("experts") else "",
         one["dtype"],
     )
@@ -105,12 +105,12 @@ def crosses_slices(found: Sequence[Line]) -> bool:
     return any(program["dcn_wire_bytes"] for line in found for program in line.programs.values())
 
 
-def lines(sweep: Sweep) -> list[Line]:
+def case_lines(sweep: Sweep) -> list[Line]:
     """Of every case that has programs, in the order in which they were asked for."""
     return [
         Line(
-            model=one["model"], mesh=one["mesh"], label=label(sweep, one), words=own_words(sweep, one),
-            on=f"{one['topology']}, {counted(one['num_devices'], 'device')}", phase=phase, folder=one["folder"],
+            model=one["model"], mesh=one["mesh"], label=label(sweep, one), words=distinct_words(sweep, one),
+            on=f"{one['topology']}, {count_text(one['num_devices'], 'device')}", phase=phase, folder=one["folder"],
             needs=bytes_text(found["inherent_total"]),
             programs={program["arm"]: program for program in found["programs"] if program["is_default"]},
         )
@@ -119,7 +119,7 @@ def lines(sweep: Sweep) -> list[Line]:
     ]  # fmt: skip
 
 
-def reasons(sweep: Sweep, *, status: str = "") -> list[Reason]:
+def list_reasons(sweep: Sweep, *, status: str = "") -> list[Reason]:
     """What is not there, and why; of combinations with this status, or of all others that are not done."""
     wanted = [one for one in sweep["results"] if (one["status"] == status if status else _bad(one["status"]))]
     return [reason for one in wanted for reason in _of(one)]

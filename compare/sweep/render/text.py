@@ -9,8 +9,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from compare.render.terminal import console, text_width, wrapped
-from compare.sweep.render.lines import Line, Reason, common_words, crosses_slices, footnotes, lines, reasons
+from compare.render.terminal import console, text_width, wrap_prose
+from compare.sweep.render.lines import Line, Reason, case_lines, common_words, crosses_slices, footnotes, list_reasons
 from meshes.process.one_line import plain
 
 Sweep = Mapping[str, Any]
@@ -22,10 +22,10 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
     """The sentence, the table, then failures and refusals, a line each."""
     out = out or console()
     width = text_width(out)
-    out.print(wrapped(sweep["sentence"], width=width, style="bold"))
-    found, arms = lines(sweep), sweep["arms"]
+    out.print(wrap_prose(sweep["sentence"], width=width, style="bold"))
+    found, arms = case_lines(sweep), sweep["arms"]
     if common := common_words(sweep):
-        out.print(wrapped("Common to all: " + ", ".join(common), width=width, style="dim"))
+        out.print(wrap_prose("Common to all: " + ", ".join(common), width=width, style="dim"))
     if found:
         table = _table(found, arms)
         out.print()
@@ -33,8 +33,8 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
             out.print(*_narrow(found, arms, width), sep="\n")
         else:
             out.print(table)
-        out.print(wrapped(" ".join([NOTE, *footnotes(found)]), width=width, style="dim"))
-    for style, told in (("red", reasons(sweep)), ("yellow", reasons(sweep, status="refused"))):
+        out.print(wrap_prose(" ".join([NOTE, *footnotes(found)]), width=width, style="dim"))
+    for style, told in (("red", list_reasons(sweep)), ("yellow", list_reasons(sweep, status="refused"))):
         out.print(*_reasons(told, width, style), sep="\n", end="\n" if told else "")
     out.print()
 
@@ -64,9 +64,9 @@ def _narrow(found: Sequence[Line], arms: Mapping[str, str], width: int) -> Itera
     for line in found:
         told = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
         words = f"{line.model} on {line.label}, {line.phase}: inherent {line.needs}; {told}"
-        yield wrapped(words, width=width, hang="   ")
+        yield wrap_prose(words, width=width, hang="   ")
 
 
 def _reasons(found: Sequence[Reason], width: int, style: str) -> Iterator[Text]:
     for one in found:
-        yield wrapped(f"{one.what}: {one.status}: {one.reason}", width=width, hang="   ", style=style)
+        yield wrap_prose(f"{one.what}: {one.status}: {one.reason}", width=width, hang="   ", style=style)

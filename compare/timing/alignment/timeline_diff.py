@@ -9,10 +9,10 @@ from compare.report.model.codec import decode, encode
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Side, TimeDifference, TotalTimeDifference
 from compare.timing.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, find_unmatched
-from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, shares
+from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, verdict_shares
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number
-from compare.timing.tracks.times import times
+from compare.timing.tracks.times import measure_times
 from compare.timing.tracks.tracks import DeviceTracks
 
 JUDGED = ["collective", "verdict", "cause", "reason"]
@@ -67,7 +67,7 @@ def timeline_diff(
     """
     sides = {LEFT: DeviceTracks.of(left), RIGHT: DeviceTracks.of(right)}
     found = find_unmatched(sides[LEFT], sides[RIGHT])
-    verdicts = {LEFT: shares(left_rows, axes=axes), RIGHT: shares(right_rows, axes=axes)}
+    verdicts = {LEFT: verdict_shares(left_rows, axes=axes), RIGHT: verdict_shares(right_rows, axes=axes)}
     stretches = _with_reasons(found.stretches, verdicts)
     notes = [f"{side}: {note}" for side, tracks in sides.items() for note in tracks.notes]
     return Diff(
@@ -81,7 +81,7 @@ def timeline_diff(
 
 
 def _total(sides: Mapping[str, DeviceTracks]) -> TotalTimeDifference:
-    means = {side: times(tracks).means().to_dict("records")[0] for side, tracks in sides.items()}
+    means = {side: measure_times(tracks).means().to_dict("records")[0] for side, tracks in sides.items()}
     found = dict[str, Number]()
     for name in _COMPARED[:2]:
         values = {side: float(row[name]) for side, row in means.items()}
@@ -92,7 +92,8 @@ def _total(sides: Mapping[str, DeviceTracks]) -> TotalTimeDifference:
 
 def _by_scope(sides: Mapping[str, DeviceTracks]) -> pd.DataFrame:
     tables = [
-        times(tracks, by=_BY).means().set_index(_BY)[_COMPARED].add_prefix(f"{side}_") for side, tracks in sides.items()
+        measure_times(tracks, by=_BY).means().set_index(_BY)[_COMPARED].add_prefix(f"{side}_")
+        for side, tracks in sides.items()
     ]
     index = tables[0].index.union(tables[1].index)
     # What a side never runs takes none of its time; what it cannot tell stays unknown.

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.join.async_pairing import DONE, INSIDE, WHOLE, CommunicationEvents, Communications, match_halves
 from compare.timing.join.offload_calls import CoreEvents, MatchedCalls, match_calls
-from compare.timing.join.operations import UNKNOWN, Operation, ProfileFields, add_start_facts, operation, start_names
+from compare.timing.join.operations import (
+    UNKNOWN,
+    Operation,
+    ProfileFields,
+    add_start_facts,
+    identify_operation,
+    start_names,
+)
 from compare.timing.join.programs import ProfilePrograms
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
 from compare.timing.xplane.device_events import DeviceEvents, words_by_code
@@ -107,7 +114,7 @@ def _told(events: pd.DataFrame, places: Ints, programs: ProfilePrograms) -> Iter
         # What one event has the line of HLO for, another of the same name may be without.
         known = lines[module, name] - {""}
         told = ProfileFields(name, text or (known.pop() if len(known) == 1 else ""), *signs)
-        yield operation(told, programs.find(module), programs.mesh)
+        yield identify_operation(told, programs.find(module), programs.mesh)
 
 
 def _collectives(events: pd.DataFrame, places: Ints, told: Sequence[Operation]) -> list[str]:

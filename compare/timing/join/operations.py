@@ -71,7 +71,7 @@ class ProfileFields:
     tf_op: str
 
 
-def operation(signs: ProfileFields, program: ProfileProgram | None, mesh: Mesh) -> Operation:
+def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mesh: Mesh) -> Operation:
     """What it is."""
     found = _in_program(signs, program) if program is not None else None
     if found is not None:

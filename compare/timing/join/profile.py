@@ -10,14 +10,14 @@ from compare.hlo.text.module import Module
 from compare.timing.errors import TimingError
 from compare.timing.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
 from compare.timing.join.join import join
-from compare.timing.join.profile_steps import annotations, steps
-from compare.timing.join.programs import ProfilePrograms, protos
+from compare.timing.join.profile_steps import find_steps, read_annotations
+from compare.timing.join.programs import ProfilePrograms, read_protos
 from compare.timing.platforms import tpu
 from compare.timing.timeline import COMMUNICATION, UNKNOWN, Timeline, add_overlap
 from compare.timing.xplane.device_events import DeviceEvents
 
 
-def read(
+def read_profile(
     paths: Sequence[str | Path],
     *,
     axes: Mapping[str, int],
@@ -33,12 +33,12 @@ def read(
     spaces = read_spaces(paths)
     hosts = hosts_of(spaces)
     modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
-    programs = ProfilePrograms(protos(spaces), axes=axes, given=hlo, modules=modules)
+    programs = ProfilePrograms(read_protos(spaces), axes=axes, given=hlo, modules=modules)
     hosts = number_by_place(hosts, programs)
     raw = merge_hosts(hosts)
     devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})
     fewer = list(_check_axes(axes, devices))
-    marks = [steps(host.raw, annotations(host.space)) for host in hosts]
+    marks = [find_steps(host.raw, read_annotations(host.space)) for host in hosts]
     frame = pd.concat([found.frame for found in marks], ignore_index=True)
     joined = join(raw, programs)
     told = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]

@@ -21,7 +21,7 @@ class StepMarks:
     notes: tuple[str, ...] = ()
 
 
-def annotations(space: Space) -> pd.DataFrame:
+def read_annotations(space: Space) -> pd.DataFrame:
     """What the program marked as a step on this host: columns word, step, start_ns, duration_ns."""
     found = [pd.DataFrame({"word": [], "step": [], "start_ns": [], "duration_ns": []})]
     for plane in space.planes:
@@ -45,8 +45,8 @@ def _marks_steps(plane: Plane) -> bool:
     return not plane.name.startswith("/device:") and "step_num" in plane.stat_names.values()
 
 
-def steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
-    """The steps of one host's devices.  annotated: as `annotations` finds them."""
+def find_steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
+    """The steps of one host's devices.  annotated: as `read_annotations` finds them."""
     devices = np.unique(raw.events["device"].to_numpy())
     if raw.steps is not None and len(raw.steps):
         return _for_all(raw.steps, devices)

@@ -124,7 +124,7 @@ class ProfilePrograms:
         return ProfileProgram(name, map_event_names(module, rows), container_names(module), waits, names)
 
 
-def protos(spaces: Iterable[Space]) -> dict[str, bytes]:
+def read_protos(spaces: Iterable[Space]) -> dict[str, bytes]:
     """The programs that a profile carries, serialized, by name."""
     found: dict[str, bytes] = {}
     for space in spaces:

@@ -11,7 +11,7 @@ from compare.report.model.timing import CollectiveTimes, Messages
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT
 from compare.timing.tracks.numbers import Number, to_number, to_whole
-from compare.timing.tracks.times import volumes
+from compare.timing.tracks.times import sum_volumes
 from compare.timing.tracks.tracks import DeviceTracks
 
 KEYS = ["collective", "scope", "kind", "axes"]
@@ -33,7 +33,7 @@ def collective_rows(
     that all add up to the step's.  Bandwidths are of all its executions together: payload ÷ duration, and the bus
     bandwidth of that.  `cut`, `found`, `shares`, `peaks`: from `clip_to_steps`, `bytes_sent_by`, `shares` and `peaks`.
     """
-    table = volumes(tracks, by=KEYS).to_dict("records")
+    table = sum_volumes(tracks, by=KEYS).to_dict("records")
     times = _times(tracks, cut)
     keys = [tuple(str(entry[key]) for key in KEYS) for entry in table]
     judged = {row["collective"]: row for row in shares.to_dict("records")}
@@ -71,7 +71,7 @@ def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> tuple[Messa
     """
     by_name = {row.name: row for row in rows}
     counts: dict[tuple[str, str, str, str | None, tuple[str, ...], Number], float] = {}
-    for entry in volumes(tracks, by=["collective", "kind", "axes", "scope"]).to_dict("records"):
+    for entry in sum_volumes(tracks, by=["collective", "kind", "axes", "scope"]).to_dict("records"):
         row = by_name.get(str(entry["collective"]))
         runs = float(entry["executions"])
         if not runs:

@@ -17,7 +17,9 @@ FILL, STEADY, DRAIN = "fill", "steady", "drain"
 BEFORE, AFTER = "before", "after"
 
 
-def pipeline(tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, num_stages: int) -> PipelineTimes | None:
+def summarize_pipeline(
+    tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, num_stages: int
+) -> PipelineTimes | None:
     """Means over devices and steps of what `ticks` found; `None` where it found nothing, or there is one stage.
 
     stages: stage, ticks, bubble_ticks, pipeline_ns, bubble_ns, bubble_share, busy_in_bubble_ns, idle_ns (in all

@@ -20,7 +20,7 @@ SHIFT = "pipeline.shift"
 COLUMNS = ["device", "weight", "step", "stage", "tick", "microbatch", "start_ns", "end_ns", "tick_ns", "busy_ns"]
 
 
-def ticks(tracks: DeviceTracks, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
+def find_ticks(tracks: DeviceTracks, stages: Sequence[int], *, microbatches: int) -> pd.DataFrame:
     """COLUMNS, one row for each tick of each device and step in which the shifts are those of a pipeline.
 
     A device that stands for some of several stages has rows for each of these.

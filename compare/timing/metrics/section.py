@@ -10,25 +10,25 @@ from compare.report.model.timing import OneStep, PairTraffic, PipelineTimes, Ste
 from compare.timing.metrics.collectives import collective_rows, messages
 from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
 from compare.timing.metrics.network.bandwidth import peaks
-from compare.timing.metrics.network.gaps import interval_rows, intervals
-from compare.timing.metrics.network.matrix import COLUMNS, matrix, uncounted
-from compare.timing.metrics.network.phases import network, phases, traffic, volume
+from compare.timing.metrics.network.gaps import interval_rows, measure_gaps
+from compare.timing.metrics.network.matrix import COLUMNS, list_uncounted, traffic_matrix
+from compare.timing.metrics.network.phases import bin_volume, find_up_phases, rate_traffic, summarize_network
 from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
-from compare.timing.metrics.pipeline import pipeline
-from compare.timing.metrics.pipeline_ticks import stages_of, ticks
-from compare.timing.metrics.summary import by_column, step_times, summary
-from compare.timing.metrics.verdicts import by_verdict, shares
+from compare.timing.metrics.pipeline import summarize_pipeline
+from compare.timing.metrics.pipeline_ticks import find_ticks, stages_of
+from compare.timing.metrics.summary import by_column, step_times, summarize_tracks
+from compare.timing.metrics.verdicts import by_verdict, verdict_shares
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number
 from compare.timing.tracks.step_clipping import clip_to_steps
-from compare.timing.tracks.times import Table, times
+from compare.timing.tracks.times import Table, measure_times
 from compare.timing.tracks.tracks import DeviceTracks
 
 MOST_CELLS = 20_000
-"""Pairs of devices and axes that a section's traffic matrix may have; a larger one is left to `matrix` itself."""
+"""Pairs of devices and axes that a section's traffic matrix may have; larger ones: `traffic_matrix` only."""
 
 
-def section(
+def build_section(
     timeline: Timeline,
     *,
     rows: Sequence[CollectiveRow] = (),
@@ -44,11 +44,11 @@ def section(
     """
     tracks = DeviceTracks.of(timeline)
     found = bytes_sent_by(rows, mesh) if mesh is not None else {}
-    table, verdicts = times(tracks), shares(rows, axes=mesh.groups if mesh else None)
-    summed = summary(tracks)
+    table, verdicts = measure_times(tracks), verdict_shares(rows, axes=mesh.groups if mesh else None)
+    summed = summarize_tracks(tracks)
     cut = clip_to_steps(tracks)
-    carried = traffic(tracks, cut, found)
-    up = phases(carried)
+    carried = rate_traffic(tracks, cut, found)
+    up = find_up_phases(carried)
     device_rows = per_device(tracks, table)
     late = arrival_lags(tracks, found)
     speeds = peaks(found, mesh, link_bytes_per_s) if mesh is not None else {}
@@ -68,9 +68,9 @@ def section(
         each_step=_each_step(table),
         by_verdict=by_verdict(tracks, cut, verdicts),
         collectives=collective_rows(tracks, cut, found, verdicts, speeds),
-        intervals=interval_rows(intervals(tracks)),
-        network=network(tracks, up),
-        volume=_volume(volume(tracks, carried, up)),
+        intervals=interval_rows(measure_gaps(tracks)),
+        network=summarize_network(tracks, up),
+        volume=_volume(bin_volume(tracks, carried, up)),
         matrix=_matrix(found, mesh),
         pipeline=_pipeline(tracks, mesh, microbatches),
         per_device=device_rows,
@@ -113,7 +113,7 @@ def _volume(found: pd.DataFrame) -> dict[str, Volume]:
 def _matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh | None) -> tuple[PairTraffic, ...] | None:
     if mesh is None or len(mesh.devices) ** 2 > MOST_CELLS:
         return None
-    table = matrix(found, mesh)
+    table = traffic_matrix(found, mesh)
     rows = zip(*(table[name].tolist() for name in COLUMNS), strict=True)
     return tuple(
         PairTraffic(
@@ -128,10 +128,10 @@ def _pipeline(tracks: DeviceTracks, mesh: DeviceMesh | None, microbatches: int) 
     stages = stages_of(mesh) if mesh is not None else [0]
     if max(stages) == 0:
         return None
-    found = ticks(tracks, stages, microbatches=microbatches)
-    return pipeline(tracks, found, microbatches=microbatches, num_stages=max(stages) + 1)
+    found = find_ticks(tracks, stages, microbatches=microbatches)
+    return summarize_pipeline(tracks, found, microbatches=microbatches, num_stages=max(stages) + 1)
 
 
 def _notes(found: Mapping[str, SentBytes]) -> list[str]:
-    left = uncounted(found)
+    left = list_uncounted(found)
     return [f"the traffic matrix leaves out {', '.join(left)}: how often each device runs them is unknown"] * bool(left)

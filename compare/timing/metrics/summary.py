@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from compare.report.model.timing import PartTimes, TraceSummary, TraceTimes
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number, to_ratio
-from compare.timing.tracks.times import TIMES, VOLUMES, Table, times
+from compare.timing.tracks.times import TIMES, VOLUMES, Table, measure_times
 from compare.timing.tracks.tracks import DeviceTracks
 
 
@@ -15,10 +15,10 @@ def trace_summary(timeline: Timeline) -> TraceSummary:
     Times are of one device and one step, as the mean over both; each device that is shown weighs as many as it stands
     for.  `None` is what does not apply, or the timeline does not show.
     """
-    return summary(DeviceTracks.of(timeline))
+    return summarize_tracks(DeviceTracks.of(timeline))
 
 
-def summary(tracks: DeviceTracks) -> TraceSummary:
+def summarize_tracks(tracks: DeviceTracks) -> TraceSummary:
     """The same, of a timeline that is laid out already."""
     timeline = tracks.timeline
     return TraceSummary(
@@ -28,7 +28,7 @@ def summary(tracks: DeviceTracks) -> TraceSummary:
         steps=timeline.num_steps,
         unjoined_events=timeline.unjoined_events,
         per_step=TraceTimes(
-            **step_times(times(tracks)),
+            **step_times(measure_times(tracks)),
             by_axes=by_column(tracks, "axes"),
             by_kind=by_column(tracks, "kind"),
         ),
@@ -45,7 +45,7 @@ def by_column(tracks: DeviceTracks, column: str) -> dict[str, PartTimes]:
     """The means of each value of one column, with executions and payload."""
     return {
         str(row[column]): PartTimes(**_times(row), **{name: to_number(row[name]) for name in VOLUMES})
-        for row in times(tracks, by=[column]).means().to_dict("records")
+        for row in measure_times(tracks, by=[column]).means().to_dict("records")
     }
 
 

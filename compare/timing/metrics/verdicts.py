@@ -12,9 +12,9 @@ from compare.report.differences import group_by_cause
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import VerdictTimes
 from compare.timing.tracks.numbers import round_to_total, to_number
-from compare.timing.tracks.times import times
+from compare.timing.tracks.times import measure_times
 from compare.timing.tracks.tracks import DeviceTracks
-from compare.verdict.causes import words
+from compare.verdict.causes import describe_cause
 
 VERDICTS = ("inherent", "inflated", "induced")
 UNKNOWN_VERDICT = "unknown"
@@ -24,7 +24,7 @@ _TIMES = {"communication_ns": "communication_share_ns", "exposed_ns": "exposed_s
 """What is summed, and the column of `clip_to_steps` that adds up to it."""
 
 
-def shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None) -> pd.DataFrame:
+def verdict_shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None) -> pd.DataFrame:
     """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest).
 
     cause: the one with the most bytes, and reason, what it means on a mesh that splits these axes; "" for none.
@@ -43,7 +43,7 @@ def shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None
             **(dict(zip(VERDICTS, (amount / total for amount in amounts), strict=True)) if known else unknown),
             "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
             "cause": cause,
-            "reason": words(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
+            "reason": describe_cause(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
         })  # fmt: skip
     return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
 
@@ -51,8 +51,8 @@ def shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None
 def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns, parts of the device's own.
 
-    `cut`, `found`: from `clip_to_steps` and `shares`.  The sum over verdicts, axes and scopes is the device's time in
-    that step.
+    `cut`, `found`: from `clip_to_steps` and `verdict_shares`.  The sum over verdicts, axes and scopes is the
+    device's time in that step.
     """
     table = found.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
     fractions = table.reindex(cut["collective"].astype(str)).to_numpy(np.float64)
@@ -71,7 +71,7 @@ def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
 
 def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, VerdictTimes]:
     """Per verdict the three times of one device and step, as means; each adds up to that of `per_step`."""
-    total = times(tracks).means().to_dict("records")[0]
+    total = measure_times(tracks).means().to_dict("records")[0]
     table = verdict_times(cut, found)
     columns = {}
     for name in _TIMES:

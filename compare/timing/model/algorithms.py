@@ -49,7 +49,7 @@ _SHAPES = {
 }  # fmt: skip
 
 
-def algorithm(kind: str, text: str) -> Algorithm:
+def read_algorithm(kind: str, text: str) -> Algorithm:
     """Read it from the line of the instruction that carries the collective out, or of the collective itself.
 
     What the line does not say, or says in a word that is not known, is a ring; of what goes to one target, direct.

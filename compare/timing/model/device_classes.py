@@ -46,7 +46,7 @@ class Classes:
         return tuple(np.flatnonzero(self.of == number).tolist())
 
 
-def classes(torus: Torus, meetings: Sequence[CollectiveCost], branches: Sequence[Ints]) -> Classes:
+def group_devices(torus: Torus, meetings: Sequence[CollectiveCost], branches: Sequence[Ints]) -> Classes:
     """branches: of each conditional what every device takes, devices first; a first dim of 1 tells none apart."""
     size = len(torus.places)
     columns = [_ids(taken.reshape(taken.shape[0], -1)) for taken in branches if taken.shape[0] == size]

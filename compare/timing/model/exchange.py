@@ -14,11 +14,11 @@ from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
 from compare.timing.arrays import Floats, Ints
 from compare.timing.errors import TimingError
-from compare.timing.model.algorithms import BLOCK, DIRECT, Algorithm, algorithm
+from compare.timing.model.algorithms import BLOCK, DIRECT, Algorithm, read_algorithm
 from compare.timing.model.device_classes import CollectiveCost
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import SLOTS, TO_NETWORK, Torus
-from compare.timing.model.rings import Block, Order, ring
+from compare.timing.model.rings import Block, Order, find_ring
 from compare.timing.model.schedule_program import CollectiveOp, Notes
 
 
@@ -89,7 +89,7 @@ class _Phase:
         self.steps[group] = max(share.steps(size), self.steps.get(group, 0))
 
 
-def exchange(kind: str, groups: Groups, torus: Torus, how: Algorithm) -> Exchange:
+def plan_exchange(kind: str, groups: Groups, torus: Torus, how: Algorithm) -> Exchange:
     """The links and steps of one execution; of a permute each pair is a group."""
     if kind == "collective-permute":
         phases = [_straight(((a, b), 1.0, at) for at, (a, b) in enumerate(groups))]
@@ -114,7 +114,7 @@ def _around(groups: Groups, torus: Torus, *, kind: str, at_once: bool) -> _Phase
     """One ring for each group."""
     phase = _Phase()
     for number, group in enumerate(groups):
-        phase.turn(ring(group, torus), _Share.of(kind, at_once=at_once), group=number)
+        phase.turn(find_ring(group, torus), _Share.of(kind, at_once=at_once), group=number)
     return phase
 
 
@@ -221,7 +221,7 @@ class CollectiveCosts:
             raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
         if row.network == "dcn":
             return self._between_slices(row, groups)
-        how = algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
+        how = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
         key = (row.kind, groups, how, row.payload_bytes)
         if key not in self._meetings:
             if how.note:
@@ -235,7 +235,7 @@ class CollectiveCosts:
     def _exchange(self, kind: str, groups: Groups, how: Algorithm) -> Exchange:
         key = (kind, groups, how)
         if key not in self._exchanges:
-            self._exchanges[key] = exchange(kind, groups, self._torus, how)
+            self._exchanges[key] = plan_exchange(kind, groups, self._torus, how)
         return self._exchanges[key]
 
     def _between_slices(self, row: Collective, groups: Groups) -> CollectiveCost:

@@ -13,7 +13,7 @@ import numpy as np
 
 from compare.hlo.devices.numbering import SLICE_UNIT
 from compare.timing.arrays import Floats, Ints, Mask
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.devices.topology import Place
 from meshes.mesh_argument import Plan
 
@@ -35,7 +35,7 @@ class Torus:
     @classmethod
     def of(cls, plan: Plan, *, on_chip_weight: float) -> Self:
         x, y, z = (*plan.topology.wraps, False)[:3]
-        return cls(chips(plan), plan.topology.sides, (x, y, z), on_chip_weight)
+        return cls(assign_chips(plan), plan.topology.sides, (x, y, z), on_chip_weight)
 
     @cached_property
     def at(self) -> Ints:

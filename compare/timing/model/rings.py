@@ -65,7 +65,7 @@ class Block:
         return [tuple(sorted(line, key=lambda one: (int(self.torus.at[one][side]), one))) for line in along.values()]
 
 
-def ring(group: Sequence[int], torus: Torus) -> Order:
+def find_ring(group: Sequence[int], torus: Torus) -> Order:
     """A closed way through all devices of a group; one that is no block keeps its own order."""
     block = Block.of(group, torus)
     return tuple(group) if block is None else block.ring()

@@ -14,7 +14,7 @@ from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
 from compare.timing.model.costs import Costs
-from compare.timing.model.device_classes import ClassCollective, Classes, classes
+from compare.timing.model.device_classes import ClassCollective, Classes, group_devices
 from compare.timing.model.exchange import CollectiveCosts
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
@@ -31,7 +31,7 @@ from compare.timing.model.schedule_program import (
     walk,
 )
 from compare.timing.model.simulator_state import SimulatorState
-from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, events, merge_alike
+from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, list_events, merge_alike
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEP_COLUMNS, Timeline, add_overlap
 from meshes.mesh_argument import Plan
 
@@ -66,7 +66,7 @@ def simulate(
     comms, choices = _met(nodes)
     met = {id(comm): meetings.of(comm) for comm in comms}
     alike = {id(meeting): meeting for meeting in met.values()}
-    found = classes(torus, list(alike.values()), [choice.taken for choice in choices])
+    found = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
     rendezvous = {key: ClassCollective.of(meeting, found, torus) for key, meeting in alike.items()}
     step = _Step(found, {key: rendezvous[id(meeting)] for key, meeting in met.items()}, schedule.notes)
     step.play(nodes)
@@ -246,7 +246,7 @@ def _timeline(step: _Step, name: str) -> Timeline:
     many = step.record.num_events * kept.number > MOST_EVENTS
     if many:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
-    given = events(step.record, step.classes, kept, whole_runs=many)
+    given = list_events(step.record, step.classes, kept, whole_runs=many)
     devices = kept.first.astype(np.int32)
     zero = np.zeros(devices.size)
     steps = pd.DataFrame({"device": devices, "step": 0, "start_ns": zero, "duration_ns": zero + step.end_ns})

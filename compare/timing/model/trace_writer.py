@@ -75,7 +75,7 @@ def merge_alike(record: Record, found: Classes) -> Classes:
     return Classes(rank[same][found.of], found.first[first[order]])
 
 
-def events(record: Record, found: Classes, kept: Classes, *, whole_runs: bool) -> pd.DataFrame:
+def list_events(record: Record, found: Classes, kept: Classes, *, whole_runs: bool) -> pd.DataFrame:
     """The events of the first device of every kept class.  whole_runs: a run of operations is drawn as one event."""
     runs = {key: number for number, key in enumerate(record.runs)}
     names, durations, sizes = _operations(list(record.runs.values()), whole=whole_runs)

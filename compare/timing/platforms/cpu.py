@@ -2,10 +2,10 @@
 
 XLA:CPU runs a program as thunks.  A thunk's event bears `hlo_op`, `hlo_module` and `program_id`; JAX's also `run_id`
 and `device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`), torch_xla 2.9's not: there
-`launches` finds device and run.  What lies inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop) is no
-operation.  A device has no line of its own: all of its operations are main, whichever thread ran them.  One whose call
-leaves the rest to another thread is two events, the call and, as `end: NAME`, what that thread did of it, without the
-wait between them; communication is always one event.
+`find_launches` finds device and run.  What lies inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop)
+is no operation.  A device has no line of its own: all of its operations are main, whichever thread ran them.  One
+whose call leaves the rest to another thread is two events, the call and, as `end: NAME`, what that thread did of it,
+without the wait between them; communication is always one event.
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ import pandas as pd
 
 from compare.timing.arrays import Floats, Ints
 from compare.timing.platforms.threads.launch_chain import COMPLETE, LAUNCHES_ALL
-from compare.timing.platforms.threads.launches import launched_ps, launches, places
-from compare.timing.platforms.threads.marks import marks, steps_of
+from compare.timing.platforms.threads.launches import device_places, find_launches, launch_times_ps
+from compare.timing.platforms.threads.marks import find_marks, steps_of
 from compare.timing.platforms.threads.rendezvous import Arrivals, find_arrivals
 from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
-from compare.timing.platforms.threads.thunks import ends
+from compare.timing.platforms.threads.thunks import find_ends
 from compare.timing.xplane.device_events import DeviceEvents, concat_frames, frame, map_words, no_events, words_by_code
 from compare.timing.xplane.xspace import Plane, Space
 
@@ -44,7 +44,7 @@ def op_events(space: Space) -> DeviceEvents:
         return DeviceEvents(events=no_events())
     met = find_arrivals(threads)
     devices = _devices(threads, ops, met)
-    start, until = threads.time(threads.begins[ops]), ends(threads, ops, devices.completed_ps)
+    start, until = threads.time(threads.begins[ops]), find_ends(threads, ops, devices.completed_ps)
     waits = _waits(threads, ops, met)
     own = threads.time(threads.ends[ops])
     late = np.isnan(waits) & (until.resumed_ps > own)
@@ -66,7 +66,7 @@ def op_events(space: Space) -> DeviceEvents:
         },
         length=ops.size,
     )
-    steps = steps_of(marks(threads), events, devices.launched_ps)
+    steps = steps_of(find_marks(threads), events, devices.launched_ps)
     resumed, at = until.resumed_ps[late] / _PS, until.at_ps[late] / _PS
     names = map_words(events["name"].array[late], lambda name: f"{END}{name}")
     again = events[late].assign(name=names, start_ns=resumed, duration_ns=at - resumed)
@@ -97,8 +97,8 @@ def _devices(threads: Threads, ops: Ints, met: Arrivals) -> _Devices:
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
     says = (own_device != NONE) & (own_run != NONE)
     # The groups name devices as the process numbers them, which by all that is known of torch_xla are the places.
-    way = launches(threads, events, None if says.all() else met)
-    place = places(threads) if says.any() else {}
+    way = find_launches(threads, events, None if says.all() else met)
+    place = device_places(threads) if says.any() else {}
     moved = any(number != own for number, own in place.items())
     device = np.where(says, _moved(own_device, place) if moved else own_device, way.device)
     run = np.where(says, own_run, way.run)
@@ -140,7 +140,7 @@ def _launched(threads: Threads, ops: Ints, run: Ints, launch: Ints) -> Ints:
     same = np.append(each, NONE)[place] == threads.numbers("run_id")[named]
     first[place[same]] = named[same]
     known = (first != LAST) & (each != -1)
-    begun[known] = launched_ps(threads, first[known])
+    begun[known] = launch_times_ps(threads, first[known])
     return np.where(run == -1, threads.time(threads.begins[ops]), begun[code])
 
 

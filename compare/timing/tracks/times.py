@@ -53,7 +53,7 @@ class Table:
         return pd.DataFrame({**names, **found})
 
 
-def times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
+def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
     """How long what took, by columns of the timeline's events (`axes`, `kind`, `scope`, `collective`).
 
     Times are lengths of unions of intervals inside the step; executions and their payload count where they start.
@@ -109,12 +109,12 @@ def _times(track: DeviceTrack, computing: Times, chosen: Ints, *, has_devices: b
         "communication_ns": communicating,
         "exposed_ns": communicating - hidden,
         "hidden_ns": hidden,
-        "wait_ns": waiting(track, chosen).inside(begins, ends) if waited else unknown,
+        "wait_ns": waits_of(track, chosen).inside(begins, ends) if waited else unknown,
         "compute_ns": computing,
     }
 
 
-def waiting(track: DeviceTrack, chosen: Ints) -> Union:
+def waits_of(track: DeviceTrack, chosen: Ints) -> Union:
     """When the device waits in some of its communications: a wait comes first, the transfer after it."""
     waits = np.nan_to_num(track.waits[chosen], nan=0.0)
     return Union.of(track.starts[chosen], np.minimum(track.starts[chosen] + waits, track.stops[chosen]))
@@ -129,8 +129,8 @@ def _volumes(track: DeviceTrack, chosen: Ints, payload: Times, *, share: int) ->
     }
 
 
-def volumes(tracks: DeviceTracks, *, by: Sequence[str]) -> pd.DataFrame:
-    """Columns: those of `by`, VOLUMES; the same means as those of `times`, quick for many values of `by`."""
+def sum_volumes(tracks: DeviceTracks, *, by: Sequence[str]) -> pd.DataFrame:
+    """Columns: those of `by`, VOLUMES; the same means as those of `measure_times`, quick for many values of `by`."""
     names, codes = tracks.keys(by)
     payload = tracks.comms["payload_bytes"].to_numpy(np.float64)
     weights = np.where(tracks.lost_rows & (tracks.comms["step"].to_numpy() >= 0), 1.0, 0.0)

@@ -17,7 +17,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decompress, read_bytes
 from compare.timing.errors import TimingError
 from compare.timing.xplane.columnar_protobuf import Messages
-from compare.timing.xplane.truncated import name_of, read_truncated
+from compare.timing.xplane.truncated import plane_name, read_truncated
 from compare.timing.xplane.xspace import Line, Metadata, Plane, Space, Value, earliest
 from compare.timing.xplane.xstats import Stats
 
@@ -94,7 +94,7 @@ def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
         try:
             planes.append(_plane(_CLASSES["XPlane"].FromString(part)))
         except DecodeError:
-            notes.append(f"the plane {name_of(part)!r} is damaged, and left out")
+            notes.append(f"the plane {plane_name(part)!r} is damaged, and left out")
     if not planes and not notes:
         notes = ["no profile of XLA: it is no protobuf; give an xplane.pb"]
     return planes, notes or ["the file is damaged behind its planes"]

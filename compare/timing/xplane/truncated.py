@@ -48,12 +48,12 @@ def read_truncated(data: bytes) -> Truncated:
 
 
 def _cut(plane: bytes, *, kept: bool, at: int) -> str:
-    name = name_of(plane)
+    name = plane_name(plane)
     out = "" if kept else f"; {name!r} itself is left out, since not all of its events are there"
     return f"the file is cut at byte {at:,}, inside the plane {name!r}: planes behind it are missing{out}"
 
 
-def name_of(plane: bytes) -> str:
+def plane_name(plane: bytes) -> str:
     """The name of a plane that may be cut or damaged; `?` where it has none."""
     names = (field for field in _fields(plane) if field.number == _PLANE_NAME and field.whole)
     return next((plane[field.begins : field.ends].decode(errors="replace") for field in names), "?")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from compare.diff.lines import lines, verdict
+from compare.diff.lines import difference_lines, verdict
 from compare.diff.matching import match
 from compare.diff.report import diff_values as told_of
 from compare.hlo.collectives.collectives import collectives
@@ -79,7 +79,7 @@ def test_an_axis_of_another_size_is_told_by_its_groups():
     sides = collectives(read(program(SUM)), AXES), collectives(read(wide), {"data": 2, "tensor": 8})
     diff = match(*sides)
     assert [one.changes for one in diff.differences] == [("groups",)]
-    assert [line.how for line in lines(told_of(diff))] == ["groups of 4 → 8"]
+    assert [line.how for line in difference_lines(told_of(diff))] == ["groups of 4 → 8"]
 
 
 def test_names_forms_and_lines_are_no_difference():

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from compare.diff.lines import equivalent_words, lines, verdict
+from compare.diff.lines import difference_lines, equivalent_words, verdict
 from compare.diff.matching import match
 from compare.diff.page import page
 from compare.diff.report import diff_report
-from compare.diff.request import of_runs
+from compare.diff.request import diff_runs
 from compare.diff.text import print_diff
 from compare.render.terminal import console
 from tests.compare.render.browsers import MARKS, opened
@@ -34,14 +34,14 @@ def printed(found: dict[str, Any], tmp_path: Path) -> list[str]:
 
 
 def test_a_line_says_what_where_how_much_and_whose() -> None:
-    (line,) = lines(diffed([SUM], [SUM, *[GATHER] * 3]))
+    (line,) = difference_lines(diffed([SUM], [SUM, *[GATHER] * 3]))
     assert (line.sign, line.amount, line.what) == ("+", "+1.18 MB", "all-gather @ tensor")
     assert (line.scope, line.op_name) == ("layer.mlp.down", "layer.mlp.down/dot_general")
     assert (line.how, line.source) == ("3 × 524 kB", "model.py:7")
 
 
 def test_a_change_says_what_was_and_what_is() -> None:
-    (line,) = lines(diffed([SUM], [wire("all-reduce", "f32[256,1024]")]))
+    (line,) = difference_lines(diffed([SUM], [wire("all-reduce", "f32[256,1024]")]))
     assert (line.sign, line.amount, line.how) == ("~", "+786 kB", "bf16 → f32, payload 524 kB → 1.05 MB")
 
 
@@ -74,7 +74,7 @@ def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tm
     before = rows(SUM)
     nameless = replace(rows(GATHER)[0], inferred=("scope",))
     found = diff_report(match(before, [*before, nameless]), names=("a", "b"), axes=AXES)
-    (line,) = lines(found)
+    (line,) = difference_lines(found)
     assert (line.scope, line.op_name) == ("~layer.mlp.down", "layer.mlp.down/dot_general")
     told = printed(found, tmp_path)
     assert "~: not its own, but the nearest instruction's." in told
@@ -82,7 +82,7 @@ def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tm
 
 pages = {
     "programs": lambda: diffed([SUM, GATHER], [LONG, HOP, HOP, BACK]),
-    "runs": lambda: of_runs(RUN, RUN),
+    "runs": lambda: diff_runs(RUN, RUN),
 }
 
 

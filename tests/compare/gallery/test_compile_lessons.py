@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from compare.gallery.compile_lessons import build
-from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, SHARDY, counted
+from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, SHARDY, count_moves
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import LESSONS, find_lesson
-from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
+from compare.gallery.quiz.draw import FAMILIES, PAGE, draw_question
 from compare.gallery.quiz.question import Question
-from compare.gallery.render.page import pages
+from compare.gallery.render.page import render_pages
 from compare.gallery.render.quiz_words import quiz_values
-from compare.gallery.take_quiz import compiled, source_of
+from compare.gallery.take_quiz import compile_questions, question_source
 from compare.run import arms, cache
 from tests.places import ROOT
 
@@ -31,9 +31,9 @@ def made() -> list[LessonResult]:
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[Question, LessonResult]]:
     """The page's questions of the quiz, and as many that no page has."""
-    questions = [draw(seed) for seed in (*PAGE, *UNSEEN)]
+    questions = [draw_question(seed) for seed in (*PAGE, *UNSEEN)]
     with cache.open_cache() as kept:
-        return list(zip(questions, compiled(questions, cache=kept, tell=lambda line: None), strict=True))
+        return list(zip(questions, compile_questions(questions, cache=kept, tell=lambda line: None), strict=True))
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def test_every_program_moves_what_its_lesson_says_by_hand(made: list[LessonResul
         expected = one.lesson.expected(one.program)
         assert one.ok, (*named, one.error)
         assert one.is_known, named
-        assert one.emitted == counted(one.lesson, expected), named
+        assert one.emitted == count_moves(one.lesson, expected), named
         # Who sends in a permute is in no count of executions, but in these bytes.
         assert one.wire_bytes == needed_wire(one.lesson, expected), named
 
@@ -63,7 +63,7 @@ def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple
     assert len({question.lesson.pattern for question, _ in answers}) >= 20
     for question, one in answers:
         assert one.ok, (question.seed, one.error)
-        assert one.emitted == counted(question.lesson, question.lesson.needs), question.seed
+        assert one.emitted == count_moves(question.lesson, question.lesson.needs), question.seed
 
 
 @pytest.mark.slow
@@ -72,8 +72,8 @@ def test_the_pages_in_docs_are_those_that_are_built(
 ) -> None:
     """Rebuild them with `python -m compare.teach`."""
     shown = answers[: len(PAGE)]
-    quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], source_of)
-    built = pages(made, quiz=quiz)
+    quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], question_source)
+    built = render_pages(made, quiz=quiz)
     folder = ROOT / "docs/gallery"
     assert {path.name for path in folder.iterdir()} == set(built)
     for name, text in built.items():
@@ -138,6 +138,6 @@ def test_an_arm_that_is_not_installed_is_told_and_the_pages_still_come(
     (tmp_path / "begun").mkdir()
     made = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), tell=lambda line: None)
     assert {one.status for one in made} == {"not-installed"}
-    html = pages(made)["mlp.html"]
+    html = render_pages(made)["mlp.html"]
     assert "not-installed: not installed; get it with pip install" in html
     assert "T·D·2" in html

@@ -15,9 +15,9 @@ from compare.gallery.lesson_types.lesson import STANDINGS
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row
 from compare.gallery.lessons import LESSONS, find_lesson
 from compare.gallery.render import text as teach_text
-from compare.gallery.render.figures import Tensor, picture, width
-from compare.gallery.render.page import STYLE, _scale, pages
-from compare.gallery.render.words import evidence, outcomes, reach, short
+from compare.gallery.render.figures import Tensor, draw_tensors, picture_inches
+from compare.gallery.render.page import STYLE, _scale, render_pages
+from compare.gallery.render.words import evidence, outcomes, reach, shorten_hlo
 from tests.compare.render.browsers import MARKS, opened
 from tests.compare.render.report.test_browser import COLOURS, contrast
 from tests.places import GALLERY
@@ -97,7 +97,7 @@ def test_a_page_has_all_that_a_lesson_needs(lesson: Any) -> None:
 
 def test_a_tensor_is_cut_where_it_is_split_and_copied_where_it_is_not() -> None:
     def drawn(axes: tuple[str | None, ...], partial: str = "") -> str:
-        return picture(
+        return draw_tensors(
             [Tensor(name="x", dims=("T", "D"), sizes=(8, 8), axes=axes, partial=partial)], {"dp": 2, "tp": 2}
         )
 
@@ -114,7 +114,7 @@ def test_a_tensor_is_cut_where_it_is_split_and_copied_where_it_is_not() -> None:
 
 def test_the_same_picture_has_the_same_bytes() -> None:
     tensor = Tensor(name="x", dims=("T", "D"), sizes=(8, 8), axes=("tp", None))
-    assert picture([tensor], {"tp": 4}) == picture([tensor], {"tp": 4})
+    assert draw_tensors([tensor], {"tp": 4}) == draw_tensors([tensor], {"tp": 4})
 
 
 def test_programs_that_move_the_same_are_told_together() -> None:
@@ -132,19 +132,19 @@ def test_more_bytes_than_needed_are_told_as_a_ratio_and_strange_ones_as_strange(
 
 
 def test_a_program_that_failed_says_why_on_its_page() -> None:
-    html = pages([made(status="crashed", error=f"died: {HOSTILE}")])["mlp.html"]
+    html = render_pages([made(status="crashed", error=f"died: {HOSTILE}")])["mlp.html"]
     assert "crashed: died: &lt;img src=x" in html
     assert "<img" not in html
 
 
 def test_what_a_program_wrote_is_text_and_nothing_else() -> None:
-    html = pages([made(row(text=HOSTILE, dtype=HOSTILE))])["mlp.html"]
+    html = render_pages([made(row(text=HOSTILE, dtype=HOSTILE))])["mlp.html"]
     assert "<img" not in html
 
 
 def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> None:
     rows = (row(form="fused-reduce-scatter"), row(form="start-done", kind="all-gather"), row(form="new-form"))
-    html = pages([made(*rows)])["mlp.html"]
+    html = render_pages([made(*rows)])["mlp.html"]
     assert "B of bf16, written as an all-reduce in a fusion that keeps a device&#39;s own part</li>" in html
     assert "B of bf16</li>" in html
     assert "B of bf16, new-form</li>" in html
@@ -233,7 +233,7 @@ def test_the_page_of_rules_has_all_of_them_and_every_case_of_a_matmul() -> None:
 
 
 def test_a_lesson_that_is_named_is_a_link() -> None:
-    html = pages([made(row())])["mlp.html"]
+    html = render_pages([made(row())])["mlp.html"]
     assert 'href="sequence-unpinned.html"' not in html
     text = (GALLERY / "layers-fsdp-tp.html").read_text(encoding="utf-8")
     assert '<a href="layers-split.html">layers-split</a>' in text
@@ -241,7 +241,7 @@ def test_a_lesson_that_is_named_is_a_link() -> None:
 
 def test_the_panels_of_a_lesson_stand_in_one_row_where_that_can_be() -> None:
     wide = Tensor(name="x", dims=("T", "D"), sizes=(512, 4096), axes=(None, None))
-    assert width([wide], {"tp": 4}, scale=0.64) < width([wide], {"tp": 4})
+    assert picture_inches([wide], {"tp": 4}, scale=0.64) < picture_inches([wide], {"tp": 4})
     assert [_scale([("before", [wide] * count)], {"tp": 4}) for count in (1, 5, 20)] == [1.0, 0.76, 0.76]
 
 
@@ -251,7 +251,7 @@ def test_a_line_of_hlo_is_shown_without_what_only_a_compiler_reads() -> None:
         "replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=%add, "
         'metadata={op_name="jit(f)/dot" stack_frame_id=5}, backend_config={"a":{"b":1}}'
     )
-    assert short(row(text=text)) == (
+    assert shorten_hlo(row(text=text)) == (
         "%all-reduce = bf16[512,1024] all-reduce(%fusion), replica_groups={{0,1,2,3}}, to_apply=%add"
     )
 

@@ -7,16 +7,18 @@ import pytest
 
 from compare.gallery import take_quiz
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row
-from compare.gallery.quiz.draw import draw
+from compare.gallery.quiz.draw import draw_question
 from compare.gallery.quiz.question import Question
 from compare.run import arms
 from compare.teach import main
 
 SEED = next(
-    seed for seed in range(100) if draw(seed).lesson.needs and draw(seed).lesson.needs[0].kind == "all-reduce"
-    and len(draw(seed).lesson.needs) == 1 and len(draw(seed).lesson.mesh) == 1
+    seed
+    for seed in range(100)
+    if (needs := draw_question(seed).lesson.needs) and needs[0].kind == "all-reduce"
+    and len(draw_question(seed).lesson.needs) == 1 and len(draw_question(seed).lesson.mesh) == 1
 )  # fmt: skip
-AXIS = next(iter(draw(SEED).lesson.mesh))
+AXIS = next(iter(draw_question(SEED).lesson.mesh))
 RIGHT = f"all-reduce@{AXIS}"
 
 
@@ -35,7 +37,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         )  # fmt: skip
 
     monkeypatch.setattr(
-        "compare.gallery.take_quiz.compiled", lambda questions, cache, tell: [one(each) for each in questions]
+        "compare.gallery.take_quiz.compile_questions", lambda questions, cache, tell: [one(each) for each in questions]
     )
 
 
@@ -47,7 +49,7 @@ def test_a_right_answer_a_wrong_one_and_one_that_cannot_be_read(capsys) -> None:
     assert main(["--quiz", "--seed", str(SEED), "--answer", "free"]) == 1
     told = capsys.readouterr().out
     assert f"Wrong: you said free; it is {RIGHT}" in told
-    for name in draw(SEED).rules:
+    for name in draw_question(SEED).rules:
         assert f"The rule, {name} (" in told
         assert f"Read: python -m compare.teach {name}, or docs/gallery/{name}.html" in " ".join(told.split())
     assert main(["--quiz", "--seed", str(SEED), "--answer", "gather it all"]) == 2
@@ -88,7 +90,11 @@ def test_a_wrong_number_is_a_wrong_answer_and_told_as_such(compiled, capsys) -> 
 
 
 def test_what_is_not_what_the_rules_say_is_told(compiled, capsys, monkeypatch) -> None:
-    other = next(seed for seed in range(100) if draw(seed).lesson.mesh == {AXIS: 4} and not draw(seed).lesson.needs)
+    other = next(
+        seed
+        for seed in range(100)
+        if draw_question(seed).lesson.mesh == {AXIS: 4} and not draw_question(seed).lesson.needs
+    )
     assert main(["--quiz", "--seed", str(other), "--answer", "free"]) == 1
     assert "This is not what the rules say" in capsys.readouterr().out
 
@@ -107,8 +113,8 @@ def test_seed_and_answer_are_of_the_quiz(capsys) -> None:
 
 def test_every_question_has_its_lines_and_they_do_not_tell_the_lesson() -> None:
     for seed in range(60):
-        question = draw(seed)
-        source = take_quiz.source_of(question)
+        question = draw_question(seed)
+        source = take_quiz.question_source(question)
         assert source.startswith("def f(")
         assert question.lesson.pattern not in source
         compile(source, "", "exec")

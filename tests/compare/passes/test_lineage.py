@@ -2,7 +2,7 @@ import pytest
 
 from compare.hlo.collective import Change
 from compare.passes.archive import Snapshot
-from compare.passes.lineage import lineage
+from compare.passes.lineage import trace_lineage
 
 HEAD = """HloModule m, num_partitions=8
 
@@ -46,13 +46,13 @@ AFTER = at("tpu-spmd-partitioning", "cse", ring("ring.3"), reduce("sum.1"))
 
 
 def test_the_program_s_own_is_the_program_s_and_what_the_partitioner_adds_the_partitioner_s():
-    found = lineage([FIRST, BEFORE, AFTER], text(ring("ring.4"), reduce("sum.9")))
+    found = trace_lineage([FIRST, BEFORE, AFTER], text(ring("ring.4"), reduce("sum.9")))
     assert {name: track.origin for name, track in found.items()} == {"ring.4": "program", "sum.9": "partitioner"}
     assert all(track.changes == () for track in found.values())
 
 
 def test_one_that_was_created_shows_what_it_was_created_for():
-    (event, *_) = lineage([FIRST, BEFORE, AFTER], text(ring("ring.4"), reduce("sum.1")))["sum.1"].events
+    (event, *_) = trace_lineage([FIRST, BEFORE, AFTER], text(ring("ring.4"), reduce("sum.1")))["sum.1"].events
     assert (event.span, event.what) == ("tpu-spmd-partitioning", "created")
     assert event.before == ('d = f32[8,16] multiply(p, p), metadata={op_name="layer/mul"}',)
     assert event.after == reduce("sum.1")
@@ -61,21 +61,21 @@ def test_one_that_was_created_shows_what_it_was_created_for():
 def test_a_later_pass_that_makes_one_from_nothing_is_named():
     late = at("pipeline-start", "add-barrier", ring("ring.3"), reduce("sum.1"), pipeline="late")
     made = at("add-barrier", "dce", ring("ring.3"), reduce("sum.1"), reduce("b", "barrier", 7), pipeline="late")
-    found = lineage([FIRST, BEFORE, AFTER, late, made], made.text)
+    found = trace_lineage([FIRST, BEFORE, AFTER, late, made], made.text)
     assert found["b"].origin == "add-barrier"
     assert found["sum.1"].origin == "partitioner"
 
 
 def test_what_came_between_recorded_passes_is_unknown_and_says_between_which():
     late = at("pipeline-start", "x", ring("ring.3"), reduce("sum.1"), reduce("b", "barrier", 7), pipeline="late")
-    found = lineage([FIRST, BEFORE, AFTER, late], late.text)
+    found = trace_lineage([FIRST, BEFORE, AFTER, late], late.text)
     assert found["b"].origin == "unknown: from tpu-spmd-partitioning to x"
 
 
 def test_one_that_came_as_another_went_might_be_that_one_and_is_unknown():
     late = at("pipeline-start", "x", ring("ring.3"), reduce("sum.1"), pipeline="late")
     gone = at("x", "dce", reduce("sum.1"), reduce("b", "barrier", 7), pipeline="late")
-    assert lineage([FIRST, BEFORE, AFTER, late, gone], gone.text)["b"].origin == "unknown: x"
+    assert trace_lineage([FIRST, BEFORE, AFTER, late, gone], gone.text)["b"].origin == "unknown: x"
 
 
 def test_a_merger_of_two_origins_has_both():
@@ -86,7 +86,7 @@ def test_a_merger_of_two_origins_has_both():
     late = at("pipeline-start", "all-reduce-combiner", ends, reduce("sum.1").replace("(d)", "(p)"), pipeline="merge")
     both = reduce("x", "", 8).replace("f32[8,16] all", "(f32[8,16], f32[8,16]) all").replace("(d)", "(d, p)")
     merged = at("all-reduce-combiner", "dce", both, pipeline="merge")
-    found = lineage([first, before, after, late, merged], merged.text)["x"]
+    found = trace_lineage([first, before, after, late, merged], merged.text)["x"]
     assert set(found.origin.split("+")) == {"program", "partitioner"}
     assert found.changes == (Change(by="all-reduce-combiner", what="merged"),)
 
@@ -98,25 +98,25 @@ def test_those_that_nothing_tells_apart_keep_an_origin_only_if_it_is_the_same():
     before = at("dce", "tpu-spmd-partitioning", own)
     after = at("tpu-spmd-partitioning", "cse", own, reduce("x.2", "same", 1))
     later = at("cse", "dce", reduce("y.1", "same", 1), reduce("y.2", "same", 1))
-    found = lineage([first, before, after, later], later.text)
+    found = trace_lineage([first, before, after, later], later.text)
     assert {track.origin for track in found.values()} == {"unknown: cse"}
 
 
 def test_without_a_first_text_what_is_there_could_be_anybody_s():
-    found = lineage([BEFORE, AFTER], AFTER.text)
+    found = trace_lineage([BEFORE, AFTER], AFTER.text)
     assert found["ring.3"].origin == "unknown: from before_optimizations to dce"
     assert found["sum.1"].origin == "partitioner"
 
 
 def test_a_text_that_cannot_be_read_is_passed_over_and_leaves_a_gap():
     broken = Snapshot(pipeline="xla", after="dce", before="tpu-spmd-partitioning", text="HloModule m\nENTRY main {")
-    found = lineage([FIRST, broken, AFTER], AFTER.text)
+    found = trace_lineage([FIRST, broken, AFTER], AFTER.text)
     assert found["ring.3"].origin == "program"
     assert found["sum.1"].origin == "unknown: from the program to cse"
 
 
 def test_nothing_recorded_tells_nothing():
-    assert lineage([], text(ring("ring.1"))) == {}
+    assert trace_lineage([], text(ring("ring.1"))) == {}
 
 
 @pytest.mark.parametrize("what", ["narrower", "wider"])
@@ -129,7 +129,7 @@ def test_one_whose_elements_change_was_replaced_and_the_bytes_are_told(what):
     before = at("dce", "tpu-spmd-partitioning")
     first = Snapshot(pipeline="", after="", before="", text=text())
     end = at("bfloat16-propagation", "cse", *new)
-    track = lineage([first, before, after, end], end.text)["sum.1"]
+    track = trace_lineage([first, before, after, end], end.text)["sum.1"]
     assert track.changes == (Change(by="bfloat16-propagation", what="replaced"),)
     assert track.events[-1].detail == ("512 → 256 bytes" if what == "narrower" else "256 → 512 bytes")
 
@@ -140,7 +140,7 @@ def test_one_that_came_as_another_became_something_else_might_be_a_part_of_it():
     both = at("x", "dce", "e = bf16[8,16] convert(d)", narrow, reduce("b", "barrier", 7), pipeline="late")
     first = Snapshot(pipeline="", after="", before="", text=text())
     before, after = at("dce", "tpu-spmd-partitioning"), at("tpu-spmd-partitioning", "cse", reduce("sum.1"))
-    assert lineage([first, before, after, late, both], both.text)["b"].origin == "unknown: x"
+    assert trace_lineage([first, before, after, late, both], both.text)["b"].origin == "unknown: x"
 
 
 def test_one_that_was_moved_says_out_of_what():
@@ -169,7 +169,7 @@ ENTRY main {{
     )
     inside = Snapshot(pipeline="xla", after="dce", before="while-simplifier", text=loop)
     outside = at("while-simplifier", "cse", reduce("sum.1"))
-    (track,) = lineage([inside, outside], text(reduce("sum.1"))).values()
+    (track,) = trace_lineage([inside, outside], text(reduce("sum.1"))).values()
     assert [(one.what, one.detail) for one in track.events[1:]] == [("moved", "in 1 → 0 loops")]
 
 
@@ -183,5 +183,5 @@ def test_one_that_became_a_transfer_between_slices_says_so():
         f"s = (f32[8,16], u32[], token[]) send(d, k), channel_id=4, {told}",
         f"v = (f32[8,16], u32[], token[]) recv(k), channel_id=5, {told}",
     )
-    (track,) = lineage([at("dce", "cross-slice-rewrites", reduce("sum.1"))], sent).values()
+    (track,) = trace_lineage([at("dce", "cross-slice-rewrites", reduce("sum.1"))], sent).values()
     assert track.events[-1].detail == "sent between slices, written anew, without its name"

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from compare.remedy.measure import ArmProgram, search, witnesses
+from compare.remedy.measure import ArmProgram, find_witnesses, search
 from compare.remedy.report import search_report
-from compare.remedy.search import Measured
+from compare.remedy.search import Measurement
 from compare.run.arms import ARMS
 from meshes.case import Case
 
@@ -34,7 +34,7 @@ class Table:
     @staticmethod
     def measured(program, names):
         if "style-explicit" in names and program.arm.name == "torchxla":
-            return Measured(error="not offered: it has no permutes by hand")
+            return Measurement(error="not offered: it has no permutes by hand")
         # Groups of a phase are of other sizes; one form helps by halves; JAX's call gathers nothing.
         gathers = {"prefill": 80, "decode": 20}[program.case.phase] * (program.arm.name == "torchxla")
         gathers = gathers // 2 if "attention-kv-grouped" in names else gathers
@@ -43,14 +43,14 @@ class Table:
         if "style-explicit" in names:
             groups = {}
         step = 50.0 if "attention-per-sequence" in names else 60.0
-        return Measured(groups={key: amount for key, amount in groups.items() if amount}, step_ns=step)
+        return Measurement(groups={key: amount for key, amount in groups.items() if amount}, step_ns=step)
 
 
 def searched(table, *, arms=("torchxla",), phases=("prefill", "decode")):
     case = Case.read("tp4pp2", phases=phases)
     programs = [ArmProgram(ARMS[arm], case.at(phases=(phase,))) for arm in arms for phase in phases]
     search(programs, table)
-    return programs, search_report(case, programs, table, beside=witnesses(programs, table))
+    return programs, search_report(case, programs, table, beside=find_witnesses(programs, table))
 
 
 def test_both_phases_take_one_change_and_say_what_it_removes():

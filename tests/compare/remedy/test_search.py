@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from compare.remedy.remedies import PLAN, Remedy
-from compare.remedy.search import Measured, Search, better
+from compare.remedy.search import Measurement, Search, is_better
 
 CORE, MLP = ("layer.attention.core", "tp"), ("layer.mlp.up", "tp")
 
@@ -14,7 +14,7 @@ def measured(core=0, mlp=0, **more):
     """Induced bytes at two places."""
     rows = {(*CORE, "all-gather", "induced", "activation-gather"): core,
             (*MLP, "all-gather", "induced", "activation-gather"): mlp}  # fmt: skip
-    return Measured(groups={key: amount for key, amount in rows.items() if amount}, **more)
+    return Measurement(groups={key: amount for key, amount in rows.items() if amount}, **more)
 
 
 def remedy(name, site="", **more):
@@ -98,8 +98,10 @@ def test_of_equals_the_one_with_the_shorter_modelled_step_is_taken():
 
 
 def test_a_program_that_could_not_be_made_is_left_out():
-    best, _ = found([remedy("a"), remedy("b")], lambda names: Measured(error="crashed") if "a" in names else measured(
-        core=0 if "b" in names else 9))  # fmt: skip
+    def result(names):
+        return Measurement(error="crashed") if "a" in names else measured(core=0 if "b" in names else 9)
+
+    best, _ = found([remedy("a"), remedy("b")], result)
     assert best == {"b"}
 
 
@@ -115,6 +117,6 @@ def test_changes_of_the_plan_are_no_part_of_it():
 
 
 def test_bytes_that_cannot_be_counted_are_no_improvement():
-    assert better(measured(core=1), measured(core=2))
-    assert not better(measured(core=1, unknown_rows=1), measured(core=2))
-    assert not better(measured(core=1, missing=1), measured(core=2))
+    assert is_better(measured(core=1), measured(core=2))
+    assert not is_better(measured(core=1, unknown_rows=1), measured(core=2))
+    assert not is_better(measured(core=1, missing=1), measured(core=2))

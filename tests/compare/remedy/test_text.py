@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from compare.remedy.page import page, sections
-from compare.remedy.search import Measured
+from compare.remedy.search import Measurement
 from compare.remedy.text import print_remedies
 from compare.render.errors import ViewError
 from compare.render.terminal import WIDTH
@@ -41,7 +41,7 @@ def test_an_arm_that_could_not_be_measured_says_why():
     class Broken(Table):
         @staticmethod
         def measured(program, names):
-            return Measured(error="crashed: it <dies> at once")
+            return Measurement(error="crashed: it <dies> at once")
 
     _, found = searched(Broken())
     assert "no program could be measured" in printed(found)

@@ -35,7 +35,7 @@ def read_phase(report: object, phase: str = "prefill") -> PhaseReport:
 
 
 def moves(rows: Iterable[object]) -> tuple[step_walkthrough.Move, ...]:
-    return step_walkthrough.moves(read_rows(rows))
+    return step_walkthrough.group_moves(read_rows(rows))
 
 
 def traffic(rows: Iterable[object], **options: int) -> traffic_view.Traffic:
@@ -43,7 +43,7 @@ def traffic(rows: Iterable[object], **options: int) -> traffic_view.Traffic:
 
 
 def torus(mesh: object) -> torus_view.Torus:
-    return torus_view.torus(decode(DeviceMesh, mesh))
+    return torus_view.lay_out_torus(decode(DeviceMesh, mesh))
 
 
 def stages(mesh: object) -> dict[int, int]:
@@ -54,33 +54,33 @@ def time_pictures(report: object, *, strips: Sequence[timeline_strip.Strip]) -> 
     """The figures of time, as `draw` asks for them."""
     read = Report.from_json(report)
     phases = timing_section.timings_by_phase(read)
-    return time_figures.pictures(phases, num_devices=programs.num_devices(read), strips=strips)
+    return time_figures.draw_pictures(phases, num_devices=programs.num_devices(read), strips=strips)
 
 
 TABLES = {name: _reading(table) for name, table in tables.TABLES.items()}
 
-asides = _reading(findings.asides)
+asides = _reading(findings.default_notes)
 attribution_tables = _reading(attribution.attribution_tables)
 between_slices = _reading(phase.between_slices)
-compared = _reading(programs.compared)
+compared = _reading(programs.compared_programs)
 differences = _reading(diff.differences)
 draw = _reading(draw_view.draw)
 failures = _reading(timing_section.failures)
 heading = _reading(findings.heading)
 origin_lines = _reading(origins.origin_lines)
 origin_table = _reading(origins.origin_table)
-page = _reading(page_view.page)
+page = _reading(page_view.render_page)
 programs_of = _reading(programs.programs)
 pair_lines = _reading(attribution.pair_lines)
-pictures = _reading(figures.pictures)
+pictures = _reading(figures.draw_pictures)
 print_report = _reading(show_view.print_report)
-show = _reading(show_view.show)
+show = _reading(show_view.show_report)
 save_tables = _reading(tables.save)
 save_time_tables = _reading(time_tables.save)
-showed_lines = _reading(attribution.showed_lines)
-story = _reading(step_walkthrough.story)
+showed_lines = _reading(attribution.control_lines)
+story = _reading(step_walkthrough.walk_step)
 time_sentence = _reading(sentence.time_sentence)
 timings = _reading(timing_section.timings)
 timings_by_phase = _reading(timing_section.timings_by_phase)
-verdicts = _reading(figures.verdicts)
-whose_lines = _reading(attribution.whose_lines)
+verdicts = _reading(figures.draw_verdicts)
+whose_lines = _reading(attribution.owner_lines)

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from compare.contract.reference_algorithms import required_rows
-from meshes.assignment import chips
+from meshes.assignment import assign_chips
 from meshes.case import Case
 from meshes.mesh_argument import read_mesh
 
@@ -185,7 +185,7 @@ def made_mesh(name: str) -> dict[str, Any]:
         "wraps": list(topology.wraps), "slices": topology.slices,
         "devices": [
             {"id": device, "coordinates": dict(at), "place": place._asdict()}
-            for device, (at, place) in enumerate(zip(plan.mesh.coordinates, chips(plan), strict=True))
+            for device, (at, place) in enumerate(zip(plan.mesh.coordinates, assign_chips(plan), strict=True))
         ],
         "groups": {axis: [list(group) for group in plan.mesh.groups(axis)] for axis in plan.mesh.split_axes},
     }  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compare.render.figures import matrices
+from compare.render.figures import draw_matrices
 from compare.render.picture import save
 from tests.compare.render.from_json import pictures, programs_of, traffic
 from tests.compare.render.reports import row
@@ -52,7 +52,7 @@ def test_a_failed_arm_has_an_empty_bar_and_no_traffic(failed_report: Report) -> 
 def test_256_devices_fit(report: Report) -> None:
     groups = [list(range(at, at + 16)) for at in range(0, 256, 16)]
     table = traffic([row("a", "all-reduce", "tp", "x", step_wire_bytes=10**9, groups=groups)], num_devices=256)
-    picture = matrices(next(programs_of(report)), table, top=float(table.total.max()), num_devices=256)
+    picture = draw_matrices(next(programs_of(report)), table, top=float(table.total.max()), num_devices=256)
     assert len(picture.svg) < 60_000
     assert len(picture.png) < 200_000
 

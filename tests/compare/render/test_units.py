@@ -2,7 +2,16 @@
 
 import pytest
 
-from compare.render.units import axes_text, bytes_text, counted, kept, listing, ratio_text, time_text, times_text
+from compare.render.units import (
+    axes_text,
+    bytes_text,
+    count_text,
+    keep_units_together,
+    list_text,
+    ratio_text,
+    time_text,
+    times_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,18 +52,22 @@ def test_executions_say_when_they_are_a_bound_or_unknown() -> None:
 def test_words_are_joined_as_people_join_them() -> None:
     assert axes_text("pp,tp") == "over pp and tp"
     assert axes_text("?") == "over unknown axes"
-    assert listing(["JAX"]) == "JAX"
-    assert listing(["a", "b", "c"]) == "a, b and c"
-    assert listing([]) == ""
+    assert list_text(["JAX"]) == "JAX"
+    assert list_text(["a", "b", "c"]) == "a, b and c"
+    assert list_text([]) == ""
 
 
 def test_no_line_may_end_between_a_number_and_its_unit() -> None:
-    assert kept("of a 61 ms step 850 µs") == "of a 61\N{NO-BREAK SPACE}ms step 850\N{NO-BREAK SPACE}µs"
-    assert kept("it moves 1.7 × what 41.9 MB are, 84 % of it") == (
+    assert keep_units_together("of a 61 ms step 850 µs") == "of a 61\N{NO-BREAK SPACE}ms step 850\N{NO-BREAK SPACE}µs"
+    assert keep_units_together("it moves 1.7 × what 41.9 MB are, 84 % of it") == (
         "it moves 1.7\N{NO-BREAK SPACE}× what 41.9\N{NO-BREAK SPACE}MB are, 84\N{NO-BREAK SPACE}% of it"
     )
 
 
 def test_one_is_not_many() -> None:
-    assert [counted(1, "microbatch"), counted(4, "microbatch")] == ["1 microbatch", "4 microbatches"]
-    assert [counted(1, "device"), counted(0, "device"), counted(8, "device")] == ["1 device", "0 devices", "8 devices"]
+    assert [count_text(1, "microbatch"), count_text(4, "microbatch")] == ["1 microbatch", "4 microbatches"]
+    assert [count_text(1, "device"), count_text(0, "device"), count_text(8, "device")] == [
+        "1 device",
+        "0 devices",
+        "8 devices",
+    ]

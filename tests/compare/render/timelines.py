@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.render.time.timeline_view import Timed
+from compare.render.time.timeline_view import TimedProgram
 from compare.timing.timeline import EVENT_COLUMNS, STEP_COLUMNS, Timeline, add_overlap
 
 LABEL = "modelled for v5e:2x4 (not measured)"
@@ -102,14 +102,14 @@ def made_timed(
     source: str = "modelled",
     label: str = LABEL,
     slower: float = 1.0,
-) -> Timed:
+) -> TimedProgram:
     """A whole step of both stages of one arm."""
     gathers = arm == "torchxla" and cell != "tpu+einsum"
     ends = step_ns(gathers=gathers, slower=slower)
     events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
     found = made_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
-    return Timed(
+    return TimedProgram(
         phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=made_shares(),
         platform="cpu" if source == "measured" else None,
     )  # fmt: skip

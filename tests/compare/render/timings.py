@@ -3,13 +3,13 @@
 from dataclasses import fields
 from typing import Any
 
-from compare.render.time.timeline_view import Timed
+from compare.render.time.timeline_view import TimedProgram
 from compare.report.model.codec import decode, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Side, StepTimes
 from compare.timing.alignment.timeline_diff import timeline_diff
-from compare.timing.metrics.section import section
+from compare.timing.metrics.section import build_section
 from tests.compare.render.timelines import LABEL, MEASURED, made_timed
 
 Report = dict[str, Any]
@@ -34,7 +34,7 @@ def made_timing(*, label: str, exposed: dict[str, float | None], **times: float 
     }  # fmt: skip
 
 
-def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, Timed]:
+def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, TimedProgram]:
     """Arm, phase, cell -> its timeline: of the default programs, the controls, and one measured on CPU devices."""
     found = {}
     for phase in phases:
@@ -75,7 +75,9 @@ def with_times(report: Report) -> Report:
     return report
 
 
-def _difference(entry: dict[str, Any], found: dict[Key, Timed], phase: str, cells: dict[str, str]) -> dict[str, Any]:
+def _difference(
+    entry: dict[str, Any], found: dict[Key, TimedProgram], phase: str, cells: dict[str, str]
+) -> dict[str, Any]:
     """As a report holds it: right less left."""
     left, right = (found[arm, phase, cell].timeline for arm, cell in cells.items())
     rows = [_rows(entry["arms"][arm]) for arm in cells]
@@ -87,7 +89,7 @@ def _rows(entry: dict[str, Any]) -> list[CollectiveRow]:
     return [decode(CollectiveRow, row) for row in entry["collectives"]]
 
 
-def _section(timed: Timed, entry: dict[str, Any], report: Report) -> dict[str, Any]:
+def _section(timed: TimedProgram, entry: dict[str, Any], report: Report) -> dict[str, Any]:
     speed = None if timed.timeline.source == "measured" else 45e9
     mesh = decode(DeviceMesh, report["mesh"])
-    return encode(section(timed.timeline, rows=_rows(entry), mesh=mesh, microbatches=4, link_bytes_per_s=speed))
+    return encode(build_section(timed.timeline, rows=_rows(entry), mesh=mesh, microbatches=4, link_bytes_per_s=speed))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from compare.report.attribution import attribute_groups
-from compare.report.controls import compare_control, list_changes, what
+from compare.report.controls import compare_control, describe_control, list_changes
 from compare.report.frameworks import Candidate, choose_compared, compare_by_partitioner
 from compare.report.model.findings import ControlEffect, ControlPhase, PartitionerPair
 from tests.compare.report.records import collective, program, totals
@@ -139,7 +139,7 @@ def test_what_a_control_changes_is_read_off_both_programs():
     assert list_changes(DEFAULT, cell(libtpu="2")) == ("libtpu",)
     assert list_changes(DEFAULT, cell(partitioner="shardy", style="explicit")) == ("partitioner", "style")
     assert list_changes(DEFAULT, replace(DEFAULT, style=None)) == ()
-    assert what("tpu+libtpu-0.0.41") == "the same program compiled by libtpu 0.0.41"
+    assert describe_control("tpu+libtpu-0.0.41") == "the same program compiled by libtpu 0.0.41"
 
 
 def test_a_second_partitioner_is_a_second_comparison():

@@ -2,13 +2,13 @@
 
 import pytest
 
-from compare.run.arms import ARMS, CONTROLS, arm, controls_of
+from compare.run.arms import ARMS, CONTROLS, find_arm, parse_controls
 from compare.run.errors import WorkError
 from meshes.case import Case
 
 
 def names(arm_name, case, **asked):
-    return [cell.name for cell in arm(arm_name).cells(case, **asked)]
+    return [cell.name for cell in find_arm(arm_name).cells(case, **asked)]
 
 
 def test_each_arm_has_the_cells_that_the_design_names():
@@ -44,21 +44,21 @@ def test_a_control_changes_one_thing():
 
 
 def test_controls_are_read_from_words():
-    assert controls_of("none") == ()
-    assert controls_of("all") == CONTROLS
-    assert controls_of("style, partitioner") == ("partitioner", "style")
+    assert parse_controls("none") == ()
+    assert parse_controls("all") == CONTROLS
+    assert parse_controls("style, partitioner") == ("partitioner", "style")
     with pytest.raises(
         WorkError, match="unknown control 'speed'; choose from partitioner, attention, style, loop, lib"
     ):
-        controls_of("style,speed")
+        parse_controls("style,speed")
 
 
 def test_one_lowering_serves_both_partitioners_where_the_arm_does_not_heed_them():
     case = Case.read("tp4pp2", phases=("decode",), partitioner="shardy")
-    assert arm("torchxla").without(case).partitioner == "native"
-    assert arm("jax").without(case) == case
+    assert find_arm("torchxla").without(case).partitioner == "native"
+    assert find_arm("jax").without(case) == case
 
 
 def test_an_unknown_arm_is_refused_with_those_that_are_known():
     with pytest.raises(WorkError, match="unknown arm 'tf'; choose from jax, torchxla"):
-        arm("tf")
+        find_arm("tf")

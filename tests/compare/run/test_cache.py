@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compare.run import cache as caches
-from compare.run.cache import Cache, key, open_cache, sources_digest
+from compare.run.cache import Cache, make_key, open_cache, sources_digest
 from compare.run.errors import WorkError
 from tests.places import ROOT
 
@@ -210,8 +210,8 @@ def test_a_manifest_sends_nobody_outside_of_its_entry(tmp_path):
 
 
 def test_a_key_is_of_what_is_said_not_of_its_order():
-    assert key({"a": 1, "b": [2]}) == key({"b": [2], "a": 1})
-    assert len({key({"a": 1}), key({"a": 2}), key({"b": 1}), key({"a": "1"})}) == 4
+    assert make_key({"a": 1, "b": [2]}) == make_key({"b": [2], "a": 1})
+    assert len({make_key({"a": 1}), make_key({"a": 2}), make_key({"b": 1}), make_key({"a": "1"})}) == 4
 
 
 def test_the_digest_of_sources_sees_names_and_bytes_of_sources_only(tmp_path):

@@ -12,7 +12,7 @@ from compare.run.arms import Cell
 from compare.run.cache import Cache
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import install, read_version
-from compare.run.tasks import Step, next_step
+from compare.run.tasks import Task, next_task
 from meshes.case import Case
 
 pytest.importorskip("pip")
@@ -38,7 +38,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_compile_takes_the_one_that_was_asked_for(wheels, tmp_path):
     install("0.0.7", tmp_path / "there")
-    step = Step(name="compile", kind="compiled", key="k", module="m", request="", results=(), libtpu=tmp_path / "there")
+    step = Task(name="compile", kind="compiled", key="k", module="m", request="", results=(), libtpu=tmp_path / "there")
     look = "import libtpu, importlib.metadata as m; print(libtpu.ME, m.version('libtpu'))"
     asked = [sys.executable, "-P", "-c", look]
     assert subprocess.check_output(asked, env=step.environment(), text=True).strip() == "libtpu 0.0.7 0.0.7"
@@ -75,8 +75,8 @@ def test_a_program_of_another_libtpu_is_another_entry(toy, tmp_path):
     (program / "about.json").write_text(json.dumps({"compile_options": {}}))
     case = Case.read("tp8", model_name="tiny", phases=("decode",))
     other = Cell("tpu+libtpu-0.0.7", steps=("lower", "install", "compile"), control="libtpu", libtpu="0.0.7")
-    there = next_step(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
-    here = next_step(Cell("tpu"), case=case, arm=toy, folders={"lower": program})
+    there = next_task(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
+    here = next_task(Cell("tpu"), case=case, arm=toy, folders={"lower": program})
     assert (here.module, there.module) == ("compare.compile.workers.compile_request",) * 2
     assert here.key != there.key
     assert (here.libtpu, there.libtpu) == (None, tmp_path)

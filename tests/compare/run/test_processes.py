@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.run.processes import Command, Ended, Pool
+from compare.run.processes import Command, Pool, ProcessEnd
 from tests.places import ROOT
 
 
@@ -25,7 +25,7 @@ def command(tmp_path: Path, script: str, *, name: str = "worker", timeout_s: flo
     )
 
 
-def ended(tmp_path: Path, script: str, **more: float) -> Ended:
+def ended(tmp_path: Path, script: str, **more: float) -> ProcessEnd:
     with Pool(lambda *_: None) as pool:
         pool.start("only", command(tmp_path, script, **more))
         while not (done := pool.wait()):

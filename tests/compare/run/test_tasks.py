@@ -1,12 +1,12 @@
 """What a worker's end says to the one who started it."""
 
-from compare.run.processes import Ended, Reason
+from compare.run.processes import ProcessEnd, Reason
 from compare.run.tasks import explain
 from meshes.case import Case
 
 
 def ended(error, reason=None):
-    return Ended(status="failed", error=error, seconds=1, peak_bytes=0, reason=reason)
+    return ProcessEnd(status="failed", error=error, seconds=1, peak_bytes=0, reason=reason)
 
 
 def test_a_program_larger_than_the_memory_names_bytes_and_the_smallest_mesh_that_should_fit():

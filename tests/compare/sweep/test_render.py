@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from compare.sweep.render.draw import draw, page, show
-from compare.sweep.render.figure import ratios
-from compare.sweep.render.lines import common_words, lines, reasons
+from compare.sweep.render.figure import draw_ratios
+from compare.sweep.render.lines import case_lines, common_words, list_reasons
 from compare.sweep.render.text import print_sweep
-from compare.sweep.report import result, summary
+from compare.sweep.report import build_summary, result_row
 from compare.sweep.request import combinations, sweep_parser
 from tests.compare.sweep.sweeps import REPORT
 
@@ -40,17 +40,17 @@ def sweep() -> Sweep:
     nothing = {"ratio": None, "wire_bytes": 0}
     by_mesh = {"tp4pp2": REPORT, "dp2tp4": changed(jax=crash), "dp8": changed(jax=nothing, torchxla=nothing)}
     results = [
-        result(one, status="refused", error=one.refused)
+        result_row(one, status="refused", error=one.refused)
         if one.refused
-        else result(one, status="failed" if one.mesh == "dp2tp4" else "done", folder=f"{one.model}-{one.mesh}",
+        else result_row(one, status="failed" if one.mesh == "dp2tp4" else "done", folder=f"{one.model}-{one.mesh}",
                     report=by_mesh[one.mesh])
         for one in combinations(asked)
     ]  # fmt: skip
-    return summary(results, asked=asked, arms=["jax", "torchxla"])
+    return build_summary(results, asked=asked, arms=["jax", "torchxla"])
 
 
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
-    found = lines(sweep)
+    found = case_lines(sweep)
     assert [(one.mesh, one.phase) for one in found[:4]] == [
         ("tp4pp2", "prefill"), ("tp4pp2", "decode"), ("dp2tp4", "prefill"), ("dp2tp4", "decode"),
     ]  # fmt: skip
@@ -62,12 +62,12 @@ def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep
 
 def test_what_all_cases_have_in_common_is_told_once_and_the_rest_in_the_row(sweep: Sweep) -> None:
     assert common_words(sweep) == ["batch 8", "1,024 tokens", "bf16"]
-    first, _, other, *_ = lines(sweep)
+    first, _, other, *_ = case_lines(sweep)
     assert (first.on, first.words, first.label) == ("v5e:2x4, 8 devices", "4 microbatches", "tp4pp2")
     assert other.words == "1 microbatch"
     sweep["results"].append({**sweep["results"][0], "batch": 16, "earlier": True})
-    assert lines(sweep)[0].label == "tp4pp2, batch 8, 4 microbatches"
-    html = page(sweep, picture=ratios(sweep))
+    assert case_lines(sweep)[0].label == "tp4pp2, batch 8, 4 microbatches"
+    html = page(sweep, picture=draw_ratios(sweep))
     for words in ("· 1,024 tokens · bf16</p>", "v5e:2x4, 8 devices", "batch 16, 4 microbatches"):
         assert words in html
 
@@ -75,14 +75,14 @@ def test_what_all_cases_have_in_common_is_told_once_and_the_rest_in_the_row(swee
 def test_a_ratio_that_leaves_a_part_of_the_plan_bears_a_mark(sweep: Sweep) -> None:
     assert "¹" not in printed(sweep)
     sweep["results"][0]["phases"]["decode"]["programs"][0] |= {"ratio": 0.5631, "unserved": 16_384}
-    shown = (printed(sweep), page(sweep, picture=ratios(sweep)), ratios(sweep).svg.decode())
+    shown = (printed(sweep), page(sweep, picture=draw_ratios(sweep)), draw_ratios(sweep).svg.decode())
     for text in (" ".join(words.split()) for words in shown):
         assert "0.56 × ¹" in text.replace("\N{NO-BREAK SPACE}", " ")
         assert "¹ does not move all that the plan asks." in text
 
 
 def test_what_is_not_there_says_why_once(sweep: Sweep) -> None:
-    failed, refused = reasons(sweep), reasons(sweep, status="refused")
+    failed, refused = list_reasons(sweep), list_reasons(sweep, status="refused")
     assert [(one.what, one.status, one.reason) for one in failed] == [
         (f"{model} on dp2tp4: JAX tpu in prefill and 3 more", "crashed", "died of SIGABRT: <b>boom</b>")
         for model in ("llama-3.1-8b", "tiny")
@@ -124,7 +124,7 @@ def test_the_files_hold_every_program_and_every_refusal(sweep: Sweep, tmp_path: 
 
 
 def test_the_figure_has_a_panel_for_each_model_and_phase(sweep: Sweep) -> None:
-    svg = ratios(sweep).svg.decode()
+    svg = draw_ratios(sweep).svg.decode()
     for word in ("llama-3.1-8b, prefill", "tiny, decode", "dp2tp4", "JAX", "TorchXLA", "inherent bytes", "177 ×",
                  "crashed", "refused", "no communication", "Counted in the compiled default program"):  # fmt: skip
         assert word in svg
@@ -136,7 +136,7 @@ def test_bytes_between_slices_have_a_column_where_there_are_any(sweep: Sweep) ->
     sweep["results"][0]["phases"]["decode"]["programs"][0]["dcn_wire_bytes"] = 1_500_000
     assert "over DCN" in printed(sweep)
     assert "1.50 MB" in printed(sweep)
-    assert "1.50 MB" in page(sweep, picture=ratios(sweep))
+    assert "1.50 MB" in page(sweep, picture=draw_ratios(sweep))
 
 
 def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path: Path) -> None:
@@ -147,12 +147,12 @@ def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path
 
 
 def test_the_same_sweep_gives_the_same_bytes(sweep: Sweep) -> None:
-    one, other = ratios(sweep), ratios(sweep)
+    one, other = draw_ratios(sweep), draw_ratios(sweep)
     assert (one.png, one.svg) == (other.png, other.svg)
 
 
 def test_the_page_leads_to_each_case_and_obeys_nothing_that_a_program_said(sweep: Sweep) -> None:
-    html = page(sweep, picture=ratios(sweep))
+    html = page(sweep, picture=draw_ratios(sweep))
     assert 'href="llama-3.1-8b-tp4pp2/report.html"' in html
     assert "&lt;b&gt;boom&lt;/b&gt;" in html
     assert "<script" not in html

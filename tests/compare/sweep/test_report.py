@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from benchmarks.fuzz import mutate
-from compare.sweep.report import all_done, check_sweep, earlier, result, sentence, summary
+from compare.sweep.report import build_summary, check_sweep, earlier_rows, is_complete, result_row, sentence
 from compare.sweep.request import combinations, sweep_parser
-from compare.sweep.sweep import Ended, read_result
+from compare.sweep.sweep import CaseEnd, read_result
 from meshes.process.documents import parse_json
 from tests.compare.sweep.sweeps import REPORT, ROOT
 
@@ -21,9 +21,9 @@ ASKED = sweep_parser().parse_args(["--meshes", "tp4pp2,tp8,ep8"])
 def results():
     one, other, refused = combinations(ASKED)
     return [
-        result(one, status="done", folder="first", report=REPORT),
-        result(other, status="crashed", error="died of SIGABRT"),
-        result(refused, status="refused", error=refused.refused),
+        result_row(one, status="done", folder="first", report=REPORT),
+        result_row(other, status="crashed", error="died of SIGABRT"),
+        result_row(refused, status="refused", error=refused.refused),
     ]
 
 
@@ -47,7 +47,7 @@ def test_what_was_measured_is_not_told_as_modelled():
     report = copy.deepcopy(REPORT)
     report["phases"]["prefill"]["arms"]["jax"]["timing"]["source"] = "measured"
     (one, *_) = combinations(ASKED)
-    programs = result(one, status="done", folder="first", report=report)["phases"]["prefill"]["programs"]
+    programs = result_row(one, status="done", folder="first", report=report)["phases"]["prefill"]["programs"]
     assert [one["modelled_step_ns"] is None for one in programs] == [True, False, False, False, False]
 
 
@@ -60,25 +60,25 @@ def test_the_sentence_counts_and_names_the_furthest(results):
 
 
 def test_what_cannot_be_is_no_failure(results):
-    assert not all_done(summary(results, asked=ASKED, arms=["jax"]))
-    assert all_done(summary([results[0], results[2]], asked=ASKED, arms=["jax"]))
+    assert not is_complete(build_summary(results, asked=ASKED, arms=["jax"]))
+    assert is_complete(build_summary([results[0], results[2]], asked=ASKED, arms=["jax"]))
 
 
 def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_path):
-    before = summary(results, asked=ASKED, arms=["jax", "torchxla"])
+    before = build_summary(results, asked=ASKED, arms=["jax", "torchxla"])
     (tmp_path / "sweep.json").write_text(json.dumps(before))
-    assert earlier(tmp_path, [])["results"] == []  # its run folder is gone
+    assert earlier_rows(tmp_path, [])["results"] == []  # its run folder is gone
     (tmp_path / "first").mkdir()
     (tmp_path / "first/report.json").write_text("{}")
-    assert earlier(tmp_path, results)["results"] == []  # asked for again
-    whole = summary(results[1:], asked=ASKED, arms=["jax"], before=earlier(tmp_path, results[1:]))
+    assert earlier_rows(tmp_path, results)["results"] == []  # asked for again
+    whole = build_summary(results[1:], asked=ASKED, arms=["jax"], before=earlier_rows(tmp_path, results[1:]))
     assert [(one["mesh"], one.get("earlier", False)) for one in whole["results"]] == [
         ("tp8", False), ("ep8", False), ("tp4pp2", True),
     ]  # fmt: skip
     assert whole["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
     assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder is kept.")
     (tmp_path / "sweep.json").write_text('{"schema": 1, "results')
-    assert earlier(tmp_path, [])["results"] == []
+    assert earlier_rows(tmp_path, [])["results"] == []
 
 
 def refusal(sweep):
@@ -93,7 +93,7 @@ def test_what_is_read_again_is_checked_as_jsonschema_checks_it(results):
     """The same verdict on a whole sweep and on 300 with another value, or one name less, somewhere."""
     schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
-    text = json.dumps(summary(results, asked=ASKED, arms=["jax", "torchxla"]))
+    text = json.dumps(build_summary(results, asked=ASKED, arms=["jax", "torchxla"]))
     check_sweep(json.loads(text))
     seen = set()
     for seed in range(300):
@@ -112,7 +112,7 @@ def test_what_is_read_again_is_checked_as_jsonschema_checks_it(results):
 def test_a_report_that_is_damaged_makes_its_row_failed(results, tmp_path, text):
     (combination, *_) = combinations(ASKED)
     (tmp_path / "report.json").write_text(text)
-    row = read_result(combination, Ended("done", at=tmp_path))
+    row = read_result(combination, CaseEnd("done", at=tmp_path))
     assert row["status"] == "failed"
     assert row["error"].startswith("report.json cannot be read again: ")
     assert row["phases"] == {}
@@ -120,7 +120,7 @@ def test_a_report_that_is_damaged_makes_its_row_failed(results, tmp_path, text):
 
 def test_it_follows_its_schema(results):
     schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
-    whole = summary(results, asked=ASKED, arms=["jax", "torchxla"])
+    whole = build_summary(results, asked=ASKED, arms=["jax", "torchxla"])
     assert json.loads(json.dumps(whole)) == whole
     jsonschema.validate(whole, schema)
     assert whole["asked"]["meshes"] == "tp4pp2,tp8,ep8"

@@ -6,7 +6,7 @@ import pytest
 
 from compare.run.errors import WorkError
 from compare.sweep.request import combinations, sweep_parser
-from compare.sweep.sweep import name_of
+from compare.sweep.sweep import name_sweep
 from meshes.process.errors import MeshError
 
 DENSE, MIXED = "tiny", "tiny-moe"
@@ -117,9 +117,9 @@ def test_a_sweep_s_folder_is_named_by_its_cases():
     few = combinations(asked("--meshes", "tp8,tp4pp2,ep8"))
     same = combinations(asked("--meshes", "pp2tp4,tp8"))
     more = combinations(asked("--meshes", "tp8,tp4pp2,tp4"))
-    assert name_of(few, arms=["jax"]) == name_of(same, arms=["jax"])
-    assert name_of(few, arms=["jax"]).startswith("tiny-2-cases-")
-    assert len({name_of(one, arms=arms) for one in (few, more) for arms in (["jax"], ["jax", "torchxla"])}) == 4
+    assert name_sweep(few, arms=["jax"]) == name_sweep(same, arms=["jax"])
+    assert name_sweep(few, arms=["jax"]).startswith("tiny-2-cases-")
+    assert len({name_sweep(one, arms=arms) for one in (few, more) for arms in (["jax"], ["jax", "torchxla"])}) == 4
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "many", "1.5"])

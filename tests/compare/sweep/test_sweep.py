@@ -139,10 +139,10 @@ def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
 def test_a_mark_knows_all_that_makes_a_run():
     one, other = asked("--meshes", "tp8"), asked("--meshes", "tp8@v6e:2x4")
     names = {
-        sweep.made_by(one[0].case, ["jax"]),
-        sweep.made_by(one[0].case, ["jax", "torchxla"]),
-        sweep.made_by(other[0].case, ["jax"]),
-        sweep.made_by(one[0].case.at(seq=64), ["jax"]),
+        sweep.digest_inputs(one[0].case, ["jax"]),
+        sweep.digest_inputs(one[0].case, ["jax", "torchxla"]),
+        sweep.digest_inputs(other[0].case, ["jax"]),
+        sweep.digest_inputs(one[0].case.at(seq=64), ["jax"]),
     }
     assert len(names) == 4
-    assert sweep.made_by(one[0].case, ["jax"]) in names
+    assert sweep.digest_inputs(one[0].case, ["jax"]) in names

@@ -38,7 +38,7 @@ def _in_json(metric):
 
 by_verdict, imbalance = _in_json(verdicts.by_verdict), _in_json(devices.imbalance)
 interval_rows, messages = _in_json(gaps.interval_rows), _in_json(collectives.messages)
-network, pipeline_of = _in_json(phases.network), _in_json(pipeline.pipeline)
+network, pipeline_of = _in_json(phases.summarize_network), _in_json(pipeline.summarize_pipeline)
 stragglers, trace_summary = _in_json(devices.stragglers), _in_json(summary.trace_summary)
 
 

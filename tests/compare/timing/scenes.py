@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.timing.join.profile import read
+from compare.timing.join.profile import read_profile
 from tests.compare.timing.build import trace_summary
 from tests.compare.timing.spaces import data
 
@@ -65,7 +65,7 @@ def serialized(text=PROGRAM, *, number_by_place=b""):
 
 
 def timeline(space, tmp_path, axes=AXES, **more):
-    return read([space.write(tmp_path)], axes=axes, **more)
+    return read_profile([space.write(tmp_path)], axes=axes, **more)
 
 
 def per_step(space, tmp_path, axes=AXES, **more):

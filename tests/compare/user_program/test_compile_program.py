@@ -11,7 +11,7 @@ from compare import collectives
 from compare.diff.__main__ import main
 from compare.hlo.text.errors import HloError
 from compare.run.errors import WorkError
-from compare.run.progress import compiling
+from compare.run.progress import show_compiles
 from compare.user_program import compile_program
 from tests.compare.verdict.toy_hlo import AXES, program
 
@@ -40,7 +40,7 @@ def test_another_program_another_topology_another_version_is_another_entry(cache
     collectives(BEFORE, axes=AXES)
     collectives(BEFORE, axes=AXES, topology="v6e:2x4")
     collectives(BEFORE.replace("one", "two"), axes=AXES)
-    monkeypatch.setattr(compile_program, "versions_of", lambda packages: {"libtpu": "1"})
+    monkeypatch.setattr(compile_program, "read_versions", lambda packages: {"libtpu": "1"})
     collectives(BEFORE, axes=AXES)
     assert capsys.readouterr().err.count("compiling") == 4
 
@@ -88,7 +88,7 @@ def test_a_diff_compiles_what_is_not_and_the_same_twice_once(cache, tmp_path, ca
 
 def test_on_a_terminal_every_program_has_a_line_with_its_seconds():
     console = Console(file=io.StringIO(), force_terminal=True, width=100, _environ={})
-    with compiling(console) as tell:
+    with show_compiles(console) as tell:
         tell("a.mlir", "", 0.0)
         tell("b.mlir", "compile", 1.25)
     text = console.file.getvalue()

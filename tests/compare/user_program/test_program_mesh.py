@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compare.hlo.text.errors import HloError
-from compare.user_program.program_mesh import mesh_in, mesh_of, reading_axes
+from compare.user_program.program_mesh import mesh_of, mesh_of_text, reading_axes
 
 MESH = (("data", 2), ("tensor", 4))
 
@@ -50,7 +50,7 @@ def over(**axes):
     ],
 )
 def test_shardy_writes_it_into_the_program(text, mesh):
-    assert mesh_in(text) == mesh
+    assert mesh_of_text(text) == mesh
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from jax_impl.sharding.create import layout_on_devices
 from jax_impl.sharding.spec import named_sharding
 from meshes.case import Case
 from meshes.checkpoint import read_model
-from meshes.checkpoint.converted import Converted
+from meshes.checkpoint.converted import ConvertedCheckpoint
 from meshes.weights import WeightSpec
 from tests.meshes.checkpoint.hub import config_of, state_of, weights_of, write
 
@@ -67,7 +67,7 @@ def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) ->
 def test_what_was_converted_once_is_restored_onto_any_mesh(mesh: str, dtype: str, orbax: Path, folder: Path) -> None:
     made = step(mesh, folder, dtype=dtype)
     right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
-    for path, weight in nnx.to_flat_state(restore_weights(Converted.open(orbax), made)):
+    for path, weight in nnx.to_flat_state(restore_weights(ConvertedCheckpoint.open(orbax), made)):
         array = weight[...]
         assert array.sharding == named_sharding(
             weight.get_metadata("dims"), case=made.layout.case, mesh=made.layout.mesh

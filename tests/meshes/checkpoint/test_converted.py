@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from meshes.checkpoint import read_model
-from meshes.checkpoint.converted import Converted, Weight, files_of, is_converted, write_table
+from meshes.checkpoint.converted import ConvertedCheckpoint, Weight, files_of, is_converted, write_table
 from meshes.process.errors import MeshError
 from meshes.weights import weights
 from tests.meshes.checkpoint.hub import case_on, config_of
@@ -48,7 +48,7 @@ def swapped(folder: Path) -> None:
 
 def opened(folder: Path) -> None:
     is_converted(folder)
-    Converted.open(folder).check(UP)
+    ConvertedCheckpoint.open(folder).check(UP)
 
 
 def flipped(path: Path) -> None:
@@ -56,7 +56,7 @@ def flipped(path: Path) -> None:
 
 
 def test_what_was_written_is_whole(whole: Path) -> None:
-    made = Converted.open(whole)
+    made = ConvertedCheckpoint.open(whole)
     assert is_converted(whole)
     for name, weight in made.weights.items():
         data = name.encode() * 9

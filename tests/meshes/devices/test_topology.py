@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from meshes.assignment import chips, crossing, network
+from meshes.assignment import assign_chips, crossing_axes, network_of
 from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Topology
 from meshes.mesh_argument import read_mesh
@@ -55,13 +55,13 @@ MESHES = ["tp8", "tp4pp2", "dp2tp4", "pp4tp2", "dp2pp2tp2", "tp8@v5p:2x2x2", "tp
 @pytest.mark.parametrize("name", MESHES)
 def test_every_device_has_one_chip_and_every_chip_its_devices(name):
     plan = read_mesh(name)
-    assert sorted(chips(plan)) == sorted(plan.topology.places())
+    assert sorted(assign_chips(plan)) == sorted(plan.topology.places())
 
 
 @pytest.mark.parametrize("name", MESHES)
 def test_members_of_a_tp_group_are_neighbours(name):
     plan = read_mesh(name)
-    places = chips(plan)
+    places = assign_chips(plan)
     for group in plan.mesh.groups("tp"):
         for a, b in pairwise(group):
             assert places[a].slice_index == places[b].slice_index
@@ -83,14 +83,14 @@ def test_members_of_a_tp_group_are_neighbours(name):
 )
 def test_the_outermost_axes_cross_slices_the_last_of_them_perhaps_in_part(name, over, slices):
     plan = read_mesh(name)
-    assert crossing(plan) == over
-    assert [place.slice_index for place in chips(plan)] == slices
+    assert crossing_axes(plan) == over
+    assert [place.slice_index for place in assign_chips(plan)] == slices
 
 
 def test_an_axis_over_slices_has_equal_chips_on_each():
     """So that what is exchanged between slices is between chips of one place, as in JAX's hybrid meshes."""
     plan = read_mesh("dp4tp4@2xv5e:2x4")
-    places = chips(plan)
+    places = assign_chips(plan)
     for one, two, three, four in plan.mesh.groups("dp"):
         assert (places[one].slice_index, places[two].slice_index) == (0, 0)
         assert places[one][1:] == places[three][1:]
@@ -106,7 +106,7 @@ def test_an_axis_over_slices_has_equal_chips_on_each():
     ],
 )
 def test_axes_talk_within_slices_between_them_or_both(name, networks):
-    assert {axes: network(read_mesh(name), axes) for axes in networks} == networks
+    assert {axes: network_of(read_mesh(name), axes) for axes in networks} == networks
 
 
 def test_another_order_sends_another_axis_over_the_slices(tmp_path):
@@ -115,19 +115,19 @@ def test_another_order_sends_another_axis_over_the_slices(tmp_path):
         'axes = { dp = 2, pp = 2, tp = 4 }\ntopology = "2xv5e:2x4"\norder = ["pp", "cp", "ep", "dp", "tp"]\n'
     )
     plan = read_mesh(str(path))
-    assert crossing(plan) == {"pp": 2}
-    assert [place.slice_index for place in chips(plan)] == ([0] * 4 + [1] * 4) * 2
+    assert crossing_axes(plan) == {"pp": 2}
+    assert [place.slice_index for place in assign_chips(plan)] == ([0] * 4 + [1] * 4) * 2
 
 
 def test_axes_that_slices_do_not_divide_are_refused():
     with pytest.raises(MeshError, match=r"dp2tp24 cannot be laid over 3 slices: dp2 neither divides 3 .* 'dp3tp16'"):
-        chips(read_mesh("dp2tp24@3xv5e:4x4"))
+        assign_chips(read_mesh("dp2tp24@3xv5e:4x4"))
 
 
 def test_the_order_of_a_spec_file_moves_chips_and_no_ids():
     near_tp, near_dp = read_mesh("dp8tp2@v6e:4x4"), read_mesh("dp8tp2-data-close.toml")
     assert near_tp.mesh == near_dp.mesh
-    places = chips(near_dp)
+    places = assign_chips(near_dp)
     for group in near_dp.mesh.groups("dp"):
         assert all(steps(places[a], places[b]) == 1 for a, b in pairwise(group))
-    assert chips(near_tp) != places
+    assert assign_chips(near_tp) != places

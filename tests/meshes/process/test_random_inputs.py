@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from meshes.process.random_inputs import draw
+from meshes.process.random_inputs import draw_values
 
 
 def numbers(name: str, *shape: int) -> np.ndarray:
-    return draw(name, shape, vocab=512, position=32)
+    return draw_values(name, shape, vocab=512, position=32)
 
 
 def test_they_are_the_same_for_every_arm_and_others_for_every_name():

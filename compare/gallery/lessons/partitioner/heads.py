@@ -1,6 +1,6 @@
 """Where a required split is made: through a view and a transpose, and in attention whose head_dim is split."""
 
-from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"B": 2, "S": 256, "D": 1024, "M": 1024, "N": 8, "H": 128}
@@ -34,7 +34,7 @@ its input, has its positions split: x is gathered. That is four times the bytes 
         alone_words="a quarter of the positions, all heads",
         needs=(_EXCHANGE,),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (_GATHER,),
                 "The required heads travel back to the matmul, whose columns are then required. Columns need all of "
@@ -70,7 +70,7 @@ lesson.
         alone_words="a quarter of the positions, all numbers of all heads",
         needs=(_EXCHANGE,),
         but=(
-            But(
+            Deviation(
                 (TORCH, TORCH_SHARDY),
                 (_GATHER,),
                 "The view is folded into the matmul before splits are propagated: what is required of the view is "
@@ -152,7 +152,7 @@ gathered. The second matmul's input is the **cache of the values**. Only JAX und
         alone_words="once the scores are summed: a quarter of each head of the result",
         needs=(_SCORES, Move("all-gather@tp", "B·K·G·H·2", "the result")),
         but=(
-            But(
+            Deviation(
                 (GSPMD, TORCH, TORCH_SHARDY),
                 (_SCORES, Move("all-gather@tp", "B·S·K·H·2", "the values of the whole cache")),
                 "The result is required whole, and it is the matmul's own: the matmul is done whole, and the values "

@@ -1,6 +1,6 @@
 """One matmul: which of its tensors moves, and in which order the partitioner tries its cases."""
 
-from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _XW = {"x": "T D", "w": "D F"}
@@ -32,7 +32,7 @@ required is an order: the matmul is done in it, and whatever is missing for that
             Move("all-to-all@tp", "T·F·2/tp", "y, from split columns to split rows"),
         ),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (_WEIGHTS,),
                 "y is required by rows, and x has its rows split in the same way. So x stays, and the other input "
@@ -92,7 +92,7 @@ gathers in between.
         alone_words="each device could make its own columns",
         needs=(Move("all-gather@tp", "T·F·2", "the columns of y"),),
         but=(
-            But(
+            Deviation(
                 (GSPMD, TORCH, TORCH_SHARDY),
                 (_WEIGHTS,),
                 "The required whole stands on the matmul itself: both inputs are made whole, and each device does "
@@ -159,7 +159,7 @@ is gathered.
             Move("reduce-scatter@tp", "T·F·2", "the partial sums of y"),
         ),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (_WEIGHTS,),
                 "x's rows are split as y's shall be: that fits, and comes before anything else. The cheap way would "
@@ -235,7 +235,7 @@ F = D the sum sends more than the gather would. It saves work, though: each devi
         alone_words="own columns of x against the same rows of w",
         needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (Move("all-reduce@tp", "T·F·2", "the partial sums of y"),),
                 "y has fewer numbers than x, so w is cut and y is summed. Counted on the wire the gather would be "
@@ -288,7 +288,7 @@ partner becomes split. When the matmul is done, both have it split: *sum*. It ne
         alone_words="own rows of w · 2, and partial sums of y",
         needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
         but=(
-            But(
+            Deviation(
                 PROGRAMS,
                 (Move("all-reduce@tp", "T·F·2", "the partial sums of y"),),
                 "`w * 2` takes the split of its partner's contracting dim. Twice the bytes of a gather, and a quarter "

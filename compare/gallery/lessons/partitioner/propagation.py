@@ -1,6 +1,6 @@
 """Which split a tensor gets that the program leaves open."""
 
-from compare.gallery.lesson_types.lesson import SHARDY, TORCH_SHARDY, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import SHARDY, TORCH_SHARDY, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _DP_TP = {"dp": 2, "tp": 2}
@@ -60,7 +60,7 @@ Here that is nothing, so both inputs are gathered, and every device adds up all 
             Move("all-reduce@dp", "D·2", "partial sums of y"),
         ),
         but=(
-            But(
+            Deviation(
                 (SHARDY, TORCH_SHARDY),
                 (
                     Move("all-gather@dp", "T·D·2", "all rows of a"),
@@ -167,7 +167,7 @@ place is taken. GSPMD does not count uses here.
         alone_words="columns of b · b: which of the two is exchanged?",
         needs=(_BACK, Move("all-gather@tp", "D·2", "the columns of y")),
         but=(
-            But(
+            Deviation(
                 (SHARDY, TORCH_SHARDY),
                 (
                     Move("all-to-all@tp", "T·D·2/tp", "b · b, from split columns to split rows"),

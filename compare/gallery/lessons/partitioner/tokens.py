@@ -1,6 +1,6 @@
 """When activations move and when weights do: a feed-forward block whose tokens are split, and which says no more."""
 
-from compare.gallery.lesson_types.lesson import GSPMD, TORCH, Alone, But, Lesson, Move
+from compare.gallery.lesson_types.lesson import GSPMD, TORCH, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _MLP = {"x": "T D", "w1": "D F", "w2": "F D"}
@@ -112,7 +112,7 @@ Shardy does not look ahead. It only compares.
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
         needs=_ACTIVATIONS,
         but=(
-            But(
+            Deviation(
                 (GSPMD, TORCH),
                 (
                     Move("all-gather@tp", "D·F·2", "the first weights"),
@@ -147,7 +147,7 @@ tokens. Then the two are multiplied, and do not fit.
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
         needs=_ACTIVATIONS,
         but=(
-            But(
+            Deviation(
                 (GSPMD,),
                 (
                     _TOKENS,
@@ -158,7 +158,7 @@ tokens. Then the two are multiplied, and do not fit.
                 "One product is split by columns, the other by tokens. So the tokens are gathered for the one, the "
                 "weights for the other, and one product is exchanged, so that they can be multiplied.",
             ),
-            But(
+            Deviation(
                 (TORCH,),
                 (
                     _TOKENS,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from compare.report.model.mesh import DeviceMesh
-from compare.timing.metrics.network.routes import CORE, SLICE, Box, Torus, loads
+from compare.timing.metrics.network.routes import CORE, SLICE, Box, Torus, link_loads
 from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.tracks.tracks import DeviceTracks
 
@@ -78,7 +78,7 @@ def _by_box(box: Box, torus: Torus) -> Fraction | None:
 def _by_routes(one: SentBytes, torus: Torus) -> Fraction | None:
     total: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
     for group in one.groups:
-        for (source, target), amount in loads(one.kind, group, torus).items():
+        for (source, target), amount in link_loads(one.kind, group, torus).items():
             chips = torus.places[source][:CORE], torus.places[target][:CORE]
             if chips[0][SLICE] != chips[1][SLICE]:
                 return None

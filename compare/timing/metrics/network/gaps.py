@@ -18,7 +18,7 @@ CURVE = [place / 40 for place in range(41)]
 _KEYS = ["device", "weight", "step"]
 
 
-def intervals(tracks: DeviceTracks) -> pd.DataFrame:
+def measure_gaps(tracks: DeviceTracks) -> pd.DataFrame:
     """device, weight, step, from_axes, to_axes, interval_ns: one row for each pair of successive communications.
 
     Of one axes string: each communication and the next of the same axes, whatever runs between them.  Of two: each

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pandas as pd
 
 from compare.report.model.mesh import DeviceMesh
-from compare.timing.metrics.network.routes import Loads, Torus, loads
+from compare.timing.metrics.network.routes import Loads, Torus, link_loads
 from compare.timing.metrics.network.sent_bytes import SentBytes
 
 COLUMNS = ["device_from", "device_to", "axes", "logical_bytes", "routed_bytes"]
@@ -18,33 +18,33 @@ Amounts = dict[tuple[str, str, tuple[int, ...]], Fraction]
 """(axes, kind, group) -> payload of one step."""
 
 
-def matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataFrame:
+def traffic_matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataFrame:
     """COLUMNS, one row for each pair of devices and axes that anything is sent over; bytes of one step.
 
     logical: a device's sum is what docs/definitions.md says that it sends; to each other member of its group the same.
     routed: between neighbours, as `routes` says; hops that pass through devices count at each.  Collectives whose
-    executions are unknown are left out: `uncounted` names them.
+    executions are unknown are left out: `list_uncounted` names them.
     """
     torus = Torus.of(mesh)
     cells: dict[tuple[str, tuple[int, int]], list[Fraction]] = {}
     units: dict[tuple[str, tuple[int, ...]], Loads] = {}
     for (axes, kind, group), amount in _amounts(found).items():
-        for pair, part in logical(kind, group).items():
+        for pair, part in logical_bytes(kind, group).items():
             _cell(cells, axes, pair)[0] += part * amount
         if (kind, group) not in units:
-            units[kind, group] = loads(kind, group, torus)
+            units[kind, group] = link_loads(kind, group, torus)
         for pair, part in units[kind, group].items():
             _cell(cells, axes, pair)[1] += part * amount
     rows = [(*pair, axes, float(meant), float(carried)) for (axes, pair), (meant, carried) in sorted(cells.items())]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def uncounted(found: Mapping[str, SentBytes]) -> list[str]:
+def list_uncounted(found: Mapping[str, SentBytes]) -> list[str]:
     """The collectives that the matrix leaves out."""
     return [name for name, one in found.items() if one.executions is None]
 
 
-def logical(kind: str, group: Sequence[int]) -> Loads:
+def logical_bytes(kind: str, group: Sequence[int]) -> Loads:
     """(from, to) -> bytes by byte of payload: what the target needs of the source."""
     if kind == "collective-permute":
         source, target = group

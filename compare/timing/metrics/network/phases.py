@@ -19,7 +19,7 @@ ALL = "all"
 """In place of axes: the traffic of all of them together."""
 
 
-def traffic(tracks: DeviceTracks, cut: pd.DataFrame, found: Mapping[str, SentBytes]) -> pd.DataFrame:
+def rate_traffic(tracks: DeviceTracks, cut: pd.DataFrame, found: Mapping[str, SentBytes]) -> pd.DataFrame:
     """`cut`, what `clip_to_steps` gives, with wire_bytes: what the device sends in that part, evenly over its duration.
 
     Of a device that stands for several the mean over them, and most_wire_bytes the most that one of them sends.  NaN
@@ -38,10 +38,10 @@ def traffic(tracks: DeviceTracks, cut: pd.DataFrame, found: Mapping[str, SentByt
     return cut.assign(wire_bytes=payload * mean, most_wire_bytes=payload * most)
 
 
-def phases(carried: pd.DataFrame) -> pd.DataFrame:
+def find_up_phases(carried: pd.DataFrame) -> pd.DataFrame:
     """The up phases, one row each: the strip, and the circle.
 
-    `carried` is what `traffic` gives.  device, weight, step, axes (also ALL); start_ns from the step's start and
+    `carried` is what `rate_traffic` gives.  device, weight, step, axes (also ALL); start_ns from the step's start and
     duration_ns; wire_bytes that the device sends in it, peak_bytes_per_s the most at any time; turn_from, turn_to:
     where it lies on the circle, in turns of the step.
     """
@@ -84,7 +84,7 @@ def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
     return np.maximum.reduceat(np.cumsum(change), np.searchsorted(edges, up.starts))
 
 
-def network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, NetworkUse]:
+def summarize_network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, NetworkUse]:
     """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
     lasts = sum(track.weight * float((track.ends - track.begins)[track.known].sum()) for track in tracks.devices)
     result = {}
@@ -105,8 +105,10 @@ BINS = 240
 _COLUMNS = ["axes", "bin", "turn_from", "turn_to", "start_ns", "wire_bytes", "sum_wire_bytes", "up"]
 
 
-def volume(tracks: DeviceTracks, carried: pd.DataFrame, up: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
-    """Means over devices and steps, each step cut in `bins` equal parts; `carried` and `up`: `traffic` and `phases`.
+def bin_volume(tracks: DeviceTracks, carried: pd.DataFrame, up: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
+    """Means over devices and steps, each step cut in `bins` equal parts.
+
+    carried: from `rate_traffic`.  up: from `find_up_phases`.
 
     axes (also ALL); bin; turn_from and turn_to, in turns of the step; start_ns, of the mean step; wire_bytes that a
     device sends in it; sum_wire_bytes, up to its end; up, the part of it in which the network is up.

@@ -97,7 +97,7 @@ class Box:
         return torus.closes[dim] and stride is not None and stride * len(self.marks[dim]) == torus.sides[dim]
 
 
-def gather(group: Sequence[int], torus: Torus) -> Loads:
+def gather_loads(group: Sequence[int], torus: Torus) -> Loads:
     """The links that an all-gather loads, by byte of its result.
 
     In a box the result is cut into as many parts as the box has dims; part k is gathered along dim k, then along the
@@ -155,7 +155,7 @@ def _add(loads: Loads, links: Iterator[tuple[int, int]] | Sequence[tuple[int, in
         loads[link] = loads.get(link, Fraction(0)) + amount
 
 
-def loads(kind: str, group: Sequence[int], torus: Torus) -> Loads:
+def link_loads(kind: str, group: Sequence[int], torus: Torus) -> Loads:
     """The links that a group of a collective, or a pair of a permute, loads by byte of payload.
 
     A reduce-scatter is an all-gather backwards; an all-reduce is both; a broadcast loads as an all-gather does; an
@@ -169,7 +169,7 @@ def loads(kind: str, group: Sequence[int], torus: Torus) -> Loads:
             for target in group:
                 _add(found, torus.route(source, target), Fraction(1, len(group)))
         return found
-    found = gather(group, torus) if len(group) > 1 else {}
+    found = gather_loads(group, torus) if len(group) > 1 else {}
     backwards = {(target, source): amount for (source, target), amount in found.items()}
     if kind == "reduce-scatter":
         return backwards

@@ -29,7 +29,7 @@ class Launches:
     """The event that launched its run, or where that is not known the first at which devices of it meet; -1 unknown."""
 
 
-def launches(threads: Threads, events: Ints, met: Arrivals | None = None) -> Launches:
+def find_launches(threads: Threads, events: Ints, met: Arrivals | None = None) -> Launches:
     """The device and the run of each of these events.  met: of programs whose devices are numbered by their places."""
     ways = LaunchGraph(threads)
     node = _executions(ways, threads.begins[events])
@@ -57,7 +57,7 @@ def launches(threads: Threads, events: Ints, met: Arrivals | None = None) -> Lau
     return Launches(device, run)
 
 
-def launched_ps(threads: Threads, run: Ints) -> Ints:
+def launch_times_ps(threads: Threads, run: Ints) -> Ints:
     """When each of these runs was asked for: by the first thread on the way to the event that launched it."""
     ways = LaunchGraph(threads)
     at = threads.begins[run].copy()
@@ -69,7 +69,7 @@ def launched_ps(threads: Threads, run: Ints) -> Ints:
     return threads.time(at)
 
 
-def places(threads: Threads) -> dict[int, int]:
+def device_places(threads: Threads) -> dict[int, int]:
     """The place in the program of each device, by its number in the process, of the program with the most devices."""
     ways = LaunchGraph(threads)
     one = np.flatnonzero((ways.kind == LAUNCH_ONE) & (ways.run[ways.root] >= 0))

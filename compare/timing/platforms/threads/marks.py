@@ -16,7 +16,7 @@ _MOST = 0.5
 """Marks in which less of the operations are launched than this belong to something else."""
 
 
-def marks(threads: Threads) -> pd.DataFrame:
+def find_marks(threads: Threads) -> pd.DataFrame:
     """The steps that most events of one name mark: columns step, begin, end in ps, in order.
 
     What several threads mark at once under one number is one step.  Where a number comes again, steps are counted.

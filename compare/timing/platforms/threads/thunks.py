@@ -29,7 +29,7 @@ class Ends:
     """How many have no end in the profile: of these it is the end of their call."""
 
 
-def ends(threads: Threads, ops: Ints, completed_ps: Ints) -> Ends:
+def find_ends(threads: Threads, ops: Ints, completed_ps: Ints) -> Ends:
     """When each of these operations, in order, ends.  completed_ps: when their runs had."""
     called = threads.time(threads.ends[ops])
     made = threads.made[ops]

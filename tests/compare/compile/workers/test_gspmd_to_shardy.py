@@ -14,7 +14,7 @@ from tests.places import ROOT
 pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
 
 from compare.compile.errors import RefusedError
-from compare.compile.workers.gspmd_to_shardy import split_of
+from compare.compile.workers.gspmd_to_shardy import parse_sharding
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.run.tasks import QUIET
@@ -59,7 +59,7 @@ OPTIONS = {
     ],
 )
 def test_the_tiles_of_a_sharding_are_said_as_axes(sharding, split):
-    assert split_of(sharding, rank=3, axes=AXES) == split
+    assert parse_sharding(sharding, rank=3, axes=AXES) == split
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_tiles_of_a_sharding_are_said_as_axes(sharding, split):
 )
 def test_what_axes_cannot_say_is_not_offered(sharding, says):
     with pytest.raises(RefusedError, match=f"^not offered: .*{re.escape(says)}"):
-        split_of(sharding, rank=3, axes=AXES)
+        parse_sharding(sharding, rank=3, axes=AXES)
 
 
 def worker(module: str, request: dict, out: Path, **more: str) -> subprocess.CompletedProcess:

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.contract.row import JudgeError
-from compare.diff.own.expected import count_collectives, surprises
+from compare.diff.own.expected import count_collectives, find_surprises
 from tests.compare.verdict.toy_hlo import AXES, GATHER, HEAD, SUM, rows, wire
 
 DATA = wire("all-reduce", "bf16[64]", over="data")
@@ -17,13 +17,13 @@ def test_rows_are_counted_by_kind_and_axes():
 
 
 def test_what_is_expected_is_no_surprise():
-    assert surprises(rows(SUM, SUM), {"all-reduce@tensor": 2}, axes=AXES) == []
-    assert surprises(rows(), {}, axes=AXES) == []
-    assert surprises(rows(), {"all-reduce@data": 0}, axes=AXES) == []
+    assert find_surprises(rows(SUM, SUM), {"all-reduce@tensor": 2}, axes=AXES) == []
+    assert find_surprises(rows(), {}, axes=AXES) == []
+    assert find_surprises(rows(), {"all-reduce@data": 0}, axes=AXES) == []
 
 
 def test_more_less_and_others_are_surprises():
-    found = surprises(rows(SUM, DATA), {"all-reduce@tensor": 2, "all-gather@data": 1}, axes=AXES)
+    found = find_surprises(rows(SUM, DATA), {"all-reduce@tensor": 2, "all-gather@data": 1}, axes=AXES)
     assert [(one.word, one.expected, one.found) for one in found] == [
         ("all-reduce@tensor", 2, 1), ("all-gather@data", 1, 0), ("all-reduce@data", 0, 1),
     ]  # fmt: skip
@@ -32,7 +32,7 @@ def test_more_less_and_others_are_surprises():
 def test_axes_may_be_named_in_any_order():
     whole = "all-reduce(X), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add"
     assert HEAD
-    assert surprises(rows(f"bf16[8] bf16[8] {whole}"), {"all-reduce@tensor,data": 1}, axes=AXES) == []
+    assert find_surprises(rows(f"bf16[8] bf16[8] {whole}"), {"all-reduce@tensor,data": 1}, axes=AXES) == []
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_axes_may_be_named_in_any_order():
 )
 def test_a_word_that_could_never_be_found_is_refused(word):
     with pytest.raises(JudgeError):
-        surprises(rows(SUM), {word: 1}, axes=AXES)
+        find_surprises(rows(SUM), {word: 1}, axes=AXES)
 
 
 def test_what_cannot_be_counted_is_refused():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.gallery.lesson_types.lesson import GSPMD, LAW, PROGRAMS, SHARDY, TORCH, Move, amount
+from compare.gallery.lesson_types.lesson import GSPMD, LAW, PROGRAMS, SHARDY, TORCH, Move, evaluate_formula
 from compare.gallery.lesson_types.lesson_result import needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, LessonError, find_lesson
 from compare.gallery.lessons.partitioner import PARTITIONER
@@ -83,10 +83,10 @@ def test_what_a_split_needs_is_what_arithmetic_says(name: str) -> None:
 
 
 def test_a_formula_is_worked_out_from_left_to_right() -> None:
-    assert amount("T·F·2/tp", {"T": 3, "F": 8, "tp": 4}) == 12
-    assert amount("T·2 + F·4", {"T": 3, "F": 8}) == 38
+    assert evaluate_formula("T·F·2/tp", {"T": 3, "F": 8, "tp": 4}) == 12
+    assert evaluate_formula("T·2 + F·4", {"T": 3, "F": 8}) == 38
     with pytest.raises(ValueError, match="T/tp is 3/4, no whole number of bytes"):
-        amount("T/tp", {"T": 3, "tp": 4})
+        evaluate_formula("T/tp", {"T": 3, "tp": 4})
 
 
 def test_a_permute_is_sent_by_those_who_send() -> None:

@@ -2,29 +2,29 @@
 
 import pytest
 
-from compare.gallery.lesson_types.lesson import PROGRAMS, amount
+from compare.gallery.lesson_types.lesson import PROGRAMS, evaluate_formula
 from compare.gallery.lessons import LESSONS
-from compare.gallery.quiz.draw import FAMILIES, PAGE, draw
+from compare.gallery.quiz.draw import FAMILIES, PAGE, draw_question
 from compare.gallery.quiz.matmuls import moves_of
 
 NAMES = {lesson.name for lesson in LESSONS}
 
 
 def test_a_seed_always_asks_the_same() -> None:
-    assert draw(7) == draw(7)
-    assert len({str(draw(seed).lesson) for seed in range(200)}) > 150
+    assert draw_question(7) == draw_question(7)
+    assert len({str(draw_question(seed).lesson) for seed in range(200)}) > 150
 
 
 def test_ten_in_a_row_are_ten_kinds_of_question() -> None:
     assert len(FAMILIES) > 10
     for first in (0, 33, 1000):
-        assert len({draw(seed).lesson.title for seed in range(first, first + 10)}) >= 7
+        assert len({draw_question(seed).lesson.title for seed in range(first, first + 10)}) >= 7
 
 
 @pytest.mark.parametrize("first", [0, 500, 10**9, -300])
 def test_every_question_can_be_asked_and_worked_out(first: int) -> None:
     for seed in range(first, first + 300):
-        question = draw(seed)
+        question = draw_question(seed)
         lesson = question.lesson
         assert question.seed == seed
         assert question.program in PROGRAMS
@@ -43,7 +43,7 @@ def test_the_page_asks_every_kind() -> None:
 
 
 def test_a_third_of_the_questions_are_on_the_partitioner_or_on_two_axes_and_all_kinds_of_programs_are_asked() -> None:
-    asked = [draw(seed) for seed in range(310)]
+    asked = [draw_question(seed) for seed in range(310)]
     decided = [one for one in asked if any(name.startswith("decide-") for name in one.rules)]
     assert len(decided) >= 310 / 3
     assert sum(len(one.lesson.mesh) == 2 for one in asked) >= 310 / 5
@@ -56,7 +56,7 @@ def test_sizes_lie_on_both_sides_of_a_border() -> None:
     """One contracting dim split, y whole: the sum below D = F or D = T, the gather from there on."""
     found = set()
     for seed in range(0, 3100):
-        one = draw(seed)
+        one = draw_question(seed)
         if one.rules[0] in ("decide-sum-narrow", "decide-sum-wide"):
             sizes, in_x = one.lesson.sizes, one.lesson.splits["x"][1] is not None
             border = sizes["F" if in_x else "T"] - sizes["D"]
@@ -95,4 +95,4 @@ LETTERS = {"T": 64, "D": 32, "F": 16, "dp": 2, "tp": 4}
     ],
 )
 def test_a_matmul_is_worked_out_one_axis_at_a_time(cases, moves) -> None:
-    assert [(one.collective, amount(one.formula, LETTERS)) for one in moves_of(cases)] == moves
+    assert [(one.collective, evaluate_formula(one.formula, LETTERS)) for one in moves_of(cases)] == moves

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from compare.render.report.findings import absent_in, control_text, each_arm, findings, sources
+from compare.render.report.findings import absent_in, arms_text, control_text, group_findings, sources
 from tests.compare.render.from_json import compared, heading, read_phase
 
 Report = dict[str, Any]
@@ -11,13 +11,13 @@ Report = dict[str, Any]
 
 def test_every_difference_is_in_exactly_one_part(report: Report) -> None:
     phase = read_phase(report)
-    found = findings(phase)
+    found = group_findings(phase)
     entries = [entry for part in (found.told, found.alike, found.small) for one in part for entry in one.entries]
     assert sorted(map(id, entries)) == sorted(map(id, phase.differences))
 
 
 def test_the_largest_difference_comes_first_and_small_ones_apart(report: Report) -> None:
-    found = findings(read_phase(report))
+    found = group_findings(read_phase(report))
     assert [(one.first.arm, one.first.cause, one.excess_bytes) for one in found.told] == [
         ("torchxla", "activation-gather", 1_509_949_440)
     ]
@@ -25,26 +25,26 @@ def test_the_largest_difference_comes_first_and_small_ones_apart(report: Report)
 
 
 def test_what_every_arm_has_is_no_difference(report: Report) -> None:
-    alike = findings(read_phase(report)).alike
+    alike = group_findings(read_phase(report)).alike
     assert sum(one.first.bytes for one in alike) == 931_135_592 - 32
     assert all(one.by_arm["jax"] == one.by_arm["torchxla"] for one in alike)
 
 
 def test_the_smaller_arm_stands_behind_the_larger(report: Report) -> None:
-    first = findings(read_phase(report)).told[0]
-    assert each_arm(first, titles={"jax": "JAX", "torchxla": "TorchXLA"}) == "TorchXLA 1.51 GB, JAX 0 B"
+    first = group_findings(read_phase(report)).told[0]
+    assert arms_text(first, titles={"jax": "JAX", "torchxla": "TorchXLA"}) == "TorchXLA 1.51 GB, JAX 0 B"
 
 
 def test_a_control_cell_that_removes_it_is_named(report: Report) -> None:
     phase = read_phase(report)
-    entry = findings(phase).told[0].first
+    entry = group_findings(phase).told[0].first
     assert absent_in(entry) == ["tpu+einsum"]
     assert control_text(entry, phase) == "absent in tpu+einsum (the same model with attention written as einsum)"
 
 
 def test_a_control_cell_that_changes_nothing_is_named_too(report: Report) -> None:
     phase = read_phase(report)
-    entry = findings(phase).told[0].first
+    entry = group_findings(phase).told[0].first
     text = control_text(replace(entry, controls={"tpu+einsum": entry.bytes}), phase)
     assert text == "also in tpu+einsum (the same model with attention written as einsum)"
     half = control_text(replace(entry, controls={"tpu+einsum": 10**9}), phase)
@@ -60,7 +60,7 @@ def test_a_default_program_is_no_control_but_the_framework_s_own(report: Report)
 
 
 def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) -> None:
-    entry = findings(read_phase(report)).told[0].first
+    entry = group_findings(read_phase(report)).told[0].first
     rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
     rows[2]["source_line"] = "torchxla_impl/decoder/cache.py:73"
     found = sources(entry, compared(report, "prefill"))

@@ -6,7 +6,7 @@ import pytest
 
 from compare.render.errors import ViewError
 from compare.render.time.figure_process import FigureProcess
-from compare.render.time.figures import pictures
+from compare.render.time.figures import draw_pictures
 from tests.compare.render.from_json import timings_by_phase
 from tests.compare.render.timings import with_times
 
@@ -15,7 +15,7 @@ def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
     phases = timings_by_phase(with_times(report))
     drawn = FigureProcess(phases, num_devices=8, strips=[]).pictures()
     assert {one.name for one in drawn} >= {"time-prefill-exposed", "time-prefill-network"}
-    assert drawn == pictures(phases, num_devices=8, strips=[])
+    assert drawn == draw_pictures(phases, num_devices=8, strips=[])
 
 
 def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from compare.render.time.perfetto import write
-from compare.render.time.timeline_view import Timed, lanes
+from compare.render.time.perfetto import write_trace
+from compare.render.time.timeline_view import TimedProgram, assign_lanes
 from tests.compare.render.chrome_trace import processes, read, slices, threads
 from tests.compare.render.timelines import LABEL, LAYERS, MEASURED, TICKS, made_timed, made_timeline, talk, work
 
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made_timed("torchxla"),
         made_timed("jax", cell="cpu", source="measured", label=MEASURED),
     ]
-    write(path, timelines=timelines)
+    write_trace(path, timelines=timelines)
     return path
 
 
@@ -95,25 +95,27 @@ def test_what_overlaps_is_laid_on_several_threads(tmp_path: Path) -> None:
               talk(0, "all-gather.11", 1.0, 8.0), talk(0, "all-gather.12", 2.0, 3.0)]  # fmt: skip
     found = made_timeline(events, steps=[(0, 0, 0.0, 20.0)])
     path = tmp_path / "trace.json.gz"
-    write(path, timelines=[Timed(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
-                                 shares=made_timed("jax").shares)])  # fmt: skip
+    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+                         shares=made_timed("jax").shares)  # fmt: skip
+    write_trace(path, timelines=[timed])
     names = list(threads(read(path)).values())
     assert names == ["device 0 steps", "device 0 compute", "device 0 compute 2", "device 0 communication",
                      "device 0 communication 2"]  # fmt: skip
 
 
 def test_lanes_hold_what_fits() -> None:
-    assert lanes([0, 5, 10], [10, 20, 12], nest=False) == [0, 1, 0]
-    assert lanes([0, 5, 5, 8], [10, 10, 8, 12], nest=True) == [0, 0, 0, 1]
-    assert lanes([], [], nest=True) == []
+    assert assign_lanes([0, 5, 10], [10, 20, 12], nest=False) == [0, 1, 0]
+    assert assign_lanes([0, 5, 5, 8], [10, 10, 8, 12], nest=True) == [0, 0, 0, 1]
+    assert assign_lanes([], [], nest=True) == []
 
 
 def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -> None:
     nameless = (-1, "tf_XLA", "psum $é\n", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
     found = made_timeline([nameless], steps=[])
     path = tmp_path / "trace.json.gz"
-    write(path, timelines=[Timed(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
-                                 shares=made_timed("jax").shares)])  # fmt: skip
+    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+                         shares=made_timed("jax").shares)  # fmt: skip
+    write_trace(path, timelines=[timed])
     events = read(path)
     assert list(threads(events).values()) == ["unknown device communication"]
     (outer, inner) = slices(events)
@@ -130,8 +132,9 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
     steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
     found = made_timeline(events, steps=steps, source="measured", label=MEASURED)
     path = tmp_path / "trace.json.gz"
-    write(path, timelines=[Timed(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
-                                 shares=made_timed("jax").shares)])  # fmt: skip
+    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+                         shares=made_timed("jax").shares)  # fmt: skip
+    write_trace(path, timelines=[timed])
     written = read(path)
     assert processes(written) == {1: f"JAX decode cpu, step 2 of 3, {MEASURED}"}
     assert [event["name"] for event in slices(written)] == ["decode step 2", "fusion.2", "fusion.2"]
@@ -141,15 +144,16 @@ def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
     part = work(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
     found = made_timeline([part, talk(0, "all-gather.11", 0.0, 20.0)], steps=[])
     path = tmp_path / "trace.json.gz"
-    write(path, timelines=[Timed(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
-                                 shares=made_timed("jax").shares)])  # fmt: skip
+    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+                         shares=made_timed("jax").shares)  # fmt: skip
+    write_trace(path, timelines=[timed])
     assert not [event for event in read(path) if event["ph"] in "stf"]
 
 
 def test_the_same_timelines_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json.gz"
     for _ in range(2):
-        write(again, timelines=[made_timed("jax"), made_timed("torchxla"),
+        write_trace(again, timelines=[made_timed("jax"), made_timed("torchxla"),
                                 made_timed("jax", cell="cpu", source="measured", label=MEASURED)])  # fmt: skip
         assert again.read_bytes() == place.read_bytes()
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.render.time.figures import covered
+from compare.render.time.figures import pixel_coverage
 from compare.timing.intervals import intersect
 
 
@@ -14,17 +14,17 @@ def _ints(*values: int) -> np.ndarray:
 
 
 def test_an_interval_covers_parts_of_the_columns_at_its_ends() -> None:
-    assert covered(_ints(5), _ints(25), width=10, columns=4).tolist() == [0.5, 1, 0.5, 0]
-    assert covered(_ints(2, 5), _ints(4, 6), width=10, columns=2).tolist() == [pytest.approx(0.3), 0]
+    assert pixel_coverage(_ints(5), _ints(25), width=10, columns=4).tolist() == [0.5, 1, 0.5, 0]
+    assert pixel_coverage(_ints(2, 5), _ints(4, 6), width=10, columns=2).tolist() == [pytest.approx(0.3), 0]
 
 
 def test_what_reaches_beyond_the_picture_is_cut() -> None:
-    assert covered(_ints(-5, 15), _ints(5, 99), width=10, columns=2).tolist() == [0.5, 0.5]
-    assert covered(_ints(), _ints(), width=10, columns=3).tolist() == [0, 0, 0]
+    assert pixel_coverage(_ints(-5, 15), _ints(5, 99), width=10, columns=2).tolist() == [0.5, 0.5]
+    assert pixel_coverage(_ints(), _ints(), width=10, columns=3).tolist() == [0, 0, 0]
 
 
 def test_what_overlaps_counts_for_each() -> None:
-    assert covered(_ints(0, 0), _ints(10, 5), width=10, columns=1).tolist() == [1.5]
+    assert pixel_coverage(_ints(0, 0), _ints(10, 5), width=10, columns=1).tolist() == [1.5]
 
 
 def test_common_parts_are_those_of_each_with_all_others() -> None:
@@ -35,5 +35,5 @@ def test_common_parts_are_those_of_each_with_all_others() -> None:
 @given(st.lists(st.tuples(st.integers(0, 990), st.integers(1, 300)), max_size=8))
 def test_columns_add_up_to_the_intervals(found: list[tuple[int, int]]) -> None:
     starts, ends = (_ints(*(row[0] for row in found)), _ints(*(min(1000, sum(row)) for row in found)))
-    parts = covered(starts, ends, width=7, columns=143)
+    parts = pixel_coverage(starts, ends, width=7, columns=143)
     assert parts.sum() * 7 == pytest.approx((ends - starts).sum())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compare.render.time.timeline_strip import Strip, StripCollective, strip
-from compare.render.time.timeline_view import Timed
+from compare.render.time.timeline_view import TimedProgram
 from tests.compare.render.from_json import stages
 from tests.compare.render.reports import made_mesh
 from tests.compare.render.timelines import LABEL, LAYERS, TICKS, made_shares, made_timed, made_timeline, talk, work
@@ -16,8 +16,10 @@ from tests.compare.render.timelines import LABEL, LAYERS, TICKS, made_shares, ma
 US = 1000.0
 
 
-def _of(found: Any) -> Timed:
-    return Timed(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found, shares=made_shares())
+def _of(found: Any) -> TimedProgram:
+    return TimedProgram(
+        phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found, shares=made_shares()
+    )
 
 
 def _talks(found: Strip, lane: int) -> list[tuple[str, float, float, float]]:

@@ -13,7 +13,7 @@ from compare.run.arms import ARMS, Cell
 from compare.run.cache import Cache
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, judge_run, read_run
-from compare.run.folder.profile_metadata import label
+from compare.run.folder.profile_metadata import measured_label
 from compare.run.results import Event
 from meshes.case import Case
 
@@ -31,8 +31,8 @@ def run(case, arm, tmp_path, *, told=None, **asked):
     outcomes = scheduler.run_case(case, arms=[arm], cache=Cache(tmp_path / "cache"), tell=hear, **asked)
     place = run_folder.folder_of(case, parent=tmp_path / "runs", arms=ARMS)
     with replace_folder.open_replacement(place) as into:
-        run_folder.fill(into, case=case, outcomes=outcomes)
-        run_folder.keep_measured(place, into)
+        run_folder.write_cells(into, case=case, outcomes=outcomes)
+        run_folder.carry_measured(place, into)
     return place, {outcome.cell: outcome for outcome in outcomes}
 
 
@@ -142,7 +142,7 @@ def test_a_label_says_what_ran_it_and_what_was_cut():
     small = wide.at(seq=16)
     cpu = {"platform": "cpu", "num_devices": 8, "runtime": "jax"}
     tpu = {"platform": "tpu", "num_devices": 8, "runtime": "torch_xla", "device_kind": "TPU v5 lite"}
-    assert label(wide, small, cpu) == "measured on 8 virtual CPU devices (jax), not a TPU; seq 1024 → 16"
+    assert measured_label(wide, small, cpu) == "measured on 8 virtual CPU devices (jax), not a TPU; seq 1024 → 16"
     alone = cpu | {"num_devices": 1, "cores": 2}
-    assert label(wide, wide, alone) == "measured on 1 virtual CPU device on 2 cores (jax), not a TPU"
-    assert label(wide, wide, tpu) == "measured on 8 devices (TPU v5 lite; torch_xla)"
+    assert measured_label(wide, wide, alone) == "measured on 1 virtual CPU device on 2 cores (jax), not a TPU"
+    assert measured_label(wide, wide, tpu) == "measured on 8 devices (TPU v5 lite; torch_xla)"

@@ -23,7 +23,7 @@ from tests.places import ROOT
 
 def write(case: Case, parent: Path, text: str = "first") -> Path:
     with replace_folder.open_replacement(run_folder.folder_of(case, parent=parent, arms=run_folder.ARMS)) as into:
-        run_folder.fill(into, case=case, outcomes=[])
+        run_folder.write_cells(into, case=case, outcomes=[])
         (into / "report.html").write_text(text)
     return run_folder.folder_of(case, parent=parent, arms=run_folder.ARMS)
 
@@ -39,7 +39,7 @@ def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, 
     with replace_folder.open_replacement(
         run_folder.folder_of(case, parent=tmp_path / "runs", arms=run_folder.ARMS)
     ) as into:
-        run_folder.fill(into, case=case, outcomes=outcomes)
+        run_folder.write_cells(into, case=case, outcomes=outcomes)
     place = tmp_path / "runs" / case.name
     assert Case.from_json((place / "case.json").read_text()) == case
 
@@ -104,7 +104,7 @@ def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_p
     cell(place, before)
     for _ in range(2):
         with replace_folder.open_replacement(place) as into:
-            run_folder.fill(into, case=case, outcomes=[])
+            run_folder.write_cells(into, case=case, outcomes=[])
             (into / "report.html").write_text("second")
             at, note = run_folder.put_in_place(into, place, judged=judged)
     assert (place / "report.html").read_text() == ("first" if stays else "second")
@@ -145,7 +145,7 @@ LOOP = """
     for number in range({times}):
         folder = run_folder.folder_of(case, parent=Path({parent!r}), arms=run_folder.ARMS)
         with replace_folder.open_replacement(folder) as into:
-            run_folder.fill(into, case=case, outcomes=[])
+            run_folder.write_cells(into, case=case, outcomes=[])
             (into / "a").write_text(str(number) * 100_000)
             (into / "b").write_text(str(number) * 100_000)
 """
@@ -247,7 +247,7 @@ def test_a_disk_that_refuses_more_is_one_line_and_the_run_before_stays(case, tmp
 def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_path):
     outcome = Outcome(arm="jax", phase="decode", cell="tpu", status="not-installed", error="get it with pip")
     with replace_folder.open_replacement(run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
-        run_folder.fill(into, case=case, outcomes=[outcome])
+        run_folder.write_cells(into, case=case, outcomes=[outcome])
     found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
     assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)
 
@@ -257,7 +257,7 @@ def test_a_run_drawn_again_keeps_its_remedies_and_a_new_run_goes_without_them(ca
     for name in run_folder.REMEDIES:
         (place / name).write_text(name)
     with replace_folder.open_replacement(place) as into:
-        run_folder.copy(place, into)
+        run_folder.copy_run(place, into)
     assert [(place / name).read_text() for name in run_folder.REMEDIES] == list(run_folder.REMEDIES)
     write(case, tmp_path)
     assert not any((place / name).exists() for name in run_folder.REMEDIES)

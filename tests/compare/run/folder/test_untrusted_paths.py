@@ -100,7 +100,7 @@ def test_a_phase_that_is_gone_is_said_and_the_other_is_drawn(tmp_path, listed):
 def test_a_new_run_lists_its_programs_and_is_the_same_case(tmp_path):
     case = Case.read("tp8", model_name="tiny", phases=("decode",))
     one = run_folder.Outcome(arm="jax", phase="decode", cell="tpu", status="failed", error="why")
-    run_folder.fill(tmp_path, case=case, outcomes=[one])
+    run_folder.write_cells(tmp_path, case=case, outcomes=[one])
     assert json.loads((tmp_path / "case.json").read_text())["programs"] == ["jax/decode/tpu"]
     assert Case.from_json((tmp_path / "case.json").read_text()) == case
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_a_link_out_of_the_run_is_not_read(run, tmp_path, name):
         assert statuses(run)[CELL] == {"about.json": "missing", "optimized.hlo.gz": "damaged"}[name]
     into = tmp_path / "copy"
     into.mkdir()
-    run_folder.copy(run, into)
+    run_folder.copy_run(run, into)
     assert not (into / CELL / name).exists()
 
 
@@ -189,7 +189,7 @@ def test_what_about_json_says_is_one_clean_line_wherever_it_is_told(run):
 
 def test_a_figure_is_xml_whatever_is_written_in_it(run):
     tell(run / CELL, status="\x1b[31mred\x00")
-    picture = figures.verdicts(report(run))
+    picture = figures.draw_verdicts(report(run))
     assert b"\x1b" not in picture.svg
     assert "\N{REPLACEMENT CHARACTER}[31mred" in picture.svg.decode()
     ET.fromstring(picture.svg)

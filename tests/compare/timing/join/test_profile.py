@@ -6,7 +6,7 @@ No real TPU profile with collectives was at hand: these are built to its layout,
 import pytest
 
 from compare.timing.errors import TimingError
-from compare.timing.join.profile import read
+from compare.timing.join.profile import read_profile
 from compare.timing.xplane.reader import profile_files
 from tests.compare.timing.scenes import (
     AXES,
@@ -198,20 +198,20 @@ def hosts(tmp_path, count, *, first=0):
 
 
 def test_several_hosts_are_one_profile(tmp_path):
-    found = read(hosts(tmp_path, 2), axes=AXES)
+    found = read_profile(hosts(tmp_path, 2), axes=AXES)
     assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
     assert found.num_devices == 4
     assert any("numbered through" in note for note in found.notes)
 
 
 def test_hosts_that_already_number_through_keep_their_numbers(tmp_path):
-    found = read(hosts(tmp_path, 2, first=2), axes=AXES)
+    found = read_profile(hosts(tmp_path, 2, first=2), axes=AXES)
     assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
     assert not any("numbered" in note for note in found.notes)
 
 
 def test_the_tenth_host_comes_behind_the_second(tmp_path):
-    found = read(hosts(tmp_path, 11), axes={"data": 22})
+    found = read_profile(hosts(tmp_path, 11), axes={"data": 22})
     assert [duration for _, duration in comms(found, "device", "duration_ns")][::2] == [100 * n for n in range(1, 12)]
 
 
@@ -221,7 +221,7 @@ def test_hosts_share_one_zero_of_time(tmp_path):
         plane = space.plane(f"/device:TPU:{host}")
         plane.line("XLA Ops", timestamp_ns=1_700_000_000_000_000_000 + late).event(REDUCE, 10, 5)
         space.write(tmp_path, f"w-{host}")
-    assert comms(read(profile_files(tmp_path), axes=AXES), "device", "start_ns") == [(0, 5010), (1, 10)]
+    assert comms(read_profile(profile_files(tmp_path), axes=AXES), "device", "start_ns") == [(0, 5010), (1, 10)]
 
 
 def test_a_host_without_devices_is_noted(tmp_path):
@@ -229,7 +229,7 @@ def test_a_host_without_devices_is_noted(tmp_path):
     other = Space()
     other.plane("/host:CPU").line("python").event("x", 0, 1)
     other.write(tmp_path, "w-1")
-    found = read([*files, *profile_files(tmp_path)[1:]], axes=AXES)
+    found = read_profile([*files, *profile_files(tmp_path)[1:]], axes=AXES)
     assert "w-1.xplane.pb shows no device at work" in found.notes
 
 

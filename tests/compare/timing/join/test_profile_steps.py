@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from compare.timing.join.profile_steps import steps as steps_of
+from compare.timing.join.profile_steps import find_steps as steps_of
 from compare.timing.xplane.device_events import DeviceEvents, frame
 from tests.compare.timing.scenes import FUSION, REDUCE, timeline
 from tests.compare.timing.spaces import Space, tpu

@@ -5,7 +5,7 @@ import pytest
 from compare.report.build import lay_out_mesh
 from compare.timing.metrics.devices import arrival_lags, per_device
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
-from compare.timing.tracks.times import times
+from compare.timing.tracks.times import measure_times
 from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
 from tests.compare.timing.build import comm, compute, imbalance, row, steps, stragglers, timeline
@@ -23,7 +23,7 @@ def laid(events, **kwargs):
 
 def rows(events, **kwargs):
     tracks = laid(events, **kwargs)
-    return per_device(tracks, times(tracks))
+    return per_device(tracks, measure_times(tracks))
 
 
 def test_each_device_has_its_own_times():
@@ -80,6 +80,6 @@ def test_a_device_that_is_shown_alone_waits_for_nobody_that_is_seen():
 
 def test_without_devices_nobody_is_slow():
     tracks = laid([comm(0, 10, device=-1, name="sum")])
-    assert per_device(tracks, times(tracks)) == ()
+    assert per_device(tracks, measure_times(tracks)) == ()
     assert stragglers(arrival_lags(tracks, SENT)) == []
     assert stragglers(arrival_lags(laid([comm(0, 10)]), {})) == []

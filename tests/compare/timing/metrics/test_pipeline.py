@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from compare.report.build import lay_out_mesh
-from compare.timing.metrics.pipeline_ticks import SHIFT, stages_of, ticks
+from compare.timing.metrics.pipeline_ticks import SHIFT, find_ticks, stages_of
 from compare.timing.tracks.tracks import DeviceTracks
 from meshes.case import Case
 from tests.compare.timing.build import comm, compute, container, pipeline_of, steps, timeline
@@ -15,7 +15,7 @@ SHIFT_IS = {"kind": "collective-permute", "axes": "pp", "scope": SHIFT, "name": 
 
 def found(events, marks, stages, microbatches):
     tracks = DeviceTracks.of(timeline(events, marks))
-    table = ticks(tracks, stages, microbatches=microbatches)
+    table = find_ticks(tracks, stages, microbatches=microbatches)
     return pipeline_of(tracks, table, microbatches=microbatches, num_stages=max(stages) + 1)
 
 

@@ -33,7 +33,7 @@ def run(name, start, length, device):
 
 def section(timeline, **known):
     """As a report has it."""
-    return encode(metrics.section(timeline, **known))
+    return encode(metrics.build_section(timeline, **known))
 
 
 def step_of_the_example():

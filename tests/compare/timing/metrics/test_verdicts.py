@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.timing.metrics.verdicts import VERDICTS, shares, verdict_times
+from compare.timing.metrics.verdicts import VERDICTS, verdict_shares, verdict_times
 from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.tracks import DeviceTracks
 from tests.compare.timing.build import by_verdict, comm, compute, row, steps, timeline, trace_summary
@@ -26,11 +26,11 @@ ROWS = [
 
 def split(events, marks):
     tracks = DeviceTracks.of(timeline(events, marks))
-    return by_verdict(tracks, clip_to_steps(tracks), shares(ROWS))
+    return by_verdict(tracks, clip_to_steps(tracks), verdict_shares(ROWS))
 
 
 def test_a_collective_is_divided_as_its_bytes_are():
-    found = shares(ROWS).set_index("collective")
+    found = verdict_shares(ROWS).set_index("collective")
     assert found.loc["bubbly", list(VERDICTS)].tolist() == [0.6, 0.4, 0]
     assert found["verdict"].tolist() == ["inherent", "inherent", "induced", "induced", "unknown"]
     assert found["cause"].tolist() == ["", "bubble", "activation-gather", "other", ""]
@@ -67,7 +67,7 @@ def test_only_what_lies_inside_a_step_counts():
 def test_the_table_tells_device_step_axes_and_scope():
     events = [comm(0, 10, name="needed"), comm(0, 30, device=1, name="useless", axes="pp", scope="?")]
     tracks = DeviceTracks.of(timeline(events, steps(0, 100, devices=(0, 1))))
-    table = verdict_times(clip_to_steps(tracks), shares(ROWS))
+    table = verdict_times(clip_to_steps(tracks), verdict_shares(ROWS))
     some = table[table["exposed_ns"] > 0]
     columns = ["device", "step", "axes", "scope", "verdict", "exposed_ns"]
     assert some[columns].to_numpy().tolist() == [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.timing.model.algorithms import BLOCK, DIRECT, RING, Algorithm, algorithm
+from compare.timing.model.algorithms import BLOCK, DIRECT, RING, Algorithm, read_algorithm
 
 
 def config(emitter: str, strategy: str = "", debug: str = "") -> str:
@@ -37,7 +37,7 @@ LINES = [
 
 @pytest.mark.parametrize(("kind", "line", "expected"), LINES)
 def test_a_spelling_is_read(kind, line, expected):
-    assert algorithm(kind, line) == expected
+    assert read_algorithm(kind, line) == expected
 
 
 def test_a_sparse_core_names_its_rings_by_side():
@@ -47,25 +47,27 @@ def test_a_sparse_core_names_its_rings_by_side():
         '{"phase_rings":[' + ",".join(ring.format(way, side) for side in sides) + "]}" for way, sides in parts
     )
     line = '"collective_offload_config":{"all_gather_offload_config":{"color_strategies":[' + colors + "]}}"
-    assert algorithm("all-gather", line) == Algorithm(BLOCK, orders=((0, 1), (1, 0)))
+    assert read_algorithm("all-gather", line) == Algorithm(BLOCK, orders=((0, 1), (1, 0)))
 
 
 def test_one_ring_of_a_sparse_core_is_a_ring():
     line = '"collective_offload_config":{"color_strategies":[{"phase_rings":[{"ring_dim":"ICI_RING_DIM_Z_MESH"}]}]}'
-    assert algorithm("all-reduce", line) == Algorithm(RING)
+    assert read_algorithm("all-reduce", line) == Algorithm(RING)
 
 
 def test_the_emitter_of_a_product_beside_it_is_not_its_own():
     line = '"collective_algorithm_config":{"emitter":"1DAllGatherOnMajorDim"},"x":{"emitter":"EmitAllBatchInSublanes"}'
-    assert algorithm("all-gather", line) == Algorithm(RING)
-    assert algorithm("all-gather", '"convolution_algorithm_config":{"emitter":"EmitAllBatchInSublanes"}').note == ""
+    assert read_algorithm("all-gather", line) == Algorithm(RING)
+    assert (
+        read_algorithm("all-gather", '"convolution_algorithm_config":{"emitter":"EmitAllBatchInSublanes"}').note == ""
+    )
 
 
 def test_an_unknown_word_is_a_ring_and_says_so():
-    assert algorithm("all-reduce", config("QuantumEmitter")).note == (
+    assert read_algorithm("all-reduce", config("QuantumEmitter")).note == (
         "the emitter 'QuantumEmitter' is not known: taken for a ring"
     )
-    assert algorithm("all-reduce", config("RotatedPincerEmitter", "StrategyH")) == Algorithm(
+    assert read_algorithm("all-reduce", config("RotatedPincerEmitter", "StrategyH")) == Algorithm(
         RING, note="the strategy 'StrategyH' is not known: taken for a ring"
     )
-    assert algorithm("all-to-all", config("QuantumEmitter")).note.endswith("taken for messages to each target")
+    assert read_algorithm("all-to-all", config("QuantumEmitter")).note.endswith("taken for messages to each target")

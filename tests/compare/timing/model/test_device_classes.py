@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compare.timing.model.device_classes import ClassCollective, CollectiveCost, classes
+from compare.timing.model.device_classes import ClassCollective, CollectiveCost, group_devices
 from compare.timing.model.links import SLOTS, Torus
 from meshes.devices.topology import Topology
 
@@ -21,54 +21,54 @@ HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_devices_that_do_the_same_are_one_class():
-    found = classes(torus(), [meeting(HALVES)], [])
+    found = group_devices(torus(), [meeting(HALVES)], [])
     assert (found.number, found.members(0)) == (1, tuple(range(8)))
 
 
 def test_groups_that_take_longer_are_told_apart():
-    found = classes(torus(), [meeting(HALVES, moving=[1, 2])], [])
+    found = group_devices(torus(), [meeting(HALVES, moving=[1, 2])], [])
     assert [found.members(number) for number in range(found.number)] == list(HALVES)
 
 
 def test_a_pipeline_is_told_apart_stage_by_stage():
     """The first only sends, the last only hears; the second hears from the first, the third from the second."""
     pairs = ((0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (5, 7))
-    found = classes(torus(), [meeting(pairs, pairs=True)], [])
+    found = group_devices(torus(), [meeting(pairs, pairs=True)], [])
     assert [found.members(number) for number in range(found.number)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
 def test_a_ring_of_stages_is_one_class():
     pairs = tuple((at, (at + 1) % 8) for at in range(8))
-    assert classes(torus(), [meeting(pairs, pairs=True)], []).number == 1
+    assert group_devices(torus(), [meeting(pairs, pairs=True)], []).number == 1
 
 
 def test_branches_tell_apart_and_so_does_meeting_the_other():
     """Device 0 takes another branch; its group meets it, the other group does not."""
     taken = np.array([1, 0, 0, 0, 0, 0, 0, 0])[:, None]
-    found = classes(torus(), [meeting(HALVES)], [taken])
+    found = group_devices(torus(), [meeting(HALVES)], [taken])
     assert [found.members(number) for number in range(found.number)] == [(0,), (1, 2, 3), (4, 5, 6, 7)]
 
 
 def test_a_branch_that_all_take_alike_tells_nobody_apart():
-    assert classes(torus(), [], [np.array([[0, 1, 0]])]).number == 1
+    assert group_devices(torus(), [], [np.array([[0, 1, 0]])]).number == 1
 
 
 def test_the_two_devices_of_a_chip_are_alike_if_they_do_the_same():
     where = torus("v4:2x2x1")
-    assert classes(where, [], []).number == 1
+    assert group_devices(where, [], []).number == 1
     first_cores = tuple(range(0, 8, 2))
-    assert classes(where, [meeting((first_cores,))], []).number == 2
+    assert group_devices(where, [meeting((first_cores,))], []).number == 2
 
 
 def test_groups_of_different_sizes_and_devices_outside_all():
-    found = classes(torus(), [meeting(((0, 1), (2, 3, 4)))], [])
+    found = group_devices(torus(), [meeting(((0, 1), (2, 3, 4)))], [])
     assert [found.members(number) for number in range(found.number)] == [(0, 1), (2, 3, 4), (5, 6, 7)]
 
 
 def test_a_rendezvous_lists_each_kind_of_group_once():
     pairs = ((0, 4), (1, 5), (2, 6), (3, 7))
     there = meeting(pairs, pairs=True, uses=tuple(frozenset({at * SLOTS}) for at in range(4)))
-    found = classes(torus(), [there], [])
+    found = group_devices(torus(), [there], [])
     made = ClassCollective.of(there, found, torus())
     assert (made.moving_ns.tolist(), made.members.tolist(), made.uses.tolist()) == ([1.0], [0, 1], [0])
     assert (made.takes_part.tolist(), made.theirs.tolist()) == ([0, 1], [0, 0])

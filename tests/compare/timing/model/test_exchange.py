@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from compare.timing.model.algorithms import BLOCK, DIRECT, RING, Algorithm
-from compare.timing.model.exchange import exchange
+from compare.timing.model.exchange import plan_exchange
 from compare.timing.model.links import ON_CHIP, SLOTS, Torus
-from compare.timing.model.rings import ring
+from compare.timing.model.rings import find_ring
 from meshes.devices.topology import Topology
 from meshes.mesh_argument import read_mesh
 
@@ -19,7 +19,7 @@ def torus(name: str, on_chip_weight: float = 1.0) -> Torus:
 
 
 def load(kind, groups, where, how=None):
-    found = exchange(kind, groups, where, how or Algorithm(RING))
+    found = plan_exchange(kind, groups, where, how or Algorithm(RING))
     return found.load.tolist(), found.hops.tolist()
 
 
@@ -50,7 +50,7 @@ def test_two_neighbours_have_one_link():
 
 def test_a_block_of_two_by_four_has_a_way_round():
     """Eight chips, each step to a neighbour, the last one too: half of what a line's links carry."""
-    order = ring(range(8), torus("v5e:2x4"))
+    order = find_ring(range(8), torus("v5e:2x4"))
     at = torus("v5e:2x4").at[list(order)]
     assert sorted(order) == list(range(8))
     assert (np.abs(at - np.roll(at, -1, axis=0)).sum(axis=1) == 1).all()
@@ -60,7 +60,7 @@ def test_a_block_of_two_by_four_has_a_way_round():
 @pytest.mark.parametrize("name", ["v5p:2x2x2", "v5p:4x4x4", "v5e:4x8", "v5p:2x2x4"])
 def test_every_block_with_an_even_side_has_a_way_round(name):
     where = torus(name)
-    order = ring(range(len(where.places)), where)
+    order = find_ring(range(len(where.places)), where)
     at = where.at[list(order)]
     assert sorted(order) == list(range(len(where.places)))
     assert (np.abs(at - np.roll(at, -1, axis=0)).sum(axis=1) == 1).all()
@@ -130,7 +130,7 @@ def test_the_devices_of_a_chip_talk_beside_the_torus():
     """v4: two devices a chip.  A pair on one chip uses no link of the torus."""
     where = torus("v4:2x2x1", on_chip_weight=0.5)
     assert load("collective-permute", ((0, 1),), where) == ([0.5], [0.0])
-    found = exchange("all-reduce", ((0, 1),), where, Algorithm(RING))
+    found = plan_exchange("all-reduce", ((0, 1),), where, Algorithm(RING))
     assert (found.load.tolist(), found.uses) == ([0.5], (frozenset({ON_CHIP, ON_CHIP + 1}),))
 
 
@@ -140,14 +140,14 @@ def test_a_group_on_chips_with_two_devices_passes_each_link_once_a_way():
 
 
 def test_a_group_that_is_no_block_keeps_its_order():
-    assert ring((0, 5, 2), LINE) == (0, 5, 2)
-    blocky = exchange("all-reduce", ((0, 5, 2),), LINE, Algorithm(BLOCK))
-    assert blocky.load.tolist() == exchange("all-reduce", ((0, 5, 2),), LINE, Algorithm(RING)).load.tolist()
+    assert find_ring((0, 5, 2), LINE) == (0, 5, 2)
+    blocky = plan_exchange("all-reduce", ((0, 5, 2),), LINE, Algorithm(BLOCK))
+    assert blocky.load.tolist() == plan_exchange("all-reduce", ((0, 5, 2),), LINE, Algorithm(RING)).load.tolist()
 
 
 def test_a_group_uses_the_ways_out_of_its_own_chips_only():
     """0→2 leaves chip 0 and passes chip 1, which is not its own."""
-    found = exchange("collective-permute", ((0, 2),), LINE, Algorithm(DIRECT))
+    found = plan_exchange("collective-permute", ((0, 2),), LINE, Algorithm(DIRECT))
     out_along_y = 2
     assert found.uses == (frozenset({0 * SLOTS + out_along_y}),)
 

@@ -10,9 +10,9 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.module import read
-from compare.timing.join.programs import protos
+from compare.timing.join.programs import read_protos
 from compare.timing.platforms.cpu import END, op_events
-from compare.timing.platforms.threads.launches import launches
+from compare.timing.platforms.threads.launches import find_launches
 from compare.timing.platforms.threads.rendezvous import find_arrivals
 from compare.timing.platforms.threads.thread_timeline import NONE, Threads
 from compare.timing.xplane.device_events import RAW
@@ -99,7 +99,7 @@ def test_where_jax_does_not_name_the_device_all_the_same_are_found(groups):
     threads = Threads(host.lines, space.zero_ns)
     ops = np.flatnonzero(threads.numbers("device_ordinal") != NONE)
     ops = ops[np.asarray(threads.words("hlo_op")[ops] != "")]
-    found = launches(threads, ops, groups(threads))
+    found = find_launches(threads, ops, groups(threads))
     assert ops.size == 648
     assert (found.device == threads.numbers("device_ordinal")[ops]).all()
     named = threads.numbers("run_id")[ops]
@@ -139,7 +139,7 @@ def test_each_device_does_the_same_once_in_each_run(arm, raws):
 
 def test_collectives_run_as_often_as_their_own_program_says_and_only_they_wait(arm, raws):
     events = raws[arm].events
-    programs = protos([read_file(PROFILES / f"{arm}.xplane.pb.gz")])
+    programs = read_protos([read_file(PROFILES / f"{arm}.xplane.pb.gz")])
     ran = 0
     for name, program in programs.items():
         own = events[events["module"] == name]

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.timing.metrics.network.gaps import intervals, quantiles
+from compare.timing.metrics.network.gaps import measure_gaps, quantiles
 from compare.timing.tracks.tracks import DeviceTracks
 from tests.compare.timing.build import comm, each, interval_rows, steps, timeline
 
 
 def found(events, marks, **kwargs):
-    return intervals(DeviceTracks.of(timeline(events, marks, **kwargs)))
+    return measure_gaps(DeviceTracks.of(timeline(events, marks, **kwargs)))
 
 
 def pairs(frame):

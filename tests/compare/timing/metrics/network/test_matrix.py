@@ -10,8 +10,8 @@ from compare.hlo.emission.payload import sent_bytes
 from compare.report.build import lay_out_mesh
 from compare.report.model.report import Report
 from compare.timing.errors import TimingError
-from compare.timing.metrics.network.matrix import logical, matrix, uncounted
-from compare.timing.metrics.network.routes import Torus, loads
+from compare.timing.metrics.network.matrix import list_uncounted, logical_bytes, traffic_matrix
+from compare.timing.metrics.network.routes import Torus, link_loads
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from meshes.case import Case
 from tests.compare.timing.build import row
@@ -34,7 +34,7 @@ def summed(frame, column, device):
 def test_the_matrix_of_a_real_program_sums_to_its_wire_bytes(phase, arm):
     program = EXAMPLE.phases[phase].arms[arm].default
     rows = program.collectives
-    frame = matrix(bytes_sent_by(rows, EXAMPLE.mesh), EXAMPLE.mesh)
+    frame = traffic_matrix(bytes_sent_by(rows, EXAMPLE.mesh), EXAMPLE.mesh)
     by_axes = frame.groupby("axes")["logical_bytes"].sum() / 8
     for axes in {entry.axes for entry in rows}:
         assert by_axes[axes] == sum(entry.step_wire_bytes for entry in rows if entry.axes == axes)
@@ -49,30 +49,30 @@ def test_each_device_sends_what_the_definitions_say(kind, size):
     group = tuple(range(size))
     expected = sent_bytes(kind, (group,), 1, size)
     for device in group:
-        sent = sum((part for pair, part in logical(kind, group).items() if pair[0] == device), Fraction(0))
+        sent = sum((part for pair, part in logical_bytes(kind, group).items() if pair[0] == device), Fraction(0))
         assert sent == expected[device]
 
 
 def test_a_permute_sends_from_source_to_target():
-    assert logical("collective-permute", (3, 7)) == {(3, 7): 1}
-    assert logical("collective-permute", (3, 3)) == {}
+    assert logical_bytes("collective-permute", (3, 7)) == {(3, 7): 1}
+    assert logical_bytes("collective-permute", (3, 3)) == {}
 
 
 def test_an_open_line_gathers_outwards():
     """Four chips in a row, shards a quarter: the link k → k+1 carries the k+1 shards behind it."""
     torus = Torus.of(mesh("tp4pp2@v5e:2x4"))
-    found = loads("all-gather", (0, 1, 2, 3), torus)
+    found = link_loads("all-gather", (0, 1, 2, 3), torus)
     ahead = {(0, 1): 1, (1, 2): 2, (2, 3): 3}
     behind = {(3, 2): 1, (2, 1): 2, (1, 0): 3}
     assert found == {link: Fraction(shards, 4) for link, shards in {**ahead, **behind}.items()}
-    backwards = loads("reduce-scatter", (0, 1, 2, 3), torus)
+    backwards = link_loads("reduce-scatter", (0, 1, 2, 3), torus)
     assert backwards == {(target, source): amount for (source, target), amount in found.items()}
-    assert loads("all-reduce", (0, 1, 2, 3), torus) == {link: found[link] + backwards[link] for link in found}
+    assert link_loads("all-reduce", (0, 1, 2, 3), torus) == {link: found[link] + backwards[link] for link in found}
 
 
 def test_a_ring_that_closes_sends_half_either_way_round():
     torus = Torus.of(mesh("dp16pp16@v5e:16x16"))
-    found = loads("all-gather", tuple(range(16)), torus)
+    found = link_loads("all-gather", tuple(range(16)), torus)
     assert len(found) == 32
     assert set(found.values()) == {Fraction(15, 2 * 16)}
     assert (15, 0) in found
@@ -80,7 +80,7 @@ def test_a_ring_that_closes_sends_half_either_way_round():
 
 def test_a_plane_uses_both_of_its_sides():
     """Two by four, 0 1 2 3 above 7 6 5 4: half gathers along x then y, half along y then x."""
-    found = loads("all-gather", tuple(range(8)), Torus.of(mesh("tp8@v5e:2x4")))
+    found = link_loads("all-gather", tuple(range(8)), Torus.of(mesh("tp8@v5e:2x4")))
     assert found[2, 3] == Fraction(3 * 2 + 3, 16)
     assert found[0, 7] == Fraction(1 + 4, 16)
     assert sum(found.values()) == 7
@@ -93,7 +93,7 @@ def test_between_neighbours_the_algorithm_moves_no_more_than_the_definitions_say
     case = Case.read(name, batch=256)
     group = case.mesh.groups("tp" if case.mesh.tp > 1 else "pp")[0]
     factor = {"all-reduce": 2}.get(kind, 1)
-    assert sum(loads(kind, group, Torus.of(lay_out_mesh(case))).values()) == factor * (len(group) - 1)
+    assert sum(link_loads(kind, group, Torus.of(lay_out_mesh(case))).values()) == factor * (len(group) - 1)
 
 
 def test_hops_over_others_load_every_link_on_the_way():
@@ -101,8 +101,8 @@ def test_hops_over_others_load_every_link_on_the_way():
     torus = Torus.of(mesh("dp2pp2tp2@v5e:2x4"))
     assert list(torus.route(0, 4)) == [(0, 2), (2, 4)]
     assert list(torus.route(0, 5)) == [(0, 1), (1, 3), (3, 5)]
-    assert loads("all-to-all", (0, 4), torus) == dict.fromkeys([(0, 2), (2, 4), (4, 2), (2, 0)], Fraction(1, 2))
-    assert loads("all-gather", (0, 4), torus) == dict.fromkeys([(0, 2), (2, 4), (4, 2), (2, 0)], Fraction(1, 2))
+    assert link_loads("all-to-all", (0, 4), torus) == dict.fromkeys([(0, 2), (2, 4), (4, 2), (2, 0)], Fraction(1, 2))
+    assert link_loads("all-gather", (0, 4), torus) == dict.fromkeys([(0, 2), (2, 4), (4, 2), (2, 0)], Fraction(1, 2))
 
 
 def test_routes_go_the_shorter_way_round():
@@ -113,17 +113,17 @@ def test_routes_go_the_shorter_way_round():
 
 def test_a_group_that_is_no_box_makes_a_ring_in_order_of_id():
     torus = Torus.of(mesh("tp8@v5e:2x4"))
-    found = loads("all-gather", (0, 1, 6), torus)
+    found = link_loads("all-gather", (0, 1, 6), torus)
     assert found == dict.fromkeys([(0, 1), (1, 6), (6, 1), (1, 0)], Fraction(2, 3))
 
 
 def test_groups_of_one_slice_stand_for_a_group_in_every_slice():
     picture = mesh("dp2tp8@2xv5e:2x4")
     rows = [row("r", "all-gather", "tp", 800, [range(8)], induced=700)]
-    frame = matrix(bytes_sent_by(rows, picture), picture)
+    frame = traffic_matrix(bytes_sent_by(rows, picture), picture)
     assert summed(frame, "logical_bytes", 0) == summed(frame, "logical_bytes", 8) == 700
     across = [row("r", "all-reduce", "dp", 100, [(at, at + 8) for at in range(8)], induced=100)]
-    frame = matrix(bytes_sent_by(across, picture), picture)
+    frame = traffic_matrix(bytes_sent_by(across, picture), picture)
     assert summed(frame, "logical_bytes", 8) == 100
     assert set(map(tuple, frame[["device_from", "device_to"]].to_numpy()[:1])) == {(0, 8)}
 
@@ -141,18 +141,18 @@ def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     picture = mesh("tp4pp2@v5e:2x4")
     groups = [range(4), range(4, 8)]
     known = row("r", "all-gather", "tp", 400, groups, executions=2, induced=300, device_executions=(2,) * 4 + (0,) * 4)
-    frame = matrix(bytes_sent_by([known], picture), picture)
+    frame = traffic_matrix(bytes_sent_by([known], picture), picture)
     assert summed(frame, "logical_bytes", 0) == 600
     assert summed(frame, "logical_bytes", 4) == 0
     found = bytes_sent_by([replace(known, device_executions=None)], picture)
-    assert uncounted(found) == ["r"]
-    assert matrix(found, picture).empty
+    assert list_uncounted(found) == ["r"]
+    assert traffic_matrix(found, picture).empty
 
 
 def test_executions_that_nobody_knows_are_named():
     picture = mesh("tp4pp2@v5e:2x4")
     rows = [row("r", "all-gather", "tp", 400, [range(4), range(4, 8)], executions=None)]
-    assert uncounted(bytes_sent_by(rows, picture)) == ["r"]
+    assert list_uncounted(bytes_sent_by(rows, picture)) == ["r"]
 
 
 def test_a_program_of_more_devices_than_the_mesh_is_refused():
@@ -161,6 +161,8 @@ def test_a_program_of_more_devices_than_the_mesh_is_refused():
 
 
 def test_a_device_sends_to_itself_nothing():
-    frame = matrix(bytes_sent_by(EXAMPLE.phases["prefill"].arms["jax"].default.collectives, EXAMPLE.mesh), EXAMPLE.mesh)
+    frame = traffic_matrix(
+        bytes_sent_by(EXAMPLE.phases["prefill"].arms["jax"].default.collectives, EXAMPLE.mesh), EXAMPLE.mesh
+    )
     assert (frame["device_from"] != frame["device_to"]).all()
     assert np.isfinite(frame["routed_bytes"]).all()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.report.build import lay_out_mesh
-from compare.timing.metrics.network.phases import ALL, phases, traffic, volume
+from compare.timing.metrics.network.phases import ALL, bin_volume, find_up_phases, rate_traffic
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from compare.timing.tracks.step_clipping import clip_to_steps
 from compare.timing.tracks.tracks import DeviceTracks
@@ -28,8 +28,8 @@ def gather(start, end, device=0):
 
 def laid(events, marks, **kwargs):
     tracks = DeviceTracks.of(timeline(events, marks, **kwargs))
-    carried = traffic(tracks, clip_to_steps(tracks), bytes_sent_by(ROWS, MESH))
-    return tracks, carried, phases(carried)
+    carried = rate_traffic(tracks, clip_to_steps(tracks), bytes_sent_by(ROWS, MESH))
+    return tracks, carried, find_up_phases(carried)
 
 
 def test_the_network_is_up_while_anything_runs():
@@ -74,12 +74,12 @@ def test_what_no_row_tells_has_phases_and_no_bytes():
 def test_a_step_without_traffic_is_never_up():
     tracks, carried, up = laid([], steps(0, 100))
     assert network(tracks, up) == {}
-    assert volume(tracks, carried, up).empty
+    assert bin_volume(tracks, carried, up).empty
 
 
 def test_the_volume_rises_while_the_network_is_up():
     tracks, carried, up = laid([gather(10, 40), gather(60, 90)], steps(0, 100))
-    found = volume(tracks, carried, up, bins=10)
+    found = bin_volume(tracks, carried, up, bins=10)
     tp = found[found["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([0, 100, 100, 100, 0, 0, 100, 100, 100, 0])
     assert tp["sum_wire_bytes"].tolist()[-1] == pytest.approx(600)
@@ -91,7 +91,7 @@ def test_the_volume_is_a_mean_over_steps_of_their_own_length_and_devices():
     events = [gather(0, 50), gather(100, 200), gather(0, 50, device=7), gather(100, 200, device=7)]
     marks = steps(0, 100, 300, devices=(0, 7))
     tracks, carried, up = laid(events, marks, stands_for={0: (0, 1, 2), 7: (7,)})
-    tp = volume(tracks, carried, up, bins=4)
+    tp = bin_volume(tracks, carried, up, bins=4)
     tp = tp[tp["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([150, 150, 0, 0])
     assert tp["start_ns"].tolist() == [0, 37.5, 75, 112.5]
@@ -110,7 +110,7 @@ def test_no_byte_is_lost(gathers, shifts, bins):
     lasting = 300 * sum(end > start for start, end in gathers) + 100 * sum(end > start for start, end in shifts)
     for axes in (ALL,):
         assert up.loc[up["axes"].eq(axes), "wire_bytes"].sum() == pytest.approx(lasting)
-    found = volume(tracks, carried, up, bins=bins)
+    found = bin_volume(tracks, carried, up, bins=bins)
     every = found[found["axes"].eq(ALL)]
     if len(every):
         assert every["wire_bytes"].sum() == pytest.approx(whole)

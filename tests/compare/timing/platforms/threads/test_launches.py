@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compare.timing.platforms.threads.launches import launched_ps, launches
+from compare.timing.platforms.threads.launches import find_launches, launch_times_ps
 from tests.compare.timing.platforms.threads.host import Host, shown
 
 
@@ -170,5 +170,5 @@ def test_a_run_is_asked_for_by_the_first_thread_on_its_way(through, asked_ns, tm
     host["a"].region(1, 70, 90).launches_one(71, 89).hands_over(2, at=80)
     host["b"].region(2, 100, 200).op("dot", 110, 120)
     threads, ops = host.axis(tmp_path)
-    (run,) = set(launches(threads, ops).run.tolist())
-    assert launched_ps(threads, np.array([run])).tolist() == [asked_ns * 1000]
+    (run,) = set(find_launches(threads, ops).run.tolist())
+    assert launch_times_ps(threads, np.array([run])).tolist() == [asked_ns * 1000]
