@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.generations_page import Entry, Extra, Found, cell, page
+from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import sum_totals
 from compare.run.arms import ARMS
@@ -120,7 +121,12 @@ def _judged(case: Case, outcome: Outcome) -> JudgedProgram | None:
     about |= json.loads((outcome.compiled / "compiled.json").read_bytes())
     hlo = gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode()
     result = ProgramResult(
-        arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status=outcome.status, about=about, hlo=hlo
+        arm=outcome.arm,
+        phase=outcome.phase,
+        cell=outcome.cell,
+        status=outcome.status,
+        about=About.from_json(about),
+        hlo=hlo,
     )
     return judge_program(case, result)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measuring import measure
+from compare.report.model.about import About
 from compare.report.programs import ProgramResult, judge_program
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm
@@ -110,7 +111,9 @@ def row(program: Program, arm: Arm) -> str:
         about = json.loads((lowered / "about.json").read_bytes())
         about |= json.loads((compiled / "compiled.json").read_bytes())
     begun = time.process_time()
-    result = ProgramResult(arm=arm.name, phase=program.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
+    result = ProgramResult(
+        arm=arm.name, phase=program.case.phase, cell="tpu", status="ok", about=About.from_json(about), hlo=hlo
+    )
     assert judge_program(program.case, result).judgement is not None
     read = time.process_time() - begun
     return (

@@ -150,7 +150,7 @@ def _versions(cells: tuple[Mapping[Key, JudgedProgram], Mapping[Key, JudgedProgr
     for side in cells:
         sets: dict[str, set[str]] = {}
         for cell in side.values():
-            for package, version in (cell.about.get("versions") or {}).items():
+            for package, version in (cell.about.versions or {}).items():
                 sets.setdefault(package, set()).add(version)
         found.append({package: ", ".join(sorted(own)) for package, own in sets.items()})
     rows = {name: [side.get(name) for side in found] for name in sorted({**found[0], **found[1]})}
@@ -168,7 +168,7 @@ def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report
         "cell": cell,
         "status": status,
         "error": [cell.result.error for cell in (a, b)],
-        "partitioner": [cell.about.get("partitioner") for cell in (a, b)],
+        "partitioner": [cell.about.partitioner for cell in (a, b)],
         "totals": {name: [side.get(name) for side in totals] for name in {**totals[0], **totals[1]}},
     }
     if status != ["ok", "ok"]:

@@ -10,6 +10,7 @@ from compare.passes import archive
 from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, apply_remedies, candidate_remedies, case_changes
 from compare.remedy.search import Asking, Measurement, Names, Search, is_better
 from compare.report.differences import group_by_cause
+from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import collective_row, sum_totals
 from compare.run import scheduler
@@ -218,7 +219,7 @@ def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measurement
     packed = outcome.compiled / archive.FILE
     result = ProgramResult(
         arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status="ok",
-        about=run_folder.merge_about(outcome, case=whole),
+        about=About.from_json(run_folder.merge_about(outcome, case=whole)),
         hlo=gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode(),
         passes=packed.read_bytes() if packed.is_file() else None,
     )  # fmt: skip

@@ -63,7 +63,7 @@ def _arm(arm: str, title: str, results: Sequence[ProgramResult]) -> ArmInfo:
     bad = [result for result in results if result.status not in GOOD]
     versions: dict[str, str] = {}
     for result in results:
-        versions |= (result.about or {}).get("versions", {})
+        versions |= (result.about and result.about.versions) or {}
     return ArmInfo(
         title=title,
         status=bad[0].status if bad else "ok" if results else "not asked",
@@ -133,16 +133,16 @@ def _program(program: JudgedProgram) -> ProgramReport:
         cell=result.cell,
         status=result.status,
         error=result.error,
-        partitioner=about.get("partitioner"),
-        versions=about.get("versions"),
-        compile_options=about.get("compile_options"),
-        seconds=about.get("seconds"),
-        memory=about.get("memory"),
-        cost=about.get("cost"),
-        loop=about.get("loop"),
-        attention=about.get("attention"),
-        style=about.get("style"),
-        program_digest=about.get("program_digest"),
+        partitioner=about.partitioner,
+        versions=about.versions,
+        compile_options=about.compile_options,
+        seconds=about.seconds,
+        memory=about.memory,
+        cost=about.cost,
+        loop=about.loop,
+        attention=about.attention,
+        style=about.style,
+        program_digest=about.program_digest,
         execution=_execution(program),
         collectives=rows,
         origins=origin_totals(rows),
@@ -155,7 +155,7 @@ def _program(program: JudgedProgram) -> ProgramReport:
 def _execution(program: JudgedProgram) -> Execution | None:
     if not program.result.executed:
         return None
-    return Execution(case=program.case, label=program.about.get("label"), executed=program.about.get("executed"))
+    return Execution(case=program.case, label=program.about.label, executed=program.about.executed)
 
 
 def _candidates(table: Programs) -> list[Candidate]:

@@ -1,6 +1,6 @@
 """What came of each program of a run, and the same read and judged."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compare.contract.reference_algorithms import required_rows
@@ -11,7 +11,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
 from compare.passes.lineage import Track
 from compare.passes.origins import add_origins, trace_lineages
-from compare.report.model.codec import JsonObject
+from compare.report.model.about import About
 from compare.verdict.verdict import Judgement, judge
 from meshes.case import Case
 from meshes.process.one_line import one_line
@@ -39,7 +39,7 @@ class ProgramResult:
     status: str
     """`ok`, or what happened instead: `failed`, `crashed`, `timeout`, `not installed` …"""
     error: str | None = None
-    about: JsonObject | None = None
+    about: About | None = None
     hlo: str | None = None
     passes: bytes | None = None
     """The archive of the passes that its compile recorded; None where none were."""
@@ -68,8 +68,9 @@ class JudgedProgram:
     judgement: Judgement | None = None
 
     @property
-    def about(self) -> JsonObject:
-        return self.result.about or {}
+    def about(self) -> About:
+        """What is known of it; nothing but its status where it was not made."""
+        return self.result.about or About(status=self.result.status)
 
 
 def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
@@ -80,13 +81,14 @@ def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
     program = JudgedProgram(case=own, result=result, contract=contract, lineage=lineage, why_no_lineage=why_not)
     if result.status != "ok" or result.hlo is None:
         return program
-    axes, roles, module = own.mesh.split_axes, _roles(program.about), read(result.hlo)
+    axes, module = own.mesh.split_axes, read(result.hlo)
+    roles = {parameter.index: parameter.role for parameter in program.about.parameters or ()}
     rows = collectives(
         module,
         axes,
         contract=contract,
         caches=frozenset(number for number, role in roles.items() if role == "cache"),
-        device_ids=program.about.get("device_ids") or (),
+        device_ids=program.about.device_ids or (),
     )
     rows = rows if lineage is None else add_origins(rows, lineage)
     judgement = judge(rows, contract, axes=axes, roles=roles)
@@ -109,15 +111,9 @@ def _judge_or_say_why(case: Case, result: ProgramResult) -> JudgedProgram:
 def _lineage(result: ProgramResult) -> tuple[Mapping[str, Track] | None, str]:
     """By the name of each collective what the compiler did with it, or why that is not known."""
     if result.hlo is None or result.passes is None:
-        recorded = (result.about or {}).get("passes")
-        return None, (recorded.get("why_not") if isinstance(recorded, dict) else None) or "not recorded"
+        why_not = ((result.about and result.about.passes) or {}).get("why_not")
+        return None, why_not if isinstance(why_not, str) and why_not else "not recorded"
     try:
         return trace_lineages(result.passes, result.hlo), ""
     except HloError as error:
         return None, str(error)
-
-
-def _roles(about: JsonObject) -> Mapping[int, str]:
-    """Number of each parameter -> what it is: a weight, a cache, an input."""
-    parameters: Sequence[JsonObject] = about.get("parameters") or []
-    return {entry["index"]: entry["role"] for entry in parameters}

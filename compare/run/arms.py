@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any
 
 from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
@@ -23,7 +22,7 @@ class Cell:
     """One way to make an arm's program: words of the case that it changes."""
 
     name: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[str, ...] = ("lower", "compile")
     platform: str = ""
     """Of one that is run and measured: what it runs on, `cpu` or `tpu`."""

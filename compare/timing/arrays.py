@@ -13,3 +13,6 @@ Ints = NDArray[np.int64]
 """Counts, places in other arrays, times in ps."""
 
 Mask = NDArray[np.bool_]
+
+Column = NDArray[np.int32 | np.int64 | np.float64 | np.bool_]
+"""A column of a table whose columns are of different kinds."""

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from compare.timing.arrays import Times
 from compare.timing.intervals import Union, exposed_shares
 
 COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
@@ -108,12 +110,12 @@ def steps_by_device(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
     return {device: ordered[ordered["device"].eq(device)] for device in np.unique(ordered["device"]).tolist()}
 
 
-def _spans(events: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _spans(events: pd.DataFrame) -> tuple[Times, Times]:
     starts = events["start_ns"].to_numpy(np.float64)
     return starts, starts + events["duration_ns"].to_numpy(np.float64)
 
 
-def _steps_of(starts: np.ndarray, marks: pd.DataFrame) -> np.ndarray:
+def _steps_of(starts: Times, marks: pd.DataFrame) -> NDArray[np.int32]:
     """The number of the step in which each time lies, -1 for none."""
     begins = marks["start_ns"].to_numpy(np.float64)
     ends = begins + marks["duration_ns"].to_numpy(np.float64)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.report.model.about import About
 from compare.report.programs import ProgramResult, judge_program
 from compare.report.rows import sum_totals
 from meshes.case import Case
@@ -60,7 +61,9 @@ def test_it_sends_exactly_the_contract(mesh: str, phase: str, folders: Mapping[s
     folder = folders[asked.key]
     assert not (folder / FAILED).exists(), (folder / FAILED).read_text()
     about, hlo = json.loads((folder / "about.json").read_text()), (folder / "optimized.hlo").read_text()
-    made = ProgramResult(arm="jax", phase=phase, cell="tpu+explicit", status="ok", about=about, hlo=hlo)
+    made = ProgramResult(
+        arm="jax", phase=phase, cell="tpu+explicit", status="ok", about=About.from_json(about), hlo=hlo
+    )
     cell = judge_program(asked.case, made)
     assert [row for row in cell.judgement.verdicts if row.causes or row.collective.executions_are != "exact"] == []
     assert cell.judgement.served_bytes == tuple(row.step_wire_bytes for row in cell.contract)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from meshes.case import Case
 from tests.laws.workers import FAILED, ROOT, run
@@ -97,7 +98,9 @@ def judged(job: Job, folder: Path) -> JudgedProgram:
         raise PlantError((folder / FAILED).read_text())
     about = json.loads((folder / "about.json").read_text()) | json.loads((folder / "compiled.json").read_text())
     hlo = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    result = ProgramResult(arm=job.arm, phase=job.case.phase, cell="tpu", status="ok", about=about, hlo=hlo)
+    result = ProgramResult(
+        arm=job.arm, phase=job.case.phase, cell="tpu", status="ok", about=About.from_json(about), hlo=hlo
+    )
     return judge_program(job.case, result)
 
 

@@ -74,7 +74,8 @@ def decode(kind: type[T], value: object) -> T:
         return typing.cast(T, _decoder(typing.cast(Any, kind))(value))
     except _RefusedError as refused:
         at = ".".join(reversed(refused.path)) or "it"
-        raise ReportError(f"this is not a {kind.__name__} of wirediff: {at} {refused.why}") from None
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise ReportError(f"this is not {article} {kind.__name__} of wirediff: {at} {refused.why}") from None
 
 
 def _pairs(value: Any) -> Any:

@@ -1,16 +1,15 @@
 """A run folder read again: the case, and what came of each program.  No framework is needed."""
 
 import hashlib
-import json
 import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compare.hlo.text.files import decompress, read_bytes
 from compare.passes import archive
 from compare.report.build import build_report
+from compare.report.model.about import About
 from compare.report.model.report import Report
 from compare.report.programs import DAMAGED, GOOD, MISSING, JudgedProgram, Key, ProgramResult, judge_programs
 from compare.run.arms import ARMS, MEASURED
@@ -23,16 +22,6 @@ from meshes.case import Case
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("versions", "compile_options", "seconds", "memory", "cost"), dict),
-    **dict.fromkeys(
-        ("error", "partitioner", "loop", "attention", "style", "program_digest", "hlo_digest", "passes_digest"), str
-    ),
-    **dict.fromkeys(("parameters", "device_ids"), list),
-}
-_VALUES: dict[str, type | tuple[type, ...]] = {"versions": str, "memory": (int, float)}
-"""Of `about.json`: what its fields are where they are there, and what is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +102,7 @@ def _why_not(path: Path) -> str:
     return "it leads out of the folder" if path.is_file() else "it is no file"
 
 
-def _asked(read: Mapping[str, Any], there: Collection[Key], case: Case) -> set[Key]:
+def _asked(read: Mapping[str, object], there: Collection[Key], case: Case) -> set[Key]:
     """The programs that a run was made of: as its case.json lists them; in one of earlier versions, the compiled
     programs of one phase are those of each."""
     listed = read.get(PROGRAMS)
@@ -144,42 +133,22 @@ def _cell(folder: Path, *, case: Case, run: Path) -> ProgramResult:
     executed = _executed(cell, case)
     at = folder / "about.json"
     try:
-        about = _checked(read_json(at))
-        executed = Case.from_dict(about["case"]) if about.get("case") else executed
-        status, error = about["status"], one_line(about.get("error") or "") or None
-        if status == "ok":
+        about = About.from_json(read_json(at))
+        if about.status is None:
+            raise ValueError("it says no status")
+        executed, error = about.case or executed, one_line(about.error or "") or None
+        if about.status == "ok":
             at = folder / "optimized.hlo.gz"
-            hlo = _text(at, about.get("hlo_digest"), run=run)
-            recorded = _passes(folder / archive.FILE, about.get("passes_digest"), run=run)
+            hlo = _text(at, about.hlo_digest, run=run)
+            recorded = _passes(folder / archive.FILE, about.passes_digest, run=run)
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
         error = one_line(f"{'/'.join(at.parts[-4:])} cannot be read again: {why}")
         return ProgramResult(arm=arm, phase=phase, cell=cell, status=DAMAGED, error=error, executed=executed)
     return ProgramResult(
-        arm=arm, phase=phase, cell=cell, status=status, error=error, about=about, hlo=hlo, executed=executed,
+        arm=arm, phase=phase, cell=cell, status=about.status, error=error, about=about, hlo=hlo, executed=executed,
         passes=recorded,
     )  # fmt: skip
-
-
-def _checked(about: Any) -> dict[str, Any]:
-    """The fields that a report repeats or judges by are of their types.  Raises `ValueError` naming the first."""
-    if not isinstance(about, dict) or not isinstance(about.get("status"), str):
-        raise ValueError("it says no status")
-    for name, kind in _TYPES.items():
-        if about.get(name) is not None and not isinstance(about[name], kind):
-            raise ValueError(f"its {name} is {json.dumps(about[name])[:40]}")
-    for name, kind in _VALUES.items():
-        for value in (about.get(name) or {}).values():
-            if value is not None and not isinstance(value, kind):
-                raise ValueError(f"its {name} holds {json.dumps(value)[:40]}")
-    for entry in about.get("parameters") or []:
-        if (
-            not isinstance(entry, dict)
-            or not isinstance(entry.get("index"), int)
-            or not isinstance(entry.get("role"), str)
-        ):
-            raise ValueError("its parameters are not entries of index and role")
-    return about
 
 
 def _passes(path: Path, digest: str | None, *, run: Path) -> bytes | None:

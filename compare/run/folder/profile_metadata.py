@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from compare.hlo.proto import program
 from compare.timing.errors import TimingError
@@ -12,7 +11,7 @@ from meshes.case import Case
 from meshes.reduced import describe_reduction
 
 
-def measured_label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
+def measured_label(case: Case, ran: Case, executed: Mapping[str, object]) -> str:
     """`measured on 8 virtual CPU devices on 2 cores (torch_xla), not a TPU; embed 4096 → 256, …`.
 
     Devices that share cores wait for those, too.  ran: the case that was executed for `case`.
@@ -28,7 +27,7 @@ def measured_label(case: Case, ran: Case, executed: Mapping[str, Any]) -> str:
     return f"measured on {where}" + (f"; {smaller}" if smaller else "")
 
 
-def _counted(number: int, noun: str) -> str:
+def _counted(number: object, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 

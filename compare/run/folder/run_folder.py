@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
+from compare.report.model.codec import JsonObject
 from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
 from compare.run.folder import profile_metadata, replace_folder
@@ -84,7 +84,7 @@ def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> Non
         (cell / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
-def _unpack_program(cell: Path, *, arm: Arm | None) -> dict[str, Any]:
+def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
     """Write out the program that a cell's profile carries; what to say where it can't be read."""
     try:
         text = profile_metadata.read_program_text(sorted(cell.glob(PROFILES)))
@@ -121,7 +121,7 @@ def _copy_cell(source: Path, cell: Path, *, run: Path) -> None:
             shutil.copyfile(path, there)
 
 
-def merge_about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
+def merge_about(outcome: Outcome, *, case: Case) -> JsonObject:
     """What was found of one cell: how it ended, and what its steps say, merged.  `case` is the run's."""
     # What a rewrite says is what the lowering said, but for the partitioner.
     said = outcome.rewritten or outcome.program
@@ -156,6 +156,6 @@ def merge_about(outcome: Outcome, *, case: Case) -> dict[str, Any]:
     }
 
 
-def _read(folder: Path | None, name: str) -> dict[str, Any]:
+def _read(folder: Path | None, name: str) -> JsonObject:
     found = read_json(folder / name) if folder else {}
     return found if isinstance(found, dict) else {}

@@ -58,7 +58,7 @@ def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:
     if not files:
         raise TimingError(f"its profile is not there: {'/'.join(key)}/{PROFILES}")
     axes = program.case.mesh.split_axes
-    return profile.read_profile(files, axes=axes, hlo=program.module, label=program.about.get("label"))
+    return profile.read_profile(files, axes=axes, hlo=program.module, label=program.about.label)
 
 
 def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
@@ -89,13 +89,12 @@ def _with_times(
 
 
 def _timing(program: JudgedProgram, entry: ProgramReport, timeline: Timeline) -> Timing:
-    on_tpu = program.about.get("executed", {}).get("platform") != "cpu"
     return build_section(
         timeline,
         rows=entry.collectives,
         mesh=lay_out_mesh(program.case),
         microbatches=program.case.microbatches,
-        link_bytes_per_s=program.case.topology.generation.ici_link_bytes_per_s if on_tpu else None,
+        link_bytes_per_s=program.case.topology.generation.ici_link_bytes_per_s if entry.platform != "cpu" else None,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from compare.timing.arrays import Ints
 from compare.timing.timeline import STEP_COLUMNS, UNKNOWN
 from compare.timing.xplane.device_events import DeviceEvents
 from compare.timing.xplane.xspace import Plane, Space
@@ -64,7 +65,7 @@ def find_steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
     )
 
 
-def _for_all(own: pd.DataFrame, devices: np.ndarray) -> StepMarks:
+def _for_all(own: pd.DataFrame, devices: Ints) -> StepMarks:
     """The devices' own marks; of a device without any, from the first that begins to the last that ends."""
     without = np.setdiff1d(devices, own["device"])
     if not without.size:
@@ -78,7 +79,7 @@ def _for_all(own: pd.DataFrame, devices: np.ndarray) -> StepMarks:
     )
 
 
-def _annotated(annotated: pd.DataFrame, devices: np.ndarray) -> StepMarks | None:
+def _annotated(annotated: pd.DataFrame, devices: Ints) -> StepMarks | None:
     """What the host marked, for all of its devices.  One that is marked on several threads is one."""
     if not len(annotated):
         return None
@@ -128,9 +129,7 @@ def _share_inside(frame: pd.DataFrame, events: pd.DataFrame) -> float:
     return inside / len(main) if len(main) else 1.0
 
 
-def _frame(
-    devices: np.ndarray, step: Iterable[int], start_ns: Iterable[float], duration_ns: Iterable[float]
-) -> pd.DataFrame:
+def _frame(devices: Ints, step: Iterable[int], start_ns: Iterable[float], duration_ns: Iterable[float]) -> pd.DataFrame:
     """The same steps for all of these devices."""
     one = pd.DataFrame({"step": list(step), "start_ns": list(start_ns), "duration_ns": list(duration_ns)})
     return pd.concat([one.assign(device=device) for device in devices], ignore_index=True)[list(STEP_COLUMNS)].astype(

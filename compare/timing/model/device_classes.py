@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compare.hlo.devices.groups import Groups
-from compare.timing.arrays import Floats, Ints
+from compare.timing.arrays import Column, Floats, Ints
 from compare.timing.model.links import SLOTS, Torus
 
 
@@ -73,7 +72,7 @@ def _numbered(color: Ints) -> Classes:
     return Classes(rank[inverse.reshape(-1)], first[order])
 
 
-def _ids(rows: NDArray[np.generic]) -> Ints:
+def _ids(rows: Column) -> Ints:
     """Numbers for equal rows."""
     _, inverse = np.unique(rows, axis=0, return_inverse=True)
     return np.asarray(inverse, np.int64).reshape(-1)

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from compare.hlo.collective import Collective
-from compare.timing.arrays import Floats, Ints, Mask
+from compare.timing.arrays import Column, Floats, Ints, Mask
 from compare.timing.model.device_classes import Classes
 from compare.timing.model.schedule_program import Run
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
@@ -102,10 +101,10 @@ def _operations(runs: Sequence[Run], *, whole: bool) -> tuple[list[str], Floats,
     return flat, ns, np.array([len(run.names) for run in runs], np.int64)
 
 
-_Columns = dict[str, NDArray[np.generic]]
+_Columns = dict[str, Column]
 
 
-def _marks_of(record: Record, labels: list[Label], words: pd.Index, number: int) -> _Columns:
+def _marks_of(record: Record, labels: list[Label], words: "pd.Index[str]", number: int) -> _Columns:
     """The single events of one class."""
     start, end, wait = (np.array([one[at][number] for one in record.times]) for at in range(3))
     label = np.array(record.marks, np.int64)
@@ -143,7 +142,7 @@ def _columns(device: int, *parts: _Columns) -> _Columns:
     return {**columns, "device": np.full(columns["label"].size, device, np.int32)}
 
 
-def _frame(columns: _Columns, labels: list[Label], words: pd.Index) -> pd.DataFrame:
+def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]") -> pd.DataFrame:
     label = columns["label"].astype(np.int64)
     names = pd.Categorical.from_codes(columns["name"].astype(np.int64), categories=words)
     rows = [one.row for one in labels]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from compare.timing.arrays import Ints, Times
 from compare.timing.timeline import STEP_COLUMNS
 from compare.timing.xplane.device_events import (
     EXECUTIONS,
@@ -160,7 +161,7 @@ def _bare(name: str) -> str:
     return name.removeprefix("%")
 
 
-def _program_at(starts: np.ndarray, executions: pd.DataFrame, line: Line) -> tuple[pd.Categorical, np.ndarray]:
+def _program_at(starts: Times, executions: pd.DataFrame, line: Line) -> tuple[pd.Categorical, Ints]:
     """The program that the device executes when each operation begins; else the one whose number it bears."""
     begins = executions["start_ns"].to_numpy(np.float64)
     ends = begins + executions["duration_ns"].to_numpy(np.float64)
@@ -177,7 +178,7 @@ def _program_at(starts: np.ndarray, executions: pd.DataFrame, line: Line) -> tup
     return (program if inside.all() else fill_words(program, _numbered(line.numbers("program_id", missing=-1)))), run
 
 
-def _numbered(programs: np.ndarray) -> pd.Categorical:
+def _numbered(programs: Ints) -> pd.Categorical:
     """Programs of which the number alone is known, like `(17)`."""
     codes, numbers = pd.factorize(programs)
     words = ["" if number == -1 else f"({int(number) % 2**64})" for number in numbers]

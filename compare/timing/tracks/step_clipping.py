@@ -2,9 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from compare.timing.arrays import Ints
+from compare.timing.arrays import Column, Ints
 from compare.timing.intervals import Union, exposed_shares
 from compare.timing.tracks.tracks import DeviceTrack, DeviceTracks
 
@@ -42,7 +41,7 @@ def clip_to_steps(tracks: DeviceTracks) -> pd.DataFrame:
     return pd.concat([frame.astype({**whole, "begins": bool}), kinds.reset_index(drop=True)], axis=1)
 
 
-def _of(track: DeviceTrack) -> dict[str, NDArray[np.generic]]:
+def _of(track: DeviceTrack) -> dict[str, Column]:
     own, place = _reached(track)
     starts, stops = track.starts[own], track.stops[own]
     from_, to = np.maximum(starts, track.begins[place]), np.minimum(stops, track.ends[place])

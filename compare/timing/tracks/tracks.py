@@ -24,7 +24,7 @@ class DeviceTrack:
     begins: Times
     ends: Times
     """Of each step, in order of time."""
-    rows: slice
+    rows: "slice[int, int, int]"
     """Its rows in `DeviceTracks.comms`."""
     starts: Times
     stops: Times
@@ -144,7 +144,7 @@ def spans(rows: pd.DataFrame) -> tuple[Times, Times]:
     return starts, starts + rows["duration_ns"].to_numpy(np.float64)
 
 
-def _rows_of(devices: NDArray[np.int32], device: int) -> slice:
+def _rows_of(devices: NDArray[np.int32], device: int) -> "slice[int, int, int]":
     return slice(int(np.searchsorted(devices, device, "left")), int(np.searchsorted(devices, device, "right")))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 RAW = {
     "device": "int32",
@@ -89,7 +90,7 @@ def map_words(words: pd.Categorical, meaning: Callable[[str], str]) -> pd.Catego
     return words_by_code(words.codes, [meaning(word) for word in words.categories])
 
 
-def words_by_code(codes: np.ndarray, words: Sequence[str]) -> pd.Categorical:
+def words_by_code(codes: NDArray[np.int8 | np.int16 | np.int32 | np.int64], words: Sequence[str]) -> pd.Categorical:
     """Words by number, of which some may be the same; -1 is the last."""
     codes = np.asarray(codes) % max(len(words), 1)
     used = np.flatnonzero(np.bincount(codes, minlength=len(words)))

@@ -9,6 +9,7 @@ import pytest
 
 import compare.report
 from compare.report.build import build_report
+from compare.report.model.about import About, Parameter
 from compare.report.model.report import SCHEMA
 from compare.report.programs import ProgramResult, judge_programs
 from meshes.case import Case
@@ -41,8 +42,10 @@ ENTRY %main (p: bf16[8,128]) -> bf16[8,256] {
 def judged() -> Report:
     """What the judge makes of two arms of a small mesh, compiled and run, a program of each kind missing."""
     case = Case.read("tp2", model_name="tiny", phases=("decode",))
-    about = {"partitioner": "gspmd", "versions": {"jaxlib": "0.10.2"}, "loop": "scan", "attention": "idiomatic",
-             "style": "pinned", "parameters": [{"index": 0, "role": "input"}]}  # fmt: skip
+    about = About(
+        partitioner="gspmd", versions={"jaxlib": "0.10.2"}, loop="scan", attention="idiomatic", style="pinned",
+        parameters=(Parameter(index=0, role="input"),),
+    )  # fmt: skip
     results = [
         ProgramResult(arm="jax", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
         ProgramResult(arm="torchxla", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),

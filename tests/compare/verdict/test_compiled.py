@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.report.model.about import About
 from compare.report.programs import ProgramResult, judge_program
 from compare.report.rows import sum_totals
 from meshes.case import Case
@@ -63,7 +64,9 @@ def judged(name):
     known = json.loads((COMPILED / f"{name}.json").read_text(encoding="utf-8"))
     case = Case.from_json(json.dumps(known["case"]))
     hlo = gzip.decompress((COMPILED / f"{name}.hlo.gz").read_bytes()).decode()
-    result = ProgramResult(arm=name.partition("_")[0], phase=case.phase, cell="tpu", status="ok", about=known, hlo=hlo)
+    result = ProgramResult(
+        arm=name.partition("_")[0], phase=case.phase, cell="tpu", status="ok", about=About.from_json(known), hlo=hlo
+    )
     return judge_program(case, result)
 
 

@@ -1,0 +1,56 @@
+"""What the processes that made a program say of it: the fields of its about.json that a report repeats or judges by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from compare.report.model.codec import Json, decode
+from meshes.case import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a program."""
+
+    index: int
+    role: str
+    """`weight`, `cache` or `input`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """The fields are None where about.json does not have them: a program that failed early has few of them.
+
+    Other fields of the file are its own: workers hand them on from one to the next as JSON.
+    """
+
+    status: str | None = None
+    """`ok`, or what happened instead; of a run folder only, like `error`, `case` and the digests."""
+    error: str | None = None
+    case: Case | None = None
+    """Of a program that was run: what it was run for."""
+    label: str | None = None
+    executed: Mapping[str, Json] | None = None
+    """Platform, devices, runtime … of one that was run."""
+    versions: Mapping[str, str] | None = None
+    partitioner: str | None = None
+    loop: str | None = None
+    attention: str | None = None
+    style: str | None = None
+    compile_options: Mapping[str, Json] | None = None
+    parameters: tuple[Parameter, ...] | None = None
+    device_ids: tuple[int, ...] | None = None
+    passes: Mapping[str, Json] | None = None
+    """Of the recorded passes `why_not`, where they were not."""
+    memory: Mapping[str, float | None] | None = None
+    """Bytes on one device, as the compiler planned them."""
+    cost: Mapping[str, Json] | None = None
+    seconds: Mapping[str, Json] | None = None
+    program_digest: str | None = None
+    hlo_digest: str | None = None
+    passes_digest: str | None = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Of about.json, or of what will be in it.  Raises `ReportError`, one line, naming the first bad field."""
+        return decode(cls, value)
