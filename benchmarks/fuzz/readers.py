@@ -27,8 +27,8 @@ from compare.remedy.page import sections
 from compare.run.cache import MANIFEST, Cache, file_digest
 from compare.run.folder.load_run import judge_run, read_run
 from compare.sweep.render.draw import page as sweep_page
+from compare.sweep.render.draw import programs as sweep_table
 from compare.sweep.render.figure import draw_ratios
-from compare.sweep.render.table import programs as sweep_table
 from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination

@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         found = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
     if asked.html:
-        from compare.diff.page import page
+        from compare.diff.text import page
 
         atomic_files.write_text(asked.html, page(found))
     if asked.json:

@@ -1,4 +1,4 @@
-"""A diff on a terminal: one line for each difference, at most 100 columns wide."""
+"""A diff on a terminal, one line for each difference, at most 100 columns wide; and as a page without a script."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from compare.diff import lines
 from compare.diff.lines import (
     Line,
     case_words,
@@ -17,6 +18,7 @@ from compare.diff.lines import (
     verdict,
     version_words,
 )
+from compare.render import units
 from compare.render.terminal import console, text_width, wrap_prose
 from meshes.process.one_line import plain
 
@@ -127,3 +129,22 @@ def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
         yield wrap_prose(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
     if words := totals_words(program):
         yield wrap_prose("; ".join(words), width=width, indent="  ")
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """A page that needs nothing else, of two programs or of two runs."""
+    from compare.render.html import environment, read_static
+
+    made = environment()
+    made.filters |= {
+        "bytes": units.bytes_text,
+        "exact": units.exact_text,
+        "kept": units.keep_units_together,
+        "axes": units.axes_text,
+    }
+    return made.get_template("diff.html.j2").render(
+        found=found,
+        programs=[one for one in found["programs"] if not one["same"]] if "programs" in found else [found],
+        style=read_static("page.css"),
+        words=lines,
+    )

@@ -5,23 +5,38 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
 from compare.gallery.compile_lessons import build_each
 from compare.gallery.lesson_types.lesson_result import LessonResult
-from compare.gallery.quiz.answers import Answer, AnswerError, count_emitted, read_answer
+from compare.gallery.quiz.answers import HOW, Answer, AnswerError, count_emitted, read_answer
 from compare.gallery.quiz.draw import draw_question
 from compare.gallery.quiz.question import Question
-from compare.gallery.render.quiz_text import print_question, print_truth
-from compare.gallery.render.quiz_words import AnsweredQuestion, answer_to_json, question_to_json
+from compare.gallery.render.quiz_words import (
+    AnsweredQuestion,
+    answer_to_json,
+    arrays,
+    question_to_json,
+    rule_lines,
+    sizes,
+    sum_lines,
+)
+from compare.gallery.render.words import SCATTERED, shows_scatters, strip_markup
+from compare.render.terminal import STYLES, console, text_width, wrap_prose
 from compare.run import arms, cache, tasks
 from compare.run.cache import Cache
 from meshes.process.command_line import REFUSED, print_json
-from meshes.process.one_line import complain, plain
+from meshes.process.one_line import complain, one_line, plain
 
 SEEDS = 10**6
 """Of these one is taken where none is named."""
 
 TRIES = 3
 """How often an answer may be unreadable."""
+
+RIGHT, WRONG = "inherent", "induced"
 
 
 def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) -> int:
@@ -87,3 +102,47 @@ def question_source(question: Question) -> str:
                 lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
                 return "\n".join(lines).replace(f"def {node.name}(", "def f(", 1) + "\n"
     raise ValueError(f"no file in {folder.name} has the pattern {question.lesson.pattern}")
+
+
+def print_question(question: Question, source: str) -> None:
+    """What is asked; the answer stays hidden."""
+    out = console()
+    out.print(Text(f"Question {question.seed}", style="bold"))
+    out.print(Text(arrays(question), style="cyan"))
+    _prose(out, sizes(question))
+    out.print(Syntax(source.rstrip(), "python", background_color="default", word_wrap=True))
+    _prose(out, "Which collectives does a step of the compiled program run, over which axes, and how often?")
+    _prose(out, f"Answer: {HOW}")
+
+
+def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
+    """Whether the answer is right, what is true, and why."""
+    out = console()
+    if not told.made.ok:
+        _prose(out, f"It could not be compiled, {told.made.status}: {one_line(told.made.error)}", style=STYLES[WRONG])
+        return
+    if answer is not None:
+        truth = count_emitted(told.made)
+        right = answer.is_right(truth)
+        wrong = "Wrong in number only" if answer.is_miscounted(truth) else "Wrong"
+        words = f"Right: {told.truth}" if right else f"{wrong}: you said {answer}; it is {told.truth}"
+        _prose(out, words, style=STYLES[RIGHT if right else WRONG])
+    else:
+        _prose(out, f"It is {told.truth}")
+    for line in told.lines:
+        _prose(out, f"  {strip_markup(line)}")
+    if shows_scatters([told.made]):
+        _prose(out, SCATTERED)
+    for line in rule_lines(told):
+        _prose(out, f"The rule, {line}")
+    for line in sum_lines(told):
+        _prose(out, f"  {line}")
+    if not told.follows:
+        _prose(out, "This is not what the rules say: the compiler or the framework has changed.", style=STYLES[WRONG])
+    for one in told.lessons:
+        _prose(out, f"Read: python -m compare.teach {one.name}, or docs/gallery/{one.name}.html")
+
+
+def _prose(out: Console, words: str, *, style: str = "") -> None:
+    kept = len(words) - len(words.lstrip())
+    out.print(wrap_prose(strip_markup(words), width=text_width(out), indent=" " * kept, hang="    ", style=style))

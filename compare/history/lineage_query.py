@@ -9,8 +9,7 @@ from typing import Any
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.passes.lineage import Event, Track
-from compare.passes.origins import add_origins, trace_lineages
+from compare.passes.lineage import Event, Track, add_origins, trace_lineages
 from compare.report.build import DEFAULT_CELL
 from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError

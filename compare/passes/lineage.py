@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compare.hlo.collective import Change
+from compare.hlo.collective import Change, Collective
 from compare.hlo.text.errors import HloError
-from compare.passes.archive import FIRST, Snapshot, spans
+from compare.passes.archive import FIRST, Snapshot, spans, unpack
 from compare.passes.matching import COPIED, MOVED, REPLACED, Link, match
 from compare.passes.snapshot import SnapshotCollective, read_snapshot
 
@@ -50,6 +50,21 @@ class Track:
         """What later passes did to it, in order."""
         changes = [event for event in self.events if event.what not in (CREATED, RENAMED)]
         return tuple(Change(by=event.span, what=event.what) for event in changes)
+
+
+def trace_lineages(archive: bytes, optimized: str) -> dict[str, Track]:
+    """The life of every collective of an optimized program.  `HloError` where the archive is damaged."""
+    return trace_lineage(unpack(archive), optimized)
+
+
+def add_origins(rows: Sequence[Collective], lives: Mapping[str, Track]) -> list[Collective]:
+    """The same rows; one whose life is not known says so."""
+    return [
+        replace(row, origin=life.origin, changes=life.changes)
+        if (life := lives.get(row.name))
+        else replace(row, origin=UNKNOWN)
+        for row in rows
+    ]
 
 
 def trace_lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:

@@ -9,8 +9,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
-from compare.passes.lineage import Track
-from compare.passes.origins import add_origins, trace_lineages
+from compare.passes.lineage import Track, add_origins, trace_lineages
 from compare.report.model.about import About
 from compare.verdict.verdict import Judgement, judge
 from meshes.case import Case

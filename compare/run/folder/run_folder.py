@@ -6,25 +6,29 @@ It can be mailed, committed, and read again with neither framework installed.
 import gzip
 import json
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
 from compare.report.model.codec import JsonObject
 from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
-from compare.run.folder import profile_metadata, replace_folder
+from compare.run.folder import replace_folder
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
 from compare.run.tasks import PROFILES, strip_prefixes
 from compare.timing.errors import TimingError
+from compare.timing.join.programs import read_protos
+from compare.timing.xplane import reader
 from meshes.case import Case
 from meshes.process.documents import read_json
+from meshes.reduced import describe_reduction
 
 PROGRAMS = "programs"
 """In case.json: which were asked for, as `<arm>/<phase>/<cell>`."""
@@ -87,7 +91,7 @@ def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> Non
 def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
     """Write out the program that a cell's profile carries; what to say where it can't be read."""
     try:
-        text = profile_metadata.read_program_text(sorted(cell.glob(PROFILES)))
+        text = read_program_text(sorted(cell.glob(PROFILES)))
     except (HloError, TimingError) as error:
         return {"status": "failed", "failed_step": "profile", "error": f"its profile cannot be read: {error}"}
     text = strip_prefixes(text, arm) if arm else text
@@ -137,7 +141,7 @@ def merge_about(outcome: Outcome, *, case: Case) -> JsonObject:
     if outcome.executed:
         merged["case"] = outcome.executed.to_dict()
         merged["executed"] = merged.get("executed", {}) | {"cores": cores()}
-        merged["label"] = profile_metadata.measured_label(case, outcome.executed, merged["executed"])
+        merged["label"] = measured_label(case, outcome.executed, merged["executed"])
         merged["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "arm": outcome.arm,
@@ -159,3 +163,35 @@ def merge_about(outcome: Outcome, *, case: Case) -> JsonObject:
 def _read(folder: Path | None, name: str) -> JsonObject:
     found = read_json(folder / name) if folder else {}
     return found if isinstance(found, dict) else {}
+
+
+def measured_label(case: Case, ran: Case, executed: Mapping[str, object]) -> str:
+    """`measured on 8 virtual CPU devices on 2 cores (torch_xla), not a TPU; embed 4096 → 256, …`.
+
+    Devices that share cores wait for those, too.  ran: the case that was executed for `case`.
+    executed: of its about.json.
+    """
+    devices = executed.get("num_devices", ran.mesh.num_devices)
+    runtime = executed.get("runtime", "unknown runtime")
+    where = f"{_counted(devices, 'device')} ({executed.get('device_kind', 'unknown kind')}; {runtime})"
+    if executed.get("platform") == "cpu":
+        shared = f" on {_counted(executed['cores'], 'core')}" if "cores" in executed else ""
+        where = f"{_counted(devices, 'virtual CPU device')}{shared} ({runtime}), not a TPU"
+    smaller = describe_reduction(case, ran)
+    return f"measured on {where}" + (f"; {smaller}" if smaller else "")
+
+
+def _counted(number: object, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def read_program_text(files: Sequence[Path]) -> str:
+    """The HLO text of the program that a profile of one of our workers is about.
+
+    The largest that it carries: what runs beside a step (a fill, a transfer) is a line or two.  `HloError` or
+    `TimingError` where it carries none that can be read.
+    """
+    found = read_protos(reader.read_file(path) for path in files)
+    if not found:
+        raise TimingError("the profile carries no program")
+    return write_hlo_text(max(found.values(), key=len))

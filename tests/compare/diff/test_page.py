@@ -9,10 +9,9 @@ import pytest
 
 from compare.diff.lines import difference_lines, equivalent_words, verdict
 from compare.diff.matching import match
-from compare.diff.page import page
 from compare.diff.report import diff_report
 from compare.diff.request import diff_runs
-from compare.diff.text import print_diff
+from compare.diff.text import page, print_diff
 from compare.render.terminal import console
 from tests.compare.render.browsers import MARKS, opened
 from tests.compare.verdict.toy_hlo import AXES, BACK, GATHER, HOP, SUM, rows, wire

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from compare.passes.archive import spans, unpack
-from compare.passes.origins import trace_lineages
+from compare.passes.lineage import trace_lineages
 from compare.passes.snapshot import read_snapshot
 from tests.places import RECORDED
 

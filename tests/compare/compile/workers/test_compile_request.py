@@ -13,7 +13,7 @@ import pytest
 from compare.compile.executable_info import estimate_cost
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.passes.origins import trace_lineages
+from compare.passes.lineage import trace_lineages
 from tests.places import ROOT
 
 TOY = Path(__file__).with_name("toy_jax.py")

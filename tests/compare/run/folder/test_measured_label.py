@@ -13,7 +13,7 @@ from compare.run.arms import ARMS, Cell
 from compare.run.cache import Cache
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, judge_run, read_run
-from compare.run.folder.profile_metadata import measured_label
+from compare.run.folder.run_folder import measured_label
 from compare.run.results import Event
 from meshes.case import Case
 
