@@ -37,6 +37,7 @@ TRIES = 3
 """How often an answer may be unreadable."""
 
 RIGHT, WRONG = "inherent", "induced"
+"""The styles of a right and of a wrong answer."""
 
 
 def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.passes.lineage import Event, Track, add_origins, trace_lineages
+from compare.passes.lineage import Event, Track, add_origins, trace_archive
 from compare.report.build import DEFAULT_CELL
 from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError
@@ -49,7 +49,7 @@ def query_saved(folder: Path, *, name: str = "") -> list[History]:
     if not program.passes:
         raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
     rows = collectives(read(program.text), program.axes, device_ids=program.device_ids)
-    lives = trace_lineages(program.passes, program.text)
+    lives = trace_archive(program.passes, program.text)
     own = [
         History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])
         for row in add_origins(rows, lives)

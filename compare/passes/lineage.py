@@ -52,7 +52,7 @@ class Track:
         return tuple(Change(by=event.span, what=event.what) for event in changes)
 
 
-def trace_lineages(archive: bytes, optimized: str) -> dict[str, Track]:
+def trace_archive(archive: bytes, optimized: str) -> dict[str, Track]:
     """The life of every collective of an optimized program.  `HloError` where the archive is damaged."""
     return trace_lineage(unpack(archive), optimized)
 

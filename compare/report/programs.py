@@ -9,7 +9,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
-from compare.passes.lineage import Track, add_origins, trace_lineages
+from compare.passes.lineage import Track, add_origins, trace_archive
 from compare.report.model.about import About
 from compare.verdict.verdict import Judgement, judge
 from meshes.case import Case
@@ -113,6 +113,6 @@ def _lineage(result: ProgramResult) -> tuple[Mapping[str, Track] | None, str]:
         why_not = ((result.about and result.about.passes) or {}).get("why_not")
         return None, why_not if isinstance(why_not, str) and why_not else "not recorded"
     try:
-        return trace_lineages(result.passes, result.hlo), ""
+        return trace_archive(result.passes, result.hlo), ""
     except HloError as error:
         return None, str(error)

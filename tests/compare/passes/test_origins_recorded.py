@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from compare.passes.archive import spans, unpack
-from compare.passes.lineage import trace_lineages
+from compare.passes.lineage import trace_archive
 from compare.passes.snapshot import read_snapshot
 from tests.places import RECORDED
 
@@ -30,7 +30,7 @@ def recorded(request):
     folder = RECORDED / request.param
     archive = (folder / "passes.tar.xz").read_bytes()
     text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    return request.param, unpack(archive), trace_lineages(archive, text), text
+    return request.param, unpack(archive), trace_archive(archive, text), text
 
 
 def test_the_reader_sees_what_a_search_finds(recorded):
@@ -70,7 +70,7 @@ def test_two_slices_part_each_collective_in_three_or_two():
     """An all-reduce over both comes as scatter, sum and gather, an all-gather as two; each went through both passes."""
     folder = RECORDED / "two-slices"
     text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    lives = trace_lineages((folder / "passes.tar.xz").read_bytes(), text)
+    lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
     parts = Counter(life.events[0].after for life in lives.values())
     kinds = {line: 3 if " all-reduce(" in line else 2 for line in parts}
     assert parts == kinds
@@ -82,7 +82,7 @@ def test_two_slices_part_each_collective_in_three_or_two():
 def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused():
     folder = RECORDED / "sequence"
     text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    lives = trace_lineages((folder / "passes.tar.xz").read_bytes(), text)
+    lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
     fused = [life for life in lives.values() if any(one.by == "tpu-all-reduce-scatter-fusion" for one in life.changes)]
     assert len(fused) == 3  # embed, attention.out, mlp.down
     for life in fused:
@@ -94,7 +94,7 @@ def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused()
 def test_gathers_of_attention_are_put_there_in_float32_and_narrowed_by_a_pass():
     folder = RECORDED / "sequence"
     text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    lives = trace_lineages((folder / "passes.tar.xz").read_bytes(), text)
+    lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
     narrowed = [life for life in lives.values() if any(one.by == "bfloat16-propagation" for one in life.changes)]
     assert len(narrowed) == 3  # queries, keys, values
     assert all(re.search(r"= f32\[[\d,]+\]\S* all-gather\(", life.events[0].after) for life in narrowed)

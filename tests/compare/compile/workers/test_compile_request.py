@@ -13,7 +13,7 @@ import pytest
 from compare.compile.executable_info import estimate_cost
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.passes.lineage import trace_lineages
+from compare.passes.lineage import trace_archive
 from tests.places import ROOT
 
 TOY = Path(__file__).with_name("toy_jax.py")
@@ -109,7 +109,7 @@ def test_recording_passes_changes_nothing_else_and_tells_who_put_its_collective_
         {"recorded": True, "why_not": ""},
     ]
     assert not (tmp_path / "False/passes.tar.xz").exists()
-    lives = trace_lineages((tmp_path / "True/passes.tar.xz").read_bytes(), hlo(tmp_path / "True"))
+    lives = trace_archive((tmp_path / "True/passes.tar.xz").read_bytes(), hlo(tmp_path / "True"))
     assert [life.origin for life in lives.values()] == ["partitioner"]
     assert not [path.name for path in (tmp_path / "True").iterdir() if path.is_dir()], "the texts themselves are gone"
 
