@@ -1,8 +1,9 @@
 """The compiled TPU program: entry as declared, placeholders as real tensors, scan as a loop, the plan's bytes."""
 
+import json
 import re
-import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from math import prod
@@ -15,7 +16,8 @@ from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collective import Collective
 from compare.verdict.verdict import judge
 from meshes.case import Case
-from tests.torchxla_impl.workers import Program, compiled, compiled_program, script
+from tests.laws.workers import run
+from tests.torchxla_impl.workers import Program, compile_cases, read_program, script
 
 pytestmark = [
     pytest.mark.slow,
@@ -44,32 +46,65 @@ def kinds(rows: list[Collective]) -> Counter[tuple[Any, ...]]:
     return counted
 
 
-@pytest.mark.parametrize("mesh", ["dp2tp4", "tp4pp2"])
-def test_placeholders_make_the_program_of_tensors_with_data(mesh: str, tmp_path: Path) -> None:
-    """`mark_sharding` on real tensors and the runtime's own door: the same entry, the same collectives."""
+Programs = Callable[[Case], Program]
+
+
+@pytest.fixture(scope="module")
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """A case's program; those of all tests that were chosen are made together when the first one asks.
+
+    The start of PyTorch/XLA and of libtpu costs more than a program.
+    """
+    items = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
+    cases = [case for item in items for case in item.callspec.params["cases"]]
+    folders = compile_cases(cases, tmp_path_factory.mktemp("programs"))
+    return lambda case: read_program(case, folders[case.to_json()])
+
+
+def with_data(mesh: str) -> Case:
+    """Small enough to have its weights on eight virtual devices."""
     case = Case.read(mesh, phases=("prefill",), seq=128)
-    # Small enough to have its weights on eight virtual devices.
-    case = case.at(model=replace(case.model, layers=2, vocab=4096, embed=1024, ffn=2048, head_dim=32))
-    ours = compiled(case, tmp_path)
-    marked = tmp_path / "marked"
-    marked.mkdir()
-    shutil.copy(tmp_path / "about.json", marked)
-    script("marked.py", str(tmp_path / "case.json"), str(marked))
-    theirs = compiled_program(case, marked)
-    assert entry_shapes(ours.text) == entry_shapes(theirs.text)
-    assert kinds(ours.rows) == kinds(theirs.rows)
-    assert len(ours.rows) >= 5
+    return case.at(model=replace(case.model, layers=2, vocab=4096, embed=1024, ffn=2048, head_dim=32))
 
 
-@pytest.mark.parametrize(("mesh", "phase"), [("dp2tp4", "prefill"), ("tp4pp2", "decode")])
-def test_a_scan_has_the_collectives_of_a_loop_written_out(mesh: str, phase: str, tmp_path: Path) -> None:
-    """Layer by layer and tick by tick: the same bytes, the same number of times; gathers of attention among them."""
+WITH_DATA = tuple(with_data(mesh) for mesh in ("dp2tp4", "tp4pp2"))
+
+
+@pytest.mark.parametrize("cases", [WITH_DATA], ids=["dp2tp4 and tp4pp2"])
+def test_placeholders_make_the_program_of_tensors_with_data(
+    cases: tuple[Case, ...], programs: Programs, tmp_path: Path
+) -> None:
+    """`mark_sharding` on real tensors and the runtime's own door: the same entry, the same collectives."""
+    folders = [tmp_path / str(number) for number in range(len(cases))]
+    for folder, case in zip(folders, cases, strict=True):
+        folder.mkdir()
+        (folder / "case.json").write_text(case.to_json())
+        (folder / "about.json").write_text(json.dumps(programs(case).about))
+    script("marked.py", *map(str, folders))
+    run("tests.planted.compiling", folders=folders)
+    for folder, case in zip(folders, cases, strict=True):
+        ours, theirs = programs(case), read_program(case, folder)
+        assert entry_shapes(ours.text) == entry_shapes(theirs.text)
+        assert kinds(ours.rows) == kinds(theirs.rows)
+        assert len(ours.rows) >= 5
+
+
+def both_loops(mesh: str, phase: str) -> tuple[Case, Case]:
     case = Case.read(mesh, model_name="tiny", phases=(phase,), seq=128)
-    scan, unrolled = (compiled(case.at(loop=loop), tmp_path / loop) for loop in ("scan", "unrolled"))
+    return case.at(loop="scan"), case.at(loop="unrolled")
+
+
+@pytest.mark.parametrize(
+    "cases", [both_loops("dp2tp4", "prefill"), both_loops("tp4pp2", "decode")], ids=["dp2tp4-prefill", "tp4pp2-decode"]
+)
+def test_a_scan_has_the_collectives_of_a_loop_written_out(cases: tuple[Case, Case], programs: Programs) -> None:
+    """Layer by layer and tick by tick: the same bytes, the same number of times; gathers of attention among them."""
+    scan, unrolled = map(programs, cases)
     assert kinds(scan.rows) == kinds(unrolled.rows)
     (down,) = (row for row in scan.rows if row.scope == "layer.mlp.down")
     # 4 layers; of two stages each runs 2 in each of 4 + 2 - 1 ticks.
-    assert [loop.trip_count for loop in down.loops if loop.trip_count != 1] == ([4] if case.mesh.pp == 1 else [5, 2])
+    trips = [4] if scan.case.mesh.pp == 1 else [5, 2]
+    assert [loop.trip_count for loop in down.loops if loop.trip_count != 1] == trips
     assert {row.scope for row in scan.rows} >= {"layer.attention.core", "layer.attention.out", "layer.mlp.down"}
 
 
@@ -92,30 +127,41 @@ MOVED: tuple[tuple[str, str, str, set[str]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("mesh", "phase", "model", "allowed"), MOVED, ids=[" ".join(row[:2]) for row in MOVED])
+def moved(mesh: str, phase: str, model: str) -> Case:
+    return small(mesh, layers=2, phases=(phase,), attention="einsum", batch=16, model_name=model)
+
+
+@pytest.mark.parametrize(
+    ("cases", "allowed"),
+    [((moved(*row),), allowed) for *row, allowed in MOVED],
+    ids=[" ".join(row[:2]) for row in MOVED],
+)
 def test_attention_as_einsum_moves_what_the_plan_needs(
-    mesh: str, phase: str, model: str, allowed: set[str], tmp_path: Path
+    cases: tuple[Case], allowed: set[str], programs: Programs
 ) -> None:
     """Nothing induced, nothing missing; a pipeline adds its bubble, and what every stage and every part does alike."""
-    case = small(mesh, layers=2, phases=(phase,), attention="einsum", batch=16, model_name=model)
-    verdicts = judged(compiled(case, tmp_path))
+    verdicts = judged(programs(*cases))
     assert {cause for verdict in verdicts for cause in verdict.causes} == allowed
     assert sum(verdict.induced_bytes for verdict in verdicts) == 0
 
 
-def test_all_keys_and_values_are_gathered_where_cp_splits_a_prompt(tmp_path: Path) -> None:
-    """In the place of a ring: by hand, 8 sequences of 1024 of 4 KV heads of 128, keys and values, in 2 layers."""
-    program = compiled(small("cp4tp2", layers=2, phases=("prefill",), attention="einsum"), tmp_path)
+@pytest.mark.parametrize("cases", [(moved("cp4tp2", "prefill", "llama-3.1-8b"),)], ids=["cp4tp2"])
+def test_all_keys_and_values_are_gathered_where_cp_splits_a_prompt(cases: tuple[Case], programs: Programs) -> None:
+    """In the place of a ring: by hand, 16 sequences of 1024 of 4 KV heads of 128, keys and values, in 2 layers."""
+    program = programs(*cases)
     found = {(row.kind, row.scope, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"}
     assert found == {
-        ("all-gather", "layer.attention.core", 8 * 1024 * 4 * 128 * 2, 2),
-        ("all-reduce", "pipeline.collect", 8 * 4, 1),
+        ("all-gather", "layer.attention.core", 16 * 1024 * 4 * 128 * 2, 2),
+        ("all-reduce", "pipeline.collect", 16 * 4, 1),
     }
 
 
-def test_a_split_cache_is_merged_and_not_gathered(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cases", [(small("cp4tp2", layers=2, phases=("decode",), attention="einsum"),)], ids=["cp4tp2"]
+)
+def test_a_split_cache_is_merged_and_not_gathered(cases: tuple[Case], programs: Programs) -> None:
     """By hand, of 8 tokens of 16 heads: the highest score and the sum in f32, the values of 128 in the case's bf16."""
-    program = compiled(small("cp4tp2", layers=2, phases=("decode",), attention="einsum"), tmp_path)
+    program = programs(*cases)
     found = Counter(
         (row.kind, row.scope, row.dtype, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"
     )
@@ -125,9 +171,10 @@ def test_a_split_cache_is_merged_and_not_gathered(tmp_path: Path) -> None:
     }
 
 
-def test_the_attention_call_gathers_q_k_and_v_in_every_layer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cases", [(small("dp2tp4", layers=2, phases=("prefill",)),)], ids=["dp2tp4"])
+def test_the_attention_call_gathers_q_k_and_v_in_every_layer(cases: tuple[Case], programs: Programs) -> None:
     """The finding, by hand: 4 sequences of 1024 on each dp rank; k is gathered before it is repeated, v after."""
-    program = compiled(small("dp2tp4", layers=2, phases=("prefill",)), tmp_path)
+    program = programs(*cases)
     induced = [verdict.collective for verdict in judged(program) if verdict.induced_bytes]
     assert {(row.kind, row.axes, row.scope, row.dtype, row.executions) for row in induced} == {
         ("all-gather", "tp", "layer.attention.core", "bf16", 2)
@@ -136,10 +183,10 @@ def test_the_attention_call_gathers_q_k_and_v_in_every_layer(tmp_path: Path) -> 
     assert sorted(row.payload_bytes for row in induced) == [8 * head, 32 * head, 32 * head]
 
 
-@pytest.mark.parametrize("mesh", ["dp2pp2tp2"])
-def test_entry_parameters_are_sharded_overwritten_and_named_as_declared(mesh: str, tmp_path: Path) -> None:
-    case = Case.read(mesh, model_name="tiny", phases=("decode",))
-    program = compiled(case, tmp_path)
+@pytest.mark.parametrize("cases", [(Case.read("dp2pp2tp2", model_name="tiny", phases=("decode",)),)], ids=["dp2pp2tp2"])
+def test_entry_parameters_are_sharded_overwritten_and_named_as_declared(cases: tuple[Case], programs: Programs) -> None:
+    (case,) = cases
+    program = programs(case)
     about = program.about
     declared = [f"{row['dtype']}[{local_shape(row, case)}]" for row in [*about["parameters"], *about["outputs"]]]
     assert entry_shapes(program.text) == declared

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from meshes.assignment import assign_chips
 from meshes.case import Case
+from tests.laws import workers
+from tests.xla_flags import quick_environment
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {
@@ -40,14 +41,14 @@ class Program:
         return collectives(read(self.text), self.case.mesh.axes)
 
 
-def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *command], env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True,
-                          timeout=300, check=False)  # fmt: skip
+def run(command: Sequence[str], *, environment: Mapping[str, str] = ENVIRONMENT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True,
+                          timeout=600, check=False)  # fmt: skip
 
 
 def script(name: str, *arguments: str) -> str:
-    """What a script beside the tests prints."""
-    done = run([str(Path(__file__).with_name(name)), *arguments])
+    """What a script beside the tests prints; it runs its programs on virtual CPU devices, if any."""
+    done = run([str(Path(__file__).with_name(name)), *arguments], environment=quick_environment() | ENVIRONMENT)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -58,26 +59,24 @@ def lower(case: Case, out: Path) -> subprocess.CompletedProcess[str]:
     return run(["-m", "torchxla_impl.lower", str(out / "case.json"), str(out)])
 
 
-def compiled(case: Case, out: Path) -> Program:
-    """Lowered by the twin, compiled for the case's slice."""
-    done = lower(case, out)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return compiled_program(case, out)
+def compile_cases(cases: Sequence[Case], out: Path) -> dict[str, Path]:
+    """The folder of each case, by its JSON: all lowered in one process, all compiled for their slices in one.
+
+    Each folder has case.json, program.mlirbc, about.json and optimized.hlo.gz; or failed.txt, why it has not.
+    """
+    texts = dict.fromkeys(case.to_json() for case in cases)
+    folders = {text: out / str(number) for number, text in enumerate(texts)}
+    for text, folder in folders.items():
+        folder.mkdir(parents=True)
+        (folder / "case.json").write_text(text)
+    workers.run("tests.laws.lowering", "torchxla_impl", folders=list(folders.values()))
+    workers.run("tests.planted.compiling", folders=list(folders.values()))
+    return folders
 
 
-def compiled_program(case: Case, out: Path) -> Program:
-    """OUT/program.mlirbc, compiled with the options of OUT/about.json."""
-    about = json.loads((out / "about.json").read_text())
-    request = {
-        "program": str(out / "program.mlirbc"),
-        "topology": case.topology.slice_name,
-        "num_slices": case.topology.slices,
-        "places": assign_chips(case.plan),
-        "compile_options": about["compile_options"],
-        "strip": [f"{ROOT}/"],
-        "passes": False,
-    }
-    (out / "request.json").write_text(json.dumps(request))
-    done = run(["-m", "compare.compile.workers.compile_request", str(out / "request.json"), str(out)])
-    assert done.returncode == 0, done.stderr[-3000:]
-    return Program(case=case, text=gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode(), about=about)
+def read_program(case: Case, folder: Path) -> Program:
+    """What `compile_cases` made of a case."""
+    failed = folder / workers.FAILED
+    assert not failed.exists(), failed.read_text()
+    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+    return Program(case=case, text=text, about=json.loads((folder / "about.json").read_text()))

@@ -1,7 +1,6 @@
 """Which cases are held against transformers, and how an arm is asked."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -9,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.xla_flags import quick_environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,9 +34,6 @@ MESHES = {
     "ep4tp2+sp": ("qwen2_moe", "mixtral"),
 }
 """Both families on a mesh are asked for logits (in JAX), and for text the second; each is on meshes of every kind."""
-
-QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-"""The programs run for milliseconds: LLVM would polish them for longer than that saves."""
 
 Words = dict[str, Any]
 
@@ -63,9 +61,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def started(*command: str) -> subprocess.CompletedProcess[str]:
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {QUICK}".lstrip()
-    words = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error", "XLA_FLAGS": flags}
-    environment = os.environ | words
+    words = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
+    environment = quick_environment() | words
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
 
 

@@ -1,6 +1,5 @@
 """The gallery's patterns compute the same in both frameworks, split over 4 or 8 devices: a fair comparison."""
 
-import os
 import subprocess
 import sys
 from itertools import product
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from compare.gallery.lessons import LESSONS
+from tests.xla_flags import quick_environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         subprocess.run(
             [sys.executable, "-m", "tests.twins.patterns", arm, str(out), str(devices)],
             cwd=ROOT, check=True, capture_output=True, timeout=600,
-            env=os.environ | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
+            env=quick_environment() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
         )  # fmt: skip
         found.setdefault(arm, {}).update(np.load(out))
     return found

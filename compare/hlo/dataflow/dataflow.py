@@ -34,15 +34,16 @@ def step_through(value: Value) -> list[Value] | None:
     branch), or they are the elements of a tuple that is asked for as a whole.
     """
     frame, item, path = value
-    if (item, path) not in frame.forwards:
-        frame.forwards[item, path] = _handed(value)
-    return frame.forwards[item, path]
+    forwards, key = frame.forwards, (item, path)
+    if key not in forwards:
+        forwards[key] = _handed(value)
+    return forwards[key]
 
 
 def _handed(value: Value) -> list[Value] | None:
     frame, item, path = value
     opcode = item.opcode
-    if not item.has(path):
+    if path and not item.has(path):
         raise item.error(f"it has no element {path}, which is asked for")
     if opcode == "get-tuple-element":
         return [(frame, item.operand(0), (item.integer("index"), *path))]

@@ -1,7 +1,7 @@
 """The step on eight devices: declared shardings are the actual ones, and the module holds the table of weights."""
 
 import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +17,29 @@ CASES = (
 )
 
 
+def case_of(mesh: str, phase: str, model: str) -> Case:
+    return Case.read(mesh, model_name=model, phases=(phase,), dtype="f32", seq=16)
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What stands on the devices in each case, by its JSON; from one process: PyTorch/XLA takes seconds to start."""
+    out, cases = tmp_path_factory.mktemp("actual"), [case_of(*row) for row in CASES]
+    files = [out / f"{number}.json" for number in range(len(cases))]
+    for file, case in zip(files, cases, strict=True):
+        file.write_text(case.to_json())
+    lines = script("actual.py", *map(str, files)).splitlines()
+    return {case.to_json(): json.loads(line) for case, line in zip(cases, lines, strict=True)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("mesh", "phase", "model"), CASES, ids=[" ".join(row[:2]) for row in CASES])
-def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, phase: str, model: str, tmp_path: Path) -> None:
+def test_every_weight_and_cache_is_sharded_as_declared(
+    mesh: str, phase: str, model: str, placed: dict[str, Any]
+) -> None:
     """Byte for byte: each device holds the slice that its coordinates name, and the caches that come out, too."""
-    case = Case.read(mesh, model_name=model, phases=(phase,), dtype="f32", seq=16)
-    (tmp_path / "case.json").write_text(case.to_json())
-    results = json.loads(script("actual.py", str(tmp_path / "case.json")))
+    case = case_of(mesh, phase, model)
+    results = placed[case.to_json()]
     # Experts have a router more than a feed-forward.
     assert len(results["tensors"]) == (13 if case.model.experts else 12) + 2 + 2
     for name, tensor in results["tensors"].items():

@@ -1,7 +1,7 @@
 """Large weights reach the devices piece by piece, and are whole and split as declared."""
 
 import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +12,22 @@ MESHES = ("dp2pp2tp2", "pp2ep4")
 CONFIG = config_of("qwen2_moe", num_attention_heads=24, num_key_value_heads=6, shared_expert_intermediate_size=16)
 
 
+DTYPES = ("f32", "bf16")
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of each dtype and mesh, all in one process: PyTorch/XLA takes seconds to start."""
+    out = tmp_path_factory.mktemp("pieces")
+    folders = {dtype: str(write(out / dtype, CONFIG, state_of(CONFIG), dtype=dtype)) for dtype in DTYPES}
+    found: dict[str, Any] = json.loads(script("pieces.py", json.dumps(folders), *MESHES))
+    return found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["f32", "bf16"])
-def test_weights_that_are_brought_in_pieces_are_whole(dtype: str, tmp_path: Path) -> None:
-    folder = write(tmp_path / "hub", CONFIG, state_of(CONFIG), dtype=dtype)
-    results = json.loads(script("pieces.py", str(folder), dtype, *MESHES))
-    assert set(results) == set(MESHES)
-    for mesh, found in results.items():
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_weights_that_are_brought_in_pieces_are_whole(dtype: str, loaded: dict[str, Any]) -> None:
+    assert set(loaded[dtype]) == set(MESHES)
+    for mesh, found in loaded[dtype].items():
         assert not found["wrong"], mesh
         assert found["pieces"] > 3 * found["weights"], mesh
