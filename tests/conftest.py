@@ -1,6 +1,7 @@
 """What holds for every test: how many processes run them, and that Ctrl-C reaches the programs under test."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -16,3 +17,29 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two; for one file none, since starting them takes longer than most files."""
     files = [word for word in config.invocation_params.args if word.partition("::")[0].endswith(".py")]
     return 0 if len(files) == 1 else WORKERS
+
+
+LONGEST = (
+    "compare/gallery/test_compile_lessons.py",
+    "laws/test_torchxla.py",
+    "laws/test_jax.py",
+    "twins/test_torchxla.py",
+    "twins/test_jax.py",
+    "planted/test_planted.py",
+    "torchxla_impl/test_tpu.py",
+    "compare/test_run.py",
+    "surprises/test_surprises.py",
+    "compare/test_sweep.py",
+    "twins/test_patterns.py",
+    "laws/test_explicit.py",
+)
+"""Files that take from three minutes down to one, the longest first."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the files, the longest ones begin first: none is left for the end, alone."""
+    if not hasattr(config, "workerinput"):
+        return
+    ranks = {Path(__file__).parent / file: rank for rank, file in enumerate(LONGEST)}
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks) + (item.path not in slow)))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
 from tests.places import ROOT
 
 FRAMEWORKS = {"jax", "flax", "torch", "torch_xla", "orbax", "transformers"}
@@ -234,3 +235,7 @@ print(sum(getattr(module, "__file__", None) is not None for module in own))
 def test_a_command_that_compiles_nothing_loads_few_of_our_files(words):
     done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, cwd=ROOT, check=True)
     assert 10 < int(done.stdout) <= 40
+
+
+def test_the_files_of_tests_that_begin_first_are_there():
+    assert [file for file in LONGEST if not (ROOT / "tests" / file).is_file()] == []
