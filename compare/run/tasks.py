@@ -10,6 +10,7 @@ from functools import cache as once
 from importlib.util import find_spec
 from pathlib import Path
 
+from compare.report.model.about import About
 from compare.run.arms import COMPILER, Arm, Cell, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
@@ -150,9 +151,11 @@ def compile_task(
     Raises `WorkError` when its about.json does not say how to compile it.
     """
     try:
-        options = read_json(program / "about.json")["compile_options"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WorkError(f"{arm.module}.lower wrote an about.json without compile_options ({error!r})") from None
+        options = About.from_json(read_json(program / "about.json")).compile_options
+    except (OSError, ValueError) as error:
+        raise WorkError(f"{arm.module}.lower wrote an about.json that cannot be read: {error}") from None
+    if options is None:
+        raise WorkError(f"{arm.module}.lower wrote an about.json without compile_options")
     asked = {
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from compare.hlo.text.errors import HloError
 
@@ -21,7 +20,7 @@ def mesh_of_text(text: str) -> Axes:
     return _only(tuple((name, int(size)) for name, size in _AXIS.findall(axes)) for axes, ids in found if not ids)
 
 
-def mesh_of(program: Any) -> Axes:
+def mesh_of(program: object) -> Axes:
     """The mesh of a `Lowered` or `Compiled` of JAX, from the shardings of its arguments and results."""
     told = [getattr(program, name, None) for name in ("input_shardings", "output_shardings", "out_info")]
     lowering = getattr(getattr(program, "_lowering", None), "compile_args", None)  # a private name of jax 0.10.2
@@ -59,7 +58,7 @@ def _only(found: Iterable[Axes]) -> Axes:
     return different.pop() if len(different) == 1 else ()
 
 
-def _leaves(told: Any) -> Iterator[Any]:
+def _leaves(told: object) -> Iterator[object]:
     if isinstance(told, Mapping):
         told = list(told.values())
     if isinstance(told, list | tuple):
@@ -69,7 +68,7 @@ def _leaves(told: Any) -> Iterator[Any]:
         yield told
 
 
-def _axes_of(leaf: Any) -> Axes:
+def _axes_of(leaf: object) -> Axes:
     """Of a sharding, or of an array with one."""
     shape = getattr(getattr(getattr(leaf, "sharding", leaf), "mesh", None), "shape", None)
     if not isinstance(shape, Mapping):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 
@@ -47,7 +47,28 @@ class ProgramInput:
     """As it was saved, where it was."""
 
 
-def open_program(program: Any, *, topology: str = "") -> ProgramInput:
+@runtime_checkable
+class _Exported(Protocol):
+    """What `jax.export` gives."""
+
+    def mlir_module(self) -> object: ...
+
+
+@runtime_checkable
+class _Readable(Protocol):
+    """A `Lowered` or a `Compiled` of JAX."""
+
+    def as_text(self, *, debug_info: bool = False) -> str: ...
+
+
+@runtime_checkable
+class _Lowered(_Readable, Protocol):
+    """A `Lowered` of JAX."""
+
+    def compile(self) -> _Readable: ...
+
+
+def open_program(program: object, *, topology: str = "") -> ProgramInput:
     """Take a path, HLO or StableHLO text, module bytes, or an object of JAX: lowered, compiled, exported.
 
     A JAX `Lowered` is compiled by JAX itself for the devices that it was lowered for, unless a `topology` is named:
@@ -60,16 +81,15 @@ def open_program(program: Any, *, topology: str = "") -> ProgramInput:
         return ProgramInput("this text", program.encode())
     if isinstance(program, str | Path):
         return _file(program)
-    if callable(getattr(program, "mlir_module", None)):
+    if isinstance(program, _Exported):
         return ProgramInput("this exported program", str(program.mlir_module()).encode())
-    if not callable(getattr(program, "as_text", None)):
+    if not isinstance(program, _Readable):
         raise WorkError(
             f"{type(program).__name__} is no program that can be read; hand over jax.jit(f).lower(…), the same "
             "compiled, HLO or StableHLO text, module bytes, or a path"
         )
     name = f"this {type(program).__name__}"
-    lowers = callable(getattr(program, "compile", None))
-    mesh = mesh_of(program) or (mesh_of_text(str(program.as_text())) if lowers else ())
+    mesh = mesh_of(program) or (mesh_of_text(str(program.as_text())) if isinstance(program, _Lowered) else ())
     return ProgramInput(name, _text(program, name=name, mesh=mesh, topology=topology).encode(), mesh)
 
 
@@ -91,15 +111,14 @@ def _unzipped(name: str, data: bytes) -> ProgramInput:
         raise HloError(f"{name}: {error}") from None
 
 
-def _text(program: Any, *, name: str, mesh: Axes, topology: str) -> str:
-    lowers = callable(getattr(program, "compile", None))
-    if topology and lowers:
+def _text(program: _Readable, *, name: str, mesh: Axes, topology: str) -> str:
+    if topology and isinstance(program, _Lowered):
         try:
             return str(program.as_text(debug_info=True))  # JAX leaves names and lines out otherwise
         except TypeError:
             return str(program.as_text())
     try:
-        return str((program.compile() if lowers else program).as_text())
+        return str((program.compile() if isinstance(program, _Lowered) else program).as_text())
     except RuntimeError as error:
         if "device_assignment" not in str(error):
             raise

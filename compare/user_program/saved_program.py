@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from compare.hlo.devices.axes import validate_axes
@@ -67,7 +66,7 @@ def save(folder: Path, program: SavedProgram) -> None:
 def read_saved(folder: Path) -> SavedProgram:
     """Raises `WorkError` where it is none, or damaged."""
     try:
-        about: Any = json.loads((folder / ABOUT).read_bytes())
+        about: object = json.loads((folder / ABOUT).read_bytes())
         text = decode_text(decompress((folder / HLO).read_bytes()))
         kept = folder / passes.FILE
         packed = kept.read_bytes() if kept.is_file() else b""
