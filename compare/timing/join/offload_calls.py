@@ -56,7 +56,8 @@ def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:
 
 
 def _in_order(seen: CoreEvents) -> list[int]:
-    return np.lexsort((seen.starts, seen.device)).tolist()  # type: ignore[no-any-return]
+    order: list[int] = np.lexsort((seen.starts, seen.device)).tolist()
+    return order
 
 
 def _over(calls: CoreEvents, call: int, works: CoreEvents, work: int) -> bool:
