@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.generations_page import Entry, Extra, Found, cell, page
+from benchmarks.generations_page import Entry, Extra, ProgramExtras, cell, page
 from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import sum_totals
@@ -86,7 +86,7 @@ def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
         return Entry(shown, generation, {}, (str(error),))
     # The default program of each arm: the controls are other questions.
     arms = [replace(arm, controls=()) for arm in ARMS.values()]
-    outcomes = run_case(case, arms=arms, cache=cache, tell=lambda event: None)
+    outcomes = run_case(case, arms=arms, cache=cache, notify=lambda event: None)
     return Entry(
         shown,
         generation,
@@ -95,7 +95,7 @@ def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
     )
 
 
-def _found(case: Case, outcome: Outcome) -> Found | None:
+def _found(case: Case, outcome: Outcome) -> ProgramExtras | None:
     judged = _judged(case, outcome)
     if judged is None or judged.judgement is None:
         return None
@@ -107,7 +107,7 @@ def _found(case: Case, outcome: Outcome) -> Found | None:
         for cause, amount in row.causes.items():
             key = Extra(cause, one.kind, one.part_of or one.axes, one.scope)
             extras[key] = extras.get(key, 0) + amount
-    return Found(
+    return ProgramExtras(
         ratio=emitted / asked if asked else 1.0 if not emitted else float("inf"),
         extras=extras,
         unserved_bytes=sum_totals(judged.judgement, judged.contract).unserved,

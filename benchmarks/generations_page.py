@@ -21,7 +21,7 @@ class Extra(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ProgramExtras:
     """One program, judged."""
 
     ratio: float
@@ -36,7 +36,7 @@ class Entry:
 
     mesh: str
     generation: str
-    found: Mapping[tuple[str, str], Found | None]
+    found: Mapping[tuple[str, str], ProgramExtras | None]
     failures: tuple[str, ...]
 
 
@@ -78,7 +78,7 @@ def cell(entry: Entry) -> str:
     return ", ".join(" / ".join(text for (one, _), text in told.items() if one == arm) for arm in arms) or "–"
 
 
-def _ratio(found: Found | None) -> str:
+def _ratio(found: ProgramExtras | None) -> str:
     if found is None:
         return "–"
     return f"{found.ratio:.2f}" if found.ratio < 10 else f"{found.ratio:.0f}"

@@ -32,7 +32,7 @@ BEGIN, END = "<!-- {}: made by benchmarks/model.py -->", "<!-- {}: end -->"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ModelCheck:
     """A measurement beside what the model says; None where the model has no program for it."""
 
     measured: Measurement
@@ -47,14 +47,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compile", action="store_true", help="compile the small programs again")
     if parser.parse_args().compile:
-        save(compiled(measurements()))
+        save(compile_programs(measurements()))
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(summary(held_against(measurements(), programs())))
+    print(summary(check_model(measurements(), programs())))
 
 
 def page(text: str) -> str:
     """The page with its tables made again."""
-    held = held_against(measurements(), programs())
+    held = check_model(measurements(), programs())
     tables = {"errors": errors(held), "summary": summary(held), "constants": constants_table()}
     for name, table in tables.items():
         begin, end = BEGIN.format(name), END.format(name)
@@ -63,7 +63,7 @@ def page(text: str) -> str:
     return text
 
 
-def compiled(rows: list[Measurement]) -> dict[str, Program]:
+def compile_programs(rows: list[Measurement]) -> dict[str, Program]:
     """One process for each slice: libtpu answers some input by ending its process."""
     found: dict[str, Program] = {}
     by_slice: dict[tuple[str, str], list[Measurement]] = {}
@@ -81,8 +81,10 @@ def compiled(rows: list[Measurement]) -> dict[str, Program]:
     return found
 
 
-def held_against(rows: list[Measurement], made: Mapping[str, Program]) -> list[Held]:
-    return [Held(row, model_s(row, made[row.id], Hardware.of(chip(row))) if row.id in made else None) for row in rows]
+def check_model(rows: list[Measurement], made: Mapping[str, Program]) -> list[ModelCheck]:
+    return [
+        ModelCheck(row, model_s(row, made[row.id], Hardware.of(chip(row))) if row.id in made else None) for row in rows
+    ]
 
 
 def measured_s(row: Measurement) -> float:
@@ -114,7 +116,7 @@ def _timeline(row: Measurement, program: Program, hardware: Hardware) -> Timelin
     return simulate(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
 
 
-def fitted_links(rows: list[Measurement], made: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:
+def fit_links(rows: list[Measurement], made: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:
     """launch_s, hop_s and bytes/s of a link from the `fit` collectives of one generation, whose time is linear in them.
 
     hop_s: where it is known from elsewhere.
@@ -143,7 +145,7 @@ def constants_table() -> str:
     return "\n".join(lines)
 
 
-def errors(held: list[Held]) -> str:
+def errors(held: list[ModelCheck]) -> str:
     """One row for each measurement."""
     lines = ["| measurement | of | measured | model | error | |", "|---|---|---:|---:|---:|---|"]
     for one in held:
@@ -156,7 +158,7 @@ def errors(held: list[Held]) -> str:
     return "\n".join(lines)
 
 
-def summary(held: list[Held]) -> str:
+def summary(held: list[ModelCheck]) -> str:
     """The median and the largest error by what was measured, of the checks alone."""
     rows = [one for one in held if one.measured.role == "check" and one.error is not None]
     lines = ["| checked | measurements | median of \\|error\\| | largest |", "|---|---:|---:|---:|"]

@@ -43,12 +43,12 @@ def main(names: list[str]) -> int:
             except subprocess.CalledProcessError as error:
                 failed, took = 1, f"exit status {error.returncode}"
             print(f"{name} on {mesh}: {took}", flush=True)
-            for line in _told(Path(scratch)):
+            for line in _read_bytes(Path(scratch)):
                 print(f"  {line}", flush=True)
     return failed
 
 
-def _told(runs: Path) -> list[str]:
+def _read_bytes(runs: Path) -> list[str]:
     """Bytes by phase and arm, of the only run in this folder."""
     lines = []
     for path in runs.glob("*/report.json"):

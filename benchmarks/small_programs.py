@@ -31,7 +31,7 @@ _METADATA = re.compile(r", metadata=\{[^}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledProgram:
     """A program, and the places of its devices in the order of their ids."""
 
     hlo: str
@@ -57,7 +57,7 @@ def _compiled(function: Callable[..., Any], *arguments: Any) -> str:
     return _METADATA.sub("", _TABLES.sub("", text))
 
 
-def _matmul(entry: dict[str, Any]) -> Compiled:
+def _matmul(entry: dict[str, Any]) -> CompiledProgram:
     place = SingleDeviceSharding(_devices(entry)[0])
     dtype = _DTYPES[entry["dtype"]]
     result = jnp.int32 if entry["dtype"] == "s8" else dtype
@@ -66,17 +66,19 @@ def _matmul(entry: dict[str, Any]) -> Compiled:
         return jnp.matmul(left, right, preferred_element_type=result)
 
     shapes = ((entry["m"], entry["k"]), (entry["k"], entry["n"]))
-    return Compiled(_compiled(product, *(jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in shapes)))
+    return CompiledProgram(
+        _compiled(product, *(jax.ShapeDtypeStruct(shape, dtype, sharding=place) for shape in shapes))
+    )
 
 
-def _copy(entry: dict[str, Any]) -> Compiled:
+def _copy(entry: dict[str, Any]) -> CompiledProgram:
     """`bytes` are those read and those written."""
     place = SingleDeviceSharding(_devices(entry)[0])
     shape = (entry["bytes"] // 2 // 2 // LANES, LANES)
-    return Compiled(_compiled(jnp.copy, jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=place)))
+    return CompiledProgram(_compiled(jnp.copy, jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=place)))
 
 
-def _collective(entry: dict[str, Any]) -> Compiled:
+def _collective(entry: dict[str, Any]) -> CompiledProgram:
     """A group is a block of the slice; of chips with two devices the first of each, or both."""
     mesh, places = _mesh(entry)
     size = mesh.devices.shape[1]
@@ -93,7 +95,7 @@ def _collective(entry: dict[str, Any]) -> Compiled:
     spread = PartitionSpec(("others", "group"))
     body = jax.shard_map(kinds[entry["kind"]], mesh=mesh, in_specs=spread, out_specs=spread, check_vma=False)
     given = jax.ShapeDtypeStruct((rows * len(places), elements // rows), dtype, sharding=NamedSharding(mesh, spread))
-    return Compiled(_compiled(body, given), places)
+    return CompiledProgram(_compiled(body, given), places)
 
 
 def _mesh(entry: dict[str, Any]) -> tuple[Mesh, list[list[int]]]:
@@ -119,7 +121,7 @@ def _ring(places: list[list[int]]) -> list[tuple[int, int]]:
     return [(one, order[(at + 1) % len(order)]) for at, one in enumerate(order)]
 
 
-def _gather_matmul(entry: dict[str, Any]) -> Compiled:
+def _gather_matmul(entry: dict[str, Any]) -> CompiledProgram:
     """M, K, N = 8192, 8192, 1024: a product whose right side is gathered before it; rows of the left stay split."""
     mesh, places = _mesh({**entry, "group": len(_devices(entry))})
 
@@ -130,7 +132,7 @@ def _gather_matmul(entry: dict[str, Any]) -> Compiled:
     body = jax.shard_map(product, mesh=mesh, in_specs=(spread, spread), out_specs=spread, check_vma=False)
     shapes = ((8192, 8192), (8192, 1024))
     given = (jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spread)) for shape in shapes)
-    return Compiled(_compiled(body, *given), places)
+    return CompiledProgram(_compiled(body, *given), places)
 
 
 if __name__ == "__main__":

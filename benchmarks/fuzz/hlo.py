@@ -26,7 +26,7 @@ _FLOATS = re.compile(
 _NAMES = re.compile(r"%?([A-Za-z_][\w.\-]*)")
 
 
-def told(rows: Sequence[Collective]) -> tuple[object, ...]:
+def comparable_columns(rows: Sequence[Collective]) -> tuple[object, ...]:
     """What of a row no bystander may change: a lost scope or line is found again at its neighbours, and may differ."""
     return tuple(
         (row.name, row.kind, row.axes, row.network, row.dtype, row.mesh_groups, row.executions, row.executions_are,
@@ -35,7 +35,7 @@ def told(rows: Sequence[Collective]) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def lost(text: str, rows: Sequence[Collective]) -> str:
+def describe_loss(text: str, rows: Sequence[Collective]) -> str:
     """What is wrong with the number of rows, or with one of them; empty where nothing is.
 
     An instruction of a collective is a row, but for receives, what goes to a host, and later parts of an asynchronous
@@ -58,7 +58,7 @@ def lost(text: str, rows: Sequence[Collective]) -> str:
     return f"the row {bad[0]!r} has less than nothing" if bad else ""
 
 
-def bystanders(text: str) -> list[int]:
+def find_bystanders(text: str) -> list[int]:
     """Lines that compute with floats, in no computation that a fusion of a collective calls, next to no collective.
 
     No loop's count, no branch that is understood and no size of a collective can depend on them.
@@ -97,7 +97,7 @@ def _calls(line: str, name: str) -> bool:
     return any(name in _NAMES.findall(words) for words in _CALLED.findall(line))
 
 
-def beside(text: str, places: Sequence[int], rng: random.Random) -> str:
+def damage_beside(text: str, places: Sequence[int], rng: random.Random) -> str:
     """A text damaged in one of these lines, or right before or behind it."""
     lines = text.split("\n")
     at = rng.choice(places)

@@ -83,8 +83,8 @@ def _texts() -> tuple[_Text, ...]:
         text = gzip.decompress(path.with_suffix(".hlo.gz").read_bytes()).decode()
         if len(text) < 16_000:
             axes = json.loads(path.read_text())["axes"]
-            rows = hlo.told(collectives(read(text), read_axes(axes)))
-            found.append(_Text(text, axes, tuple(hlo.bystanders(text)), rows))
+            rows = hlo.comparable_columns(collectives(read(text), read_axes(axes)))
+            found.append(_Text(text, axes, tuple(hlo.find_bystanders(text)), rows))
     return tuple(found)
 
 
@@ -97,15 +97,15 @@ def _anywhere(seed: _Text, rng: random.Random) -> _Text:
 
 
 def _beside(seed: _Text, rng: random.Random) -> _Text:
-    return _Text(hlo.beside(seed.text, seed.places, rng), seed.axes, rows=seed.rows)
+    return _Text(hlo.damage_beside(seed.text, seed.places, rng), seed.axes, rows=seed.rows)
 
 
 def _read_hlo(given: _Text, _: Path) -> object:
     module = read(given.text)
     rows = collectives(module, read_axes(given.axes) if given.axes else {})
-    if wrong := hlo.lost(given.text, rows):
+    if wrong := hlo.describe_loss(given.text, rows):
         raise Wrong(wrong)
-    if given.rows is not None and hlo.told(rows) != given.rows:
+    if given.rows is not None and hlo.comparable_columns(rows) != given.rows:
         raise Wrong("other rows, where no collective was touched")
     return map_event_names(module, rows), container_names(module)
 
@@ -114,7 +114,7 @@ def _read_proto(given: bytes, _: Path) -> object:
     program.read_device_assignment(given)
     text = program.write_hlo_text(given)
     rows = collectives(read(text), {})
-    if wrong := hlo.lost(text, rows):
+    if wrong := hlo.describe_loss(text, rows):
         raise Wrong(wrong)
     return rows
 

@@ -86,30 +86,30 @@ class _Batch:
 
 
 def build(
-    lessons: Sequence[Lesson], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+    lessons: Sequence[Lesson], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
 ) -> list[LessonResult]:
     """Every program of these lessons, in their order; what could not be made says why.
 
-    `tell` hears one line at each change.
+    `notify` hears one line at each change.
     """
     asked = [(lesson, program) for lesson in lessons for program in lesson.programs]
-    return build_each(asked, cache=cache, tell=tell, at_once=at_once)
+    return build_each(asked, cache=cache, notify=notify, at_once=at_once)
 
 
 def build_each(
-    asked: Sequence[tuple[Lesson, str]], *, cache: Cache, tell: Callable[[str], None], at_once: int | None = None
+    asked: Sequence[tuple[Lesson, str]], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
 ) -> list[LessonResult]:
     """One program of each lesson: the one that is named beside it."""
     jobs = [_Job(lesson, program) for lesson, program in asked]
-    _Build(jobs, cache=cache, tell=tell, at_once=at_once or max(2, cores())).run()
+    _Build(jobs, cache=cache, notify=notify, at_once=at_once or max(2, cores())).run()
     return [_made(job) for job in jobs]
 
 
 class _Build:
     """Where each job is."""
 
-    def __init__(self, jobs: list[_Job], *, cache: Cache, tell: Callable[[str], None], at_once: int):
-        self.jobs, self.cache, self.tell, self.at_once = jobs, cache, tell, at_once
+    def __init__(self, jobs: list[_Job], *, cache: Cache, notify: Callable[[str], None], at_once: int):
+        self.jobs, self.cache, self.notify, self.at_once = jobs, cache, notify, at_once
         self.waiting: list[_Batch] = []
         self.running: dict[_Batch, Path] = {}
         self.deaths: dict[str, int] = {}
@@ -122,7 +122,7 @@ class _Build:
             if line := arms.find_arm(name).missing():
                 for job in own:
                     job.end("not-installed", line)
-                self.tell(line)
+                self.notify(line)
                 continue
             self.keys |= {job: _lower_key(job) for job in own}
             first = {self.keys[job]: job for job in reversed(own)}
@@ -174,7 +174,7 @@ class _Build:
             module, words = f"{arms.find_arm(batch.kind).module}.patterns", (str(folder),)
             request = {"programs": [job.asked() for job in batch.jobs]}
         what = f"{len(batch.jobs)} program{'s' if len(batch.jobs) > 1 else ''}"
-        self.tell(f"compile: {what}" if batch.kind == "compile" else f"{_title(batch.kind)}: tracing {what}")
+        self.notify(f"compile: {what}" if batch.kind == "compile" else f"{_title(batch.kind)}: tracing {what}")
         (folder / "request.json").write_text(json.dumps(request))
         path = os.pathsep.join([str(tasks.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = Command(
@@ -196,7 +196,7 @@ class _Build:
             else:
                 left.append(job)
         shutil.rmtree(folder, ignore_errors=True)
-        self.tell(f"{_title(batch.kind)}: {len(batch.jobs) - len(left)} done in {ended.seconds:.1f} s")
+        self.notify(f"{_title(batch.kind)}: {len(batch.jobs) - len(left)} done in {ended.seconds:.1f} s")
         if left:
             self._again(batch.kind, left, ended)
         if batch.kind != "compile":
@@ -224,7 +224,7 @@ class _Build:
         status = "failed" if ended.status == "ok" else ended.status
         for job in given_up:
             job.end(status, ended.error or "its process ended well, and wrote nothing")
-            self.tell(f"{job.lesson.name}, {job.program}: {status}: {job.error}")
+            self.notify(f"{job.lesson.name}, {job.program}: {status}: {job.error}")
         self._wait(kind, left[len(given_up) :])
 
 
@@ -290,4 +290,4 @@ def _made(job: _Job) -> LessonResult:
     if not job.compiled:
         return made
     rows = collectives(read_file(job.compiled / HLO), job.lesson.mesh)
-    return made.having(row_of(row) for row in rows)
+    return made.with_rows(row_of(row) for row in rows)

@@ -62,7 +62,7 @@ def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: b
         if words is None:
             answer = _heard(question.lesson.mesh)
     with cache.open_cache(bypass=no_cache) as kept:
-        (made,) = compile_questions([question], cache=kept, tell=complain)
+        (made,) = compile_questions([question], cache=kept, notify=complain)
     told = AnsweredQuestion(question, made)
     if as_json:
         print_json(question_to_json(question, source) | answer_to_json(told, answer))
@@ -86,10 +86,10 @@ def _heard(mesh: Mapping[str, int]) -> Answer | None:
 
 
 def compile_questions(
-    questions: Sequence[Question], *, cache: Cache, tell: Callable[[str], None]
+    questions: Sequence[Question], *, cache: Cache, notify: Callable[[str], None]
 ) -> list[LessonResult]:
     """The program of each question."""
-    return build_each([(one.lesson, one.program) for one in questions], cache=cache, tell=tell)
+    return build_each([(one.lesson, one.program) for one in questions], cache=cache, notify=notify)
 
 
 def question_source(question: Question) -> str:
@@ -119,11 +119,13 @@ def print_question(question: Question, source: str) -> None:
 def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
     """Whether the answer is right, what is true, and why."""
     out = console()
-    if not told.made.ok:
-        _prose(out, f"It could not be compiled, {told.made.status}: {one_line(told.made.error)}", style=STYLES[WRONG])
+    if not told.result.ok:
+        _prose(
+            out, f"It could not be compiled, {told.result.status}: {one_line(told.result.error)}", style=STYLES[WRONG]
+        )
         return
     if answer is not None:
-        truth = count_emitted(told.made)
+        truth = count_emitted(told.result)
         right = answer.is_right(truth)
         wrong = "Wrong in number only" if answer.is_miscounted(truth) else "Wrong"
         words = f"Right: {told.truth}" if right else f"{wrong}: you said {answer}; it is {told.truth}"
@@ -132,7 +134,7 @@ def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
         _prose(out, f"It is {told.truth}")
     for line in told.lines:
         _prose(out, f"  {strip_markup(line)}")
-    if shows_scatters([told.made]):
+    if shows_scatters([told.result]):
         _prose(out, SCATTERED)
     for line in rule_lines(told):
         _prose(out, f"The rule, {line}")

@@ -100,7 +100,7 @@ class _Moment:
     text: str
     """The first of them."""
 
-    def bearing(self, op_names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    def lines_by_op_name(self, op_names: Collection[str]) -> dict[str, tuple[str, ...]]:
         """For each of these names the first lines of the text that bear it."""
         found: dict[str, list[str]] = {}
         for line in _OP_NAME_LINE.finditer(self.text) if op_names else ():
@@ -124,7 +124,7 @@ def _step(
 ) -> dict[str, Track]:
     found = match(before, after)
     fresh = [one for one in after if one.name not in found.links]
-    asked = moment.bearing({one.op_name for one in fresh if one.op_name})
+    asked = moment.lines_by_op_name({one.op_name for one in fresh if one.op_name})
     made: dict[str, Track] = {}
     for one in after:
         link = found.links.get(one.name)
@@ -134,7 +134,7 @@ def _step(
         event = Event(
             at=moment.at, span=moment.span, what=CREATED, before=asked.get(one.op_name, ()), after=one.line
         )  # fmt: skip
-        made[one.name] = Track(origin=_origin(moment.span, disturbed=found.disturbed), events=(event,))
+        made[one.name] = Track(origin=_origin(moment.span, disturbed=found.is_disturbed), events=(event,))
     return made
 
 

@@ -38,7 +38,7 @@ class Step:
     """Those of the text before that nothing in the next one comes from."""
 
     @property
-    def disturbed(self) -> bool:
+    def is_disturbed(self) -> bool:
         """Whether any went or became something else: what came as well might be a part of that."""
         return bool(self.lost) or any(link.what in (REPLACED, SPLIT, MERGED) for link in self.links.values())
 

@@ -75,11 +75,11 @@ class Measurer:
         case: Case,
         *,
         cache: Cache,
-        tell: Callable[[Event], None],
+        notify: Callable[[Event], None],
         most: int,
         timeout_s: float = scheduler.TIMEOUT_S,
     ):
-        self.case, self.cache, self.tell, self.most, self.timeout_s = case, cache, tell, most, timeout_s
+        self.case, self.cache, self.notify, self.most, self.timeout_s = case, cache, notify, most, timeout_s
         self.compiles = 0
 
     def make(self, wanted: Sequence[tuple[ArmProgram, Names]]) -> None:
@@ -91,7 +91,7 @@ class Measurer:
         taken = taken[:left]
         self.compiles += len(taken)
         asked = [(program.arm, program.case.phase, program.cell(names)) for program, names in taken]
-        outcomes = scheduler.run_cells(self.case, asked, cache=self.cache, tell=self.tell, timeout_s=self.timeout_s)
+        outcomes = scheduler.run_cells(self.case, asked, cache=self.cache, notify=self.notify, timeout_s=self.timeout_s)
         for (program, names), outcome in zip(taken, outcomes, strict=True):
             found, origins = _measured(program.with_remedies(names), outcome, whole=self.case)
             program.known[names] = found
@@ -144,7 +144,7 @@ def _tells(program: ArmProgram) -> bool:
 def _agree(programs: Sequence[ArmProgram]) -> None:
     """One set for all phases of an arm, where one is as good as each phase's own: it is one change of the code."""
     for arm in {program.arm.name for program in programs}:
-        own = [one for one in programs if one.arm.name == arm and not one.base.error and one.base.unneeded]
+        own = [one for one in programs if one.arm.name == arm and not one.base.error and one.base.unneeded_bytes]
         shared = [
             names for names in (own[0].known if own else ()) if names and all(_as_good(one, names) for one in own)
         ]
@@ -158,8 +158,8 @@ def _as_good(program: ArmProgram, names: Names) -> bool:
     """Whether this set leaves no more than the best does, with no more changes."""
     if names not in program.known or not is_better(program.known[names], program.base):
         return False
-    least = program.known[program.best].unneeded
-    return program.known[names].unneeded <= least and len(names) <= len(program.best)
+    least = program.known[program.best].unneeded_bytes
+    return program.known[names].unneeded_bytes <= least and len(names) <= len(program.best)
 
 
 def _next(
@@ -183,8 +183,8 @@ def _in_turn(wanted: Mapping[ArmProgram, list[Names]]) -> list[tuple[ArmProgram,
 def _beyond(program: ArmProgram) -> Iterator[Names]:
     """What else might help, on top of the best: collectives by hand; changes of the plan, where there is much left."""
     left = program.known[program.best]
-    kinds = (HAND, PLAN) if left.unneeded >= WORTH * left.needed else (HAND,)
-    for remedy in program.remedies.values() if left.unneeded else ():
+    kinds = (HAND, PLAN) if left.unneeded_bytes >= WORTH * left.needed else (HAND,)
+    for remedy in program.remedies.values() if left.unneeded_bytes else ():
         if remedy.kind in kinds:
             yield _on_top(program, remedy)
 

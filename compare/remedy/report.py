@@ -22,8 +22,8 @@ def find_remedies(request: Request, *, cache: Cache) -> dict[str, Any]:
     """Search as asked, with progress on stderr, and tell what was found.  Raises `MeshError` before anything starts."""
     case = request.case
     programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
-    with progress.show_events(Console(stderr=True)) as tell:
-        making = Measurer(case, cache=cache, tell=tell, most=request.most, timeout_s=request.timeout_s)
+    with progress.show_events(Console(stderr=True)) as notify:
+        making = Measurer(case, cache=cache, notify=notify, most=request.most, timeout_s=request.timeout_s)
         search(programs, making)
         beside = find_witnesses(programs, making)
     return search_report(case, programs, making, beside=beside)
@@ -68,7 +68,8 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, A
 def measurement_to_json(found: Measurement) -> dict[str, Any]:
     """Of one program."""
     return {
-        "unneeded_bytes": found.unneeded, "induced_bytes": found.of("induced"), "inflated_bytes": found.of("inflated"),
+        "unneeded_bytes": found.unneeded_bytes,
+        "induced_bytes": found.of("induced"), "inflated_bytes": found.of("inflated"),
         "missing_bytes": found.missing, "unknown_rows": found.unknown_rows, "step_ns": found.step_ns,
     }  # fmt: skip
 
@@ -82,9 +83,9 @@ def _chosen(program: ArmProgram, remedy: Remedy) -> dict[str, Any]:
     best = program.known[program.best]
     without, alone = program.best - {remedy.name}, frozenset((remedy.name,))
     if without in program.known and not program.known[without].error:
-        removes, against = program.known[without].unneeded - best.unneeded, sorted(without)
+        removes, against = program.known[without].unneeded_bytes - best.unneeded_bytes, sorted(without)
     else:
-        removes, against = program.base.unneeded - program.known[alone].unneeded, []
+        removes, against = program.base.unneeded_bytes - program.known[alone].unneeded_bytes, []
     return {**_words(remedy), "removes_bytes": removes, "measured_against": against,
             "as_good": _as_good(program, remedy)}  # fmt: skip
 
@@ -96,7 +97,7 @@ def _as_good(program: ArmProgram, remedy: Remedy) -> list[dict[str, Any]]:
         names = program.best - {remedy.name} | {other.name}
         there = program.known.get(names)
         stands_in = other is not remedy and other.site == remedy.site and there and not there.error
-        if there and stands_in and there.unneeded <= best.unneeded:
+        if there and stands_in and there.unneeded_bytes <= best.unneeded_bytes:
             found.append({"name": other.name, "code": other.code, "step_ns": there.step_ns})
     return found
 
@@ -108,7 +109,7 @@ def _beyond(program: ArmProgram, remedy: Remedy, names: Names, found: Measuremen
     if found.error:
         return told
     return {**told, "after": measurement_to_json(found), "helps": improves(program, names),
-            "removes_bytes": program.known[program.best].unneeded - found.unneeded}  # fmt: skip
+            "removes_bytes": program.known[program.best].unneeded_bytes - found.unneeded_bytes}  # fmt: skip
 
 
 def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:
         "names": sorted(names),
         "error": "",
         **measurement_to_json(found),
-        "added_bytes": found.added_to(program.base),
+        "added_bytes": found.bytes_beyond(program.base),
     }
 
 

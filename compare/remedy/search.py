@@ -30,7 +30,7 @@ class Measurement:
     """Why there are no numbers; empty where there are."""
 
     @property
-    def unneeded(self) -> int:
+    def unneeded_bytes(self) -> int:
         """Inflated, induced and missing bytes of a step."""
         return sum(self.groups.values()) + self.missing
 
@@ -38,7 +38,7 @@ class Measurement:
         """Bytes of one verdict."""
         return sum(amount for key, amount in self.groups.items() if key[3] == verdict)
 
-    def added_to(self, base: "Measurement") -> int:
+    def bytes_beyond(self, base: "Measurement") -> int:
         """Bytes that are more than in another program, scope by scope and axes by axes."""
         places = {key[:2] for key in (*self.groups, *base.groups)}
         return sum(max(0, self.at(place) - base.at(place)) for place in places) + max(0, self.missing - base.missing)
@@ -56,9 +56,9 @@ def is_better(one: Measurement | None, base: Measurement) -> bool:
     """Whether a program has fewer unneeded bytes, counts no less of its own, and moved next to none elsewhere."""
     if one is None or one.error or one.unknown_rows > base.unknown_rows:
         return False
-    added = one.added_to(base)
-    removed = base.unneeded - one.unneeded + added
-    return one.unneeded < base.unneeded and added <= removed * MOVED
+    added = one.bytes_beyond(base)
+    removed = base.unneeded_bytes - one.unneeded_bytes + added
+    return one.unneeded_bytes < base.unneeded_bytes and added <= removed * MOVED
 
 
 class Search:
@@ -77,7 +77,7 @@ class Search:
         singles = [frozenset((name,)) for name in self.remedies]
         pins = frozenset(name for name in self.remedies if name.startswith(PIN))
         yield from self._ask([one for one in singles if not one & pins])
-        if ends := [one for one in singles if self._is_good(one) and not self.known[one].unneeded]:
+        if ends := [one for one in singles if self._is_good(one) and not self.known[one].unneeded_bytes]:
             return min(ends, key=self._rank)
         yield from self._ask([*(one for one in singles if one & pins), *([pins] if len(pins) > 1 else [])])
         good = self._one_a_site([one for one in singles if self._is_good(one)])
@@ -90,7 +90,7 @@ class Search:
         best = min([*good, *filter(self._is_good, tried)], key=self._rank, default=frozenset[str]())
         for one in sorted(good, key=self._rank):
             # What does not go together with all the others may go with the best.
-            if self.known[best].unneeded and not one <= best:
+            if self.known[best].unneeded_bytes and not one <= best:
                 yield from self._ask([best | one])
                 best = min([best, *filter(self._is_good, [best | one])], key=self._rank)
         return (yield from self._dropped(best))
@@ -107,7 +107,7 @@ class Search:
         """Smallest first: what it leaves, then how many changes, then the modelled step, then the table's order."""
         found = self.known[one]
         order = list(self.remedies)
-        return (found.unneeded, len(one), found.step_ns or 0.0, sorted(order.index(name) for name in one))
+        return (found.unneeded_bytes, len(one), found.step_ns or 0.0, sorted(order.index(name) for name in one))
 
     def _one_a_site(self, sets: Sequence[Names]) -> list[Names]:
         """Of single remedies that replace the same, the best."""
@@ -131,4 +131,8 @@ class Search:
         return best
 
     def _costs_nothing(self, one: Names, best: Names) -> bool:
-        return one in self.known and self._is_good(one) and self.known[one].unneeded <= self.known[best].unneeded
+        return (
+            one in self.known
+            and self._is_good(one)
+            and self.known[one].unneeded_bytes <= self.known[best].unneeded_bytes
+        )

@@ -28,9 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in asked.fail_if]
     place = run_folder.folder_of(case, parent=asked.out, arms=programs.arms)
     with replace_folder.open_replacement(place) as beside, cache.open_cache(bypass=asked.no_cache) as kept:
-        with progress.show_events(Console(stderr=True)) as tell:
+        with progress.show_events(Console(stderr=True)) as notify:
             outcomes = scheduler.run_case(
-                case, arms=list(programs.arms.values()), cache=kept, tell=tell, timeout_s=asked.timeout,
+                case, arms=list(programs.arms.values()), cache=kept, notify=notify, timeout_s=asked.timeout,
                 controls=programs.controls, libtpu=programs.libtpu, passes=not asked.no_passes,
                 execute=asked.execute or "", same_runtime=asked.same_runtime,
             )  # fmt: skip

@@ -81,7 +81,7 @@ class Arm:
     controls: tuple[Cell, ...] = ()
     own_runtime: bool
     """Whether it brings a runtime of its own, so that its program on JAX's is another measurement."""
-    unheard: tuple[str, ...] = ()
+    ignored_words: tuple[str, ...] = ()
     """Words of a case that change nothing in what it lowers."""
     start_s: int
     """Roughly what its start costs: the slowest begins first."""
@@ -104,9 +104,9 @@ class Arm:
         measured = (EXECUTED[execute],) if execute else ()
         return (*compiled, *measured, *((SAME_RUNTIME,) if same_runtime and self.own_runtime else ()))
 
-    def without(self, case: Case) -> Case:
+    def worker_case(self, case: Case) -> Case:
         """The case as its own worker is asked: words that other steps heed are as they are by default."""
-        return case.at(**{word: CHOICES[word][0] for word in self.unheard})
+        return case.at(**{word: CHOICES[word][0] for word in self.ignored_words})
 
     def versions(self) -> dict[str, str]:
         """Of its packages that are there, read from their metadata: nothing is imported."""
@@ -150,7 +150,7 @@ _ROWS = (
             Cell("tpu+einsum", {"attention": "einsum"}, control="attention"),
         ),
         own_runtime=True,
-        unheard=("partitioner",),
+        ignored_words=("partitioner",),
         start_s=10,
     ),
 )

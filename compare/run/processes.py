@@ -162,9 +162,9 @@ class _Worker:
 class Pool(Generic[K]):
     """The running workers, each under a key of the caller's."""
 
-    def __init__(self, tell: Callable[[K, str, float], None]):
-        """`tell` hears key, stage and seconds since its start: of every worker, at each wait."""
-        self._tell = tell
+    def __init__(self, notify: Callable[[K, str, float], None]):
+        """`notify` hears key, stage and seconds since its start: of every worker, at each wait."""
+        self._notify = notify
         self._workers: dict[K, _Worker] = {}
         self._selector = selectors.DefaultSelector()
 
@@ -193,7 +193,7 @@ class Pool(Generic[K]):
                 self._selector.unregister(ready.fd)
         done: dict[K, ProcessEnd] = {}
         for key, worker in list(self._workers.items()):
-            self._tell(key, worker.stage, worker.seconds)
+            self._notify(key, worker.stage, worker.seconds)
             if ended := worker.ended():
                 done[key] = ended
                 self._forget(key)

@@ -35,10 +35,10 @@ def show_events(console: Console) -> Iterator[Callable[[Event], None]]:
     It refreshes by itself and starts no thread: workers are forked off this process.
     """
     if not console.is_terminal:
-        yield _Lines(console).hear
+        yield _Lines(console).update
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield _Board(live).hear
+        yield _Board(live).update
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def show_compiles(console: Console) -> Iterator[Callable[[str, str, float], None
     with ExitStack() as shown:
         live: list[Live] = []
 
-        def hear(name: str, stage: str, seconds: float) -> None:
+        def update(name: str, stage: str, seconds: float) -> None:
             name = one_line(name)  # a file may be named anything
             begins = name not in rows
             rows[name] = stage, seconds
@@ -61,7 +61,7 @@ def show_compiles(console: Console) -> Iterator[Callable[[str, str, float], None
             told = (f"compiling {one}: {at or 'start'}, {passed:.1f} s" for one, (at, passed) in rows.items())
             live[0].update(Text("\n".join(told)), refresh=True)
 
-        yield hear
+        yield update
 
 
 class _Lines:
@@ -72,7 +72,7 @@ class _Lines:
         self._last: dict[Cell, tuple[str, str]] = {}
         self._missing: set[str] = set()
 
-    def hear(self, event: Event) -> None:
+    def update(self, event: Event) -> None:
         if event.stage == NOT_INSTALLED:
             # Of the whole arm: once is enough.
             if event.arm not in self._missing:
@@ -95,7 +95,7 @@ class _Board:
         self._rows: dict[Cell, Event] = {}
         self._begun, self._drawn = monotonic(), 0.0
 
-    def hear(self, event: Event) -> None:
+    def update(self, event: Event) -> None:
         cell = (event.arm, event.phase, event.cell)
         before = self._rows.get(cell)
         self._rows[cell] = event

@@ -59,7 +59,7 @@ def run_case(
     *,
     arms: Sequence[Arm],
     cache: Cache,
-    tell: Callable[[Event], None],
+    notify: Callable[[Event], None],
     timeout_s: float = TIMEOUT_S,
     at_once: int | None = None,
     controls: Sequence[str] = DEFAULT_CONTROLS,
@@ -82,7 +82,7 @@ def run_case(
         for phase in case.phases
         for cell in arm.cells(case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime)
     ]
-    return run_cells(case, asked, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once, passes=passes)
+    return run_cells(case, asked, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once, passes=passes)
 
 
 def run_cells(
@@ -90,7 +90,7 @@ def run_cells(
     asked: Sequence[tuple[Arm, str, Cell]],
     *,
     cache: Cache,
-    tell: Callable[[Event], None],
+    notify: Callable[[Event], None],
     timeout_s: float = TIMEOUT_S,
     at_once: int | None = None,
     passes: bool = True,
@@ -98,16 +98,16 @@ def run_cells(
     """The same of cells that are named one by one: arm, phase and cell; one outcome for each, in this order."""
     assign_chips(case.plan)
     cells = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in asked]
-    return _Run(cells, cache=cache, tell=tell, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
+    return _Run(cells, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
 
 
 class _Run:
     """The jobs of one run, and where each is."""
 
     def __init__(
-        self, jobs: list[_Job], *, cache: Cache, tell: Callable[[Event], None], timeout_s: float, at_once: int
+        self, jobs: list[_Job], *, cache: Cache, notify: Callable[[Event], None], timeout_s: float, at_once: int
     ):
-        self.jobs, self.cache, self.tell = jobs, cache, tell
+        self.jobs, self.cache, self.notify = jobs, cache, notify
         self.timeout_s, self.at_once = timeout_s, at_once
         self.waiting: list[_Task] = []
         self.begun: dict[_Task, Path] = {}
@@ -123,7 +123,7 @@ class _Run:
             else:
                 self._next(job)
         try:
-            with Pool[_Task](lambda task, stage, seconds: self._tell(task, stage or "start", seconds)) as pool:
+            with Pool[_Task](lambda task, stage, seconds: self._notify(task, stage or "start", seconds)) as pool:
                 while self.waiting or len(pool):
                     self._fill(pool)
                     for task, ended in pool.wait().items():
@@ -147,7 +147,7 @@ class _Run:
                     return
                 job.folders[step.name] = found
                 job.cached.append(step.name)
-                self._tell(_Task(job, step), "cached", 0)
+                self._notify(_Task(job, step), "cached", 0)
         except WorkError as error:
             self._end(job, "failed", str(error))
         else:
@@ -179,7 +179,7 @@ class _Run:
             except OSError as error:
                 self._fail(task, "failed", f"cannot start it in {self.cache.root}: {error.strerror}")
             else:
-                self._tell(task, "start", 0)
+                self._notify(task, "start", 0)
 
     def _finish(self, task: _Task, ended: ProcessEnd) -> None:
         out, step = self.begun[task], task.step
@@ -206,7 +206,7 @@ class _Run:
             return
         task.job.folders[step.name] = kept
         del self.begun[task]
-        self._tell(task, "done", ended.seconds)
+        self._notify(task, "done", ended.seconds)
         for job in (task.job, *self._others(task)):
             self._next(job)
 
@@ -243,10 +243,10 @@ class _Run:
             executed=job.case if job.cell.platform else None,
         )  # fmt: skip
         if status != "ok":
-            self.tell(Event(**_where(job), step=outcome.step, stage=status, seconds=seconds, error=error))
+            self.notify(Event(**_where(job), step=outcome.step, stage=status, seconds=seconds, error=error))
 
-    def _tell(self, task: _Task, stage: str, seconds: float) -> None:
-        self.tell(Event(**_where(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
+    def _notify(self, task: _Task, stage: str, seconds: float) -> None:
+        self.notify(Event(**_where(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
 
 
 def _drop_measured(job: _Job) -> None:

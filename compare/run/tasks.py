@@ -87,7 +87,7 @@ def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
     if name == "install":
         return install_task(cell.libtpu)
     if name == "lower":
-        return lower_task(arm.without(case), arm)
+        return lower_task(arm.worker_case(case), arm)
     if name == "rewrite":
         return rewrite_task(case, arm, program=folders["lower"])
     if name == "compile":

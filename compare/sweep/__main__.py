@@ -26,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         out=out, arms=arms, engine=ENGINES[asked.engine], at_once=getattr(asked, "jobs", None),
         timeout_s=asked.timeout, no_cache=asked.no_cache,
     )  # fmt: skip
-    with progress.show_progress([one for one in found if one.refused]) as tell:
-        results = sweep.run(found, work, tell=tell)
+    with progress.show_progress([one for one in found if one.refused]) as notify:
+        results = sweep.run(found, work, notify=notify)
     from compare.sweep.render import draw
 
     told = draw.draw(build_summary(results, asked=asked, arms=arms, before=earlier_rows(out, results)), out)

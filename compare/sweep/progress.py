@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.sweep.request import Combination
-from compare.sweep.sweep import Tell
+from compare.sweep.sweep import Notify
 
 REFRESH_S = 0.2
 WAITS = ("waiting", "submitted")
@@ -22,7 +22,7 @@ _MOST = 20
 
 
 @contextmanager
-def show_progress(refused: Sequence[Combination] = (), *, console: Console | None = None) -> Iterator[Tell]:
+def show_progress(refused: Sequence[Combination] = (), *, console: Console | None = None) -> Iterator[Notify]:
     """Give the function that hears of cases; what cannot be is told at once, and at an interrupt how many are done.
 
     It refreshes by itself and starts no thread: workers are forked off this process.
@@ -33,12 +33,12 @@ def show_progress(refused: Sequence[Combination] = (), *, console: Console | Non
         console.print(Text(f"{one.model} on {one.mesh}: {one.refused}"), soft_wrap=True)
     try:
         if not console.is_terminal:
-            yield _Lines(console, board).hear
+            yield _Lines(console, board).update
             return
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield _Screen(live, board).hear
+            yield _Screen(live, board).update
     except KeyboardInterrupt:
-        console.print(Text(f"{board.counted()}; run the same command again to continue"), soft_wrap=True)
+        console.print(Text(f"{board.count_text()}; run the same command again to continue"), soft_wrap=True)
         raise
 
 
@@ -49,13 +49,13 @@ class _Board:
         self.cases: dict[str, tuple[str, float]] = {}
         self._begun = monotonic()
 
-    def hear(self, name: str, stage: str, seconds: float) -> bool:
+    def update(self, name: str, stage: str, seconds: float) -> bool:
         """Take it in; whether anything changed but the time."""
         before = self.cases.get(name, ("", 0.0))[0]
         self.cases[name] = stage, seconds
         return before != stage
 
-    def counted(self) -> str:
+    def count_text(self) -> str:
         ended = [stage for stage, _ in self.cases.values() if stage in (*WELL, *BADLY)]
         bad = sum(stage in BADLY for stage in ended)
         failed = f", {bad} failed" if bad else ""
@@ -72,13 +72,13 @@ class _Lines:
         self._console, self._board = console, board
         self._begun: set[str] = set()
 
-    def hear(self, name: str, stage: str, seconds: float) -> None:
-        if not self._board.hear(name, stage, seconds) or stage in WAITS:
+    def update(self, name: str, stage: str, seconds: float) -> None:
+        if not self._board.update(name, stage, seconds) or stage in WAITS:
             return
         over = self._board.over(name)
         if over or name not in self._begun:
             self._begun.add(name)
-            told = f"  ({self._board.counted()})" if over else ""
+            told = f"  ({self._board.count_text()})" if over else ""
             self._console.print(Text(f"{name}  {stage} {seconds:6.1f} s{told}"), soft_wrap=True)
 
 
@@ -88,11 +88,11 @@ class _Screen:
     def __init__(self, live: Live, board: _Board):
         self._live, self._board, self._drawn = live, board, 0.0
 
-    def hear(self, name: str, stage: str, seconds: float) -> None:
-        changed = self._board.hear(name, stage, seconds)
+    def update(self, name: str, stage: str, seconds: float) -> None:
+        changed = self._board.update(name, stage, seconds)
         if changed or monotonic() - self._drawn > REFRESH_S:
             self._drawn = monotonic()
-            self._live.update(Group(Text(self._board.counted()), self._table()), refresh=True)
+            self._live.update(Group(Text(self._board.count_text()), self._table()), refresh=True)
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False)

@@ -37,7 +37,7 @@ HIDDEN = ".sweep"
 
 DONE = "done"
 
-Tell = Callable[[str, str, float], None]
+Notify = Callable[[str, str, float], None]
 """Hears of a case, by the name of its run folder: what it is at, and the seconds since it began."""
 
 
@@ -76,7 +76,7 @@ def name_sweep(found: Sequence[Combination], *, arms: Sequence[str]) -> str:
     return f"{whose}-{len(cases)}-case{'s' * (len(cases) != 1)}-{digest}"
 
 
-def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[str, Any]]:
+def run(found: Sequence[Combination], work: Work, *, notify: Notify) -> list[dict[str, Any]]:
     """Make every case that is not done, and give what came of each combination, in their order (`sweep_report`).
 
     Raises `WorkError` where another sweep is at work in the same folder.
@@ -86,16 +86,16 @@ def run(found: Sequence[Combination], work: Work, *, tell: Tell) -> list[dict[st
         keys = {name: digest_inputs(case, work.arms) for name, case in cases.items()}
         ended: dict[str, CaseEnd] = {}
         for name in cases:
-            tell(name, "waiting", 0)
+            notify(name, "waiting", 0)
         for name in cases:
             if not work.no_cache and is_done(_mark(hidden, name), work.out / name, by=keys[name]):
                 ended[name] = CaseEnd(DONE, at=work.out / name)
-                tell(name, "already done", 0)
+                notify(name, "already done", 0)
         tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
-        with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", tell=tell)) as ending:
+        with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", notify=notify)) as ending:
             for task, made in ending:
                 ended[task.name] = _settle(made, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
-                tell(task.name, ended[task.name].status, made.seconds)
+                notify(task.name, ended[task.name].status, made.seconds)
         return [read_result(one, ended[work.place(one.case).name] if one.case else None) for one in found]
 
 

@@ -51,18 +51,18 @@ def compile_all(
     num_devices: int,
     topology: str,
     cache: Cache,
-    tell: Callable[[int, str, float], None],
+    notify: Callable[[int, str, float], None],
 ) -> dict[int, CompiledProgram]:
     """Compile each for `topology`, or for the smallest v5e slice that it fills.  Raises `CompileFailed`.
 
     num_devices: as the axes say; 0: as each program does.
-    tell: hears number, stage and seconds of each that is compiled, about ten times a second; of the others nothing.
+    notify: called with number, stage and seconds of each program that is compiled, about ten times a second.
     """
     keys = {number: _key(data, num_devices, topology) for number, data in programs.items()}
     found = {number: cache.find(KIND, own) for number, own in keys.items()}
     begun: dict[int, Path] = {}
     try:
-        with Pool[int](tell) as pool:
+        with Pool[int](notify) as pool:
             for number, data in programs.items():
                 if found[number] is None:
                     begun[number] = out = cache.begin()

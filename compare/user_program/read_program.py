@@ -186,12 +186,12 @@ def _compile_missing(
     if not programs:
         return {}
     ones = list(dict.fromkeys(programs))
-    with cache.open_cache(bypass=no_cache) as kept, progress.show_compiles(Console(stderr=True)) as tell:
+    with cache.open_cache(bypass=no_cache) as kept, progress.show_compiles(Console(stderr=True)) as notify:
         try:
             found = compile_all(
                 {at: one.data for at, one in enumerate(ones)},
                 num_devices=prod(axes.values()) if axes else 0, topology=topology, cache=kept,
-                tell=lambda at, stage, seconds: tell(ones[at].name, stage, seconds),
+                notify=lambda at, stage, seconds: notify(ones[at].name, stage, seconds),
             )  # fmt: skip
         except CompileFailed as failed:
             raise WorkError(f"{ones[failed.number].name}: {failed}") from None

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.compare.render.browsers import started
-from tests.compare.render.reports import made_report, made_without_torchxla
+from tests.compare.render.browsers import start_browser
+from tests.compare.render.reports import make_report, make_report_without_torchxla
 from tests.compare.run.toy_framework import case, toy
 
 __all__ = ["browser", "case", "failed_report", "report", "toy"]
@@ -15,18 +15,18 @@ __all__ = ["browser", "case", "failed_report", "report", "toy"]
 @pytest.fixture
 def report() -> dict[str, Any]:
     """tp4pp2, prefill: TorchXLA gathers q, k and v, JAX does not."""
-    return made_report()
+    return make_report()
 
 
 @pytest.fixture
 def failed_report() -> dict[str, Any]:
     """The same where TorchXLA is not installed."""
-    return made_without_torchxla()
+    return make_report_without_torchxla()
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One browser for all tests of a file: its start is what costs."""
-    driver = started(tmp_path_factory.mktemp("profile"))
+    driver = start_browser(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()

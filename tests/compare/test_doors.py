@@ -187,7 +187,7 @@ def unsealed(cell, text):
     (cell / "about.json").write_text(json.dumps(about))
 
 
-def tell(cell, **fields):
+def set_about(cell, **fields):
     about = json.loads((cell / "about.json").read_text())
     (cell / "about.json").write_text(json.dumps(about | fields))
 
@@ -197,9 +197,12 @@ NO_ABOUT = "about.json cannot be read again: this is not an About of wirediff:"
 DAMAGES = [
     (lambda cell: unsealed(cell, "this is no HLO"), "optimized.hlo.gz cannot be understood: "),
     (lambda cell: (cell / "optimized.hlo.gz").write_bytes(b"torn"), "optimized.hlo.gz cannot be read again: "),
-    (lambda cell: tell(cell, hlo_digest="0" * 64), "optimized.hlo.gz cannot be read again: it is not the file whose"),
-    (lambda cell: tell(cell, memory="x"), f"{NO_ABOUT} memory is 'x', not an object"),
-    (lambda cell: tell(cell, parameters=[3]), f"{NO_ABOUT} parameters is 3, not an object"),
+    (
+        lambda cell: set_about(cell, hlo_digest="0" * 64),
+        "optimized.hlo.gz cannot be read again: it is not the file whose",
+    ),
+    (lambda cell: set_about(cell, memory="x"), f"{NO_ABOUT} memory is 'x', not an object"),
+    (lambda cell: set_about(cell, parameters=[3]), f"{NO_ABOUT} parameters is 3, not an object"),
     (lambda cell: (cell / "about.json").write_text("[]"), f"{NO_ABOUT} it is [], not an object"),
     (lambda cell: (cell / "about.json").write_text("{}"), "about.json cannot be read again: it says no status"),
 ]

@@ -45,7 +45,7 @@ def arms(report):
     return report["phases"]["decode"]["arms"]
 
 
-def timed(arms):
+def has_times(arms):
     for arm in arms.values():
         yield from (arm, *arm["controls"].values(), *arm["profiles"].values())
 
@@ -66,14 +66,14 @@ def test_five_steps_of_eight_devices_were_measured_and_every_communication_trace
 
 
 def test_every_timeline_runs_each_collective_as_often_as_its_program_says(arms):
-    for entry in timed(arms):
+    for entry in has_times(arms):
         ran = {row["collective"]: row["executions"] for row in entry["timing"]["collectives"]}
         # By definition the most that any device runs; in these programs all run alike.
         assert ran == {row["name"]: row["executions"] for row in entry["collectives"]}, entry["cell"]
 
 
 def test_the_exposed_time_of_a_step_is_divided_by_verdict_and_nothing_is_left(arms):
-    for entry in timed(arms):
+    for entry in has_times(arms):
         step = entry["timing"]["per_step"]
         parts = entry["timing"]["by_verdict"]
         assert sum(part["exposed_ns"] for part in parts.values()) == pytest.approx(step["exposed_ns"], abs=1)
@@ -132,5 +132,5 @@ def test_the_trace_for_perfetto_has_every_timed_program(folder, arms):
     with gzip.open(folder / "timeline.perfetto.json.gz") as file:
         events = json.load(file)["traceEvents"]
     names = {event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "process_name"}
-    assert len(names) == len(list(timed(arms)))
+    assert len(names) == len(list(has_times(arms)))
     assert all(any(source in name for source in ("modelled", "measured")) for name in names)

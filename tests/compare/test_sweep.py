@@ -18,7 +18,7 @@ NAMES = [f"tiny-{mesh}-decode-jax" for mesh in ("tp8-v5e-2x4-b8-s128-m1", "pp2tp
                                                 "dp2tp4-v5e-2x4-b8-s128-m1")]  # fmt: skip
 
 
-def begun(*words, scratch, environment=None):
+def start_sweep(*words, scratch, environment=None):
     return subprocess.Popen(
         [sys.executable, "-m", "compare.sweep", *map(str, words)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch,
@@ -28,7 +28,7 @@ def begun(*words, scratch, environment=None):
 
 
 def sweep(*words, **more):
-    started = begun(*words, **more)
+    started = start_sweep(*words, **more)
     out, error = started.communicate(timeout=600)
     return started.returncode, out.splitlines(), error.splitlines()
 
@@ -75,21 +75,21 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("sweep")
 
 
-def made(folder):
+def list_made(folder):
     return {name: (folder / name / "report.json").stat().st_mtime_ns for name in NAMES if (folder / name).is_dir()}
 
 
 @pytest.fixture(scope="module")
 def stopped(scratch):
     """A sweep that is killed, without warning, when its first case is done and its second at work."""
-    with begun(*CASES, *TINY, "--jobs", 1, "--out", scratch / "out", scratch=scratch) as started:
+    with start_sweep(*CASES, *TINY, "--jobs", 1, "--out", scratch / "out", scratch=scratch) as started:
         deadline = time.monotonic() + 300
         while not list(scratch.glob("out/.sweep/done/*.json")) and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(1)
         started.send_signal(signal.SIGKILL)
         started.communicate(timeout=20)
-    return made(scratch / "out")
+    return list_made(scratch / "out")
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +104,8 @@ def test_a_killed_sweep_goes_on_where_it_was(scratch, stopped, done):
     assert list(stopped) == NAMES[:1]
     told = [" ".join(line.split()[:3]) for line in error]
     assert f"{NAMES[0]} already done" in told
-    assert made(scratch / "out")[NAMES[0]] == stopped[NAMES[0]]
-    assert sorted(made(scratch / "out")) == sorted(NAMES)
+    assert list_made(scratch / "out")[NAMES[0]] == stopped[NAMES[0]]
+    assert sorted(list_made(scratch / "out")) == sorted(NAMES)
     assert not (scratch / "out/.sweep/begun").exists()
 
 
@@ -129,13 +129,13 @@ def test_it_ends_in_a_table_a_figure_and_a_page(scratch, done):
 
 @pytest.mark.slow
 def test_again_it_makes_nothing_and_prints_what_is_in_its_file(scratch, done):
-    before = made(scratch / "out")
+    before = list_made(scratch / "out")
     status, out, error = sweep(*CASES, *TINY, "--json", "--out", scratch / "out", scratch=scratch)
     assert status == 0
     assert json.loads("\n".join(out)) == json.loads((scratch / "out/sweep.json").read_text())
     assert [line.split()[1:3] for line in error if line.startswith("tiny-")] == [["already", "done"]] * 3
     assert error[-1] == str(scratch / "out/sweep.html")
-    assert made(scratch / "out") == before
+    assert list_made(scratch / "out") == before
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_two_workers_of_a_ray_cluster_make_the_same(scratch, done, cluster):
     at = {line.split()[0]: line.split("start on node ")[1].split()[0] for line in error if "start on node" in line}
     assert sorted(at) == sorted(NAMES)
     assert {node[:8] for node in workers} == set(at.values())
-    assert sorted(made(scratch / "far")) == sorted(NAMES)
+    assert sorted(list_made(scratch / "far")) == sorted(NAMES)
     for name in NAMES:
         assert (scratch / "far" / name / "report.json").read_bytes() == (
             scratch / "out" / name / "report.json"

@@ -11,7 +11,7 @@ from tests.compare.timing.scenes import FUSION, PROGRAM, REDUCE
 from tests.compare.timing.spaces import Space, tpu
 
 
-def made(devices=4):
+def make_profile(devices=4):
     """A step of 1 ms: 600 µs of compute, then an all-reduce over `tensor` of 300 µs, none of it hidden."""
     space = Space()
     for device in range(devices):
@@ -20,7 +20,7 @@ def made(devices=4):
 
 
 def test_json_is_the_means_of_one_device_and_step(tmp_path, capsys):
-    path = made().write(tmp_path)
+    path = make_profile().write(tmp_path)
     assert main([str(path), "--axes", "data=2,tensor=2", "--json"]) == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
@@ -35,7 +35,7 @@ def test_json_is_the_means_of_one_device_and_step(tmp_path, capsys):
 
 
 def test_the_page_says_where_the_time_goes(tmp_path, capsys):
-    made().write(tmp_path)
+    make_profile().write(tmp_path)
     assert main([str(tmp_path), "--mesh", "dp2tp2"]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "measured on 4 TPU devices (TPU v5 lite)"
@@ -47,7 +47,7 @@ def test_the_page_says_where_the_time_goes(tmp_path, capsys):
 
 
 def test_without_axes_a_hint_says_how_to_name_them(tmp_path, capsys):
-    made().write(tmp_path)
+    make_profile().write(tmp_path)
     main([str(tmp_path), "--json"])
     printed = capsys.readouterr()
     assert list(json.loads(printed.out)["per_step"]["by_axes"]) == ["?"]
@@ -77,7 +77,7 @@ def test_the_program_can_be_handed_in(tmp_path, capsys):
 
 
 def test_a_cut_file_is_told_with_what_could_be_read(tmp_path, capsys):
-    path = made().write(tmp_path)
+    path = make_profile().write(tmp_path)
     path.write_bytes(path.read_bytes()[:-200])
     assert main([str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -104,12 +104,12 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complai
     for session in ("a", "b"):
         folder = tmp_path / "sessions" / "plugins" / "profile" / session
         folder.mkdir(parents=True)
-        (folder / "h.xplane.pb").write_bytes(made().serialized())
+        (folder / "h.xplane.pb").write_bytes(make_profile().serialized())
     (tmp_path / "empty").mkdir()
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "h.trace.json.gz").write_bytes(b"")
     (tmp_path / "text.pb").write_text("hello")
-    (tmp_path / "good.pb").write_bytes(made().serialized())
+    (tmp_path / "good.pb").write_bytes(make_profile().serialized())
     gpu = Space()
     gpu.plane("/device:GPU:0").line("Stream #1").event("nccl", 0, 5)
     (tmp_path / "gpu.pb").write_bytes(gpu.serialized())

@@ -31,7 +31,7 @@ def test_every_input_is_read_or_refused_in_one_line(name, monkeypatch):
     assert set(told.outcomes) <= {"read", "refused"}
 
 
-def shown(read):
+def describe(read):
     """What a reader shows that does this."""
     given = Reader("toy", 1, lambda: ["seed"], lambda seed, _: seed, lambda seed, _: read(seed))
     return sorted(run.try_inputs(given, range(1), seed=0).findings)
@@ -45,31 +45,31 @@ def failing(error):
 
 
 def test_what_is_to_be_mended_is_found(monkeypatch):
-    assert shown(str) == []
-    assert shown(failing(HloError("line 3: cannot be read"))) == []
-    assert [one.partition(":")[0] for one in shown(failing(KeyError("a")))] == ["traceback"]
-    assert [one.partition(":")[0] for one in shown(failing(ValueError("not ours")))] == ["traceback"]
+    assert describe(str) == []
+    assert describe(failing(HloError("line 3: cannot be read"))) == []
+    assert [one.partition(":")[0] for one in describe(failing(KeyError("a")))] == ["traceback"]
+    assert [one.partition(":")[0] for one in describe(failing(ValueError("not ours")))] == ["traceback"]
     for said in ("a\nb", "\x1b[31m", "x" * 501, ""):
         error = HloError("")
         error.args = (said,)
-        assert [one.partition(":")[0] for one in shown(failing(error))] == ["refusal"], said
+        assert [one.partition(":")[0] for one in describe(failing(error))] == ["refusal"], said
     monkeypatch.setattr(run, "MOST_SECONDS", 0.05)
 
     def forever(_):
         while True:
             pass
 
-    assert [one.partition(":")[0] for one in shown(forever)] == ["hang"]
+    assert [one.partition(":")[0] for one in describe(forever)] == ["hang"]
 
 
 def test_a_row_that_is_lost_or_another_is_found():
     seed = next(one for one in _texts() if one.rows and len(one.rows) > 1)
     rows = collectives(read(seed.text), read_axes(seed.axes))
-    assert hlo.lost(seed.text, rows) == ""
-    assert "rows were read" in hlo.lost(seed.text, rows[1:])
-    assert "less than nothing" in hlo.lost(seed.text, [replace(rows[0], payload_bytes=-1), *rows[1:]])
-    assert hlo.told(rows) == seed.rows
-    assert hlo.told([replace(rows[0], executions=7), *rows[1:]]) != seed.rows
+    assert hlo.describe_loss(seed.text, rows) == ""
+    assert "rows were read" in hlo.describe_loss(seed.text, rows[1:])
+    assert "less than nothing" in hlo.describe_loss(seed.text, [replace(rows[0], payload_bytes=-1), *rows[1:]])
+    assert hlo.comparable_columns(rows) == seed.rows
+    assert hlo.comparable_columns([replace(rows[0], executions=7), *rows[1:]]) != seed.rows
 
 
 def test_a_bystander_is_no_collective_and_next_to_none():

@@ -13,7 +13,15 @@ import pytest
 
 from meshes.case import Case
 from tests.places import ROOT
-from tests.twins.recorded import LAWS, TINY_STEP, Carried, Recorded, about_says, caches, declared
+from tests.twins.recorded import (
+    LAWS,
+    TINY_STEP,
+    CarriedProgram,
+    ProfileRecord,
+    cache_aliases,
+    check_about,
+    declared_shapes,
+)
 
 FORMS = {"prefill": "scan", "decode": "unrolled"}
 
@@ -67,21 +75,21 @@ def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.slow
 def test_it_says_where_it_is_and_writes_what_it_found(done: Done) -> None:
     assert done.said == ["import", "load", "compile", "warm up", "record", "write"]
-    about_says(done.about, arm="jax", phase=done.case.phase, runtime="jax")
+    check_about(done.about, arm="jax", phase=done.case.phase, runtime="jax")
     written = {str(path.relative_to(done.out)) for path in done.out.rglob("*") if path.is_file()}
     assert written == {"case.json", "about.json", str(done.profile.relative_to(done.out))}
 
 
 @pytest.mark.slow
 def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
-    steps = Recorded.read(done.profile).steps
+    steps = ProfileRecord.read(done.profile).steps
     assert [(step.name, step.number) for step in steps] == [(done.case.phase, number) for number in range(5)]
     assert all(one.end_ns <= other.start_ns for one, other in pairwise(steps))
 
 
 @pytest.mark.slow
 def test_every_device_runs_its_collectives_in_every_step_and_none_between(done: Done) -> None:
-    found = Recorded.read(done.profile)
+    found = ProfileRecord.read(done.profile)
     assert found.executions == [{(kind, device): n for kind, n in TINY_STEP.items() for device in range(8)}] * 5
     assert found.outside == 0
     assert found.python_frames == 0
@@ -89,7 +97,7 @@ def test_every_device_runs_its_collectives_in_every_step_and_none_between(done: 
 
 @pytest.mark.slow
 def test_the_profile_carries_the_program_with_its_scopes(done: Done) -> None:
-    carried = Carried.read(done.profile)
+    carried = CarriedProgram.read(done.profile)
     assert carried.name.startswith(f"jit_{done.case.phase}")
     assert carried.rows == LAWS
     assert str(ROOT) not in carried.text
@@ -97,9 +105,9 @@ def test_the_profile_carries_the_program_with_its_scopes(done: Done) -> None:
 
 @pytest.mark.slow
 def test_the_program_has_the_declared_parameters_and_overwrites_the_cache(done: Done) -> None:
-    carried = Carried.read(done.profile)
-    assert carried.parameters == declared(done.about, axes=done.case.mesh.axes)
-    assert carried.overwritten == caches(done.about)
+    carried = CarriedProgram.read(done.profile)
+    assert carried.parameters == declared_shapes(done.about, axes=done.case.mesh.axes)
+    assert carried.overwritten == cache_aliases(done.about)
 
 
 def test_without_a_tpu_it_says_so_at_the_end(tmp_path: Path) -> None:
@@ -127,8 +135,8 @@ def test_asked_for_tpus_it_does_with_what_it_gets_what_it_does_with_cpus(tmp_pat
     about = json.loads((tmp_path / "about.json").read_text())
     assert (about["executed"]["platform"], about["executed"]["steps"]) == ("tpu", 5)
     profile = tmp_path / "trace/plugins/profile/decode/jax.xplane.pb"
-    assert len(Recorded.read(profile).steps) == 5
-    assert Carried.read(profile).rows == LAWS
+    assert len(ProfileRecord.read(profile).steps) == 5
+    assert CarriedProgram.read(profile).rows == LAWS
 
 
 def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from meshes.case import Case
-from tests.jax_impl.tpu import compiled, needs_libtpu, run
+from tests.jax_impl.tpu import compile_case, needs_libtpu, run
 
 pytestmark = [needs_libtpu, pytest.mark.slow]
 
@@ -29,7 +29,7 @@ def test_a_program_of_an_abstract_mesh_is_the_one_of_the_chips(
 ) -> None:
     """Instruction for instruction; so the options in about.json are those of `lowered.compile()`, too."""
     case = Case.read(mesh, model_name="tiny", phases=(phase,), partitioner=partitioner)
-    text = compiled(case, tmp_path)
+    text = compile_case(case, tmp_path)
     run(str(Path(__file__).with_name("on_topology.py")), str(tmp_path / "case.json"), str(tmp_path / "jax.hlo"))
     assert instructions(text) == instructions((tmp_path / "jax.hlo").read_text())
     assert len(instructions(text)) > 300
@@ -38,7 +38,7 @@ def test_a_program_of_an_abstract_mesh_is_the_one_of_the_chips(
 @pytest.mark.parametrize("mesh", ["tp8", "dp2pp2tp2", "pp2cp2tp2+sp"])
 def test_entry_parameters_are_sharded_and_overwritten_as_declared(mesh: str, tmp_path: Path) -> None:
     case = Case.read(mesh, model_name="tiny", phases=("decode",))
-    text = compiled(case, tmp_path)
+    text = compile_case(case, tmp_path)
     about = json.loads((tmp_path / "about.json").read_text())
     declared = [f"{row['dtype']}[{local_shape(row, case)}]" for row in about["parameters"]]
     entry = re.search(r"entry_computation_layout=\{\((.*?)\)->", text)

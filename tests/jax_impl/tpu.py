@@ -38,7 +38,7 @@ def run(*command: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def compiled(case: Case, out: Path) -> str:
+def compile_case(case: Case, out: Path) -> str:
     """The HLO: lowered for an abstract mesh, compiled for the chips."""
     (out / "case.json").write_text(case.to_json())
     run("-m", "jax_impl.lower", str(out / "case.json"), str(out))
@@ -56,9 +56,9 @@ def compiled(case: Case, out: Path) -> str:
     return gzip.decompress((out / "optimized.hlo.gz").read_bytes()).decode()
 
 
-def emitted(case: Case, out: Path) -> Counter[tuple[str, str, int, int]]:
+def count_collectives(case: Case, out: Path) -> Counter[tuple[str, str, int, int]]:
     """Scope, kind@axes, executions and payload bytes of every collective, counted."""
     pipeline = [scope for scope in SCOPES if scope.startswith("pipeline.")]
     asked = [SimpleNamespace(scope=scope, kind="collective-permute", axes="pp") for scope in pipeline]
-    rows = collectives(read(compiled(case, out)), case.mesh.split_axes, contract=asked)
+    rows = collectives(read(compile_case(case, out)), case.mesh.split_axes, contract=asked)
     return Counter((row.scope, f"{row.kind}@{row.axes}", row.executions, row.payload_bytes) for row in rows)

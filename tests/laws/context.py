@@ -5,7 +5,7 @@ Each rank's part of a cache has 128 places: its part of the 64 positions, and th
 
 from dataclasses import replace
 
-from tests.laws.findings import MASKED, MERGED, SUMMED, Both, collected, sampled, sdpa
+from tests.laws.findings import MASKED, MERGED, SUMMED, Both, collect_law, sample_laws, sdpa_laws
 from tests.laws.law import CLEAN, DENSE, JAX, MOE, SDPA, TORCHXLA, Law, Setting
 from tests.laws.sequence import SMALL
 
@@ -22,19 +22,19 @@ NO_PARTS = "after that every rank has the whole cache, and nothing is left to me
 CORE = "layer.attention.core"
 
 
-def spread(ids: str) -> Law:
+def spread_law(ids: str) -> Law:
     """In prefill the rank with the last part of a sequence chooses; in decode every rank does."""
     return Law("pipeline.collect", "all-reduce@cp", "step", ids, None, note=SUMMED)
 
 
-def ring(hops: int, piece: str) -> Law:
+def ring_law(hops: int, piece: str) -> Law:
     """Keys and values of each part, around the ring."""
     return Law(
         CORE, "collective-permute@cp", "layer", piece, None, programs=JAX, each=2 * hops, what="k and v of one part"
     )
 
 
-def gathered(whole: str) -> Law:
+def gather_laws(whole: str) -> Law:
     """Keys and values of all parts."""
     return Law(
         CORE,
@@ -49,7 +49,7 @@ def gathered(whole: str) -> Law:
     )
 
 
-def merged(sums: str, output: str) -> tuple[Law, ...]:
+def merge_laws(sums: str, output: str) -> tuple[Law, ...]:
     """The parts' softmax: the highest score and the sum of each head, in float32, and the weighted values."""
     return (
         Law(CORE, "all-reduce@cp", "layer", None, sums, programs=CLEAN, each=2, what="highest score; sum"),
@@ -57,7 +57,7 @@ def merged(sums: str, output: str) -> tuple[Law, ...]:
     )
 
 
-def merged_by_sdpa(sums: str, output: str, bits: str, *, note: str = MERGED) -> tuple[Law, ...]:
+def merge_laws_of_sdpa(sums: str, output: str, bits: str, *, note: str = MERGED) -> tuple[Law, ...]:
     """The same, of all heads, and what SDPA asks besides."""
     reduce = (CORE, "all-reduce@cp", "layer", None)
     return (
@@ -67,7 +67,7 @@ def merged_by_sdpa(sums: str, output: str, bits: str, *, note: str = MERGED) -> 
     )
 
 
-def joined(*, q: Both, k: Both, v: Both) -> tuple[Law, ...]:
+def join_laws(*, q: Both, k: Both, v: Both) -> tuple[Law, ...]:
     """SDPA beside dp or pp: in prefill q is made whole over cp, too, in decode the cache."""
     tp, both = "all-gather@tp", "all-gather@cp,tp"
     rows = (
@@ -99,33 +99,33 @@ CP = (
         mesh="cp4tp2",
         laws=(
             Law("embed", "all-reduce@tp", "step", "16·16·256·2", "16·1·256·2"),
-            ring(3, "16·16·4·32·2"),
-            gathered("16·64·4·32·2"),
-            *merged("16·12·4", "16·12·32·2"),
+            ring_law(3, "16·16·4·32·2"),
+            gather_laws("16·64·4·32·2"),
+            *merge_laws("16·12·4", "16·12·32·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "16·16·256·2", "16·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "16·16·256·2", "16·1·256·2"),
-            *sampled("2·16·2", "2·16·4"),
-            spread("16·4"),
-            *sdpa(
+            *sample_laws("2·16·2", "2·16·4"),
+            spread_law("16·4"),
+            *sdpa_laws(
                 q=("16·16·24·32·2", "16·1·24·32·2"),
                 k=("16·64·24·32·2", "16·128·8·32·2"),
                 v=("16·64·8·32·2", "16·128·8·32·2"),
             ),
-            *merged_by_sdpa("16·24·4", "16·24·32·4", "16·8·128"),
+            *merge_laws_of_sdpa("16·24·4", "16·24·32·4", "16·8·128"),
         ),
     ),
     Setting(
         mesh="dp2cp2tp2",
         laws=(
             Law("embed", "all-reduce@tp", "step", "8·32·256·2", "8·1·256·2"),
-            ring(1, "8·32·4·32·2"),
-            gathered("8·64·4·32·2"),
-            *merged("8·12·4", "8·12·32·2"),
+            ring_law(1, "8·32·4·32·2"),
+            gather_laws("8·64·4·32·2"),
+            *merge_laws("8·12·4", "8·12·32·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "8·32·256·2", "8·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "8·32·256·2", "8·1·256·2"),
-            *sampled("2·8·2", "2·8·4"),
-            spread("8·4"),
-            *joined(
+            *sample_laws("2·8·2", "2·8·4"),
+            spread_law("8·4"),
+            *join_laws(
                 q=("8·64·24·32·2", "8·1·24·32·2"),
                 k=("8·64·24·32·2", "8·256·8·32·2"),
                 v=("8·64·8·32·2", "8·256·8·32·2"),
@@ -139,15 +139,15 @@ CP = (
         laws=(
             Law("embed", "all-reduce@tp", "step", "4·4·32·256·2", "4·4·1·256·2"),
             Law("pipeline.shift", "collective-permute@pp", "tick", "4·32·256·2", "4·1·256·2"),
-            ring(1, "4·32·4·32·2"),
-            gathered("4·64·4·32·2"),
-            *merged("4·12·4", "4·12·32·2"),
+            ring_law(1, "4·32·4·32·2"),
+            gather_laws("4·64·4·32·2"),
+            *merge_laws("4·12·4", "4·12·32·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "4·32·256·2", "4·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "4·32·256·2", "4·1·256·2"),
-            *sampled("2·16·2", "2·16·4"),
-            collected("16·4"),
-            spread("16·4"),
-            *joined(
+            *sample_laws("2·16·2", "2·16·4"),
+            collect_law("16·4"),
+            spread_law("16·4"),
+            *join_laws(
                 q=("4·64·24·32·2", "4·1·24·32·2"),
                 k=("4·64·24·32·2", "4·256·8·32·2"),
                 v=("4·64·8·32·2", "4·256·8·32·2"),
@@ -158,13 +158,13 @@ CP = (
         mesh="cp2ep4",
         model=MOE,
         laws=(
-            ring(1, "4·32·8·32·2"),
-            gathered("4·64·8·32·2"),
-            *merged("4·24·4", "4·24·32·2"),
-            *merged_by_sdpa("4·24·4", "4·24·32·4", "4·8·128", note=""),
+            ring_law(1, "4·32·8·32·2"),
+            gather_laws("4·64·8·32·2"),
+            *merge_laws("4·24·4", "4·24·32·2"),
+            *merge_laws_of_sdpa("4·24·4", "4·24·32·4", "4·8·128", note=""),
             Law("layer.moe.dispatch", "all-to-all@ep", "layer", "4·8·10·256·2", "1·8·2·256·2"),
             Law("layer.moe.combine", "all-to-all@ep", "layer", "4·8·10·256·2", "1·8·2·256·2"),
-            spread("4·4"),
+            spread_law("4·4"),
         ),
     ),
     Setting(
@@ -174,9 +174,9 @@ CP = (
             Law("embed", "reduce-scatter@tp", "step", "16·64·256·2", None),
             Law("embed", "all-reduce@tp", "step", None, "16·1·256·2", note=SMALL),
             Law("layer.attention.qkv", "all-gather@tp", "layer", "16·64·256·2", "16·1·256·2"),
-            ring(1, "16·64·2·32·2"),
-            gathered("16·128·2·32·2"),
-            *merged("16·6·4", "16·6·32·2"),
+            ring_law(1, "16·64·2·32·2"),
+            gather_laws("16·128·2·32·2"),
+            *merge_laws("16·6·4", "16·6·32·2"),
             Law("layer.attention.out", "reduce-scatter@tp", "layer", "16·64·256·2", None),
             Law("layer.attention.out", "all-reduce@tp", "layer", None, "16·1·256·2", note=SMALL),
             Law("layer.mlp.up", "all-gather@tp", "layer", "16·64·256·2", "16·1·256·2"),
@@ -184,14 +184,14 @@ CP = (
             Law("layer.mlp.down", "all-reduce@tp", "layer", None, "16·1·256·2", note=SMALL),
             Law("head", "all-reduce@tp", "step", "16·256·2", None, note=MASKED),
             Law("head", "all-gather@tp", "step", None, "16·256·2"),
-            *sampled("4·16·2", "4·16·4"),
-            spread("16·4"),
-            *sdpa(
+            *sample_laws("4·16·2", "4·16·4"),
+            spread_law("16·4"),
+            *sdpa_laws(
                 q=("16·64·24·32·2", "16·1·24·32·2"),
                 k=("16·128·24·32·2", "16·128·8·32·2"),
                 v=("16·128·8·32·2", "16·128·8·32·2"),
             ),
-            *merged_by_sdpa("16·24·4", "16·24·32·4", "16·8·128"),
+            *merge_laws_of_sdpa("16·24·4", "16·24·32·4", "16·8·128"),
         ),
     ),
     Setting(
@@ -200,19 +200,19 @@ CP = (
         laws=(
             Law("embed", "all-reduce@tp", "step", "16·32·256·2", "16·1·256·2"),
             # 2 KV heads stand as 4, one for each shard: the copies go around the ring, too.
-            ring(1, "16·32·1·32·2"),
-            gathered("16·64·1·32·2"),
-            *merged("16·6·4", "16·6·32·2"),
+            ring_law(1, "16·32·1·32·2"),
+            gather_laws("16·64·1·32·2"),
+            *merge_laws("16·6·4", "16·6·32·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "16·32·256·2", "16·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "16·32·256·2", "16·1·256·2"),
-            *sampled("4·16·2", "4·16·4"),
-            spread("16·4"),
-            *sdpa(
+            *sample_laws("4·16·2", "4·16·4"),
+            spread_law("16·4"),
+            *sdpa_laws(
                 q=("16·32·24·32·2", "16·1·24·32·2"),
                 k=("16·64·24·32·2", "16·128·4·32·2"),
                 v=("16·64·4·32·2", "16·128·4·32·2"),
             ),
-            *merged_by_sdpa("16·24·4", "16·24·32·4", "16·4·128"),
+            *merge_laws_of_sdpa("16·24·4", "16·24·32·4", "16·4·128"),
         ),
     ),
 )

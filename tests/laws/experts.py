@@ -7,11 +7,11 @@ microbatch: of 4 C = ⌈1.25⌉ = 2, of 2 and of 1 C = 1.
 
 from dataclasses import replace
 
-from tests.laws.findings import MASKED, collected, sampled, sdpa
+from tests.laws.findings import MASKED, collect_law, sample_laws, sdpa_laws
 from tests.laws.law import MOE, Law, Setting
 from tests.laws.sequence import SMALL
 
-FOUR_SEQUENCES = sdpa(
+FOUR_SEQUENCES = sdpa_laws(
     q=("4·64·24·32·2", "4·1·24·32·2"), k=("4·64·24·32·2", "4·128·8·32·2"), v=("4·64·8·32·2", "4·128·8·32·2")
 )
 
@@ -33,7 +33,7 @@ EP = (
             Law("layer.moe.dispatch", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
             Law("layer.moe.combine", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
             Law("layer.moe.combine", "all-reduce@tp", "layer", "4·64·256·2", "4·1·256·2"),
-            *sampled("2·4·2", "2·4·4"),
+            *sample_laws("2·4·2", "2·4·4"),
             *FOUR_SEQUENCES,
         ),
     ),
@@ -46,7 +46,7 @@ EP = (
             Law("pipeline.shift", "collective-permute@pp", "tick", "1·64·256·2", "1·1·256·2"),
             Law("layer.moe.dispatch", "all-to-all@ep", "layer", "1·8·20·256·2", "1·8·1·256·2"),
             Law("layer.moe.combine", "all-to-all@ep", "layer", "1·8·20·256·2", "1·8·1·256·2"),
-            collected("4·4"),
+            collect_law("4·4"),
         ),
     ),
     Setting(
@@ -65,7 +65,7 @@ EP = (
             Law("layer.moe.combine", "all-reduce@tp", "layer", None, "4·1·256·2", note=SMALL),
             Law("head", "all-reduce@tp", "step", "4·256·2", None, note=MASKED),
             Law("head", "all-gather@tp", "step", None, "4·256·2"),
-            *sampled("2·4·2", "2·4·4"),
+            *sample_laws("2·4·2", "2·4·4"),
             *FOUR_SEQUENCES,
         ),
     ),
@@ -79,7 +79,7 @@ EP = (
             # Each expert is whole on a device: there are no partial sums.
             Law("layer.moe.dispatch", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
             Law("layer.moe.combine", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
-            *sampled("2·4·2", "2·4·4"),
+            *sample_laws("2·4·2", "2·4·4"),
             *FOUR_SEQUENCES,
         ),
     ),
@@ -93,7 +93,7 @@ EP = (
             Law("layer.moe.combine", "all-to-all@ep", "layer", "4·8·20·256·2", "1·8·2·256·2"),
             Law("layer.moe.combine", "all-reduce@tp", "layer", "4·64·256·2", "4·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "4·64·256·2", "4·1·256·2"),
-            *sampled("2·4·2", "2·4·4"),
+            *sample_laws("2·4·2", "2·4·4"),
             *FOUR_SEQUENCES,
         ),
     ),

@@ -14,7 +14,7 @@ Both = tuple[str | None, str | None]
 """Bytes in prefill, and in decode."""
 
 
-def sdpa(*, q: Both, k: Both, v: Both) -> tuple[Law, ...]:
+def sdpa_laws(*, q: Both, k: Both, v: Both) -> tuple[Law, ...]:
     """The three gathers of `F.scaled_dot_product_attention`."""
     return tuple(
         Law(
@@ -31,7 +31,7 @@ def sdpa(*, q: Both, k: Both, v: Both) -> tuple[Law, ...]:
     )
 
 
-def sampled(values: str, ids: str) -> tuple[Law, Law]:
+def sample_laws(values: str, ids: str) -> tuple[Law, Law]:
     """The best value of each shard of the vocabulary, and its id, in either phase."""
     return (
         Law("sample", "all-gather@tp", "step", values, values, what="the best value of each shard"),
@@ -39,6 +39,6 @@ def sampled(values: str, ids: str) -> tuple[Law, Law]:
     )
 
 
-def collected(ids: str) -> Law:
+def collect_law(ids: str) -> Law:
     """The ids that the last stage chose, in either phase."""
     return Law("pipeline.collect", "all-reduce@pp", "step", ids, ids, note=SUMMED)

@@ -1,7 +1,7 @@
 """Laws at the size of a real model, and of another compiler."""
 
 from meshes.models import model
-from tests.laws.findings import MASKED, collected, sampled, sdpa
+from tests.laws.findings import MASKED, collect_law, sample_laws, sdpa_laws
 from tests.laws.law import EINSUM, MOE, SDPA, SHARDY, Law, Setting
 
 REAL = (
@@ -17,7 +17,7 @@ REAL = (
             Law("embed", "all-reduce@tp", "step", "8·1024·4096·2", None),
             Law("layer.attention.out", "all-reduce@tp", "layer", "8·1024·4096·2", None),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "8·1024·4096·2", None),
-            *sampled("8·8·2", "8·8·4"),
+            *sample_laws("8·8·2", "8·8·4"),
         ),
     ),
     Setting(
@@ -33,9 +33,9 @@ REAL = (
             Law("pipeline.shift", "collective-permute@pp", "tick", "2·1024·4096·2", "2·1·4096·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "2·1024·4096·2", "2·1·4096·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "2·1024·4096·2", "2·1·4096·2"),
-            *sampled("4·8·2", "4·8·4"),
-            collected("8·4"),
-            *sdpa(
+            *sample_laws("4·8·2", "4·8·4"),
+            collect_law("8·4"),
+            *sdpa_laws(
                 q=("2·1024·32·128·2", "2·1·32·128·2"),
                 k=("2·1024·32·128·2", "2·1152·8·128·2"),
                 v=("2·1024·8·128·2", "2·1152·8·128·2"),
@@ -51,7 +51,9 @@ IN_PIECES = f"{WIDE}; an all-to-all has an operand for each device of its group"
 TOP_K = "JAX's top_k becomes a custom call for the CPU, and the partitioner gives it all tokens"
 
 
-def wide(block: str, collective: str, per: str, size: str, *, note: str = WIDE, each: int = 1, what: str = "") -> Law:
+def wide_law(
+    block: str, collective: str, per: str, size: str, *, note: str = WIDE, each: int = 1, what: str = ""
+) -> Law:
     """In prefill."""
     return Law(block, collective, per, size, None, each=each, what=what, note=note)
 
@@ -64,14 +66,14 @@ CPU = (
         phases=("prefill",),
         programs=(SHARDY, EINSUM),
         laws=(
-            wide("embed", "all-reduce@tp", "step", "16·128·256·4", note=NO_SCATTER),
-            wide("layer.attention.qkv", "all-gather@tp", "layer", "16·128·256·4"),
-            wide("layer.attention.out", "all-reduce@tp", "layer", "16·128·256·4", note=NO_SCATTER),
-            wide("layer.mlp.up", "all-gather@tp", "layer", "16·128·256·4"),
-            wide("layer.mlp.down", "all-reduce@tp", "layer", "16·128·256·4", note=NO_SCATTER),
-            wide("head", "all-reduce@tp", "step", "16·256·4", note=MASKED),
-            wide("sample", "all-gather@tp", "step", "8·16·4", what="the best value of each shard"),
-            wide("sample", "all-gather@tp", "step", "8·16·4", note="", what="its id"),
+            wide_law("embed", "all-reduce@tp", "step", "16·128·256·4", note=NO_SCATTER),
+            wide_law("layer.attention.qkv", "all-gather@tp", "layer", "16·128·256·4"),
+            wide_law("layer.attention.out", "all-reduce@tp", "layer", "16·128·256·4", note=NO_SCATTER),
+            wide_law("layer.mlp.up", "all-gather@tp", "layer", "16·128·256·4"),
+            wide_law("layer.mlp.down", "all-reduce@tp", "layer", "16·128·256·4", note=NO_SCATTER),
+            wide_law("head", "all-reduce@tp", "step", "16·256·4", note=MASKED),
+            wide_law("sample", "all-gather@tp", "step", "8·16·4", what="the best value of each shard"),
+            wide_law("sample", "all-gather@tp", "step", "8·16·4", note="", what="its id"),
         ),
     ),
     Setting(
@@ -81,8 +83,8 @@ CPU = (
         phases=("prefill",),
         programs=(SHARDY, EINSUM),
         laws=(
-            wide("embed", "all-reduce@tp", "step", "4·64·256·4"),
-            wide("layer.attention.out", "all-reduce@tp", "layer", "4·64·256·4"),
+            wide_law("embed", "all-reduce@tp", "step", "4·64·256·4"),
+            wide_law("layer.attention.out", "all-reduce@tp", "layer", "4·64·256·4"),
             Law(
                 "layer.moe.route",
                 "all-gather@ep",
@@ -94,11 +96,11 @@ CPU = (
                 finding=True,
                 note=TOP_K,
             ),
-            wide("layer.moe.dispatch", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
-            wide("layer.moe.combine", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
-            wide("layer.moe.combine", "all-reduce@tp", "layer", "4·64·256·4"),
-            wide("sample", "all-gather@tp", "step", "2·4·4", what="the best value of each shard"),
-            wide("sample", "all-gather@tp", "step", "2·4·4", note="", what="its id"),
+            wide_law("layer.moe.dispatch", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
+            wide_law("layer.moe.combine", "all-to-all@ep", "layer", "4·2·20·256·4", each=4, note=IN_PIECES),
+            wide_law("layer.moe.combine", "all-reduce@tp", "layer", "4·64·256·4"),
+            wide_law("sample", "all-gather@tp", "step", "2·4·4", what="the best value of each shard"),
+            wide_law("sample", "all-gather@tp", "step", "2·4·4", note="", what="its id"),
         ),
     ),
 )

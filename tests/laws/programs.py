@@ -40,7 +40,7 @@ class Job:
         return f"{self.arm} {self.backend} {self.case.name}"
 
 
-def compiled(jobs: Sequence[Job], out: Path) -> Mapping[str, Path]:
+def compile_jobs(jobs: Sequence[Job], out: Path) -> Mapping[str, Path]:
     """The folder of each job, by its key: lowered in one process an arm, compiled in one for each compiler."""
     folders = {job.key: out.resolve() / str(number) for number, job in enumerate(jobs)}
     for job in jobs:
@@ -53,7 +53,7 @@ def compiled(jobs: Sequence[Job], out: Path) -> Mapping[str, Path]:
     return folders
 
 
-def emitted(folder: Path) -> Found:
+def count_collectives(folder: Path) -> Found:
     """What a program has; what the compiler has combined counts once for each thing that it carries."""
     if (folder / FAILED).exists():
         raise DeadError((folder / FAILED).read_text())

@@ -1,6 +1,6 @@
 """Laws of sequence parallelism: between the blocks `tp` splits the tokens, in decode the sequences."""
 
-from tests.laws.findings import MASKED, collected, sampled, sdpa
+from tests.laws.findings import MASKED, collect_law, sample_laws, sdpa_laws
 from tests.laws.law import Law, Setting
 
 SMALL = (
@@ -21,8 +21,8 @@ SP = (
             Law("layer.mlp.up", "all-gather@tp", "layer", "16·128·256·2", None),
             Law("layer.mlp.down", "reduce-scatter@tp", "layer", "16·128·256·2", None),
             Law("head", "all-reduce@tp", "step", "16·256·2", None, note=MASKED),
-            *sampled("8·16·2", "8·16·4"),
-            *sdpa(q=("16·128·24·32·2", None), k=("16·128·24·32·2", None), v=("16·128·8·32·2", None)),
+            *sample_laws("8·16·2", "8·16·4"),
+            *sdpa_laws(q=("16·128·24·32·2", None), k=("16·128·24·32·2", None), v=("16·128·8·32·2", None)),
         ),
     ),
     Setting(
@@ -37,8 +37,8 @@ SP = (
             Law("layer.mlp.up", "all-gather@tp", "layer", None, "64·1·256·2"),
             Law("layer.mlp.down", "reduce-scatter@tp", "layer", None, "64·1·256·2"),
             Law("head", "all-gather@tp", "step", None, "64·256·2"),
-            *sampled("8·64·2", "8·64·4"),
-            *sdpa(q=(None, "64·1·24·32·2"), k=(None, "64·128·8·32·2"), v=(None, "64·128·8·32·2")),
+            *sample_laws("8·64·2", "8·64·4"),
+            *sdpa_laws(q=(None, "64·1·24·32·2"), k=(None, "64·128·8·32·2"), v=(None, "64·128·8·32·2")),
         ),
     ),
     Setting(
@@ -58,9 +58,9 @@ SP = (
             Law("layer.mlp.down", "all-reduce@tp", "layer", None, "4·1·256·2", note=SMALL),
             Law("head", "all-reduce@tp", "step", "16·256·2", None, note=MASKED),
             Law("head", "all-gather@tp", "step", None, "16·256·2"),
-            *sampled("4·16·2", "4·16·4"),
-            collected("16·4"),
-            *sdpa(
+            *sample_laws("4·16·2", "4·16·4"),
+            collect_law("16·4"),
+            *sdpa_laws(
                 q=("4·64·24·32·2", "4·1·24·32·2"),
                 k=("4·64·24·32·2", "4·128·8·32·2"),
                 v=("4·64·8·32·2", "4·128·8·32·2"),

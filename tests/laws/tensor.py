@@ -6,10 +6,10 @@ has 128 places for each sequence: 64, and the new token, rounded up to 128s.
 
 from dataclasses import replace
 
-from tests.laws.findings import collected, sampled, sdpa
+from tests.laws.findings import collect_law, sample_laws, sdpa_laws
 from tests.laws.law import DENSE, SDPA, SHARDY, Law, Setting
 
-WHOLE_BATCH = sdpa(
+WHOLE_BATCH = sdpa_laws(
     q=("16·64·24·32·2", "16·1·24·32·2"), k=("16·64·24·32·2", "16·128·8·32·2"), v=("16·64·8·32·2", "16·128·8·32·2")
 )
 
@@ -20,7 +20,7 @@ TP = (
             Law("embed", "all-reduce@tp", "step", "16·64·256·2", "16·1·256·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
-            *sampled("8·16·2", "8·16·4"),
+            *sample_laws("8·16·2", "8·16·4"),
             *WHOLE_BATCH,
         ),
     ),
@@ -33,8 +33,8 @@ DP = (
             Law("embed", "all-reduce@tp", "step", "8·64·256·2", "8·1·256·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "8·64·256·2", "8·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "8·64·256·2", "8·1·256·2"),
-            *sampled("4·8·2", "4·8·4"),
-            *sdpa(
+            *sample_laws("4·8·2", "4·8·4"),
+            *sdpa_laws(
                 q=("8·64·24·32·2", "8·1·24·32·2"),
                 k=("8·64·24·32·2", "8·128·8·32·2"),
                 v=("8·64·8·32·2", "8·128·8·32·2"),
@@ -61,7 +61,7 @@ RULES = (
         laws=(
             Law("embed", "all-reduce@tp", "step", "16·64·256·2", "16·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
-            *sampled("8·16·2", "8·16·4"),
+            *sample_laws("8·16·2", "8·16·4"),
         ),
     ),
     Setting(
@@ -71,7 +71,7 @@ RULES = (
         laws=(
             Law("embed", "all-reduce@tp", "step", "16·64·256·2", "16·1·256·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
-            *sampled("8·16·2", "8·16·4"),
+            *sample_laws("8·16·2", "8·16·4"),
             *WHOLE_BATCH,
         ),
     ),
@@ -87,9 +87,9 @@ PP = (
             Law("pipeline.shift", "collective-permute@pp", "tick", "4·64·256·2", "4·1·256·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "4·64·256·2", "4·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "4·64·256·2", "4·1·256·2"),
-            *sampled("4·16·2", "4·16·4"),
-            collected("16·4"),
-            *sdpa(
+            *sample_laws("4·16·2", "4·16·4"),
+            collect_law("16·4"),
+            *sdpa_laws(
                 q=("4·64·24·32·2", "4·1·24·32·2"),
                 k=("4·64·24·32·2", "4·128·8·32·2"),
                 v=("4·64·8·32·2", "4·128·8·32·2"),
@@ -105,9 +105,9 @@ PP = (
             Law("pipeline.shift", "collective-permute@pp", "tick", "2·64·256·2", "2·1·256·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "2·64·256·2", "2·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "2·64·256·2", "2·1·256·2"),
-            *sampled("2·8·2", "2·8·4"),
-            collected("8·4"),
-            *sdpa(
+            *sample_laws("2·8·2", "2·8·4"),
+            collect_law("8·4"),
+            *sdpa_laws(
                 q=("2·64·24·32·2", "2·1·24·32·2"),
                 k=("2·64·24·32·2", "2·128·8·32·2"),
                 v=("2·64·8·32·2", "2·128·8·32·2"),
@@ -124,7 +124,7 @@ COPIES = (
             Law("embed", "all-reduce@tp", "step", "16·64·256·2", "16·1·256·2"),
             Law("layer.attention.out", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
             Law("layer.mlp.down", "all-reduce@tp", "layer", "16·64·256·2", "16·1·256·2"),
-            *sampled("8·16·2", "8·16·4"),
+            *sample_laws("8·16·2", "8·16·4"),
             # 4 KV heads stand as 8, each twice: what moves k and v moves the copies, too.
             *WHOLE_BATCH,
         ),

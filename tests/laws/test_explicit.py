@@ -12,7 +12,7 @@ from compare.report.programs import ProgramResult, judge_program
 from compare.report.rows import sum_totals
 from meshes.case import Case
 from tests.laws.law import Program
-from tests.laws.programs import Job, compiled
+from tests.laws.programs import Job, compile_jobs
 from tests.laws.workers import FAILED
 
 pytestmark = [
@@ -52,7 +52,7 @@ def job(mesh: str, phase: str) -> Job:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    return compiled([job(*row) for row in ROWS], tmp_path_factory.mktemp("explicit"))
+    return compile_jobs([job(*row) for row in ROWS], tmp_path_factory.mktemp("explicit"))
 
 
 @pytest.mark.parametrize(("mesh", "phase"), ROWS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.laws.programs import DeadError, emitted
+from tests.laws.programs import DeadError, count_collectives
 from tests.laws.workers import FAILED, run
 
 WORKER = """
@@ -34,7 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "a_worker"
 
 
-def made(folder: Path, *names: str) -> list[Path]:
+def make_folders(folder: Path, *names: str) -> list[Path]:
     folders = [folder / name for name in names]
     for each_one in folders:
         each_one.mkdir()
@@ -42,24 +42,24 @@ def made(folder: Path, *names: str) -> list[Path]:
 
 
 def test_the_others_are_done(module: str, tmp_path: Path) -> None:
-    good, bad, wrong, last = made(tmp_path, "good", "bad", "wrong", "last")
+    good, bad, wrong, last = make_folders(tmp_path, "good", "bad", "wrong", "last")
     run(module, folders=[good, bad, wrong, last])
     assert (good / "done").exists()
     assert (last / "done").exists()
     with pytest.raises(DeadError, match=r"a_worker died with status -6:\nCheck failed: it is bad"):
-        emitted(bad)
+        count_collectives(bad)
     with pytest.raises(DeadError, match="ValueError: this one is wrong"):
-        emitted(wrong)
+        count_collectives(wrong)
 
 
 def test_a_worker_that_cannot_start_is_not_asked_for_ever(tmp_path: Path) -> None:
-    folders = made(tmp_path, "a", "b", "c", "d", "e")
+    folders = make_folders(tmp_path, "a", "b", "c", "d", "e")
     run("tests.laws.no_such_worker", folders=folders)
     assert all("No module named tests.laws.no_such_worker" in (each_one / FAILED).read_text() for each_one in folders)
 
 
 def test_what_failed_is_not_tried_again(module: str, tmp_path: Path) -> None:
-    (one,) = made(tmp_path, "one")
+    (one,) = make_folders(tmp_path, "one")
     (one / FAILED).write_text("it could not be lowered")
     run(module, folders=[one])
     assert not (one / "done").exists()

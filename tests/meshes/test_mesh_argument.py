@@ -7,7 +7,7 @@ from meshes.mesh_argument import SPECS, read_mesh
 from meshes.process.errors import MeshError
 
 
-def written(tmp_path, text):
+def write_file(tmp_path, text):
     path = tmp_path / "mesh.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)
@@ -15,7 +15,7 @@ def written(tmp_path, text):
 
 def test_a_file_says_all_that_a_name_says_and_more(tmp_path):
     text = 'axes = { tp = 4, dp = 2 }\ntopology = "v6e:2x4"\norder = ["tp", "dp"]\n[rules]\nvocab = "none"\n'
-    plan = read_mesh(written(tmp_path, text))
+    plan = read_mesh(write_file(tmp_path, text))
     assert plan.mesh == MeshSpec(dp=2, tp=4)
     assert plan.topology.name == "v6e:2x4"
     assert plan.order == ("pp", "cp", "ep", "tp", "dp")
@@ -25,7 +25,7 @@ def test_a_file_says_all_that_a_name_says_and_more(tmp_path):
 
 def test_sequence_parallelism_is_a_rule_or_a_word_behind_the_name(tmp_path):
     named = read_mesh("tp4pp2+sp")
-    assert read_mesh(written(tmp_path, 'axes = { tp = 4, pp = 2 }\nrules = { seq = "tp" }')) == named
+    assert read_mesh(write_file(tmp_path, 'axes = { tp = 4, pp = 2 }\nrules = { seq = "tp" }')) == named
     assert named.name == "pp2tp4+sp"
     assert read_mesh("tp4pp2+sp@v6e:2x4").topology.name == "v6e:2x4"
 
@@ -53,7 +53,7 @@ def test_every_file_that_ships_can_be_read_by_its_name(path):
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path, text, says):
     with pytest.raises(MeshError, match=says) as caught:
-        read_mesh(written(tmp_path, text))
+        read_mesh(write_file(tmp_path, text))
     assert "\n" not in str(caught.value).replace(str(tmp_path), "")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from compare.report.programs import JudgedProgram
 from tests.planted.defect import ARMS
-from tests.planted.programs import Job, judged, make
+from tests.planted.programs import Job, judge_job, make
 
 
 def jobs_of(defect: object, arm: str | None) -> list[Job]:
@@ -29,5 +29,5 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     jobs = [job for row in words for job in jobs_of(row["defect"], row.get("arm"))]
     folders = make(jobs, tmp_path_factory.mktemp("planted"))
     by_key = {job.key: job for job in jobs}
-    read = cache(lambda key: judged(by_key[key], folders[key]))
+    read = cache(lambda key: judge_job(by_key[key], folders[key]))
     return lambda job: read(job.key)

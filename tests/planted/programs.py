@@ -76,23 +76,23 @@ def make(jobs: Iterable[Job], out: Path) -> Mapping[str, Path]:
             plant(job.arm, job.site, folders[key] / "package")
     with ThreadPoolExecutor(PROCESSES) as pool:
         arms = [(ARMS[arm], [folders[key] for key, job in by_key.items() if job.arm == arm]) for arm in ARMS]
-        list(pool.map(lambda asked: _lowered(*asked), arms))
+        list(pool.map(lambda asked: _lower(*asked), arms))
         there = [folder for folder in folders.values() if not (folder / FAILED).exists()]
-        list(pool.map(_compiled, (there[part::PROCESSES] for part in range(PROCESSES))))
+        list(pool.map(_compile, (there[part::PROCESSES] for part in range(PROCESSES))))
     return folders
 
 
-def _lowered(package: str, folders: Sequence[Path]) -> None:
+def _lower(package: str, folders: Sequence[Path]) -> None:
     if folders:
         run("tests.planted.lowering", package, folders=folders)
 
 
-def _compiled(folders: Sequence[Path]) -> None:
+def _compile(folders: Sequence[Path]) -> None:
     if folders:
         run("tests.planted.compiling", folders=folders)
 
 
-def judged(job: Job, folder: Path) -> JudgedProgram:
+def judge_job(job: Job, folder: Path) -> JudgedProgram:
     """A program, read and held against the contract of its case."""
     if (folder / FAILED).exists():
         raise PlantError((folder / FAILED).read_text())
@@ -139,7 +139,7 @@ def groups(cell: JudgedProgram) -> Groups:
     }
 
 
-def unserved(cell: JudgedProgram) -> dict[str, int]:
+def list_unserved(cell: JudgedProgram) -> dict[str, int]:
     """`scope kind@axes` of each row of the contract that is not served as a whole -> bytes."""
     assert cell.judgement is not None
     left = zip(cell.contract, cell.judgement.served_bytes, strict=True)

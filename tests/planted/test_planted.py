@@ -13,7 +13,7 @@ from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
-from tests.planted.programs import Group, Job, groups, place_of, unserved
+from tests.planted.programs import Group, Job, groups, list_unserved, place_of
 from tests.planted.table import DEFECTS, changes
 
 pytestmark = [
@@ -57,9 +57,9 @@ def test_a_change_moves_what_was_worked_out_by_hand(defect: Defect, arm: str, pr
 
 @EVERY
 def test_what_the_plan_asks_and_a_change_leaves_out_is_unserved(defect: Defect, arm: str, program: Made) -> None:
-    expected = unserved(program(Job.of(defect, arm).base))
+    expected = list_unserved(program(Job.of(defect, arm).base))
     expected |= {name: amount(text) for name, text in defect.unserved.items()}
-    assert unserved(program(Job.of(defect, arm))) == expected
+    assert list_unserved(program(Job.of(defect, arm))) == expected
 
 
 @pytest.mark.parametrize(("defect", "arm"), TOLD, ids=[f"{row.name} {arm}" for row, arm in TOLD])

@@ -31,7 +31,7 @@ def slices(case: Case, shape: tuple[int, ...], axes: Axes, device: int) -> tuple
     return tuple(found)
 
 
-def found(case: Case, whole: Any, tensor: Any, axes: Axes) -> dict[str, Any]:
+def read_shards(case: Case, whole: Any, tensor: Any, axes: Axes) -> dict[str, Any]:
     import torch_xla
 
     (shards,) = torch_xla._XLAC._get_local_shards([tensor])
@@ -58,14 +58,14 @@ def main(case: Case) -> dict[str, Any]:
         whole = random.integers(0, 100, each.shape).astype(np.int32 if each.dtype == torch.int32 else np.float32)
         given[each.name] = shard(step.layout, torch.from_numpy(whole), each.dims)
         if each.role != "input":
-            results[each.name] = found(case, whole, given[each.name], partition_axes(each.dims, case=case))
+            results[each.name] = read_shards(case, whole, given[each.name], partition_axes(each.dims, case=case))
     taken = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")
     ids, cache = step.run(taken, Cache(given["cache.k"], given["cache.v"]), *inputs)
     torch_xla.sync()
     (dims,) = {each.dims for each in step.arguments if each.role == "cache"}
     for name, tensor in (("cache.k out", cache.k), ("cache.v out", cache.v)):
-        results[name] = found(case, tensor.cpu().numpy(), tensor, partition_axes(dims, case=case))
+        results[name] = read_shards(case, tensor.cpu().numpy(), tensor, partition_axes(dims, case=case))
     table = {each.name: [list(each.shape), str(step.layout.dtype)] for each in weights(case)}
     return {"tensors": results, "ids": ids.cpu().tolist(), "module": made, "table": table}
 

@@ -33,7 +33,7 @@ def zeros(*shape):
 cache, new = split(zeros(8, 1024, 64), "data", "tensor", None), split(zeros(8, 1, 64), "data", None, None)
 
 
-def written(at):
+def write_cache(at):
     return split(cache.index_copy(1, at.reshape(1), new), "data", "tensor", None)
 
 
@@ -43,11 +43,11 @@ def results(name, *outputs):
     print(f"{name}: {list(made.notes)}")
 
 
-results("five", written(torch.tensor(5).to(DEVICE)))
-results("one", written(torch.tensor(1).to(DEVICE)))
-results("on the device", written(torch.tensor(0, device=DEVICE)))
-results("two", written(torch.tensor(1).to(DEVICE)) * torch.tensor(-1.0).to(device=DEVICE))
-results("of one element", written(torch.tensor([1]).to(DEVICE)))
+results("five", write_cache(torch.tensor(5).to(DEVICE)))
+results("one", write_cache(torch.tensor(1).to(DEVICE)))
+results("on the device", write_cache(torch.tensor(0, device=DEVICE)))
+results("two", write_cache(torch.tensor(1).to(DEVICE)) * torch.tensor(-1.0).to(device=DEVICE))
+results("of one element", write_cache(torch.tensor([1]).to(DEVICE)))
 results("literals", cache * 2.5 + 1 - 0)
 unused = torch.tensor(1).to(DEVICE)
 results("unused", cache + cache)

@@ -17,7 +17,7 @@ from meshes.checkpoint import Checkpoint, read_model
 from torchxla_impl.process.start import start
 
 
-def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
+def load_in_pieces(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
     case = Case.read(mesh, shapes=read_model(folder), phases=("prefill",), dtype=dtype, batch=32, seq=16)
     start(num_devices=case.mesh.num_devices)
     import torch
@@ -49,7 +49,7 @@ def loaded(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
 if __name__ == "__main__":
     given, *meshes = sys.argv[1:]
     folders = {dtype: Path(folder) for dtype, folder in json.loads(given).items()}
-    found = {dtype: {mesh: loaded(folder, mesh, dtype) for mesh in meshes} for dtype, folder in folders.items()}
+    found = {dtype: {mesh: load_in_pieces(folder, mesh, dtype) for mesh in meshes} for dtype, folder in folders.items()}
     print(json.dumps(found), flush=True)
     # All is said; taking torch_xla down again would cost more than a second.
     os._exit(0)

@@ -18,7 +18,7 @@ def line(name: str) -> str:
     return f"own_scalars.py:{number}"
 
 
-def written() -> int:
+def count_writes() -> int:
     return next(at for at, text in enumerate(SOURCE, 1) if "index_copy" in text)
 
 
@@ -60,7 +60,7 @@ def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(tmp_path:
     # Who asked is the script's own line, and not what watches the scalars.
     (moved,) = [row for row in argument if row.kind == "all-gather"]
     assert moved.source_line is not None
-    assert moved.source_line.endswith(f"own_scalars.py:{written()}")
+    assert moved.source_line.endswith(f"own_scalars.py:{count_writes()}")
     assert moved.op_name.endswith("aten__index_copy")
     constant = collectives(tmp_path / "one.hlo", axes=axes, topology="v5e:2x4")
     assert constant.counts() == {}

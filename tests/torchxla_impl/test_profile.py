@@ -10,7 +10,15 @@ import pytest
 
 from meshes.case import Case
 from tests.torchxla_impl.workers import ROOT, run
-from tests.twins.recorded import LAWS, TINY_STEP, Carried, Recorded, about_says, caches, declared
+from tests.twins.recorded import (
+    LAWS,
+    TINY_STEP,
+    CarriedProgram,
+    ProfileRecord,
+    cache_aliases,
+    check_about,
+    declared_shapes,
+)
 
 FORMS = {"prefill": "scan", "decode": "unrolled"}
 
@@ -60,14 +68,14 @@ def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.slow
 def test_it_says_where_it_is_and_writes_what_it_found(done: Done) -> None:
     assert done.said == ["import", "load", "compile", "warm up", "record", "write"]
-    about_says(done.about, arm="torchxla", phase=done.case.phase, runtime="torch_xla")
+    check_about(done.about, arm="torchxla", phase=done.case.phase, runtime="torch_xla")
     written = {str(path.relative_to(done.out)) for path in done.out.rglob("*") if path.is_file()}
     assert written == {"case.json", "about.json", str(done.profile.relative_to(done.out))}
 
 
 @pytest.mark.slow
 def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
-    steps = Recorded.read(done.profile).steps
+    steps = ProfileRecord.read(done.profile).steps
     assert [(step.name, step.number) for step in steps] == [(done.case.phase, number) for number in range(5)]
     assert all(one.end_ns <= other.start_ns for one, other in pairwise(steps))
 
@@ -75,7 +83,7 @@ def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
 @pytest.mark.slow
 def test_the_collectives_of_all_devices_run_in_every_step_and_none_between(done: Done) -> None:
     """Eight times those of one device: this runtime does not say which is whose."""
-    found = Recorded.read(done.profile)
+    found = ProfileRecord.read(done.profile)
     assert found.executions == [{(kind, None): 8 * n for kind, n in TINY_STEP.items()}] * 5
     assert found.outside == 0
     assert found.python_frames == 0
@@ -84,15 +92,15 @@ def test_the_collectives_of_all_devices_run_in_every_step_and_none_between(done:
 @pytest.mark.slow
 def test_the_profile_carries_the_program_with_its_scopes(done: Done) -> None:
     """One program: nothing is compiled again while it is recorded."""
-    assert Carried.read(done.profile).rows == LAWS
+    assert CarriedProgram.read(done.profile).rows == LAWS
 
 
 @pytest.mark.slow
 def test_the_program_has_the_declared_parameters_and_overwrites_the_cache(done: Done) -> None:
     """This runtime donates both caches, and leaves it to XLA which of the results takes whose place."""
-    carried = Carried.read(done.profile)
-    assert carried.parameters == declared(done.about, axes=done.case.mesh.axes)
-    pairs = caches(done.about)
+    carried = CarriedProgram.read(done.profile)
+    assert carried.parameters == declared_shapes(done.about, axes=done.case.mesh.axes)
+    pairs = cache_aliases(done.about)
     assert (set(carried.overwritten), set(carried.overwritten.values())) == (set(pairs), set(pairs.values()))
 
 
@@ -122,8 +130,8 @@ def test_asked_for_tpus_it_does_with_what_it_gets_what_it_does_with_cpus(tmp_pat
     about = json.loads((tmp_path / "about.json").read_text())
     assert (about["executed"]["platform"], about["executed"]["steps"]) == ("tpu", 5)
     profile = tmp_path / "trace/plugins/profile/decode/torchxla.xplane.pb"
-    assert len(Recorded.read(profile).steps) == 5
-    assert Carried.read(profile).rows == LAWS
+    assert len(ProfileRecord.read(profile).steps) == 5
+    assert CarriedProgram.read(profile).rows == LAWS
 
 
 def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_scan_has_the_collectives_of_a_loop_written_out(cases: tuple[Case, Cas
     assert {row.scope for row in scan.rows} >= {"layer.attention.core", "layer.attention.out", "layer.mlp.down"}
 
 
-def judged(program: Program) -> list[Any]:
+def judge_case(program: Program) -> list[Any]:
     roles = {row["index"]: row["role"] for row in program.about["parameters"]}
     contract = required_rows(program.case)
     found = judge(program.rows, contract, axes=program.case.mesh.axes, roles=roles)
@@ -140,7 +140,7 @@ def test_attention_as_einsum_moves_what_the_plan_needs(
     cases: tuple[Case], allowed: set[str], programs: Programs
 ) -> None:
     """Nothing induced, nothing missing; a pipeline adds its bubble, and what every stage and every part does alike."""
-    verdicts = judged(programs(*cases))
+    verdicts = judge_case(programs(*cases))
     assert {cause for verdict in verdicts for cause in verdict.causes} == allowed
     assert sum(verdict.induced_bytes for verdict in verdicts) == 0
 
@@ -175,7 +175,7 @@ def test_a_split_cache_is_merged_and_not_gathered(cases: tuple[Case], programs: 
 def test_the_attention_call_gathers_q_k_and_v_in_every_layer(cases: tuple[Case], programs: Programs) -> None:
     """The finding, by hand: 4 sequences of 1024 on each dp rank; k is gathered before it is repeated, v after."""
     program = programs(*cases)
-    induced = [verdict.collective for verdict in judged(program) if verdict.induced_bytes]
+    induced = [verdict.collective for verdict in judge_case(program) if verdict.induced_bytes]
     assert {(row.kind, row.axes, row.scope, row.dtype, row.executions) for row in induced} == {
         ("all-gather", "tp", "layer.attention.core", "bf16", 2)
     }

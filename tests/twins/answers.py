@@ -24,7 +24,7 @@ from meshes.twins.greedy import DECODE_STEPS, score_steps
 NEW_TOKENS = 32
 
 
-def scored(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.ndarray]:
+def score(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.ndarray]:
     """Logits and tokens of each step, from the checkpoint; no expert drops a token."""
     generate, model = import_module(f"{arm}.generate"), read_model(folder / "checkpoint")
     prompt = np.load(folder / "prompt.npy")
@@ -38,7 +38,7 @@ def scored(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.n
     return dict(zip(("logits", "tokens"), score_steps(session, prompt, case=case), strict=True))
 
 
-def told(arm: str, checkpoint: Path, *, mesh: str, prompt: str) -> dict[str, Any]:
+def answer_prompt(arm: str, checkpoint: Path, *, mesh: str, prompt: str) -> dict[str, Any]:
     """The answer to a prompt in words, by the command line."""
     printed = io.StringIO()
     argv = ["--checkpoint", str(checkpoint), "--prompt", prompt, "--mesh", mesh, "--dtype", "f32", "--json",
@@ -52,11 +52,11 @@ def told(arm: str, checkpoint: Path, *, mesh: str, prompt: str) -> dict[str, Any
 def answer(arm: str, reference: Path, out: Path, *, family: str, **words: Any) -> None:
     """Write what the arm answers to one case."""
     if not words.pop("text", False):
-        np.savez(out.with_suffix(".npz"), **scored(arm, reference / family, **words))
+        np.savez(out.with_suffix(".npz"), **score(arm, reference / family, **words))
         return
     asked = json.loads((reference / family / "text.json").read_text())
     checkpoint = reference / family / words.pop("form", "checkpoint")
-    out.with_suffix(".json").write_text(json.dumps(told(arm, checkpoint, prompt=asked["prompt"], **words)))
+    out.with_suffix(".json").write_text(json.dumps(answer_prompt(arm, checkpoint, prompt=asked["prompt"], **words)))
 
 
 def main(arm: str, reference: Path, out: Path, cases: list[dict[str, Any]]) -> None:

@@ -55,12 +55,12 @@ def name(words: Words) -> str:
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     """A process of its own, on this machine's CPUs, that succeeds."""
-    done = started(*command)
+    done = start_process(*command)
     assert done.returncode == 0, done.stderr[-3000:]
     return done
 
 
-def started(*command: str) -> subprocess.CompletedProcess[str]:
+def start_process(*command: str) -> subprocess.CompletedProcess[str]:
     words = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
     environment = quick_environment() | words
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ProfileRecord:
     steps: list[Step]
     """The marked ones, in order."""
     executions: list[Counter[tuple[str, int | None]]]
@@ -72,7 +72,7 @@ one that collects; a shift in each tick; the best scores and their ids.
 """
 
 
-def about_says(about: dict[str, Any], *, arm: str, phase: str, runtime: str) -> None:
+def check_about(about: dict[str, Any], *, arm: str, phase: str, runtime: str) -> None:
     """What about.json must hold beside what `lower` writes."""
     executed = about["executed"]
     assert executed.pop("device_kind").lower() == "cpu"
@@ -101,7 +101,7 @@ LAWS = {
 
 
 @dataclass(frozen=True)
-class Carried:
+class CarriedProgram:
     """The one program that a profile carries."""
 
     name: str
@@ -138,7 +138,7 @@ class Carried:
         return {int(output): int(at) for output, at in re.findall(r"\{(\d+)\}: \((\d+), \{\}", header)}
 
 
-def declared(about: dict[str, Any], *, axes: dict[str, int]) -> list[str]:
+def declared_shapes(about: dict[str, Any], *, axes: dict[str, int]) -> list[str]:
     """What about.json says that one device holds of each parameter."""
 
     def local(row: dict[str, Any]) -> str:
@@ -148,7 +148,7 @@ def declared(about: dict[str, Any], *, axes: dict[str, int]) -> list[str]:
     return [f"{row['dtype']}[{local(row)}]" for row in about["parameters"]]
 
 
-def caches(about: dict[str, Any]) -> dict[int, int]:
+def cache_aliases(about: dict[str, Any]) -> dict[int, int]:
     """Output and parameter of the two caches."""
     at = {row["name"]: row["index"] for row in about["parameters"] if row["role"] == "cache"}
     return {row["index"]: at[row["name"]] for row in about["outputs"] if row["name"] in at}

@@ -48,7 +48,7 @@ FAMILIES: dict[str, tuple[str, int, dict[str, Any]]] = {
 """The class, a seed of 100 whose winners lead clearly, and the config's own words."""
 
 
-def made(family: str, *, seed: int) -> Any:
+def build_model(family: str, *, seed: int) -> Any:
     name, _, words = FAMILIES[family]
     torch.manual_seed(seed)
     config = getattr(transformers, f"{name}Config")(**_COMMON, **words)
@@ -107,7 +107,7 @@ def text_answer(net: Any, words: Tokenizer) -> dict[str, Any]:
 @torch.no_grad()
 def main(out: Path, family: str) -> None:
     seed = FAMILIES[family][1]
-    net, words = made(family, seed=seed), tokenizer()
+    net, words = build_model(family, seed=seed), tokenizer()
     folder = out / family / "checkpoint"
     net.save_pretrained(folder, max_shard_size="200KB")
     words.save(str(folder / "tokenizer.json"))

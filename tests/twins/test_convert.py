@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.twins.cases import ROOT, run, started
+from tests.twins.cases import ROOT, run, start_process
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,7 +28,7 @@ def generating(checkpoint: Path) -> tuple[str, ...]:
 
 
 def generate(checkpoint: Path) -> subprocess.CompletedProcess[str]:
-    return started(sys.executable, "-m", *generating(checkpoint))
+    return start_process(sys.executable, "-m", *generating(checkpoint))
 
 
 LOUD = """
@@ -79,7 +79,7 @@ def test_a_killed_conversion_leaves_nothing_that_loads_and_is_made_again(referen
     assert run(*convert(whole, out)).stdout == f"{out}\n"
     assert [each.name for each in tmp_path.iterdir()] == ["made"]
     assert json.loads((out / "converted.json").read_text())["dtype"] == "f32"
-    assert "exists already" in line(started(*convert(whole, out)))
+    assert "exists already" in line(start_process(*convert(whole, out)))
 
 
 def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path, tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path,
     assert told.startswith(f"error: cannot restore {up}: ")
     assert told.endswith("; convert the checkpoint again")
     module, *rest = generating(out)
-    assert line(started(sys.executable, "-c", LOUD, module, *rest)) == told
+    assert line(start_process(sys.executable, "-c", LOUD, module, *rest)) == told
     shutil.rmtree(up)
     assert "layers.mlp.up" in line(generate(out))
 
 
 def test_what_is_no_checkpoint_is_not_converted(tmp_path: Path) -> None:
-    assert "no folder" in line(started(*convert(tmp_path / "nowhere", tmp_path / "made")))
+    assert "no folder" in line(start_process(*convert(tmp_path / "nowhere", tmp_path / "made")))
     assert not list(tmp_path.iterdir())

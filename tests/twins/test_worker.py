@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 from meshes.case import Case
 from meshes.checkpoint import from_huggingface, read_model
-from tests.twins.cases import TOLERANCE, run, started
+from tests.twins.cases import TOLERANCE, run, start_process
 
 ARMS = {"jax_impl": "jax", "torchxla_impl": "torch_xla"}
 """The arm's module, and the package without which it is skipped."""
@@ -25,13 +25,13 @@ def arm(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def asked(arm: str, checkpoint: Path, *, mesh: str = "tp2", prompt: str = "The License") -> tuple[str, ...]:
+def run_worker(arm: str, checkpoint: Path, *, mesh: str = "tp2", prompt: str = "The License") -> tuple[str, ...]:
     return (sys.executable, "-m", f"{arm}.generate", "--checkpoint", str(checkpoint), "--prompt", prompt,
             "--mesh", mesh, "--dtype", "f32")  # fmt: skip
 
 
 def refusal(arm: str, checkpoint: Path, *, mesh: str = "tp2", prompt: str = "The License") -> str:
-    done = started(*asked(arm, checkpoint, mesh=mesh, prompt=prompt))
+    done = start_process(*run_worker(arm, checkpoint, mesh=mesh, prompt=prompt))
     assert done.returncode == 2, done.stderr[-2000:]
     assert not done.stdout
     (line,) = [line for line in done.stderr.splitlines() if not line.endswith("…")]
@@ -56,7 +56,7 @@ def test_the_worker_of_a_case_answers_as_transformers_does(arm: str, reference: 
 @pytest.mark.slow
 def test_the_command_line_prints_the_text_alone(arm: str, reference: Path) -> None:
     right = json.loads((reference / "llama" / "text.json").read_text())
-    done = run(*asked(arm, reference / "llama" / "checkpoint", prompt=right["prompt"]))
+    done = run(*run_worker(arm, reference / "llama" / "checkpoint", prompt=right["prompt"]))
     # The one character in it that would steer a terminal is written out.
     assert done.stdout == right["text"].replace("\x16", r"\x16") + "\n"
 

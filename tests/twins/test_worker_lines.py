@@ -20,7 +20,7 @@ CASES = {
 DOORS = [f"{arm}.{door}" for arm in ("jax_impl", "torchxla_impl") for door in ("lower", "profile", "generate")]
 
 
-def said(*words: str) -> str:
+def last_line(*words: str) -> str:
     """The one line of a door that refuses."""
     done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout) == (2, "")
@@ -33,7 +33,7 @@ def said(*words: str) -> str:
 @pytest.mark.parametrize("door", DOORS)
 def test_a_case_that_is_not_there_is_one_line_whatever_its_name(door, tmp_path):
     more = ["cpu"] if door.endswith("profile") else []
-    line = said(door, str(tmp_path / "no\x1b[31m\ncase"), str(tmp_path), *more)
+    line = last_line(door, str(tmp_path / "no\x1b[31m\ncase"), str(tmp_path), *more)
     assert line.startswith("cannot read the case ")
 
 
@@ -42,18 +42,18 @@ def test_a_case_that_nobody_writes_is_one_line(text, tmp_path):
     path = tmp_path / "case.json"
     path.write_text(text, encoding="latin-1")
     for arm in ("jax_impl", "torchxla_impl"):
-        assert said(f"{arm}.lower", str(path), str(tmp_path)).startswith(f"cannot read the case {path}: ")
+        assert last_line(f"{arm}.lower", str(path), str(tmp_path)).startswith(f"cannot read the case {path}: ")
 
 
 @pytest.mark.parametrize("arm", ["jax_impl", "torchxla_impl"])
 def test_a_wrong_option_of_generate_is_one_line(arm):
     words = (f"{arm}.generate", "--prompt", "a", "--mesh", "tp2", "--checkpoint", "x")
-    assert "is more than 2,147,483,647" in said(*words, "--max-new-tokens", "9" * 4_000)
-    assert "unrecognized arguments" in said(*words, "--\x1b[31m\n" + "x" * 100_000)
+    assert "is more than 2,147,483,647" in last_line(*words, "--max-new-tokens", "9" * 4_000)
+    assert "unrecognized arguments" in last_line(*words, "--\x1b[31m\n" + "x" * 100_000)
 
 
 @pytest.mark.parametrize("text", [json.dumps({"a": "\x1b[31m\n" * 1_000}), "[" * 100_000])
 def test_a_checkpoint_that_nobody_writes_is_one_line(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
-    said("jax_impl.convert", "--checkpoint", str(tmp_path), "--out", str(tmp_path / "out"))
-    said("jax_impl.generate", "--checkpoint", str(tmp_path), "--prompt", "a", "--mesh", "tp2")
+    last_line("jax_impl.convert", "--checkpoint", str(tmp_path), "--out", str(tmp_path / "out"))
+    last_line("jax_impl.generate", "--checkpoint", str(tmp_path), "--prompt", "a", "--mesh", "tp2")

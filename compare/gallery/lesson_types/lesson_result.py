@@ -43,7 +43,7 @@ class LessonResult:
     versions: dict[str, str]
     rows: tuple[Row, ...] = field(default=())
 
-    def having(self, rows: Iterable[Row]) -> "LessonResult":
+    def with_rows(self, rows: Iterable[Row]) -> "LessonResult":
         return replace(self, rows=tuple(rows), status="ok")
 
     @property

@@ -45,7 +45,7 @@ class Tensor:
     axes: tuple[str | None, ...]
     partial: str = ""
 
-    def drawn(self) -> tuple[int, int]:
+    def drawn_dims(self) -> tuple[int, int]:
         """The numbers of the dims that are drawn as rows and columns; -1: none."""
         split = [at for at, axis in enumerate(self.axes) if axis]
         rest = [at for at in reversed(range(len(self.dims))) if at not in split]
@@ -136,7 +136,7 @@ def _cards(one: Tensor, mesh: Mapping[str, int]) -> int:
 def _side(one: Tensor, mesh: Mapping[str, int], scale: float) -> tuple[float, float]:
     """Width and height in inches, with the cards behind."""
     found = []
-    for at in one.drawn():
+    for at in one.drawn_dims():
         shards = mesh[axis] if at >= 0 and (axis := one.axes[at]) else 1
         length = scale * (_length(one.sizes[at]) if at >= 0 else 0.34)
         cell = max(length / shards, 0.36 * scale)
@@ -147,7 +147,7 @@ def _side(one: Tensor, mesh: Mapping[str, int], scale: float) -> tuple[float, fl
 def _tensor(
     panel: mpl.axes.Axes, one: Tensor, mesh: Mapping[str, int], *, left: float, top: float, width: float, height: float
 ) -> None:
-    rows, columns = one.drawn()
+    rows, columns = one.drawn_dims()
     parts = [mesh[axis] if at >= 0 and (axis := one.axes[at]) else 1 for at in (rows, columns)]
     behind = _CARD * (_cards(one, mesh) - 1)
     high = (height - _GAP * (parts[0] - 1)) / parts[0] - behind

@@ -21,7 +21,7 @@ class AnsweredQuestion:
     """A question with its truth."""
 
     question: Question
-    made: LessonResult
+    result: LessonResult
 
     @property
     def lessons(self) -> list[Lesson]:
@@ -31,7 +31,7 @@ class AnsweredQuestion:
     @property
     def truth(self) -> str:
         """`2 × all-gather@dp, all-reduce@tp`."""
-        found = count_emitted(self.made)
+        found = count_emitted(self.result)
         return format_counts(found) if found else FREE
 
     @property
@@ -40,13 +40,13 @@ class AnsweredQuestion:
         return [
             f"{row.executions or '?'} × {row.kind}@{row.axes}, {exact_text(row.payload_bytes)} "
             f"{row.dtype}{form_phrase(row)}"
-            for row in self.made.rows
+            for row in self.result.rows
         ]
 
     @property
     def follows(self) -> bool:
         """The compiled program is what the lessons' rules say."""
-        return self.made.emitted == count_moves(self.question.lesson, self.question.lesson.needs)
+        return self.result.emitted == count_moves(self.question.lesson, self.question.lesson.needs)
 
     @property
     def sums(self) -> list[Sum]:
@@ -103,7 +103,7 @@ def question_to_json(question: Question, source: str) -> dict[str, Any]:
 
 def answer_to_json(told: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
     """The truth as JSON has it, and what became of an answer."""
-    made = told.made
+    made = told.result
     known = count_emitted(made) if made.ok else None
     return {
         "status": made.status,
@@ -156,6 +156,6 @@ def quiz_values(
     return {
         "scattered": SCATTERED,
         "asked": [
-            (one, arrays(one.question), sizes(one.question), source_of(one.question)) for one in asked if one.made.ok
+            (one, arrays(one.question), sizes(one.question), source_of(one.question)) for one in asked if one.result.ok
         ],
     }

@@ -54,7 +54,7 @@ def collectives(
     if len(rows) * program.num_devices > MOST_PLACES:
         raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
     belongs = parts | {receive: send for send, receive in receives.items()}
-    flow = Provenance(module, parts=belongs, caches=module.donated if caches is None else caches)
+    flow = Provenance(module, parts=belongs, caches=module.aliased_parameters if caches is None else caches)
     found_rows = [
         _row(
             site,
@@ -211,4 +211,4 @@ def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Gro
         groups = megascale.groups_of(item, program)
         return groups, groups
     groups = numbering.groups_of(item, kind, program)
-    return groups, program.everywhere(groups)
+    return groups, program.repeat_in_slices(groups)

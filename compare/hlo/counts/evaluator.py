@@ -79,16 +79,16 @@ class Evaluator:
     def _evaluate(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         opcode = item.opcode
         if opcode == "parameter" and frame.call is not None and frame.call.opcode == "while":
-            return self._carried(frame, item, path)
+            return self._loop_carry(frame, item, path)
         if opcode == "while":
             return self._after_loop(frame, item, path)
         if opcode == "conditional":
-            return self._chosen(frame, item, path)
+            return self._conditional_result(frame, item, path)
         before = step_through((frame, item, path))
         if before is not None and len(before) == 1 and (path or opcode != "tuple"):
             return self.value(*before[0])
         if opcode in SLICE_STARTS and path == (1,):
-            return self._moved(item, [self.value(frame, operand) for operand in item.operands], 1 + frame.depth)
+            return self._rearrange(item, [self.value(frame, operand) for operand in item.operands], 1 + frame.depth)
         if before is not None or path or opcode == "parameter":
             raise NotUnderstood
         return self._array(frame, item)
@@ -102,7 +102,7 @@ class Evaluator:
         if opcode == "iota":
             return integer_ops.iota(item, lead)
         if opcode in ("partition-id", "replica-id") or 'custom_call_target="SliceId"' in item.text:
-            place: Value = self._place(opcode).astype(integer_ops.DTYPES[integer_ops.array_of(item).dtype])
+            place: Value = self._device_index(opcode).astype(integer_ops.DTYPES[integer_ops.array_of(item).dtype])
             return place.reshape((-1,) + (1,) * (lead - 1))
         given = [self.value(frame, operand) for operand in item.operands]
         if opcode in BINARY:
@@ -117,9 +117,9 @@ class Evaluator:
         if opcode == "clamp":
             low, high = (_stretch(bound, given[1].ndim) for bound in (given[0], given[2]))
             return np.minimum(np.maximum(given[1], low), high)
-        return self._moved(item, given, lead)
+        return self._rearrange(item, given, lead)
 
-    def _moved(self, item: Instruction, given: list[Value], lead: int) -> Value:
+    def _rearrange(self, item: Instruction, given: list[Value], lead: int) -> Value:
         """An instruction that moves elements and leaves them as they are."""
         opcode = item.opcode.removesuffix("-start")
         if opcode == "convert":
@@ -142,14 +142,14 @@ class Evaluator:
             return integer_ops.dynamic_slice(item, given[0], given[1:], lead)
         raise NotUnderstood
 
-    def _place(self, opcode: str) -> Value:
+    def _device_index(self, opcode: str) -> Value:
         """Each device's partition, replica or slice."""
         slices, places = (np.array(one) for one in zip(*self.program.places, strict=True))
         partitions = self.program.partitions
         found: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
         return found
 
-    def _carried(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
+    def _loop_carry(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         """An element that a loop carries, in every iteration: the same, counted up, or a value of the one before."""
         call, outer = frame.call, frame.outer
         assert call is not None
@@ -157,7 +157,7 @@ class Evaluator:
         if not path:
             raise NotUnderstood
         if self._step and self._step[0] is call:
-            return self._given(frame, item, path, self._step[1])
+            return self._carry_at_step(frame, item, path, self._step[1])
         first = self.value(outer, call.operand(0), path)
         body = outer.inside(call, body_of(call))
         after = origin((body, body.computation.root, path))
@@ -176,7 +176,7 @@ class Evaluator:
         later = self.value(body, body.computation.root, path)
         return _after(first, later, frame.depth, trips)
 
-    def _given(
+    def _carry_at_step(
         self, frame: CallContext, item: Instruction, path: tuple[int, ...], carried: Mapping[tuple[int, ...], int]
     ) -> Value:
         """An element that the loop carries in the iteration that is being run."""
@@ -200,7 +200,7 @@ class Evaluator:
             raise NotUnderstood
         return (first + trips * step).astype(first.dtype)
 
-    def _chosen(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
+    def _conditional_result(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         """What a conditional gives, where the predicate and every branch are understood."""
         index = self.branch(frame, item)
         branches = branches_of(item)

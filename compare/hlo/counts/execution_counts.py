@@ -137,8 +137,8 @@ def _visit(
         elif item.opcode == "conditional":
             for branch, taken in _branches(frame, times, item, values):
                 yield from _visit(branch, taken, wanted, values)
-        elif item.called and (item.opcode in ONE_CALL or item.opcode.endswith("-start")):
-            inner = [computation for computation in item.called if computation in wanted]
+        elif item.callees and (item.opcode in ONE_CALL or item.opcode.endswith("-start")):
+            inner = [computation for computation in item.callees if computation in wanted]
             for computation in inner:
                 yield from _visit(frame.inside(item, computation), times, wanted, values)
             if is_collective(item):

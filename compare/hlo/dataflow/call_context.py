@@ -53,7 +53,7 @@ def branches_of(choice: Instruction) -> list[Computation]:
         module = choice.computation.module
         names = [choice.attribute(key).lstrip("%") for key in ("false_computation", "true_computation")]
         return [module.computation(name, choice) for name in names]
-    return choice.called
+    return choice.callees
 
 
 def branch_operand(choice: Instruction, branch: int) -> Instruction:
@@ -68,6 +68,6 @@ ONE_CALL = {"fusion", "call", "async-start", "call-start", "fusion-start", "cust
 
 def runs_once(item: Instruction) -> bool:
     """Whether its computation takes its operands and makes its result; that of a custom call may only compare two."""
-    if item.opcode not in ONE_CALL or not item.called:
+    if item.opcode not in ONE_CALL or not item.callees:
         return False
-    return item.opcode != "custom-call" or len(item.called[0].parameters) == len(item.operand_names)
+    return item.opcode != "custom-call" or len(item.callees[0].parameters) == len(item.operand_names)

@@ -78,7 +78,7 @@ def _handed_in(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> 
 
 def _out_of_call(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> list[Value]:
     """A start's tuple holds its operands, then the result of the computation, then what only it knows."""
-    computation = item.called[0]
+    computation = item.callees[0]
     inner = frame.inside(item, computation)
     if not item.opcode.endswith("-start"):
         return [(inner, computation.root, path)]
@@ -225,7 +225,7 @@ def _into_branches(
 
 
 def _into_call(frame: CallContext, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
-    computation = call.called[0]
+    computation = call.callees[0]
     for number, name in enumerate(call.operand_names):
         if name == item.name and number in computation.parameters:
             yield frame.inside(call, computation), computation.parameters[number], path

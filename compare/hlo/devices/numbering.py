@@ -74,11 +74,11 @@ class DeviceNumbering:
             return self._at
         return {(one // SLICE_UNIT - 1, one % SLICE_UNIT): device for device, one in enumerate(self.ids)}
 
-    def named(self, at: int, number: int) -> int | None:
+    def device_in_slice(self, at: int, number: int) -> int | None:
         """The device of the mesh that is device `number` of slice `at`, if there is one."""
         return self._of_number.get((at, number))
 
-    def everywhere(self, groups: Groups) -> Groups:
+    def repeat_in_slices(self, groups: Groups) -> Groups:
         """Groups of one slice's program stand for a group in every slice."""
         if self.slices == 1:
             return groups

@@ -74,7 +74,7 @@ def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
     """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
     attributes = _attributes(item)
     if _PAIRS in attributes:
-        return program.everywhere(read_pairs(attributes[_PAIRS]))
+        return program.repeat_in_slices(read_pairs(attributes[_PAIRS]))
     text = attributes.get("_xla_megascale_target", "")
     if found := _PRODUCT.fullmatch(text):
         slices, numbers = _range(found[1], item), _range(found[2], item)
@@ -112,7 +112,7 @@ def _number(word: str, item: Instruction) -> int:
 
 def _device(from_one: int, number: int, item: Instruction, program: DeviceNumbering) -> int:
     """Slices count from 1, devices of a slice from 0."""
-    found = program.named(from_one - 1, number)
+    found = program.device_in_slice(from_one - 1, number)
     if found is None:
         raise item.error(
             f"its target names device {number} of slice {from_one}; "

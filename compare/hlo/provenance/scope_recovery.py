@@ -7,7 +7,7 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata
 
 _Step = Callable[[Value], Iterable[Value]]
-_Tell = Callable[[Instruction], str | None]
+_Lookup = Callable[[Instruction], str | None]
 
 
 NEAR = 100
@@ -51,11 +51,11 @@ class ScopeRecovery:
         Where the scope is not known, of the nearest one that has a line.  None that is further than `NEAR` values.
         """
 
-        def tell(item: Instruction) -> str | None:
+        def lookup(item: Instruction) -> str | None:
             alike = scope == "?" or self._sources.scope(item) == scope
             return self._sources.source_line(item) if alike else None
 
-        return self._nearby(value, made_from, tell, consumers_first=consumers_first)
+        return self._nearby(value, made_from, lookup, consumers_first=consumers_first)
 
     def path(self, value: Value, made_from: Iterable[Value], *, line: str | None, consumers_first: bool) -> str | None:
         """The `op_name` of the nearest instruction that has one, none that is further than `NEAR` values.
@@ -63,16 +63,18 @@ class ScopeRecovery:
         Where its own line of source is known, only of one of that line: what is carried along beside it is another's.
         """
 
-        def tell(item: Instruction) -> str | None:
+        def lookup(item: Instruction) -> str | None:
             return self._sources.path(item) if line is None or self._sources.source_line(item) == line else None
 
-        return self._nearby(value, made_from, tell, consumers_first=consumers_first)
+        return self._nearby(value, made_from, lookup, consumers_first=consumers_first)
 
-    def _nearby(self, value: Value, made_from: Iterable[Value], tell: _Tell, *, consumers_first: bool) -> str | None:
+    def _nearby(
+        self, value: Value, made_from: Iterable[Value], lookup: _Lookup, *, consumers_first: bool
+    ) -> str | None:
         ways = [(made_from, self._back), (self._on(value), self._on)]
         if consumers_first:
             ways.reverse()
-        return next((found for begin, step in ways if (found := _first(begin, step, tell))), None)
+        return next((found for begin, step in ways if (found := _first(begin, step, lookup))), None)
 
     def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
         """Level by level; on one level in text order."""
@@ -80,8 +82,8 @@ class ScopeRecovery:
         level = [value for value in begin if value not in barren]
         seen = set(level)
         while level:
-            tell = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in asked]
-            for value in sorted(tell, key=lambda value: value[1].index):
+            named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in asked]
+            for value in sorted(named, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
             following: list[Value] = []
@@ -95,13 +97,13 @@ class ScopeRecovery:
         return None
 
 
-def _first(begin: Iterable[Value], step: _Step, tell: _Tell) -> str | None:
+def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup) -> str | None:
     """What the nearest instruction tells; on one level the first in text order."""
     level = list(begin)
     seen = set(level)
     while level and len(seen) < NEAR:
         for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
-            if found := tell(item):
+            if found := lookup(item):
                 return found
         level = [one for value in level for one in step(value) if one not in seen]
         seen.update(level)
@@ -125,6 +127,6 @@ def trace_scope(value: Value) -> Instruction | None:
     A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.
     """
     _, item, path = value
-    if item.opcode == "fusion" and item.called and (path or item.called[0].root.opcode in ("tuple", "parameter")):
+    if item.opcode == "fusion" and item.callees and (path or item.callees[0].root.opcode in ("tuple", "parameter")):
         return None
     return item

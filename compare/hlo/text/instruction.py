@@ -174,7 +174,7 @@ class Instruction:
         return self._op_name
 
     @property
-    def called(self) -> "list[Computation]":
+    def callees(self) -> "list[Computation]":
         """The computations it names, in the order written: of a conditional its branches."""
         if self._called is None:
             module = self.computation.module

@@ -258,7 +258,7 @@ class Module:
         return self.replica_count * self.num_partitions
 
     @cached_property
-    def donated(self) -> frozenset[int]:
+    def aliased_parameters(self) -> frozenset[int]:
         """The ENTRY parameters whose memory an output takes over: in a decoder, the caches."""
         aliases = split_top(self.header.get("input_output_alias", "").strip().removeprefix("{").removesuffix("}"))
         return frozenset(int(found[1]) for alias in aliases if (found := _ALIAS.search(alias)))

@@ -54,7 +54,7 @@ class Finding:
 class Findings:
     """A phase's findings: `told` one by one, `alike` in every arm, and the `small` rest."""
 
-    told: tuple[Finding, ...]
+    listed: tuple[Finding, ...]
     alike: tuple[Finding, ...]
     """The same bytes in every arm: common, whoever asked for them."""
     small: tuple[Finding, ...]
@@ -73,7 +73,7 @@ def group_findings(phase: PhaseReport) -> Findings:
     least = SMALL * max((sum_bytes(entry.arm, found) for one in found for entry in one.entries), default=0)
     told = tuple(one for one in apart if one.excess_bytes >= least)[:MOST]
     small = tuple(one for one in apart if one not in told)
-    return Findings(told=told, alike=tuple(alike), small=small)
+    return Findings(listed=told, alike=tuple(alike), small=small)
 
 
 def heading(report: Report, phase: str) -> str:

@@ -184,8 +184,8 @@ def _differences(report: Report, phase: str) -> Iterator[Block]:
     """The differences of the compared programs, then those that are small, and those that all arms have."""
     found = report.phases[phase]
     parts = group_findings(found)
-    if parts.told:
-        yield Differences(heading=heading(report, phase), items=_items(parts.told, report, phase))
+    if parts.listed:
+        yield Differences(heading=heading(report, phase), items=_items(parts.listed, report, phase))
     elif len(found.compared_cells) > 1:
         yield Sentence("No significant difference between the frameworks.")
     if parts.small:

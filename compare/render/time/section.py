@@ -178,8 +178,8 @@ def _cells(one: ProgramTiming) -> Iterator[Cell]:
 
 def _longest(one: ProgramTiming) -> str:
     """The largest exposed times of inflated or induced bytes."""
-    found = sorted((wait for wait in waits(one) if wait.needless_ns), key=lambda wait: -wait.needless_ns)[:_LONGEST]
-    places = [f"{time_text(wait.needless_ns)} {wait.place} ({', '.join(wait.causes)})" for wait in found]
+    found = sorted((wait for wait in waits(one) if wait.avoidable_ns), key=lambda wait: -wait.avoidable_ns)[:_LONGEST]
+    places = [f"{time_text(wait.avoidable_ns)} {wait.place} ({', '.join(wait.causes)})" for wait in found]
     return f"Largest avoidable exposed communication, {one.title} {one.cell}: {'; '.join(places)}" if places else ""
 
 
@@ -226,7 +226,7 @@ class _WaitRow:
 
 def _place(row: Sequence[Wait | None]) -> _WaitRow:
     present = [wait for wait in row if wait]
-    needless = [wait for wait in present if wait.needless_ns]
+    needless = [wait for wait in present if wait.avoidable_ns]
     return _WaitRow(
         wait=present[0],
         total_ns=max(wait.total_ns for wait in present),

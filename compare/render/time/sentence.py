@@ -16,14 +16,14 @@ def time_sentence(report: Report) -> str:
     Empty where no program has times by verdict.
     """
     found = [one for phase in report.phases for one in timings(report, phase) if one.default]
-    told = [one for one in found if one.needless_ns is not None]
+    told = [one for one in found if one.avoidable_ns is not None]
     if not told:
         return ""
     first, *others = sorted(dict.fromkeys(one.arm for one in told), key=lambda arm: _length(told, arm), reverse=True)
     label = " and ".join(labels(told))
     label = f"{label[0].upper()}{label[1:]}"
     longer = _against([one for one in told if one.arm == first], [one for one in told if one.arm != first])
-    if not any(one.needless_ns for one in told):
+    if not any(one.avoidable_ns for one in told):
         return f"{label}: no step has avoidable exposed communication.{longer}"
     own = [one for one in told if one.arm == first]
     words = " and ".join(f"{_part(one)} {one.phase} step" for one in own)
@@ -35,17 +35,17 @@ def time_sentence(report: Report) -> str:
 def _length(told: Sequence[ProgramTiming], arm: str) -> tuple[float, float]:
     """Of an arm's steps together: what they wait in vain, and all."""
     own = [one for one in told if one.arm == arm]
-    return sum(one.needless_ns or 0 for one in own), sum(one.times.step_ns or 0 for one in own)
+    return sum(one.avoidable_ns or 0 for one in own), sum(one.times.step_ns or 0 for one in own)
 
 
 def _part(one: ProgramTiming) -> str:
     """`72.0 ms of a 488 ms`."""
-    return f"{time_text(one.needless_ns)} of a {time_text(one.times.step_ns)}"
+    return f"{time_text(one.avoidable_ns)} of a {time_text(one.times.step_ns)}"
 
 
 def _short(own: list[ProgramTiming]) -> str:
     """`JAX: 23.6 ms of 267 ms and 212 µs of 24.9 ms`."""
-    parts = [f"{time_text(one.needless_ns)} of {time_text(one.times.step_ns)}" for one in own]
+    parts = [f"{time_text(one.avoidable_ns)} of {time_text(one.times.step_ns)}" for one in own]
     return f"{own[0].title}: {' and '.join(parts)}"
 
 

@@ -60,7 +60,7 @@ class ProgramTiming:
         return times.exposed_ns if times else 0
 
     @property
-    def needless_ns(self) -> float | None:
+    def avoidable_ns(self) -> float | None:
         """Exposed time of what nobody needed."""
         parts = [self.exposed(verdict) for verdict in NEEDLESS]
         return None if None in parts else sum(part for part in parts if part is not None)
@@ -94,7 +94,7 @@ class Wait:
         return sum(self.exposed_ns.values())
 
     @property
-    def needless_ns(self) -> float:
+    def avoidable_ns(self) -> float:
         return sum(self.exposed_ns[verdict] for verdict in NEEDLESS)
 
     @property
@@ -169,7 +169,7 @@ def failures(report: Report, phase: str) -> Iterator[str]:
 
 def sentence(one: ProgramTiming) -> str:
     """`a 61.0 ms step, 24.1 ms of it exposed communication, of which 23.0 ms is avoidable`."""
-    step, exposed, needless = one.times.step_ns, one.times.exposed_ns, one.needless_ns
+    step, exposed, needless = one.times.step_ns, one.times.exposed_ns, one.avoidable_ns
     if exposed is None:
         return f"a {time_text(step)} step; how much of it is exposed communication is unknown"
     if not one.times.communication_ns:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from compare.sweep.engines import local, ray
-from compare.sweep.engines.local import CaseOutcome, Task, Tell
+from compare.sweep.engines.local import CaseOutcome, Notify, Task
 
 
 class Engine(Protocol):
@@ -16,7 +16,7 @@ class Engine(Protocol):
     """
 
     def __call__(
-        self, tasks: Sequence[Task], /, *, at_once: int | None, scratch: Path, tell: Tell
+        self, tasks: Sequence[Task], /, *, at_once: int | None, scratch: Path, notify: Notify
     ) -> Generator[tuple[Task, CaseOutcome], None, None]: ...
 
 

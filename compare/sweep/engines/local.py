@@ -44,12 +44,12 @@ class CaseOutcome:
     """Whether every program of it was."""
 
 
-Tell = Callable[[str, str, float], None]
+Notify = Callable[[str, str, float], None]
 """Hears of a case's name, what it is at, and the seconds since it began."""
 
 
 def run_cases(
-    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell, programs: int | None = None
+    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, notify: Notify, programs: int | None = None
 ) -> Generator[tuple[Task, CaseOutcome], None, None]:
     """Make these, `at_once` at a time (as many as there are cores), each yielded as it ends; left early, kill them.
 
@@ -58,7 +58,7 @@ def run_cases(
     at_once = at_once or cores()
     programs = programs or max(1, cores() // max(1, min(at_once, len(tasks))))
     waiting, folders = list(tasks), dict[Task, Path]()
-    with Pool[Task](lambda task, stage, seconds: tell(task.name, stage or "start", seconds)) as pool:
+    with Pool[Task](lambda task, stage, seconds: notify(task.name, stage or "start", seconds)) as pool:
         while waiting or len(pool):
             while waiting and len(pool) < at_once:
                 task = waiting.pop(0)

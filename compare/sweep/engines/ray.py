@@ -20,7 +20,7 @@ from compare.run.arms import ARMS
 from compare.run.errors import WorkError
 from compare.run.tasks import PREFIXES, ROOT
 from compare.sweep.engines import local
-from compare.sweep.engines.local import CaseOutcome, Task, Tell
+from compare.sweep.engines.local import CaseOutcome, Notify, Task
 from meshes.process import atomic_files
 from meshes.process.one_line import one_line
 
@@ -31,7 +31,7 @@ _ERROR_LENGTH = 400
 
 
 def run_cases(
-    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, tell: Tell
+    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, notify: Notify
 ) -> Generator[tuple[Task, CaseOutcome], None, None]:
     """Make these on the cluster that `RAY_ADDRESS` names, or the one that runs here, or one that is started for it.
 
@@ -49,10 +49,10 @@ def run_cases(
                 while waiting and len(running) < at_once:
                     task = waiting.pop(0)
                     running[run.remote(task, told)] = task
-                    tell(task.name, "submitted", 0)
+                    notify(task.name, "submitted", 0)
                 ready, _ = ray.wait(list(running), timeout=TICK_S)
                 for words in _heard(told):
-                    tell(*words)
+                    notify(*words)
                 for found in ready:
                     yield running.pop(found), _fetched(ray, found, scratch / uuid4().hex)
         finally:
@@ -63,9 +63,9 @@ def run_cases(
 def _run(task: Task, told: Any) -> tuple[CaseOutcome, bytes]:
     """On a node: make one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
-        teller = _Teller(told)
-        teller.hear(task.name, f"start on node {_node()}", 0)
-        ended = local.run_cases([task], at_once=1, scratch=scratch, tell=teller.hear, programs=1)
+        notifier = _Notifier(told)
+        notifier.update(task.name, f"start on node {_node()}", 0)
+        ended = local.run_cases([task], at_once=1, scratch=scratch, notify=notifier.update, programs=1)
         (_, found), *_ = list(ended)
         packed = io.BytesIO()
         if found.run:
@@ -81,13 +81,13 @@ def _node() -> str:
     return str(ray.get_runtime_context().get_node_id())[:8]
 
 
-class _Teller:
+class _Notifier:
     """Sends on what changes; that a case is told of is worth no failure."""
 
     def __init__(self, told: Any):
         self._told, self._last = told, ""
 
-    def hear(self, name: str, stage: str, seconds: float) -> None:
+    def update(self, name: str, stage: str, seconds: float) -> None:
         if stage != self._last:
             self._last = stage
             with suppress(Exception):

@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.mkdir()
     with cache.open_cache(bypass=words["no_cache"]) as kept:
         outcomes = scheduler.run_case(
-            case, arms=[find_arm(name) for name in words["arms"]], cache=kept, tell=_Teller(case, words["arms"]).hear,
+            case, arms=[find_arm(name) for name in words["arms"]], cache=kept,
+            notify=_Notifier(case, words["arms"]).update,
             timeout_s=words["timeout_s"], at_once=words["at_once"],
         )  # fmt: skip
         run_folder.write_cells(run, case=case, outcomes=outcomes)
@@ -61,7 +62,7 @@ def _draw(run: Path) -> Report:
     return report
 
 
-class _Teller:
+class _Notifier:
     """Says on stdout how many programs are there, and what is at work now."""
 
     def __init__(self, case: Case, arms: Sequence[str]):
@@ -69,7 +70,7 @@ class _Teller:
         self._ended: set[tuple[str, str, str]] = set()
         self._last = ""
 
-    def hear(self, event: Event) -> None:
+    def update(self, event: Event) -> None:
         over = event.stage in ("done", "cached") and event.step == "compile"
         if over or event.error:
             self._ended.add((event.arm, event.phase, event.cell))

@@ -83,8 +83,8 @@ class Costs:
 
     def memory_bytes(self, item: Instruction) -> int:
         """Bytes that it reads from and writes to the device's memory; what lies in on-chip memory moves none."""
-        if item.opcode == "fusion" and item.called:
-            return self._fusion_bytes(item, item.called[0])
+        if item.opcode == "fusion" and item.callees:
+            return self._fusion_bytes(item, item.callees[0])
         if item.opcode in ("dynamic-slice", "slice", "gather"):
             return _bytes(item) + min(_bytes(item.operand(0)), logical_bytes(item.shape))
         if item.opcode == "dynamic-update-slice":
@@ -118,7 +118,7 @@ class Costs:
                 part = 0  # It is changed in place.
             elif _in_flight(user) or (user.opcode == "tuple" and _carries(user.computation)):
                 part = 0  # It is a buffer of the collective that is under way beside this fusion.
-            elif user.opcode == "fusion" and user.called:
+            elif user.opcode == "fusion" and user.callees:
                 part = self._read_in_call(item, user)
             elif user.opcode in _THROUGH and user is not user.computation.root:
                 part = self._read_of(user)
@@ -130,7 +130,7 @@ class Costs:
         return total
 
     def _read_in_call(self, item: Instruction, call: Instruction) -> int | None:
-        inside = call.called[0]
+        inside = call.callees[0]
         parts = [
             self._read_of(inside.parameters[number])
             for number, operand in enumerate(call.operands)
@@ -209,8 +209,8 @@ def _change(root: Instruction, whole: int) -> int:
         return 0
     if root.opcode == "dynamic-update-slice":
         return min(whole, logical_bytes(root.operand(1).shape))
-    if root.opcode == "fusion" and root.called:
-        return _change(root.called[0].root, whole)
+    if root.opcode == "fusion" and root.callees:
+        return _change(root.callees[0].root, whole)
     return whole
 
 

@@ -130,8 +130,8 @@ class Schedule:
                 self._loop(found, frame, item)
             elif item.opcode == "conditional":
                 self._choice(found, frame, item)
-            elif item.opcode == "call" and item.called:
-                body = self._nodes(frame.inside(item, item.called[0]))
+            elif item.opcode == "call" and item.callees:
+                body = self._nodes(frame.inside(item, item.callees[0]))
                 found.add(Block(item.name, body)) if body else None
             elif item.opcode.endswith("-start"):
                 found.add(Copy(item.name, item.name, self._costs.copy_ns(item), is_end=False))

@@ -92,7 +92,7 @@ class _Devices:
 
 
 def _devices(threads: Threads, ops: Ints, met: Arrivals) -> _Devices:
-    complete = threads.named(COMPLETE)
+    complete = threads.events_named(COMPLETE)
     events = np.concatenate([ops, complete])
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
     says = (own_device != NONE) & (own_run != NONE)
@@ -135,7 +135,7 @@ def _launched(threads: Threads, ops: Ints, run: Ints, launch: Ints) -> Ints:
     first, begun = np.full(each.size, LAST), np.full(each.size, LAST)
     np.minimum.at(first, code, np.where(launch >= 0, launch, LAST))
     np.minimum.at(begun, code, threads.time(threads.begins[ops]))
-    named = threads.named(LAUNCHES_ALL)
+    named = threads.events_named(LAUNCHES_ALL)
     place = np.searchsorted(each, threads.numbers("run_id")[named])
     same = np.append(each, NONE)[place] == threads.numbers("run_id")[named]
     first[place[same]] = named[same]

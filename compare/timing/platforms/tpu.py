@@ -63,7 +63,7 @@ class _Core:
     is_main: bool
     zero_ns: int
 
-    def shown(self, line: Line) -> str:
+    def line_name(self, line: Line) -> str:
         """The line's name, on a SparseCore with the core's."""
         return line.name if self.is_main else f"{self.plane.name.partition(' ')[2]}: {line.name}"
 
@@ -98,8 +98,8 @@ def op_events(space: Space) -> DeviceEvents:
         events=concat_frames(frames) if frames else no_events(),
         steps=pd.concat(steps_by_device, ignore_index=True) if steps_by_device else None,
         executions=concat_frames([rows for rows in executions.values() if len(rows)] or [nothing]),
-        spanning_lines=frozenset(core.shown(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
-        other_cores=frozenset(core.shown(line) for core in cores if not core.is_main for line in core.plane.lines),
+        spanning_lines=frozenset(core.line_name(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
+        other_cores=frozenset(core.line_name(line) for core in cores if not core.is_main for line in core.plane.lines),
         one_at_a_time=True,
         notes=(*notes, *_other_planes(space)),
         skipped=_unknown_lines(cores),
@@ -134,7 +134,7 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
     return frame(
         {
             "device": core.device,
-            "line": core.shown(line),
+            "line": core.line_name(line),
             "name": map_words(line.display_names, lambda name: _hlo_name(name) or _bare(name)),
             "hlo_op": own,
             "module": module,

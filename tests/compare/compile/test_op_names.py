@@ -29,7 +29,7 @@ def program(*lines, tables="", partitions=4):
     return f"HloModule m, num_partitions={partitions}\n{tables}{SUM}ENTRY main {{\n  {body}\n}}\n"
 
 
-def named(opcode, name, *, channel=1, scope, of="p"):
+def instruction(opcode, name, *, channel=1, scope, of="p"):
     what = f'metadata={{op_name="jit(f)/{scope}/dot" stack_frame_id=1}}'
     return f"{name} = f32[64] {opcode}({of}), channel_id={channel}, {GROUPS}, {what}"
 
@@ -55,8 +55,8 @@ def scopes(text):
 
 def test_a_collective_within_slices_is_known_by_its_channel():
     before = program(
-        named("all-reduce", "a", channel=3, scope="embed"),
-        named("all-reduce", "b", channel=4, scope="head", of="a"),
+        instruction("all-reduce", "a", channel=3, scope="embed"),
+        instruction("all-reduce", "b", channel=4, scope="head", of="a"),
         tables=TABLES,
     )
     after = program(
@@ -70,7 +70,7 @@ def test_a_collective_within_slices_is_known_by_its_channel():
 
 
 def test_a_send_between_slices_is_known_by_its_rendezvous():
-    before = program(named("all-reduce", "psum.7", scope="sample"), tables=TABLES)
+    before = program(instruction("all-reduce", "psum.7", scope="sample"), tables=TABLES)
     found = restore_names(program(*transfer("psum.7_0"), partitions=2), before)
     assert (found.lost, found.restored) == (2, 2)  # the send and its receive
     assert scopes(found.text) == [("send", "sample", "model.py:7")]
@@ -80,7 +80,9 @@ def test_a_send_between_slices_is_known_by_its_rendezvous():
 def test_one_that_could_be_several_stays_without_a_name():
     """Every collective of a shard_map has channel 1."""
     before = program(
-        named("all-reduce", "a", scope="embed"), named("all-reduce", "b", scope="head", of="a"), tables=TABLES
+        instruction("all-reduce", "a", scope="embed"),
+        instruction("all-reduce", "b", scope="head", of="a"),
+        tables=TABLES,
     )
     after = program(
         "a.1 = f32[64] all-reduce(p), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
@@ -91,7 +93,7 @@ def test_one_that_could_be_several_stays_without_a_name():
 
 def test_a_channel_of_one_that_was_sent_between_slices_says_nothing_of_another():
     """Its number is free, and given to what the compiler makes next."""
-    before = program(named("all-reduce", "psum.7", channel=3, scope="sample"), tables=TABLES)
+    before = program(instruction("all-reduce", "psum.7", channel=3, scope="sample"), tables=TABLES)
     after = program(
         *transfer("psum.7_0"),
         "b = f32[64] all-reduce(r), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
@@ -115,7 +117,9 @@ def twin_of(text, *channels):
 def test_a_twin_with_a_channel_for_each_tells_them_apart():
     """Both sums of a shard_map have channel 1; in the twin they have 1 and 2."""
     before = program(
-        named("all-reduce", "a", scope="embed"), named("all-reduce", "b", scope="head", of="a"), tables=TABLES
+        instruction("all-reduce", "a", scope="embed"),
+        instruction("all-reduce", "b", scope="head", of="a"),
+        tables=TABLES,
     )
     one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
     after = program(f"b.9 = f32[64] all-reduce(p), {one}", f"a.9 = f32[64] all-reduce(b.9), {one}", partitions=2)
@@ -128,7 +132,9 @@ def test_a_twin_with_a_channel_for_each_tells_them_apart():
 
 def test_a_twin_that_was_compiled_into_something_else_is_not_believed():
     before = program(
-        named("all-reduce", "a", scope="embed"), named("all-reduce", "b", scope="head", of="a"), tables=TABLES
+        instruction("all-reduce", "a", scope="embed"),
+        instruction("all-reduce", "b", scope="head", of="a"),
+        tables=TABLES,
     )
     one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
     after = program(f"a.9 = f32[64] all-reduce(p), {one}", partitions=2)

@@ -7,26 +7,26 @@ from meshes.case import Case
 QWEN = {"model_name": "qwen3-30b-a3b"}
 
 
-def told(mesh, phase="prefill", **options):
+def notes_of(mesh, phase="prefill", **options):
     return list_notes(Case.read(mesh, phases=(phase,), **options))
 
 
 def test_a_dense_plan_of_whole_heads_needs_no_words():
-    assert told("tp4pp2") == told("cp4tp2") == []
+    assert notes_of("tp4pp2") == notes_of("cp4tp2") == []
     assert plan(Case.read("tp4pp2")).phases["decode"].notes == ()
 
 
 def test_a_merge_in_float32_says_why_programs_move_less():
-    (found,) = told("cp4tp2", "decode")
+    (found,) = notes_of("cp4tp2", "decode")
     assert found.startswith(
         "The parts of a softmax over cp4 are merged in float32; a program that sums its output in bf16"
     )
-    assert told("cp4tp2", "decode", dtype="f32") == []
+    assert notes_of("cp4tp2", "decode", dtype="f32") == []
 
 
 def test_copies_of_kv_heads_say_what_the_cache_costs():
     # 48 layers · 2 · 8 sequences · 1152 positions · 1 head of 128 · 2 bytes = 226.5 MB a device, half of it copies
-    (_, found) = told("tp8", **QWEN)
+    (_, found) = notes_of("tp8", **QWEN)
     assert found == (
         "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large, 113.2 MB more a "
         "device; no collective carries them."
@@ -34,28 +34,30 @@ def test_copies_of_kv_heads_say_what_the_cache_costs():
 
 
 def test_copies_of_kv_heads_go_around_the_ring():
-    found = told("cp2tp8", **QWEN)[-1]
+    found = notes_of("cp2tp8", **QWEN)[-1]
     assert found.endswith("the ring of layer.attention.core carries the copies, too, 2 × as many bytes; "
                           "no other collective does.")  # fmt: skip
-    assert told("cp2tp8", "decode", **QWEN)[-1].endswith("no collective carries them.")
+    assert notes_of("cp2tp8", "decode", **QWEN)[-1].endswith("no collective carries them.")
 
 
 def test_sequence_parallelism_in_decode_says_whether_it_runs():
-    assert told("tp8+sp", "decode") == [
+    assert notes_of("tp8+sp", "decode") == [
         "Sequence parallelism: with one position to a sequence, tp8 splits the sequences of the stream."
     ]
     # 8 sequences in 4 microbatches: 2, which four shards cannot share
-    (found,) = told("tp4pp2+sp", "decode")
+    (found,) = notes_of("tp4pp2+sp", "decode")
     assert found.startswith("Sequence parallelism stands still in decode: 2 sequences of a microbatch cannot be shared")
 
 
 def test_places_at_experts_are_counted():
     # ⌈1.25·8·1024/128⌉ = 80 places; 1024 tokens choose 8 each
-    assert told("dp2ep4", **QWEN) == [
+    assert notes_of("dp2ep4", **QWEN) == [
         "Each group of 1,024 tokens has 80 places at each of 128 experts: 10,240 places for 8,192 choices; choices "
         "beyond an expert's places are dropped."
     ]
-    assert told("dp2ep4", **QWEN, capacity=None)[0].endswith("131,072 places for 8,192 choices; no choice is dropped.")
+    assert notes_of("dp2ep4", **QWEN, capacity=None)[0].endswith(
+        "131,072 places for 8,192 choices; no choice is dropped."
+    )
 
 
 def test_another_style_than_usual_is_said():

@@ -13,7 +13,7 @@ from compare.diff.report import diff_report
 from compare.diff.request import diff_runs
 from compare.diff.text import page, print_diff
 from compare.render.terminal import console
-from tests.compare.render.browsers import MARKS, opened
+from tests.compare.render.browsers import MARKS, open_page
 from tests.compare.verdict.toy_hlo import AXES, BACK, GATHER, HOP, SUM, rows, wire
 from tests.places import EXAMPLE as RUN
 
@@ -21,11 +21,11 @@ HOSTILE = "<script>alert(1)</script>"
 LONG = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="a_scope_that_goes_on/" * 8)
 
 
-def diffed(a: list[str], b: list[str]) -> dict[str, Any]:
+def render_diff(a: list[str], b: list[str]) -> dict[str, Any]:
     return diff_report(match(rows(*a), rows(*b)), names=("first.hlo", f"{HOSTILE}.hlo"), axes=AXES)
 
 
-def printed(found: dict[str, Any], tmp_path: Path) -> list[str]:
+def print_text(found: dict[str, Any], tmp_path: Path) -> list[str]:
     with (tmp_path / "out").open("w+") as file:
         print_diff(found, out=console(file))
         file.seek(0)
@@ -33,36 +33,36 @@ def printed(found: dict[str, Any], tmp_path: Path) -> list[str]:
 
 
 def test_a_line_says_what_where_how_much_and_whose() -> None:
-    (line,) = difference_lines(diffed([SUM], [SUM, *[GATHER] * 3]))
+    (line,) = difference_lines(render_diff([SUM], [SUM, *[GATHER] * 3]))
     assert (line.sign, line.amount, line.what) == ("+", "+1.18 MB", "all-gather @ tensor")
     assert (line.scope, line.op_name) == ("layer.mlp.down", "layer.mlp.down/dot_general")
     assert (line.how, line.source) == ("3 × 524 kB", "model.py:7")
 
 
 def test_a_change_says_what_was_and_what_is() -> None:
-    (line,) = difference_lines(diffed([SUM], [wire("all-reduce", "f32[256,1024]")]))
+    (line,) = difference_lines(render_diff([SUM], [wire("all-reduce", "f32[256,1024]")]))
     assert (line.sign, line.amount, line.how) == ("~", "+786 kB", "bf16 → f32, payload 524 kB → 1.05 MB")
 
 
 def test_other_forms_are_told_once_for_all_alike() -> None:
-    found = diffed([GATHER, GATHER], [HOP, HOP, BACK] * 2)
+    found = render_diff([GATHER, GATHER], [HOP, HOP, BACK] * 2)
     (words,) = equivalent_words(found)
     assert words.startswith("1 all-gather over tensor = 3 collective-permute over tensor, 2 × (")
     assert verdict(found) == "No difference: 2 equivalent in another form."
-    more = diffed([GATHER], [HOP, HOP, BACK, BACK])
+    more = render_diff([GATHER], [HOP, HOP, BACK, BACK])
     assert equivalent_words(more)[0].endswith("; +131 kB a step")
     assert verdict(more) == "No difference but +131 kB a step: 1 equivalent in another form."
 
 
 def test_every_difference_is_one_line_of_at_most_100_columns(tmp_path: Path) -> None:
-    told = printed(diffed([SUM], [LONG, GATHER, wire("all-reduce", "f32[256,1024]")]), tmp_path)
+    told = print_text(render_diff([SUM], [LONG, GATHER, wire("all-reduce", "f32[256,1024]")]), tmp_path)
     assert sum(line[:1] in "+~−" for line in told) == 2 + 3  # two names, three differences
     assert max(map(len, told)) <= 100
 
 
 def test_scope_and_op_name_have_columns_and_a_path_that_is_cut_keeps_its_end(tmp_path: Path) -> None:
     deep = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="outer/middle/inner/layer.mlp.down")
-    told = printed(diffed([SUM], [SUM, deep]), tmp_path)
+    told = print_text(render_diff([SUM], [SUM, deep]), tmp_path)
     (heading,), (line,) = ([row for row in told if word in row] for word in ("op_name", "all-gather @"))
     scope, op_name, amount = (heading.index(word) for word in ("scope", "op_name", "runs"))
     assert line[scope:op_name].rstrip() == "layer.mlp.down"
@@ -75,12 +75,12 @@ def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tm
     found = diff_report(match(before, [*before, nameless]), names=("a", "b"), axes=AXES)
     (line,) = difference_lines(found)
     assert (line.scope, line.op_name) == ("~layer.mlp.down", "layer.mlp.down/dot_general")
-    told = printed(found, tmp_path)
+    told = print_text(found, tmp_path)
     assert "~: not its own, but the nearest instruction's." in told
 
 
 pages = {
-    "programs": lambda: diffed([SUM, GATHER], [LONG, HOP, HOP, BACK]),
+    "programs": lambda: render_diff([SUM, GATHER], [LONG, HOP, HOP, BACK]),
     "runs": lambda: diff_runs(RUN, RUN),
 }
 
@@ -92,7 +92,7 @@ def test_a_page_opens_without_a_complaint_or_a_request_at_any_width(browser: Any
     browser.get_log("browser")
     browser.get_log("performance")
     for width in (360, 1400):
-        opened(browser, place, width=width)
+        open_page(browser, place, width=width)
         browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]

@@ -25,7 +25,7 @@ UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
 def made() -> list[LessonResult]:
     """Every program of every lesson, from the user's cache where it is there."""
     with cache.open_cache() as kept:
-        return build(LESSONS, cache=kept, tell=lambda line: None)
+        return build(LESSONS, cache=kept, notify=lambda line: None)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def answers() -> list[tuple[Question, LessonResult]]:
     """The page's questions of the quiz, and as many that no page has."""
     questions = [draw_question(seed) for seed in (*PAGE, *UNSEEN)]
     with cache.open_cache() as kept:
-        return list(zip(questions, compile_questions(questions, cache=kept, tell=lambda line: None), strict=True))
+        return list(zip(questions, compile_questions(questions, cache=kept, notify=lambda line: None), strict=True))
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ def test_a_worker_that_dies_takes_one_program_with_it(tmp_path: Path, monkeypatc
     lessons = [lesson for name in names for lesson in find_lesson(name)]
     (tmp_path / "cache" / "begun").mkdir(parents=True)
     said: list[str] = []
-    found = build(lessons, cache=cache.Cache(tmp_path / "cache"), tell=said.append)
+    found = build(lessons, cache=cache.Cache(tmp_path / "cache"), notify=said.append)
     told = {(one.lesson.name, one.program): (one.status, one.error) for one in found if one.program in (SHARDY, GSPMD)}
     assert told["matmul-rows", SHARDY] == told["softmax-split", GSPMD] == told["context-ring", GSPMD] == ("ok", "")
     assert told["norm-width", SHARDY] == ("failed", "no such thing")
@@ -136,7 +136,7 @@ def test_an_arm_that_is_not_installed_is_told_and_the_pages_still_come(
 ) -> None:
     monkeypatch.setattr(arms.Arm, "missing", lambda self: "not installed; get it with pip install")
     (tmp_path / "begun").mkdir()
-    made = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), tell=lambda line: None)
+    made = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), notify=lambda line: None)
     assert {one.status for one in made} == {"not-installed"}
     html = render_pages(made)["mlp.html"]
     assert "not-installed: not installed; get it with pip install" in html

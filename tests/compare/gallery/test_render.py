@@ -18,7 +18,7 @@ from compare.gallery.render import text as teach_text
 from compare.gallery.render.figures import Tensor, draw_tensors, picture_inches
 from compare.gallery.render.page import STYLE, _scale, render_pages
 from compare.gallery.render.words import evidence, outcomes, reach, shorten_hlo
-from tests.compare.render.browsers import MARKS, opened
+from tests.compare.render.browsers import MARKS, open_page
 from tests.compare.render.report.test_browser import COLOURS, contrast
 from tests.places import GALLERY
 
@@ -34,7 +34,7 @@ def row(**changes: Any) -> Row:
     return Row(**words | changes)
 
 
-def made(*rows: Row, program: str = "jax/shardy", status: str = "ok", error: str = "") -> LessonResult:
+def make_result(*rows: Row, program: str = "jax/shardy", status: str = "ok", error: str = "") -> LessonResult:
     (lesson,) = find_lesson("mlp")
     return LessonResult(
         lesson=lesson, program=program, status=status, error=error, source="def mlp(x, w1, w2): ...", rows=rows,
@@ -118,7 +118,11 @@ def test_the_same_picture_has_the_same_bytes() -> None:
 
 
 def test_programs_that_move_the_same_are_told_together() -> None:
-    alike = [made(row()), made(row(), program="jax/gspmd"), made(row(executions=2), program="torchxla/gspmd")]
+    alike = [
+        make_result(row()),
+        make_result(row(), program="jax/gspmd"),
+        make_result(row(executions=2), program="torchxla/gspmd"),
+    ]
     first, second = outcomes(alike)
     assert first.titles == "JAX (Shardy and GSPMD)"
     assert (first.verdict, first.words) == ("needed", "just what this split needs")
@@ -126,25 +130,25 @@ def test_programs_that_move_the_same_are_told_together() -> None:
 
 
 def test_more_bytes_than_needed_are_told_as_a_ratio_and_strange_ones_as_strange() -> None:
-    (one,) = outcomes([made(row(payload_bytes=2_097_152, step_wire_bytes=3_145_728))])
+    (one,) = outcomes([make_result(row(payload_bytes=2_097_152, step_wire_bytes=3_145_728))])
     assert (one.verdict, one.words) == ("more", "2.00 × the bytes that are needed")
     assert one.why.startswith("This is not what the lesson was written for")
 
 
 def test_a_program_that_failed_says_why_on_its_page() -> None:
-    html = render_pages([made(status="crashed", error=f"died: {HOSTILE}")])["mlp.html"]
+    html = render_pages([make_result(status="crashed", error=f"died: {HOSTILE}")])["mlp.html"]
     assert "crashed: died: &lt;img src=x" in html
     assert "<img" not in html
 
 
 def test_what_a_program_wrote_is_text_and_nothing_else() -> None:
-    html = render_pages([made(row(text=HOSTILE, dtype=HOSTILE))])["mlp.html"]
+    html = render_pages([make_result(row(text=HOSTILE, dtype=HOSTILE))])["mlp.html"]
     assert "<img" not in html
 
 
 def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> None:
     rows = (row(form="fused-reduce-scatter"), row(form="start-done", kind="all-gather"), row(form="new-form"))
-    html = render_pages([made(*rows)])["mlp.html"]
+    html = render_pages([make_result(*rows)])["mlp.html"]
     assert "B of bf16, written as an all-reduce in a fusion that keeps a device&#39;s own part</li>" in html
     assert "B of bf16</li>" in html
     assert "B of bf16, new-form</li>" in html
@@ -153,7 +157,7 @@ def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> Non
 def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
     (lesson,) = find_lesson("sequence-weights")
     own = [
-        replace(made(row(), program=program), lesson=lesson, versions={"libtpu": "9.9"})
+        replace(make_result(row(), program=program), lesson=lesson, versions={"libtpu": "9.9"})
         for program in ("jax/shardy", "jax/gspmd")
     ]
     assert reach(lesson, own) == "libtpu 9.9, under both partitioners alike; another version may differ"
@@ -174,7 +178,9 @@ def test_a_rule_box_says_what_it_is(lesson: Any) -> None:
 def test_lines_that_are_alike_but_for_names_are_shown_once() -> None:
     first, second = row(text="%all-reduce.1 = f32[4] all-reduce(%x)"), row(text="%ar = f32[4] all-reduce(%y.7)")
     other = row(text="%ar = f32[8] all-reduce(%y.7)")
-    told = evidence([made(first), made(second, program="jax/gspmd"), made(other, program="torchxla/gspmd")])
+    told = evidence(
+        [make_result(first), make_result(second, program="jax/gspmd"), make_result(other, program="torchxla/gspmd")]
+    )
     assert told == [
         ("JAX (Shardy)", "JAX (GSPMD)", ["%all-reduce.1 = f32[4] all-reduce(%x)"]),
         ("PyTorch/XLA (GSPMD)", "", ["%ar = f32[8] all-reduce(%y.7)"]),
@@ -233,7 +239,7 @@ def test_the_page_of_rules_has_all_of_them_and_every_case_of_a_matmul() -> None:
 
 
 def test_a_lesson_that_is_named_is_a_link() -> None:
-    html = render_pages([made(row())])["mlp.html"]
+    html = render_pages([make_result(row())])["mlp.html"]
     assert 'href="sequence-unpinned.html"' not in html
     text = (GALLERY / "layers-fsdp-tp.html").read_text(encoding="utf-8")
     assert '<a href="layers-split.html">layers-split</a>' in text
@@ -259,7 +265,7 @@ def test_a_line_of_hlo_is_shown_without_what_only_a_compiler_reads() -> None:
 def test_the_terminal_tells_the_whole_lesson(monkeypatch: pytest.MonkeyPatch) -> None:
     written = StringIO()
     monkeypatch.setattr(teach_text, "console", lambda: Console(file=written, width=100, highlight=False, markup=False))
-    teach_text.print_lesson([made(row(dtype=HOSTILE))], before="a", after="b")
+    teach_text.print_lesson([make_result(row(dtype=HOSTILE))], before="a", after="b")
     text = written.getvalue()
     for words in (
         "x[T, D], w1[D, F/tp], w2[F/tp, D] → y[T, D]", "payload T·D·2 = 512·1,024·2 = 1,048,576 B",
@@ -271,7 +277,7 @@ def test_the_terminal_tells_the_whole_lesson(monkeypatch: pytest.MonkeyPatch) ->
     assert "`" not in text
 
 
-def asked(browser: Any, *, until: str) -> list[str]:
+def ask(browser: Any, *, until: str) -> list[str]:
     """What it has asked for since its log was read; the log may come later than the page, on a busy machine."""
 
     def new() -> list[str]:
@@ -295,20 +301,20 @@ class TestInABrowser:
     pytestmark = MARKS
 
     def test_every_page_opens_without_a_complaint_or_a_request(self, browser: Any) -> None:
-        opened(browser, PAGES[0], width=1200)  # what the browser itself opens with is over then
+        open_page(browser, PAGES[0], width=1200)  # what the browser itself opens with is over then
         for page in PAGES:
             browser.get_log("browser")
             browser.get_log("performance")
-            opened(browser, page, width=1200)
+            open_page(browser, page, width=1200)
             # The page and its style, both beside each other on disk.
-            assert asked(browser, until=(GALLERY / STYLE).as_uri()) == [page.as_uri(), (GALLERY / STYLE).as_uri()]
+            assert ask(browser, until=(GALLERY / STYLE).as_uri()) == [page.as_uri(), (GALLERY / STYLE).as_uri()]
             assert browser.execute_script("return getComputedStyle(document.body).maxWidth") == "1216px"
             assert browser.get_log("browser") == []
 
     @pytest.mark.parametrize("width", [360, 1200])
     def test_no_page_scrolls_sideways(self, browser: Any, width: int) -> None:
         for page in PAGES:
-            opened(browser, page, width=width)
+            open_page(browser, page, width=width)
             browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, page.name
 
@@ -316,7 +322,7 @@ class TestInABrowser:
         from selenium.webdriver.common.by import By
         from selenium.webdriver.common.keys import Keys
 
-        opened(browser, GALLERY / "matmul-contracting.html", width=1200)
+        open_page(browser, GALLERY / "matmul-contracting.html", width=1200)
         question = browser.find_element(By.CSS_SELECTOR, "details.question")
         answer = question.find_element(By.TAG_NAME, "p")
         assert not answer.is_displayed()
@@ -326,7 +332,7 @@ class TestInABrowser:
     def test_the_next_lesson_is_one_click_away(self, browser: Any) -> None:
         from selenium.webdriver.common.by import By
 
-        opened(browser, GALLERY / "index.html", width=1200)
+        open_page(browser, GALLERY / "index.html", width=1200)
         browser.find_element(By.CSS_SELECTOR, ".cards a").click()
         for lesson in LESSONS[:3]:
             assert browser.current_url.endswith(f"/{lesson.name}.html")
@@ -337,7 +343,7 @@ class TestInABrowser:
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         for name in ("index", "pipeline-roll", "cache-write-positions"):
-            opened(browser, GALLERY / f"{name}.html", width=1200)
+            open_page(browser, GALLERY / f"{name}.html", width=1200)
             found = browser.execute_script(COLOURS)
             assert len(found) > 10
             for words, ink, paper in found:

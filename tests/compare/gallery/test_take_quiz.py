@@ -37,7 +37,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         )  # fmt: skip
 
     monkeypatch.setattr(
-        "compare.gallery.take_quiz.compile_questions", lambda questions, cache, tell: [one(each) for each in questions]
+        "compare.gallery.take_quiz.compile_questions",
+        lambda questions, cache, notify: [one(each) for each in questions],
     )
 
 

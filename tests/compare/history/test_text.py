@@ -8,7 +8,7 @@ LINE = (
 )
 
 
-def marked(found):
+def mark(found):
     return "".join(f"<{one.text}>" if one.changed else one.text for one in found)
 
 
@@ -33,10 +33,10 @@ def test_what_differs_is_marked_in_both_lines():
     before, after = split_changes(
         "%a.1 = f32[8,16] all-reduce(%d), channel_id=4", "%a.2 = bf16[8,16] all-reduce(%d), channel_id=4"
     )
-    assert marked(before) == "%<a.1> = <f32>[8,16] all-reduce(%d), channel_id=4"
-    assert marked(after) == "%<a.2> = <bf16>[8,16] all-reduce(%d), channel_id=4"
+    assert mark(before) == "%<a.1> = <f32>[8,16] all-reduce(%d), channel_id=4"
+    assert mark(after) == "%<a.2> = <bf16>[8,16] all-reduce(%d), channel_id=4"
 
 
 def test_lines_that_are_the_same_have_no_mark():
     before, after = split_changes(LINE, LINE)
-    assert marked(before) == marked(after) == LINE
+    assert mark(before) == mark(after) == LINE

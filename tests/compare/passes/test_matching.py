@@ -33,7 +33,7 @@ def links(before, after):
     return {name: (" ".join(one.name for one in link.sources), link.what) for name, link in step.links.items()}
 
 
-def lost(before, after):
+def list_lost(before, after):
     return [one.name for one in match(before, after).lost]
 
 
@@ -96,10 +96,10 @@ def test_what_nothing_explains_is_not_explained():
     before = program(reduce("x.1"))
     after = program(reduce("x.1"), gather("g", channel=9, op_name="other"))
     assert set(links(before, after)) == {"x.1"}
-    assert lost(before, after) == []
+    assert list_lost(before, after) == []
     unrelated = program(gather("g", "q", channel=9, op_name="other", out="f32[64,16]"))
     assert links(before, unrelated) == {}
-    assert lost(before, unrelated) == ["x.1"]
+    assert list_lost(before, unrelated) == ["x.1"]
 
 
 def test_one_that_left_its_loop_was_moved():
@@ -168,6 +168,6 @@ def test_parts_that_lost_their_name_are_known_by_a_channel_that_only_one_had():
 
 def test_a_step_in_which_any_became_something_else_is_disturbed():
     before, same = program(reduce("x.1")), program(reduce("x.2"), gather("g", "q", channel=9, op_name="other"))
-    assert not match(before, same).disturbed
+    assert not match(before, same).is_disturbed
     other = program(gather("x.1", op_name="down"), gather("g", "q", channel=9, op_name="other"))
-    assert match(before, other).disturbed
+    assert match(before, other).is_disturbed

@@ -20,7 +20,7 @@ COLLECTIVE = re.compile(
 )
 
 
-def found(text):
+def trace(text):
     """The lines that a search finds."""
     return [line.strip() for line in text.splitlines() if COLLECTIVE.search(line)]
 
@@ -38,7 +38,7 @@ def test_the_reader_sees_what_a_search_finds(recorded):
     checked = 0
     for one in snapshots:
         if "chain_id" not in one.text:  # parts of one collective would be found several times
-            assert sorted(item.line for item in read_snapshot(one.text)) == sorted(found(one.text))
+            assert sorted(item.line for item in read_snapshot(one.text)) == sorted(trace(one.text))
             checked += 1
     assert checked > 15
 
@@ -52,7 +52,7 @@ def test_every_collective_of_the_optimized_program_has_a_life_and_none_is_unknow
 def test_what_the_partitioner_put_there_is_what_a_search_finds_more_of_after_it(recorded):
     _, snapshots, lives, _ = recorded
     at = spans(snapshots).index("tpu-spmd-partitioning")
-    before, after = found(snapshots[at].text), found(snapshots[at + 1].text)
+    before, after = trace(snapshots[at].text), trace(snapshots[at + 1].text)
     put = {life.events[0].after for life in lives.values() if life.origin == "partitioner"}
     assert put <= set(after)
     assert len(put) == len(after) - len(before)
@@ -62,7 +62,7 @@ def test_what_is_the_program_s_stands_in_the_program_as_the_framework_wrote_it(r
     name, snapshots, lives, _ = recorded
     own = {life.events[0].after for life in lives.values() if life.origin == "program"}
     assert snapshots[0].after == ""
-    assert own == set(found(snapshots[0].text))
+    assert own == set(trace(snapshots[0].text))
     assert bool(own) is (name == "ring")
 
 

@@ -46,7 +46,7 @@ class Table:
         return Measurement(groups={key: amount for key, amount in groups.items() if amount}, step_ns=step)
 
 
-def searched(table, *, arms=("torchxla",), phases=("prefill", "decode")):
+def run_search(table, *, arms=("torchxla",), phases=("prefill", "decode")):
     case = Case.read("tp4pp2", phases=phases)
     programs = [ArmProgram(ARMS[arm], case.at(phases=(phase,))) for arm in arms for phase in phases]
     search(programs, table)
@@ -54,7 +54,7 @@ def searched(table, *, arms=("torchxla",), phases=("prefill", "decode")):
 
 
 def test_both_phases_take_one_change_and_say_what_it_removes():
-    programs, found = searched(Table())
+    programs, found = run_search(Table())
     assert [one.best for one in programs] == [{"attention-per-sequence"}] * 2
     prefill, decode = (found["arms"]["torchxla"]["phases"][phase] for phase in ("prefill", "decode"))
     assert [(one["name"], one["removes_bytes"]) for one in prefill["remedies"]] == [("attention-per-sequence", 80)]
@@ -65,7 +65,7 @@ def test_both_phases_take_one_change_and_say_what_it_removes():
 
 
 def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
-    _, found = searched(Table(), phases=("prefill",))
+    _, found = run_search(Table(), phases=("prefill",))
     more, hand = found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]
     assert (more["name"], more["with"], more["removes_bytes"], more["helps"]) == (
         "microbatches-8", ["attention-per-sequence"], 5, True,
@@ -76,7 +76,7 @@ def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
 
 
 def test_what_remains_is_shown_to_be_the_forms_where_another_arm_has_it_by_hand():
-    _, found = searched(Table(), arms=("jax", "torchxla"), phases=("prefill",))
+    _, found = run_search(Table(), arms=("jax", "torchxla"), phases=("prefill",))
     (own,) = found["arms"]["jax"]["phases"]["prefill"]["remains"]
     assert own["gone_with"] == [{"name": "style-explicit", "kind": "hand"}]
     assert own["less_with"] == ["microbatches-8"]
@@ -87,7 +87,7 @@ def test_what_remains_is_shown_to_be_the_forms_where_another_arm_has_it_by_hand(
 def test_an_arm_alone_is_shown_by_jax_by_hand_what_the_form_costs(monkeypatch):
     monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "")
     table = Table()
-    _, found = searched(table, phases=("decode",))
+    _, found = run_search(table, phases=("decode",))
     assert list(found["arms"]) == ["torchxla"]
     (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
     assert (left["cause"], left["gone_by_hand_in"]) == ("bubble", ["JAX"])
@@ -96,7 +96,7 @@ def test_an_arm_alone_is_shown_by_jax_by_hand_what_the_form_costs(monkeypatch):
 
 def test_without_jax_an_arm_is_not_explained_by_it(monkeypatch):
     monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "jax not installed")
-    _, found = searched(Table(), phases=("decode",))
+    _, found = run_search(Table(), phases=("decode",))
     (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
     assert left["gone_by_hand_in"] == []
 
@@ -107,14 +107,14 @@ def test_for_a_few_bytes_of_many_no_other_plan_is_tried():
         def measured(program, names):
             return replace(Table.measured(program, names), needed=100_001)
 
-    _, found = searched(Large(), phases=("prefill",))
+    _, found = run_search(Large(), phases=("prefill",))
     # 10 of 100,001 bytes are left.
     assert [one["name"] for one in found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]] == ["style-explicit"]
 
 
 def test_all_programs_are_asked_for_round_by_round_and_none_twice():
     table = Table()
-    searched(table)
+    run_search(table)
     assert table.rounds[0] == [("torchxla", "prefill"), ("torchxla", "decode")]
     asked = [one for wanted in table.rounds for one in wanted]
     assert len(set(asked)) == len(asked) == table.compiles
@@ -125,7 +125,7 @@ def test_all_programs_are_asked_for_round_by_round_and_none_twice():
 
 def test_no_more_is_compiled_than_was_allowed():
     table = Table(most=5)
-    _, found = searched(table)
+    _, found = run_search(table)
     assert table.compiles == 5
     phases = found["arms"]["torchxla"]["phases"]
     # In turn: each phase had two of its remedies.

@@ -10,7 +10,7 @@ from compare.remedy.search import Measurement, Search, is_better
 CORE, MLP = ("layer.attention.core", "tp"), ("layer.mlp.up", "tp")
 
 
-def measured(core=0, mlp=0, **more):
+def measurement(core=0, mlp=0, **more):
     """Induced bytes at two places."""
     rows = {(*CORE, "all-gather", "induced", "activation-gather"): core,
             (*MLP, "all-gather", "induced", "activation-gather"): mlp}  # fmt: skip
@@ -21,7 +21,7 @@ def remedy(name, site="", **more):
     return Remedy(name=name, scope="", site=site or name, sentence="", code="", **more)
 
 
-def found(remedies, leaves, *, base=None, most=100):
+def run_search(remedies, leaves, *, base=None, most=100):
     """The set that is found, and the sets that were measured; leaves: a set of names -> what it leaves."""
     search, asked = Search(base or leaves(frozenset()), remedies), []
     steps, answers = search.steps(), None
@@ -37,7 +37,7 @@ def found(remedies, leaves, *, base=None, most=100):
 
 def test_one_that_removes_all_is_enough():
     remedies = [remedy("a", "attention"), remedy("b", "attention")]
-    best, asked = found(remedies, lambda names: measured(core=0 if "b" in names else 60 if names else 100))
+    best, asked = run_search(remedies, lambda names: measurement(core=0 if "b" in names else 60 if names else 100))
     assert best == {"b"}
     # Both are of one site: they are never tried together.
     assert set(asked) == {frozenset("a"), frozenset("b")}
@@ -45,8 +45,8 @@ def test_one_that_removes_all_is_enough():
 
 def test_where_one_change_leaves_nothing_no_pin_is_compiled():
     remedies = [remedy("pin:a"), remedy("slow"), remedy("pin:b"), remedy("fast")]
-    best, asked = found(
-        remedies, lambda names: measured(core=0 if names & {"slow", "fast"} else 9, step_ns=1.0 + ("slow" in names))
+    best, asked = run_search(
+        remedies, lambda names: measurement(core=0 if names & {"slow", "fast"} else 9, step_ns=1.0 + ("slow" in names))
     )
     assert best == {"fast"}
     assert set(asked) == {frozenset({"slow"}), frozenset({"fast"})}
@@ -54,14 +54,16 @@ def test_where_one_change_leaves_nothing_no_pin_is_compiled():
 
 def test_two_that_remove_different_bytes_are_taken_together():
     remedies = [remedy("a"), remedy("b"), remedy("idle")]
-    best, _ = found(remedies, lambda names: measured(core=0 if "a" in names else 70, mlp=0 if "b" in names else 30))
+    best, _ = run_search(
+        remedies, lambda names: measurement(core=0 if "a" in names else 70, mlp=0 if "b" in names else 30)
+    )
     assert best == {"a", "b"}
 
 
 def test_of_two_that_remove_the_same_one_is_dropped():
     remedies = [remedy("a"), remedy("b"), remedy("c")]
-    best, _ = found(
-        remedies, lambda names: measured(core=0 if names & {"a", "b"} else 70, mlp=0 if "c" in names else 30)
+    best, _ = run_search(
+        remedies, lambda names: measurement(core=0 if names & {"a", "b"} else 70, mlp=0 if "c" in names else 30)
     )
     assert len(best) == 2
     assert "c" in best
@@ -69,14 +71,14 @@ def test_of_two_that_remove_the_same_one_is_dropped():
 
 def test_what_moves_bytes_elsewhere_is_not_kept():
     """It removes 50 at one place and adds 40 at another."""
-    best, _ = found([remedy("a")], lambda names: measured(core=50, mlp=40) if names else measured(core=100))
+    best, _ = run_search([remedy("a")], lambda names: measurement(core=50, mlp=40) if names else measurement(core=100))
     assert best == frozenset()
 
 
 def test_pins_that_help_only_together_are_found_and_the_idle_ones_dropped():
     remedies = [remedy(f"pin:{name}") for name in "abcde"]
     needed = {"pin:b", "pin:d"}
-    best, _ = found(remedies, lambda names: measured(core=0 if needed <= names else 100))
+    best, _ = run_search(remedies, lambda names: measurement(core=0 if needed <= names else 100))
     assert best == needed
 
 
@@ -85,38 +87,40 @@ def test_the_set_that_is_found_has_no_idle_member(needed):
     """Each needed pin removes its own half; one more removes nothing."""
     remedies = [remedy(f"pin:{name}") for name in "abcd"]
     first, second = (f"pin:{name}" for name in needed)
-    best, _ = found(remedies, lambda names: measured(core=50 * (first not in names), mlp=50 * (second not in names)))
+    best, _ = run_search(
+        remedies, lambda names: measurement(core=50 * (first not in names), mlp=50 * (second not in names))
+    )
     assert best == {first, second}
 
 
 def test_of_equals_the_one_with_the_shorter_modelled_step_is_taken():
     remedies = [remedy("slow", "attention"), remedy("fast", "attention")]
-    best, _ = found(
-        remedies, lambda names: measured(core=0 if names else 9, step_ns=100.0 if "slow" in names else 90.0)
+    best, _ = run_search(
+        remedies, lambda names: measurement(core=0 if names else 9, step_ns=100.0 if "slow" in names else 90.0)
     )
     assert best == {"fast"}
 
 
 def test_a_program_that_could_not_be_made_is_left_out():
     def result(names):
-        return Measurement(error="crashed") if "a" in names else measured(core=0 if "b" in names else 9)
+        return Measurement(error="crashed") if "a" in names else measurement(core=0 if "b" in names else 9)
 
-    best, _ = found([remedy("a"), remedy("b")], result)
+    best, _ = run_search([remedy("a"), remedy("b")], result)
     assert best == {"b"}
 
 
 def test_what_was_not_measured_for_want_of_compiles_is_not_taken():
     remedies = [remedy("a"), remedy("b")]
-    best, _ = found(remedies, lambda names: measured(core=9 - 4 * ("a" in names) - 5 * ("b" in names)), most=1)
+    best, _ = run_search(remedies, lambda names: measurement(core=9 - 4 * ("a" in names) - 5 * ("b" in names)), most=1)
     assert best == {"a"}
 
 
 def test_changes_of_the_plan_are_no_part_of_it():
-    best, asked = found([remedy("m", kind=PLAN)], lambda names: measured(core=0 if names else 9))
+    best, asked = run_search([remedy("m", kind=PLAN)], lambda names: measurement(core=0 if names else 9))
     assert (best, asked) == (frozenset(), [])
 
 
 def test_bytes_that_cannot_be_counted_are_no_improvement():
-    assert is_better(measured(core=1), measured(core=2))
-    assert not is_better(measured(core=1, unknown_rows=1), measured(core=2))
-    assert not is_better(measured(core=1, missing=1), measured(core=2))
+    assert is_better(measurement(core=1), measurement(core=2))
+    assert not is_better(measurement(core=1, unknown_rows=1), measurement(core=2))
+    assert not is_better(measurement(core=1, missing=1), measurement(core=2))

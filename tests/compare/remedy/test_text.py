@@ -12,19 +12,19 @@ from compare.remedy.search import Measurement
 from compare.remedy.text import print_remedies
 from compare.render.errors import ViewError
 from compare.render.terminal import WIDTH
-from tests.compare.remedy.test_measure import Table, searched
+from tests.compare.remedy.test_measure import Table, run_search
 from tests.compare.render.from_json import page as report_page
 
 
-def printed(found):
+def print_text(found):
     out = io.StringIO()
     print_remedies(found, out=Console(file=out, width=WIDTH, highlight=False, markup=False))
     return " ".join(out.getvalue().split())
 
 
 def test_the_list_says_what_to_change_what_it_removes_and_what_remains():
-    _, found = searched(Table(), arms=("jax", "torchxla"))
-    text = printed(found)
+    _, found = run_search(Table(), arms=("jax", "torchxla"))
+    text = print_text(found)
     assert "TorchXLA, llama-3.1-8b on pp2tp4: 1 change, largest effect first, each compiled and measured" in text
     assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in text
     assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in text
@@ -43,14 +43,14 @@ def test_an_arm_that_could_not_be_measured_says_why():
         def measured(program, names):
             return Measurement(error="crashed: it <dies> at once")
 
-    _, found = searched(Broken())
-    assert "no program could be measured" in printed(found)
-    assert "prefill: crashed: it <dies> at once" in printed(found)
+    _, found = run_search(Broken())
+    assert "no program could be measured" in print_text(found)
+    assert "prefill: crashed: it <dies> at once" in print_text(found)
     assert "crashed: it &lt;dies&gt; at once" in page(found)
 
 
 def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
-    _, found = searched(Table())
+    _, found = run_search(Table())
     made = page(found)
     opened = []
 
@@ -70,7 +70,7 @@ def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
 
 
 def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report, tmp_path):
-    _, found = searched(Table())
+    _, found = run_search(Table())
     (tmp_path / "remedies.json").write_text(json.dumps(found))
     made = report_page(report, sections=sections(tmp_path)).replace("\N{NO-BREAK SPACE}", " ")
     shown = made[made.index('<section id="remedies">') :]

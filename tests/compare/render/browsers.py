@@ -21,7 +21,7 @@ QUIET = (
 )  # fmt: skip
 
 
-def started(profile: Path) -> Any:
+def start_browser(profile: Path) -> Any:
     """A driver whose browser keeps its things in `profile`, and tells what the console and the network say."""
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install -e '.[test]'")
     from selenium.webdriver.chrome.service import Service
@@ -34,7 +34,7 @@ def started(profile: Path) -> Any:
     return selenium.Chrome(options=options, service=Service(str(DRIVER)))
 
 
-def opened(browser: Any, path: Path, *, width: int) -> None:
+def open_page(browser: Any, path: Path, *, width: int) -> None:
     """Open a file in a window of that width."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

@@ -176,7 +176,7 @@ def _phase(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def made_mesh(name: str) -> dict[str, Any]:
+def make_mesh(name: str) -> dict[str, Any]:
     """The `mesh` of a report, for any mesh that the grammar has."""
     plan = read_mesh(name)
     topology = plan.topology
@@ -191,7 +191,7 @@ def made_mesh(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def made_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) -> dict[str, Any]:
+def make_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) -> dict[str, Any]:
     """A whole report; its bytes are those of a tp4pp2 prefill whatever the mesh."""
     case = Case.read(mesh, phases=phases)
     return {
@@ -199,7 +199,7 @@ def made_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) ->
         "sentence": "In prefill, TorchXLA moves 1.7 × what the plan needs (JAX: 1.3 ×); 100 % of the excess is one "
         "thing: its attention call gathers tensors over tp in every layer; written as einsum it moves 1.3 ×.",
         "case": case.to_dict(),
-        "mesh": made_mesh(mesh),
+        "mesh": make_mesh(mesh),
         "arms": {
             arm: {"title": title, "status": "ok", "error": None, "versions": {arm: "0.10.2"}}
             for arm, title in (("jax", "JAX"), ("torchxla", "TorchXLA"))
@@ -216,9 +216,9 @@ def _control(arm: str, cell: str, changes: str, removed: int, phases: tuple[str,
     return {"arm": arm, "cell": cell, "changes": [changes], "phases": dict.fromkeys(phases, showed)}
 
 
-def made_without_torchxla() -> dict[str, Any]:
+def make_report_without_torchxla() -> dict[str, Any]:
     """TorchXLA is not installed: its cells have a line that says so, and nothing is compared."""
-    found = made_report()
+    found = make_report()
     error = "torch, torch_xla not installed; get it with pip install 'wirediff[torchxla]'"
     found["arms"]["torchxla"] |= {"status": "not installed", "error": error}
     phase = found["phases"]["prefill"]

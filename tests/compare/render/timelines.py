@@ -16,6 +16,7 @@ from compare.timing.timeline import EVENT_COLUMNS, STEP_COLUMNS, Timeline, add_o
 LABEL = "modelled for v5e:2x4 (not measured)"
 MEASURED = "measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"
 
+GATHER = "all-gather.11"
 TICKS, LAYERS, STAGES = 5, 16, {0: (0, 1, 2, 3), 4: (4, 5, 6, 7)}
 
 Event = tuple[Any, ...]
@@ -30,18 +31,18 @@ _ROWS: dict[str, tuple[str, str, str, float]] = {
 }
 
 
-def work(device: int, name: str, start: float, duration: float, *, role: str = "compute", of: str = "") -> Event:
+def compute(device: int, name: str, start: float, duration: float, *, role: str = "compute", of: str = "") -> Event:
     """An event of the main line; times in ns."""
     return (device, "XLA Ops", name, name, role, of, "", "", "", np.nan, start, duration, np.nan)
 
 
-def talk(device: int, name: str, start: float, duration: float, *, wait: float = np.nan) -> Event:
+def communicate(device: int, name: str, start: float, duration: float, *, wait: float = np.nan) -> Event:
     """A communication."""
     scope, kind, axes, payload = _ROWS[name]
     return (device, "XLA Ops", name, name, "communication", name, scope, kind, axes, payload, start, duration, wait)
 
 
-def made_timeline(
+def make_timeline(
     events: list[Event], *, steps: list[tuple[int, int, float, float]], source: str = "modelled", label: str = LABEL
 ) -> Timeline:
     """Of rows of EVENT_COLUMNS and of STEP_COLUMNS."""
@@ -59,23 +60,24 @@ def stage(device: int, *, gathers: bool, slower: float = 1.0) -> list[Event]:
         begun = now
         for _ in range(LAYERS):
             if gathers:
-                found += [work(device, "all-gather-start.11", now, us, role="part", of="all-gather.11"),
-                          talk(device, "all-gather.11", now, 150 * us), work(device, "fusion.7", now + us, 50 * us),
-                          work(device, "all-gather-done.11", now + 51 * us, 99 * us, role="part", of="all-gather.11"),
-                          talk(device, "all-gather.12", now + 150 * us, 25 * us),
-                          talk(device, "all-gather.13", now + 175 * us, 25 * us)]  # fmt: skip
+                found += [compute(device, "all-gather-start.11", now, us, role="part", of=GATHER),
+                          communicate(device, "all-gather.11", now, 150 * us),
+                          compute(device, "fusion.7", now + us, 50 * us),
+                          compute(device, "all-gather-done.11", now + 51 * us, 99 * us, role="part", of=GATHER),
+                          communicate(device, "all-gather.12", now + 150 * us, 25 * us),
+                          communicate(device, "all-gather.13", now + 175 * us, 25 * us)]  # fmt: skip
                 now += 200 * us
             left = 200 * us if gathers else 250 * us
-            found.append(work(device, "fusion.1", now, left))
+            found.append(compute(device, "fusion.1", now, left))
             now += left
-            found.append(talk(device, "all-reduce.2", now, 300 * us, wait=40 * us))
-            found.append(work(device, "fusion.2", now + 300 * us, 450 * us))
+            found.append(communicate(device, "all-reduce.2", now, 300 * us, wait=40 * us))
+            found.append(compute(device, "fusion.2", now + 300 * us, 450 * us))
             now += 750 * us
-            found.append(talk(device, "all-reduce.3", now, 300 * us, wait=20 * us))
+            found.append(communicate(device, "all-reduce.3", now, 300 * us, wait=20 * us))
             now += 300 * us
-        found.append(work(device, "while.3", begun, now - begun, role="container"))
-        found.append(work(device, "fusion.9", now, 100 * us))
-        found.append(talk(device, "collective-permute.1", now, 200 * us))
+        found.append(compute(device, "while.3", begun, now - begun, role="container"))
+        found.append(compute(device, "fusion.9", now, 100 * us))
+        found.append(communicate(device, "collective-permute.1", now, 200 * us))
         now += 200 * us
     return found
 
@@ -86,7 +88,7 @@ def step_ns(*, gathers: bool, slower: float = 1.0) -> float:
     return 1000.0 * slower * TICKS * (LAYERS * layer + 200)
 
 
-def made_shares() -> pd.DataFrame:
+def make_shares() -> pd.DataFrame:
     """The verdicts of `reports.py`: four of five ticks are inherent, gathers are induced, of a shift 40 % is needed."""
     rows = [("all-reduce.2", 0.8, 0.2, 0.0, "inherent"), ("all-reduce.3", 0.8, 0.2, 0.0, "inherent"),
             ("collective-permute.1", 0.4, 0.6, 0.0, "inflated"),
@@ -94,7 +96,7 @@ def made_shares() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["collective", "inherent", "inflated", "induced", "verdict"])
 
 
-def made_timed(
+def make_timed(
     arm: str,
     *,
     phase: str = "prefill",
@@ -107,9 +109,9 @@ def made_timed(
     gathers = arm == "torchxla" and cell != "tpu+einsum"
     ends = step_ns(gathers=gathers, slower=slower)
     events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
-    found = made_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
+    found = make_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
     return TimedProgram(
-        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=made_shares(),
+        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=make_shares(),
         platform="cpu" if source == "measured" else None,
     )  # fmt: skip

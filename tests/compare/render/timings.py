@@ -10,7 +10,7 @@ from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Side, StepTimes
 from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.metrics.section import build_section
-from tests.compare.render.timelines import LABEL, MEASURED, made_timed
+from tests.compare.render.timelines import LABEL, MEASURED, make_timed
 
 Report = dict[str, Any]
 Key = tuple[str, str, str]
@@ -21,7 +21,7 @@ SLOWER = {"prefill": 1.0, "decode": 0.04}
 CONTROLS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
 
 
-def made_timing(*, label: str, exposed: dict[str, float | None], **times: float | None) -> Report:
+def make_timing(*, label: str, exposed: dict[str, float | None], **times: float | None) -> Report:
     """A modelled `timing` section as JSON, with nothing in it but these: of the step, and by verdict."""
     step = dict.fromkeys(part.name for part in fields(StepTimes)) | {"by_axes": {}, "by_kind": {}, "by_scope": {}}
     lists = ("notes", "each_step", "collectives", "intervals", "per_device", "stragglers", "messages")
@@ -34,7 +34,7 @@ def made_timing(*, label: str, exposed: dict[str, float | None], **times: float 
     }  # fmt: skip
 
 
-def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, TimedProgram]:
+def make_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, TimedProgram]:
     """Arm, phase, cell -> its timeline: of the default programs, the controls, and one measured on CPU devices."""
     found = {}
     for phase in phases:
@@ -46,15 +46,15 @@ def made_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, TimedProgram
                 ("cpu", "measured", label),
             ):
                 slower = SLOWER[phase] * (10 if source == "measured" else 1)
-                found[arm, phase, cell] = made_timed(
+                found[arm, phase, cell] = make_timed(
                     arm, phase=phase, cell=cell, source=source, label=words, slower=slower
                 )
     return found
 
 
-def with_times(report: Report) -> Report:
+def add_times(report: Report) -> Report:
     """Each program of the report with its `timing`, and a measured one in each arm."""
-    found = made_times(tuple(report["phases"]))
+    found = make_times(tuple(report["phases"]))
     for phase, entry in report["phases"].items():
         for arm, default in entry["arms"].items():
             made = list(default.items())

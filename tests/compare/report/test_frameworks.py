@@ -84,7 +84,7 @@ def cell(name, rows, *, wire, **known):
     return program(cell=name, collectives=tuple(rows), totals=totals(**known))
 
 
-def failed(name):
+def failed_cell(name):
     return replace(cell(name, [], wire=0), partitioner=None, totals=None, status="crashed", error="died")
 
 
@@ -164,7 +164,7 @@ def test_of_a_mesh_that_splits_nothing_nothing_is_told_as_nothing():
 
 def test_arms_that_were_not_compared_are_not_told_to_agree():
     jax = cell("tpu", GSPMD, wire=113, common=None, framework_induced=None)
-    assert verdict_sentence(report(framework=None, jax=jax, controls=[failed("tpu+gspmd")])) == (
+    assert verdict_sentence(report(framework=None, jax=jax, controls=[failed_cell("tpu+gspmd")])) == (
         "The frameworks could not be compared: JAX moves 1.13 × what the plan needs in decode; TorchXLA moves 2.10 × "
         "what the plan needs in decode. Missing: JAX tpu+gspmd in decode (crashed)."
     )

@@ -14,7 +14,7 @@ from compare.report.model.report import SCHEMA
 from compare.report.programs import ProgramResult, judge_programs
 from meshes.case import Case
 from tests.compare.render.from_json import draw
-from tests.compare.render.timings import with_times
+from tests.compare.render.timings import add_times
 
 Report = dict[str, Any]
 
@@ -89,13 +89,13 @@ def test_another_report_does_not(report: Report, where: tuple[str, ...], value: 
 
 
 def test_reports_with_times_keep_to_it(report: Report) -> None:
-    jsonschema.validate(with_times(report), SHIPPED)
+    jsonschema.validate(add_times(report), SHIPPED)
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("source", "guessed"), ("label", None), ("by_verdict", {}), ("per_step", {"step_ns": 1})]
 )
 def test_times_of_another_kind_do_not(report: Report, name: str, value: object) -> None:
-    with_times(report)["phases"]["prefill"]["arms"]["jax"]["timing"][name] = value
+    add_times(report)["phases"]["prefill"]["arms"]["jax"]["timing"][name] = value
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(report, SHIPPED)

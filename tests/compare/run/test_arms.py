@@ -55,8 +55,8 @@ def test_controls_are_read_from_words():
 
 def test_one_lowering_serves_both_partitioners_where_the_arm_does_not_heed_them():
     case = Case.read("tp4pp2", phases=("decode",), partitioner="shardy")
-    assert find_arm("torchxla").without(case).partitioner == "native"
-    assert find_arm("jax").without(case) == case
+    assert find_arm("torchxla").worker_case(case).partitioner == "native"
+    assert find_arm("jax").worker_case(case) == case
 
 
 def test_an_unknown_arm_is_refused_with_those_that_are_known():

@@ -18,7 +18,7 @@ from compare.run.errors import WorkError
 from tests.places import ROOT
 
 
-def kept(cache: Cache, text: str = "made once", *, name: str = "k") -> Path:
+def keep_entry(cache: Cache, text: str = "made once", *, name: str = "k") -> Path:
     folder = cache.begin()
     (folder / "program.mlirbc").write_text(text)
     (folder / "about.json").write_text("{}")
@@ -28,7 +28,7 @@ def kept(cache: Cache, text: str = "made once", *, name: str = "k") -> Path:
 def test_what_is_kept_is_found_again_by_its_key_alone(tmp_path):
     cache = Cache(tmp_path)
     assert cache.find("program", "k") is None
-    entry = kept(cache)
+    entry = keep_entry(cache)
     assert cache.find("program", "k") == entry
     assert (entry / "program.mlirbc").read_text() == "made once"
     assert cache.find("program", "other") is None
@@ -51,17 +51,17 @@ DAMAGE = [
 def test_a_damaged_entry_is_not_found_and_can_be_made_again(tmp_path, damage):
     cache = Cache(tmp_path)
     (tmp_path / "begun").mkdir()
-    damage(kept(cache))
+    damage(keep_entry(cache))
     assert cache.find("program", "k") is None
     assert cache.find("program", "k") is None
-    again = kept(cache, "made again")
+    again = keep_entry(cache, "made again")
     assert cache.find("program", "k") == again
     assert (again / "program.mlirbc").read_text() == "made again"
 
 
 def test_of_two_that_make_the_same_entry_the_first_stays(tmp_path):
     cache = Cache(tmp_path)
-    first, second = kept(cache, "first"), kept(cache, "second")
+    first, second = keep_entry(cache, "first"), keep_entry(cache, "second")
     assert first == second
     assert (second / "program.mlirbc").read_text() == "first"
     assert list((tmp_path / "begun").iterdir()) == []
@@ -70,7 +70,7 @@ def test_of_two_that_make_the_same_entry_the_first_stays(tmp_path):
 def test_an_entry_that_the_disk_refuses_is_used_from_where_it_was_written(tmp_path):
     cache = Cache(tmp_path)
     (tmp_path / "program").write_text("a file where a folder should be")
-    assert (kept(cache) / "program.mlirbc").read_text() == "made once"
+    assert (keep_entry(cache) / "program.mlirbc").read_text() == "made once"
 
 
 WRITER = """
@@ -135,7 +135,7 @@ def test_the_environment_says_where_it_is(tmp_path, monkeypatch):
     with open_cache() as cache:
         assert cache.root == tmp_path / "here"
     with open_cache(bypass=True) as other:
-        kept(other)
+        keep_entry(other)
         assert tmp_path not in other.root.parents
     assert not other.root.exists()
     assert list((tmp_path / "here" / "begun").iterdir()) == []
@@ -193,16 +193,16 @@ DAMAGES = [
 @pytest.mark.parametrize("manifest", DAMAGES, ids=[damage[:16] for damage in DAMAGES])
 def test_an_entry_whose_manifest_is_damaged_is_made_anew(tmp_path, manifest):
     cache = Cache(tmp_path)
-    entry = kept(cache)
+    entry = keep_entry(cache)
     (entry / "manifest.json").write_text(manifest, encoding="latin-1")
     assert cache.find("program", "k") is None
-    assert kept(cache) == entry
+    assert keep_entry(cache) == entry
     assert cache.find("program", "k") == entry
 
 
 def test_a_manifest_sends_nobody_outside_of_its_entry(tmp_path):
     cache = Cache(tmp_path)
-    entry = kept(cache)
+    entry = keep_entry(cache)
     (tmp_path / "secret").write_text("mine")
     seal = {"../../secret": caches.file_digest(tmp_path / "secret")}
     (entry / "manifest.json").write_text(json.dumps(seal))

@@ -25,7 +25,7 @@ def command(tmp_path: Path, script: str, *, name: str = "worker", timeout_s: flo
     )
 
 
-def ended(tmp_path: Path, script: str, **more: float) -> ProcessEnd:
+def run_to_end(tmp_path: Path, script: str, **more: float) -> ProcessEnd:
     with Pool(lambda *_: None) as pool:
         pool.start("only", command(tmp_path, script, **more))
         while not (done := pool.wait()):
@@ -46,7 +46,7 @@ def soon(condition) -> bool:
 
 
 def test_a_worker_that_ends_well_is_ok(tmp_path):
-    found = ended(tmp_path, "x = bytearray(200_000_000); x[::4096] = x[::4096]")
+    found = run_to_end(tmp_path, "x = bytearray(200_000_000); x[::4096] = x[::4096]")
     assert (found.status, found.error) == ("ok", "")
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     assert 200e6 < found.peak_bytes < max(300e6, own_peak * 1.1)
@@ -97,7 +97,7 @@ ENDS = [  # script, status, error
 
 @pytest.mark.parametrize(("script", "status", "error"), ENDS)
 def test_a_worker_that_ends_badly_says_so_in_one_line(tmp_path, script, status, error):
-    found = ended(tmp_path, script)
+    found = run_to_end(tmp_path, script)
     assert (found.status, found.error) == (status, error)
 
 
@@ -115,7 +115,7 @@ def test_of_libtpu_s_last_words_the_failed_check_is_told(tmp_path):
         sys.stderr.flush()
         os.abort()
     """
-    assert ended(tmp_path, script).error == (
+    assert run_to_end(tmp_path, script).error == (
         "died of SIGABRT: Check failed: state Expected a tuple shape. Got bf16[256,512]"
     )
 
@@ -126,7 +126,7 @@ def test_a_long_stderr_is_read_from_its_end(tmp_path):
         for _ in range(20_000): print("\\x1b[31m" + "noise " * 50, file=sys.stderr)
         sys.exit("\\x1b[1mthe end\\x1b[0m")
     """
-    assert ended(tmp_path, script).error == "the end"
+    assert run_to_end(tmp_path, script).error == "the end"
 
 
 def test_a_worker_that_hangs_is_killed_with_its_children(tmp_path):
@@ -138,7 +138,7 @@ def test_a_worker_that_hangs_is_killed_with_its_children(tmp_path):
         print('{{"stage": "compile"}}', flush=True)
         time.sleep(600)
     """
-    found = ended(tmp_path, script, timeout_s=3)
+    found = run_to_end(tmp_path, script, timeout_s=3)
     assert (found.status, found.error) == ("timeout", "killed after 3 s in compile")
     assert 3 <= found.seconds < 600
     child = int((tmp_path / "child").read_text())
@@ -151,7 +151,7 @@ def test_what_a_worker_leaves_running_ends_with_it(tmp_path):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         sys.exit(str(child.pid))
     """
-    found = ended(tmp_path, script)
+    found = run_to_end(tmp_path, script)
     assert found.seconds < 600
     assert soon(lambda: not alive(int(found.error)))
 
@@ -174,7 +174,7 @@ def test_a_parent_with_threads_starts_workers_and_forks_no_copy_of_itself(tmp_pa
     waiting.start()
     os.register_at_fork(before=lambda: forks.append(1))
     try:
-        assert ended(tmp_path, "pass").status == "ok"
+        assert run_to_end(tmp_path, "pass").status == "ok"
     finally:
         over.set()
         waiting.join()
@@ -183,7 +183,7 @@ def test_a_parent_with_threads_starts_workers_and_forks_no_copy_of_itself(tmp_pa
 
 def test_workers_started_off_the_main_thread_end_well(tmp_path):
     found = []
-    other = threading.Thread(target=lambda: found.append(ended(tmp_path, "import sys; sys.exit('why')").error))
+    other = threading.Thread(target=lambda: found.append(run_to_end(tmp_path, "import sys; sys.exit('why')").error))
     other.start()
     other.join(20)
     assert found == ["why"]

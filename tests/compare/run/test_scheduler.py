@@ -28,10 +28,10 @@ CELLS = [("prefill", "tpu"), ("prefill", "tpu+gspmd"), ("decode", "tpu"), ("deco
 def run(case, arm, cache, *, told=None, **more):
     tasks._sources.cache_clear()
     hear = told.append if told is not None else lambda event: None
-    return scheduler.run_case(case, arms=[arm], cache=cache, tell=hear, **more)
+    return scheduler.run_case(case, arms=[arm], cache=cache, notify=hear, **more)
 
 
-def lowered(tmp_path: Path) -> Counter:
+def count_lowered(tmp_path: Path) -> Counter:
     return Counter((tmp_path / "log").read_text().split()) if (tmp_path / "log").exists() else Counter()
 
 
@@ -39,8 +39,8 @@ def test_every_cell_is_lowered_and_compiled_once(toy, case, tmp_path):
     cache, told = Cache(tmp_path / "cache"), []
     outcomes = run(case.at(phases=("prefill", "decode")), toy, cache, told=told)
     assert [(o.phase, o.cell, o.status) for o in outcomes] == [(*cell, "ok") for cell in CELLS]
-    assert set(lowered(tmp_path).values()) == {1}
-    assert len(lowered(tmp_path)) == 4
+    assert set(count_lowered(tmp_path).values()) == {1}
+    assert len(count_lowered(tmp_path)) == 4
     for outcome in outcomes:
         assert (outcome.program / "program.mlirbc").is_file()
         assert (outcome.compiled / "optimized.hlo.gz").is_file()
@@ -57,9 +57,9 @@ def test_every_cell_is_lowered_and_compiled_once(toy, case, tmp_path):
 def test_a_second_run_starts_no_process(toy, case, tmp_path):
     cache, told = Cache(tmp_path / "cache"), []
     first = run(case, toy, cache)
-    before = lowered(tmp_path)
+    before = count_lowered(tmp_path)
     second = run(case, toy, cache, told=told)
-    assert lowered(tmp_path) == before
+    assert count_lowered(tmp_path) == before
     assert {event.stage for event in told} == {"cached"}
     assert [o.compiled for o in first] == [o.compiled for o in second]
     assert {o.cached for o in second} == {("lower", "compile")}
@@ -137,7 +137,7 @@ def test_a_failure_is_tried_again(toy, case, tmp_path, monkeypatch):
 def test_an_arm_that_is_not_installed_says_how_to_get_it_and_the_others_run(toy, case, tmp_path):
     absent = replace(toy, name="absent", packages=("surely-not-there",), extra="absent")
     told = []
-    outcomes = scheduler.run_case(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), tell=told.append)
+    outcomes = scheduler.run_case(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), notify=told.append)
     assert [o.status for o in outcomes] == ["not-installed"] * 2 + ["ok"] * 2
     assert outcomes[0].error == (
         "surely-not-there not installed; get it with pip install -e '.[absent]' "
@@ -156,7 +156,7 @@ def test_a_mesh_that_cannot_be_laid_is_refused_before_anything_starts(toy, tmp_p
     told = []
     with pytest.raises(MeshError, match="cannot be laid"):
         run(Case.read("dp2cp6@3xv5e:2x2", model_name="tiny", seq=96), toy, Cache(tmp_path / "cache"), told=told)
-    assert (told, lowered(tmp_path)) == ([], {})
+    assert (told, count_lowered(tmp_path)) == ([], {})
 
 
 MAIN = """
@@ -168,7 +168,7 @@ MAIN = """
     from tests.compare.run.toy_framework import TOY
     from meshes.case import Case
     case = Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
-    outcomes = scheduler.run_case(case, arms=[TOY], cache=Cache(Path({cache!r})), tell=lambda event: None)
+    outcomes = scheduler.run_case(case, arms=[TOY], cache=Cache(Path({cache!r})), notify=lambda event: None)
     print(sorted(set(o.status for o in outcomes)), sorted({{"jax", "torch", "jaxlib"}} & set(sys.modules)))
 """
 
@@ -210,20 +210,20 @@ SHARED = Cell("tpu+shardy", {"partitioner": "shardy"}, control="partitioner")
 
 
 def test_a_step_that_two_cells_share_is_run_once(toy, case, tmp_path):
-    arm = replace(toy, controls=(SHARED,), unheard=("partitioner",))
+    arm = replace(toy, controls=(SHARED,), ignored_words=("partitioner",))
     outcomes = run(case, arm, Cache(tmp_path / "cache"))
     assert [(o.cell, o.status) for o in outcomes] == [("tpu", "ok"), ("tpu+shardy", "ok")]
-    assert lowered(tmp_path) == {"decode+native": 1}
+    assert count_lowered(tmp_path) == {"decode+native": 1}
     assert outcomes[0].program == outcomes[1].program
 
 
 def test_what_a_shared_step_fails_of_is_told_of_each_cell(toy, case, tmp_path, monkeypatch):
     monkeypatch.setenv("TOY_DOES", "decode+native=fail")
-    outcomes = run(case, replace(toy, controls=(SHARED,), unheard=("partitioner",)), Cache(tmp_path / "cache"))
+    outcomes = run(case, replace(toy, controls=(SHARED,), ignored_words=("partitioner",)), Cache(tmp_path / "cache"))
     assert [(o.cell, o.status, o.error) for o in outcomes] == [
         (cell, "failed", "ValueError: heads do not divide") for cell in ("tpu", "tpu+shardy")
     ]
-    assert lowered(tmp_path) == {"decode+native": 1}
+    assert count_lowered(tmp_path) == {"decode+native": 1}
 
 
 def test_a_control_that_is_not_offered_says_why_and_is_no_failure(toy, case, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from tests.places import ROOT
 REPORT = json.loads((ROOT / "docs/example-run/report.json").read_text())
 
 
-def asked(*words: str) -> list[Combination]:
+def parse_combinations(*words: str) -> list[Combination]:
     """Of the model `tiny`, both phases."""
     return combinations(sweep_parser().parse_args(["--models", "tiny", "--seq", "128", *words]))
 
@@ -23,12 +23,12 @@ class Copies:
     def __init__(self, **does: str):
         self.does, self.made, self.closed = does, [], False
 
-    def __call__(self, tasks, *, at_once, scratch, tell):
+    def __call__(self, tasks, *, at_once, scratch, notify):
         try:
             for task in tasks:
                 does = next((word for mesh, word in self.does.items() if f"-{mesh}-" in task.name), "well")
                 self.made.append(task.name)
-                tell(task.name, "start", 0.0)
+                notify(task.name, "start", 0.0)
                 if does == "interrupt":
                     self._begin(task, scratch)
                     raise KeyboardInterrupt

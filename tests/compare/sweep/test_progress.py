@@ -15,10 +15,10 @@ EVENTS = [
 ]  # fmt: skip
 
 
-def told(console, *events, refused=()):
-    with show_progress(refused, console=console) as tell:
+def print_progress(console, *events, refused=()):
+    with show_progress(refused, console=console) as notify:
         for event in events:
-            tell(*event)
+            notify(*event)
 
 
 def lines(text):
@@ -28,7 +28,7 @@ def lines(text):
 def test_where_nobody_looks_there_is_a_line_for_each_that_begins_or_ends():
     out = io.StringIO()
     refused = [Combination(model="tiny", mesh="ep8", refused="tiny has no experts")]
-    told(Console(file=out, width=40), *EVENTS, refused=refused)
+    print_progress(Console(file=out, width=40), *EVENTS, refused=refused)
     assert lines(out.getvalue()) == [
         "tiny on ep8: tiny has no experts",
         "one already done 0.0 s (1 of 3 cases done, 0 s)",
@@ -41,21 +41,21 @@ def test_where_nobody_looks_there_is_a_line_for_each_that_begins_or_ends():
 
 def test_a_terminal_shows_what_each_is_at():
     out = io.StringIO()
-    told(Console(file=out, force_terminal=True, width=100), *EVENTS[:6])
+    print_progress(Console(file=out, force_terminal=True, width=100), *EVENTS[:6])
     last = out.getvalue()
     assert "1 of 8, compile jax" in last
     assert "1 of 3 cases done" in last
 
 
-def interrupted(console):
-    with show_progress(console=console) as tell:
-        tell("one", "already done", 0.0)
-        tell("two", "waiting", 0.0)
+def interrupt(console):
+    with show_progress(console=console) as notify:
+        notify("one", "already done", 0.0)
+        notify("two", "waiting", 0.0)
         raise KeyboardInterrupt
 
 
 def test_an_interrupt_is_told_how_to_go_on():
     out = io.StringIO()
     with pytest.raises(KeyboardInterrupt):
-        interrupted(Console(file=out, width=40))
+        interrupt(Console(file=out, width=40))
     assert lines(out.getvalue())[-1] == "1 of 2 cases done, 0 s; run the same command again to continue"

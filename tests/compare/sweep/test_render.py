@@ -23,7 +23,7 @@ from tests.compare.sweep.sweeps import REPORT
 Sweep = dict[str, Any]
 
 
-def changed(**lines_of: dict[str, Any]) -> dict[str, Any]:
+def change(**lines_of: dict[str, Any]) -> dict[str, Any]:
     """The example's report, with the lines of these arms' programs changed."""
     report = copy.deepcopy(REPORT)
     for found in report["phases"].values():
@@ -38,7 +38,7 @@ def sweep() -> Sweep:
     asked = sweep_parser().parse_args(["--models", "llama-3.1-8b,tiny", "--meshes", "tp4pp2,dp2tp4,ep8,dp8"])
     crash = {"status": "crashed", "error": "died of SIGABRT: <b>boom</b>", "ratio": None, "wire_bytes": None}
     nothing = {"ratio": None, "wire_bytes": 0}
-    by_mesh = {"tp4pp2": REPORT, "dp2tp4": changed(jax=crash), "dp8": changed(jax=nothing, torchxla=nothing)}
+    by_mesh = {"tp4pp2": REPORT, "dp2tp4": change(jax=crash), "dp8": change(jax=nothing, torchxla=nothing)}
     results = [
         result_row(one, status="refused", error=one.refused)
         if one.refused
@@ -73,9 +73,9 @@ def test_what_all_cases_have_in_common_is_told_once_and_the_rest_in_the_row(swee
 
 
 def test_a_ratio_that_leaves_a_part_of_the_plan_bears_a_mark(sweep: Sweep) -> None:
-    assert "¹" not in printed(sweep)
+    assert "¹" not in print_text(sweep)
     sweep["results"][0]["phases"]["decode"]["programs"][0] |= {"ratio": 0.5631, "unserved": 16_384}
-    shown = (printed(sweep), page(sweep, picture=draw_ratios(sweep)), draw_ratios(sweep).svg.decode())
+    shown = (print_text(sweep), page(sweep, picture=draw_ratios(sweep)), draw_ratios(sweep).svg.decode())
     for text in (" ".join(words.split()) for words in shown):
         assert "0.56 × ¹" in text.replace("\N{NO-BREAK SPACE}", " ")
         assert "¹ does not move all that the plan asks." in text
@@ -90,7 +90,7 @@ def test_what_is_not_there_says_why_once(sweep: Sweep) -> None:
     assert [one.what for one in refused] == ["llama-3.1-8b on ep8", "tiny on ep8"]
 
 
-def printed(sweep: Sweep, *, width: int = 100) -> str:
+def print_text(sweep: Sweep, *, width: int = 100) -> str:
     out = io.StringIO()
     print_sweep(sweep, out=Console(file=out, width=width, highlight=False, markup=False))
     return out.getvalue()
@@ -98,7 +98,7 @@ def printed(sweep: Sweep, *, width: int = 100) -> str:
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_words_fit_the_terminal(sweep: Sweep, width: int) -> None:
-    said = printed(sweep, width=width)
+    said = print_text(sweep, width=width)
     assert max(map(len, said.splitlines())) <= width
     assert "1.95 ×" in said
     assert "splits experts over ep8" in said
@@ -132,10 +132,10 @@ def test_the_figure_has_a_panel_for_each_model_and_phase(sweep: Sweep) -> None:
 
 
 def test_bytes_between_slices_have_a_column_where_there_are_any(sweep: Sweep) -> None:
-    assert "over DCN" not in printed(sweep)
+    assert "over DCN" not in print_text(sweep)
     sweep["results"][0]["phases"]["decode"]["programs"][0]["dcn_wire_bytes"] = 1_500_000
-    assert "over DCN" in printed(sweep)
-    assert "1.50 MB" in printed(sweep)
+    assert "over DCN" in print_text(sweep)
+    assert "1.50 MB" in print_text(sweep)
     assert "1.50 MB" in page(sweep, picture=draw_ratios(sweep))
 
 

@@ -12,16 +12,16 @@ from meshes.process.errors import MeshError
 DENSE, MIXED = "tiny", "tiny-moe"
 
 
-def asked(*words):
+def parse(*words):
     return sweep_parser().parse_args(["--models", DENSE, "--seq", "128", *words])
 
 
-def told(*words):
-    return [(one.model, one.mesh, one.case.name if one.case else one.refused) for one in combinations(asked(*words))]
+def parse_error(*words):
+    return [(one.model, one.mesh, one.case.name if one.case else one.refused) for one in combinations(parse(*words))]
 
 
 def test_every_model_meets_every_mesh_in_the_order_in_which_they_were_named():
-    found = told("--models", f"{MIXED},{DENSE}", "--meshes", "tp8, dp2tp4")
+    found = parse_error("--models", f"{MIXED},{DENSE}", "--meshes", "tp8, dp2tp4")
     assert [(model, mesh) for model, mesh, _ in found] == [
         (MIXED, "tp8"), (MIXED, "dp2tp4"), (DENSE, "tp8"), (DENSE, "dp2tp4"),
     ]  # fmt: skip
@@ -29,7 +29,7 @@ def test_every_model_meets_every_mesh_in_the_order_in_which_they_were_named():
 
 
 def test_what_cannot_be_is_its_own_and_stops_nothing():
-    (_, _, refused), (_, _, name) = told("--meshes", "ep2tp4,tp8")
+    (_, _, refused), (_, _, name) = parse_error("--meshes", "ep2tp4,tp8")
     assert refused.startswith("mesh ep2tp4 splits experts over ep2, but tiny has none")
     assert name == "tiny-tp8-v5e-2x4-b8-s128-m1"
 
@@ -45,14 +45,14 @@ def test_what_cannot_be_is_its_own_and_stops_nothing():
     ],
 )
 def test_a_mesh_that_nothing_fits_is_listed_with_its_reason(mesh, why):
-    found = combinations(asked("--meshes", f"{mesh},tp4", "--batch", "12"))
+    found = combinations(parse("--meshes", f"{mesh},tp4", "--batch", "12"))
     assert why in found[0].refused
     assert "\n" not in found[0].refused
     assert found[1].case
 
 
 def test_a_model_that_is_larger_than_the_chips_is_refused_before_anything_starts():
-    (one, _) = combinations(asked("--models", "llama-3.1-70b,tiny", "--meshes", "tp8"))
+    (one, _) = combinations(parse("--models", "llama-3.1-70b,tiny", "--meshes", "tp8"))
     assert "but a v5e:2x4 device has 17.2 GB; the smallest mesh that fits is pp2tp8" in one.refused
 
 
@@ -71,21 +71,21 @@ def test_a_model_that_is_larger_than_the_chips_is_refused_before_anything_starts
 )
 def test_a_slip_of_the_pen_stops_it(words, says):
     with pytest.raises((MeshError, WorkError)) as error:
-        combinations(asked(*words))
+        combinations(parse(*words))
     assert says in str(error.value)
 
 
 def test_two_spellings_of_one_mesh_are_one_case():
-    assert [mesh for _, mesh, _ in told("--meshes", "tp4pp2,pp2tp4,tp4pp2@v5e:2x4")] == ["tp4pp2"]
+    assert [mesh for _, mesh, _ in parse_error("--meshes", "tp4pp2,pp2tp4,tp4pp2@v5e:2x4")] == ["tp4pp2"]
 
 
 def test_microbatches_are_of_the_meshes_that_have_a_pipeline():
-    one, other = combinations(asked("--meshes", "tp8,tp4pp2", "--microbatches", "2"))
+    one, other = combinations(parse("--meshes", "tp8,tp4pp2", "--microbatches", "2"))
     assert (one.case.microbatches, other.case.microbatches) == (1, 2)
 
 
 def test_a_capacity_is_of_the_models_that_have_experts():
-    one, other = combinations(asked("--models", f"{DENSE},{MIXED}", "--meshes", "tp4", "--capacity", "2"))
+    one, other = combinations(parse("--models", f"{DENSE},{MIXED}", "--meshes", "tp4", "--capacity", "2"))
     assert (one.refused, other.case.capacity) == ("", 2)
 
 
@@ -107,16 +107,16 @@ def test_a_checkpoint_gives_the_shapes_of_every_case(tmp_path):
 
 
 def test_phases_and_the_other_words_of_a_case_reach_it():
-    (one,) = combinations(asked("--meshes", "tp4", "--phases", "decode", "--batch", "4", "--attention", "einsum"))
+    (one,) = combinations(parse("--meshes", "tp4", "--phases", "decode", "--batch", "4", "--attention", "einsum"))
     assert one.case.name == "tiny-tp4-v5e-2x2-b4-s128-m1-einsum-decode"
-    (one,) = combinations(asked("--meshes", "tp4", "--style", "weights"))
+    (one,) = combinations(parse("--meshes", "tp4", "--style", "weights"))
     assert one.case.style == "weights"
 
 
 def test_a_sweep_s_folder_is_named_by_its_cases():
-    few = combinations(asked("--meshes", "tp8,tp4pp2,ep8"))
-    same = combinations(asked("--meshes", "pp2tp4,tp8"))
-    more = combinations(asked("--meshes", "tp8,tp4pp2,tp4"))
+    few = combinations(parse("--meshes", "tp8,tp4pp2,ep8"))
+    same = combinations(parse("--meshes", "pp2tp4,tp8"))
+    more = combinations(parse("--meshes", "tp8,tp4pp2,tp4"))
     assert name_sweep(few, arms=["jax"]) == name_sweep(same, arms=["jax"])
     assert name_sweep(few, arms=["jax"]).startswith("tiny-2-cases-")
     assert len({name_sweep(one, arms=arms) for one in (few, more) for arms in (["jax"], ["jax", "torchxla"])}) == 4
@@ -125,6 +125,6 @@ def test_a_sweep_s_folder_is_named_by_its_cases():
 @pytest.mark.parametrize("words", ["0", "-1", "many", "1.5"])
 def test_a_number_of_jobs_that_is_none_is_refused(words, capsys):
     with pytest.raises(SystemExit) as stopped:
-        asked("--meshes", "tp8", f"--jobs={words}")
+        parse("--meshes", "tp8", f"--jobs={words}")
     assert stopped.value.code == 2
     assert "is no whole number from 1" in capsys.readouterr().err

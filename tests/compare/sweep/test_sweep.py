@@ -8,7 +8,7 @@ from filelock import FileLock
 
 from compare.run.errors import WorkError
 from compare.sweep import sweep
-from tests.compare.sweep.sweeps import Copies, asked, work
+from tests.compare.sweep.sweeps import Copies, parse_combinations, work
 
 MESHES = ("--meshes", "tp8,tp4pp2,ep8,dp2tp4")
 NAMES = ["tiny-tp8-v5e-2x4-b8-s128-m1", "tiny-pp2tp4-v5e-2x4-b8-s128-m4", "tiny-dp2tp4-v5e-2x4-b8-s128-m1"]
@@ -16,7 +16,7 @@ NAMES = ["tiny-tp8-v5e-2x4-b8-s128-m1", "tiny-pp2tp4-v5e-2x4-b8-s128-m4", "tiny-
 
 def run(out: Path, engine: Copies, *, words=MESHES, told=None, **more):
     hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
-    return sweep.run(asked(*words), work(out, engine, **more), tell=hear)
+    return sweep.run(parse_combinations(*words), work(out, engine, **more), notify=hear)
 
 
 def statuses(results):
@@ -137,7 +137,7 @@ def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
 
 
 def test_a_mark_knows_all_that_makes_a_run():
-    one, other = asked("--meshes", "tp8"), asked("--meshes", "tp8@v6e:2x4")
+    one, other = parse_combinations("--meshes", "tp8"), parse_combinations("--meshes", "tp8@v6e:2x4")
     names = {
         sweep.digest_inputs(one[0].case, ["jax"]),
         sweep.digest_inputs(one[0].case, ["jax", "torchxla"]),

@@ -57,7 +57,7 @@ ENTRY main {
 """  # noqa: E501
 
 
-def serialized(text=PROGRAM, *, number_by_place=b""):
+def serialize(text=PROGRAM, *, number_by_place=b""):
     """An HloProto, as profiles carry programs.  placed: its module's device assignment, serialized."""
     hlo = pytest.importorskip("jaxlib._hlo")
     module = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()

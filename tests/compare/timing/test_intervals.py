@@ -20,7 +20,7 @@ def union(pairs):
     return Union.of(*columns(pairs))
 
 
-def covered(pairs):
+def cover(pairs):
     """The units of time that any interval covers."""
     return {unit for start, end in pairs for unit in range(start, end)}
 
@@ -43,13 +43,13 @@ def test_no_intervals_cover_nothing():
 
 @given(MANY, MANY)
 def test_a_union_covers_what_any_of_its_intervals_covers(first, second):
-    assert union(first).total == len(covered(first))
-    assert (union(first) | union(second)).total == len(covered(first) | covered(second))
+    assert union(first).total == len(cover(first))
+    assert (union(first) | union(second)).total == len(cover(first) | cover(second))
 
 
 @given(MANY, WINDOWS)
 def test_a_window_holds_what_the_sweep_finds_in_it(pairs, windows):
-    units = covered(pairs)
+    units = cover(pairs)
     expected = [len(units & set(range(*window))) for window in windows]
     assert union(pairs).inside(*columns(windows)).tolist() == expected
     before = [len([unit for unit in units if unit < end]) for _, end in windows]
@@ -58,16 +58,16 @@ def test_a_window_holds_what_the_sweep_finds_in_it(pairs, windows):
 
 @given(MANY, MANY, WINDOWS)
 def test_a_window_holds_what_both_cover(first, second, windows):
-    units = covered(first) & covered(second)
+    units = cover(first) & cover(second)
     expected = [len(units & set(range(*window))) for window in windows]
     assert (union(first) & union(second)).inside(*columns(windows)).tolist() == expected
 
 
 @given(MANY, MANY)
 def test_what_several_expose_at_once_is_divided_evenly(pairs, busy):
-    units = covered(busy)
-    running = {unit: sum(start <= unit < end for start, end in pairs) for unit in covered(pairs)}
+    units = cover(busy)
+    running = {unit: sum(start <= unit < end for start, end in pairs) for unit in cover(pairs)}
     expected = [sum(1 / running[unit] for unit in range(start, end) if unit not in units) for start, end in pairs]
     found = exposed_shares(*columns(pairs), union(busy))
     assert found == pytest.approx(expected)
-    assert sum(found) == pytest.approx(len(covered(pairs) - units))
+    assert sum(found) == pytest.approx(len(cover(pairs) - units))

@@ -11,55 +11,55 @@ END = 40
 SPAN = st.tuples(st.integers(0, END - 1), st.integers(1, 9)).map(lambda pair: (pair[0], sum(pair)))
 
 
-def found(events, marks=(), role=COMMUNICATION):
+def overlap(events, marks=(), role=COMMUNICATION):
     """The derived columns of the events of one role, by device and start."""
     rows = timeline(events, list(marks) or steps(0, 100)).events
     return rows[rows["role"].eq(role)]
 
 
 def test_a_communication_is_hidden_while_its_device_computes():
-    row = found([compute(0, 50), comm(40, 80)]).iloc[0]
+    row = overlap([compute(0, 50), comm(40, 80)]).iloc[0]
     assert (row["hidden_ns"], row["exposed_ns"], row["alone_ns"]) == (10, 30, 30)
 
 
 def test_another_device_that_computes_hides_nothing():
-    row = found([compute(0, 100, device=1), comm(40, 80, device=0)]).iloc[0]
+    row = overlap([compute(0, 100, device=1), comm(40, 80, device=0)]).iloc[0]
     assert (row["hidden_ns"], row["exposed_ns"]) == (0, 40)
 
 
 @pytest.mark.parametrize("role", [CONTAINER, PART])
 def test_what_only_covers_or_belongs_to_others_hides_nothing(role):
-    row = found([compute(0, 100, role=role), comm(40, 80)]).iloc[0]
+    row = overlap([compute(0, 100, role=role), comm(40, 80)]).iloc[0]
     assert row["exposed_ns"] == 40
 
 
 def test_an_exposed_asynchronous_all_reduce_inside_a_loop_is_exposed():
     events = [container(0, 100), compute(0, 30), comm(30, 70), compute(70, 100)]
-    assert found(events).iloc[0]["exposed_ns"] == 40
+    assert overlap(events).iloc[0]["exposed_ns"] == 40
 
 
 def test_compute_that_overlaps_itself_hides_only_once():
-    row = found([compute(0, 60), compute(50, 70), comm(40, 80)]).iloc[0]
+    row = overlap([compute(0, 60), compute(50, 70), comm(40, 80)]).iloc[0]
     assert (row["hidden_ns"], row["exposed_ns"]) == (30, 10)
 
 
 def test_two_that_are_exposed_at_once_share_that_time():
-    rows = found([comm(0, 10), comm(5, 15, name="other")])
+    rows = overlap([comm(0, 10), comm(5, 15, name="other")])
     assert rows["exposed_ns"].tolist() == [10, 10]
     assert rows["alone_ns"].tolist() == [7.5, 7.5]
 
 
 def test_an_event_belongs_to_the_step_in_which_it_starts():
     marks = steps(10, 20, 30)
-    rows = found([comm(start, start + 5) for start in (5, 10, 19, 20, 30)], marks)
+    rows = overlap([comm(start, start + 5) for start in (5, 10, 19, 20, 30)], marks)
     assert rows["step"].tolist() == [-1, 0, 0, 1, -1]
 
 
 def test_steps_of_unknown_device_hold_for_all_that_have_none_of_their_own():
     marks = [*steps(0, 10, 20, devices=(-1,)), *steps(0, 5, 50, devices=(1,))]
-    rows = found(each(comm, (0, 1), 12, 14), marks)
+    rows = overlap(each(comm, (0, 1), 12, 14), marks)
     assert rows["step"].tolist() == [1, 1]
-    rows = found(each(comm, (0, 1), 7, 8), marks)
+    rows = overlap(each(comm, (0, 1), 7, 8), marks)
     assert rows["step"].tolist() == [0, 1]
 
 
@@ -82,7 +82,7 @@ def test_devices_are_counted_as_often_as_they_stand_for_one():
 @given(st.lists(SPAN, max_size=6), st.lists(SPAN, max_size=6))
 def test_hidden_and_exposed_are_what_a_sweep_finds(comms, computes):
     busy = {unit for start, end in computes for unit in range(start, end)}
-    rows = found([*(comm(*span) for span in comms), *(compute(*span) for span in computes)])
+    rows = overlap([*(comm(*span) for span in comms), *(compute(*span) for span in computes)])
     for _, row in rows.iterrows():
         units = set(range(int(row["start_ns"]), int(row["start_ns"] + row["duration_ns"])))
         assert row["hidden_ns"] == len(units & busy)

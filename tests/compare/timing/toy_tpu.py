@@ -47,7 +47,7 @@ class ToyTpu:
             body = (
                 self.module.computations[item.attributes["body"].lstrip("%")]
                 if item.opcode == "while"
-                else item.called[-1]
+                else item.callees[-1]
             )
             for _ in range(TURNS if item.opcode == "while" else 1):
                 self._run(body)
@@ -57,7 +57,7 @@ class ToyTpu:
         if item.opcode.endswith("-start") or item.opcode in ("send", "recv"):
             self.begun.setdefault(item.name, deque()).append((begin, item))
             if item.attributes.get("async_execution_thread") == SPARSE:
-                for inner in item.called[0]:
+                for inner in item.callees[0]:
                     if inner.opcode not in FREE:
                         self.sparse.event(_line(inner), begin + 1, LENGTH, display=inner.name)
         if item.opcode.endswith("-done"):
@@ -70,7 +70,7 @@ class ToyTpu:
     def _count(self, item) -> None:
         self.executed[item.name] += 1
         if item.opcode in ("fusion", "custom-call") or item.opcode.endswith("-start"):
-            for inner in (one for computation in item.called for one in computation):
+            for inner in (one for computation in item.callees for one in computation):
                 self._count(inner)
 
     def _show(self, line: str, item, begin: int) -> None:
@@ -82,7 +82,7 @@ def _line(item) -> str:
     return text if text.startswith("%") else f"%{text}"
 
 
-def carried(space: Space, module: Module, proto: bytes) -> None:
+def write_program(space: Space, module: Module, proto: bytes) -> None:
     """The program, as its profile carries it: with the devices that it ran on."""
     devices = b"".join(data(3, number(1, device)) for device in range(module.num_partitions))
     number_by_place = data(15, number(1, 1) + number(2, module.num_partitions) + devices)

@@ -88,9 +88,9 @@ def test_a_diff_compiles_what_is_not_and_the_same_twice_once(cache, tmp_path, ca
 
 def test_on_a_terminal_every_program_has_a_line_with_its_seconds():
     console = Console(file=io.StringIO(), force_terminal=True, width=100, _environ={})
-    with show_compiles(console) as tell:
-        tell("a.mlir", "", 0.0)
-        tell("b.mlir", "compile", 1.25)
+    with show_compiles(console) as notify:
+        notify("a.mlir", "", 0.0)
+        notify("b.mlir", "compile", 1.25)
     text = console.file.getvalue()
     assert "compiling a.mlir: start, 0.0 s" in text
     assert "compiling b.mlir: compile, 1.2 s" in text

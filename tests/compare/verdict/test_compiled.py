@@ -60,7 +60,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-def judged(name):
+def judge_text(name):
     known = json.loads((COMPILED / f"{name}.json").read_text(encoding="utf-8"))
     case = Case.from_json(json.dumps(known["case"]))
     hlo = gzip.decompress((COMPILED / f"{name}.hlo.gz").read_bytes()).decode()
@@ -72,7 +72,7 @@ def judged(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_compiled_program_is_judged_as_by_hand(name):
-    cell = judged(name)
+    cell = judge_text(name)
     needed, left, causes = PROGRAMS[name]
     found = sum_totals(cell.judgement, cell.contract)
     told = Counter()

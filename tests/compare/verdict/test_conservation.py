@@ -42,7 +42,7 @@ def rows(draw, mesh):
 
 
 @st.composite
-def asked(draw, mesh):
+def contract_rows(draw, mesh):
     """A row of any contract; of a permute perhaps a ring."""
     kind, step, idle = draw(KINDS), draw(st.integers(0, 4000)), draw(st.integers(0, 1))
     return ContractRow(
@@ -59,7 +59,7 @@ def asked(draw, mesh):
 @given(data=st.data())
 def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inherent(mesh, data):
     program = data.draw(st.lists(rows(mesh), max_size=6))
-    contract = data.draw(st.lists(asked(mesh), max_size=5))
+    contract = data.draw(st.lists(contract_rows(mesh), max_size=5))
     found = judge(program, contract, axes=MeshSpec.parse(mesh).split_axes)
     for verdict in found.verdicts:
         if verdict.collective.executions is None:

@@ -14,7 +14,7 @@ from tests.places import CORPUS
 NAMES = sorted(path.name.removesuffix(".hlo.gz") for path in CORPUS.glob("*.hlo.gz"))
 
 
-def half_asked(rows):
+def half_contract(rows):
     """A contract that asks for a half of every second place that the program communicates at."""
     moved: dict[tuple[str, str, str], int] = {}
     for row in rows:
@@ -32,7 +32,7 @@ def test_every_byte_of_a_real_program_is_accounted_for_once(name):
     known = json.loads((CORPUS / f"{name}.json").read_text())
     axes = {axis: int(size) for axis, size in (pair.split("=") for pair in known["axes"].split(","))}
     rows = collectives(read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode()), axes)
-    for contract in ([], half_asked(rows)):
+    for contract in ([], half_contract(rows)):
         found = judge(rows, contract, axes=axes)
         counted = [verdict for verdict in found.verdicts if verdict.inherent_bytes is not None]
         assert [v.collective for v in found.verdicts] == rows

@@ -19,7 +19,7 @@ ROLL = [(d, (d + 4) % 8) for d in range(8)]
 FORWARD = [(d, d + 4) for d in range(4)]
 
 
-def judged(rows, contract, *, mesh=MESH, **options):
+def judge_rows(rows, contract, *, mesh=MESH, **options):
     found = judge(rows, contract, axes=MeshSpec.parse(mesh).split_axes, **options)
     for verdict in found.verdicts:  # conservation, on every program that a test touches
         if verdict.inherent_bytes is None:
@@ -53,7 +53,7 @@ def test_the_check_table_of_a_pinned_prefill_with_a_roll():
                    pairs=[(d + 4, d) for d in range(4)]),
         collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32"),
     ]  # fmt: skip
-    found = judged(rows, case_rows())
+    found = judge_rows(rows, case_rows())
     assert [row.step_wire_bytes for row in rows] == [
         83_886_080, 125_829_120, 2_013_265_920, 2_013_265_920, 96, 48, 16, 32,
     ]  # fmt: skip
@@ -72,19 +72,19 @@ def test_the_check_table_of_a_pinned_prefill_with_a_roll():
 def test_a_shift_without_wrap_sends_half():
     shift = collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, loops=TICK, pairs=FORWARD)
     assert shift.step_wire_bytes == 41_943_040
-    assert split(judged([shift], case_rows()).verdicts[0]) == (33_554_432, {"bubble": 8_388_608})
+    assert split(judge_rows([shift], case_rows()).verdicts[0]) == (33_554_432, {"bubble": 8_388_608})
 
 
 def test_a_stage_active_branch_has_no_bubble():
     # Each stage is active in 4 of 5 ticks: 64 executions on every device, exactly evaluated.
     row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, loops=LAYERS, in_exact_branch=True,
                      device_executions=(64,) * 8)  # fmt: skip
-    assert split(judged([row], case_rows()).verdicts[0]) == (1_610_612_736, {})
+    assert split(judge_rows([row], case_rows()).verdicts[0]) == (1_610_612_736, {})
 
 
 def test_unrolled_ticks_have_their_bubble_at_the_end():
     rows = [collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, name=f"ar.{n}") for n in range(80)]
-    found = [split(verdict) for verdict in judged(rows, case_rows()).verdicts]
+    found = [split(verdict) for verdict in judge_rows(rows, case_rows()).verdicts]
     assert found == [(25_165_824, {})] * 64 + [(0, {"bubble": 25_165_824})] * 16
 
 
@@ -92,12 +92,12 @@ def test_an_unrolled_shift_that_lost_one_tick_overflows_into_its_bubble():
     rows = [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=ROLL) for _ in range(3)]
     rows += [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD)] * 1
     # 4 executions do not add up to 5 ticks, and 4 shifts are what the row needs: only the wrap is too much.
-    found = judged(rows, case_rows())
+    found = judge_rows(rows, case_rows())
     assert sum(v.causes.get("wrap", 0) for v in found.verdicts) == 3 * ACTIVATION // 2
     assert sum(v.causes.get("bubble", 0) for v in found.verdicts) == 0
     more = [*rows, collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD),
             collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD)]  # fmt: skip
-    assert sum(v.causes.get("bubble", 0) for v in judged(more, case_rows()).verdicts) == 2 * ACTIVATION // 2
+    assert sum(v.causes.get("bubble", 0) for v in judge_rows(more, case_rows()).verdicts) == 2 * ACTIVATION // 2
 
 
 def test_two_gathers_of_one_sampling_are_no_two_ticks():
@@ -105,20 +105,20 @@ def test_two_gathers_of_one_sampling_are_no_two_ticks():
     contract = case_rows("tp4pp2", microbatches=1)
     rows = [collective(MESH, "all-gather", "tp", "sample", 128, dtype="s32"),
             collective(MESH, "all-gather", "tp", "sample", 64)]  # fmt: skip
-    found = judged(rows, contract)
+    found = judge_rows(rows, contract)
     assert [split(v) for v in found.verdicts] == [(48, {"replicated": 48}), (24, {"replicated": 24})]
 
 
 def test_float32_on_the_wire_is_twice_what_bfloat16_needs():
     contract = case_rows("tp8")
     row = collective("tp8", "all-reduce", "tp", "layer.mlp.down", 2 * 64 * 2**20, loops=(32,), dtype="f32")
-    assert split(judged([row], contract, mesh="tp8").verdicts[0]) == (32 * 112 * 2**20, {"dtype": 32 * 112 * 2**20})
+    assert split(judge_rows([row], contract, mesh="tp8").verdicts[0]) == (32 * 112 * 2**20, {"dtype": 32 * 112 * 2**20})
 
 
 def test_ids_do_not_serve_a_row_of_floats_nor_floats_a_row_of_ids():
     rows = [collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1 << 20, dtype="s32", loops=LAYERS),
             collective(MESH, "collective-permute", "pp", "pipeline.collect", 1 << 20, pairs=FORWARD)]  # fmt: skip
-    found = judged(rows, case_rows())
+    found = judge_rows(rows, case_rows())
     assert [list(v.causes) for v in found.verdicts] == [["activation-gather"], ["layout-change"]]
 
 
@@ -131,7 +131,7 @@ def test_a_reduce_scatter_and_the_gather_of_what_it_made_are_one_all_reduce():
         collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,), scattered_by=("rs.7",)),
         collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,)),
     ]
-    found = judged(rows, contract, mesh="tp8")
+    found = judge_rows(rows, contract, mesh="tp8")
     half = 32 * 56 * 2**20
     assert [split(v) for v in found.verdicts] == [(half, {}), (half, {}), (0, {"full-replication": half})]
     assert found.served_bytes == (0, 2 * half, 0, 0)
@@ -140,7 +140,7 @@ def test_a_reduce_scatter_and_the_gather_of_what_it_made_are_one_all_reduce():
 def test_an_all_gather_that_stands_in_for_an_all_reduce_serves_it_with_its_own_bytes():
     contract = case_rows("tp8")
     row = collective("tp8", "all-gather", "tp", "embed", 64 * 2**20)
-    found = judged([row], contract, mesh="tp8")
+    found = judge_rows([row], contract, mesh="tp8")
     assert split(found.verdicts[0]) == (56 * 2**20, {})
     assert found.served_bytes[2] == 56 * 2**20  # of 112 MiB: the rest is unserved, and shows
 
@@ -148,7 +148,7 @@ def test_an_all_gather_that_stands_in_for_an_all_reduce_serves_it_with_its_own_b
 def test_a_masked_sum_serves_a_permute_as_far_as_the_permute_goes():
     row = collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32")
     # 32 on the wire of each device, where the permute sends 32 · 4/8 = 16
-    assert split(judged([row], case_rows()).verdicts[0]) == (16, {"replicated": 16})
+    assert split(judge_rows([row], case_rows()).verdicts[0]) == (16, {"replicated": 16})
 
 
 def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
@@ -160,7 +160,7 @@ def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
         collective(MESH, "collective-permute", "tp", "layer.mlp.down", 1024, constant=True, **hop),
         *[collective(MESH, "collective-permute", "tp", "layer.mlp.down", 1024, **hop) for _ in range(4)],
     ]
-    found = [split(v) for v in judged(rows, contract).verdicts]
+    found = [split(v) for v in judge_rows(rows, contract).verdicts]
     assert found == [(0, {"windowed-einsum": 1024})] + [(1024, {})] * 3 + [(0, {"windowed-einsum": 1024})]
 
 
@@ -168,7 +168,7 @@ def test_padding_is_what_rounding_up_to_the_shards_added():
     contract = [ContractRow(scope="head", kind="all-gather", axes="tp", executions=1, payload_bytes=20, wire_bytes=15,
                             step_wire_bytes=15, dims=((10, 4),))]  # fmt: skip
     row = collective(MESH, "all-gather", "tp", "head", operands=[operand(24, scope="head", shape=(12,))])
-    assert split(judged([row], contract).verdicts[0]) == (15, {"padding": 3})
+    assert split(judge_rows([row], contract).verdicts[0]) == (15, {"padding": 3})
 
 
 INDUCED = [
@@ -193,7 +193,7 @@ INDUCED = [
 def test_what_serves_nothing_has_the_first_cause_that_holds(row, cause):
     options = {"kind": "all-gather", "axes": "tp", "scope": "layer.attention.core", **row}
     found = collective(MESH, options.pop("kind"), options.pop("axes"), options.pop("scope"), **options)
-    verdict = judged([found], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
+    verdict = judge_rows([found], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
     assert verdict.causes == {cause: found.step_wire_bytes}
     assert verdict.induced_bytes == found.step_wire_bytes
 
@@ -202,20 +202,20 @@ def test_a_gathered_weight_serves_nothing_even_in_the_right_place():
     contract = [ContractRow(scope="layer.mlp.up", kind="all-gather", axes="tp", executions=1, payload_bytes=1024,
                             wire_bytes=768, step_wire_bytes=768)]  # fmt: skip
     row = collective(MESH, "all-gather", "tp", "layer.mlp.up", 1024, parameters=(3,))
-    assert judged([row], contract, roles=roles(weight=(3,))).verdicts[0].causes == {"weight-gather": 768}
+    assert judge_rows([row], contract, roles=roles(weight=(3,))).verdicts[0].causes == {"weight-gather": 768}
 
 
 def test_a_combined_collective_is_judged_operand_by_operand():
     contract = case_rows("tp8")
     parts = [operand(64 * 2**20, scope="layer.mlp.down"), operand(2**20, scope="layer.mlp.up", parameters=(3,))]
     row = collective("tp8", "all-reduce", "tp", "layer.mlp.down", operands=parts, loops=(32,))
-    verdict = judged([row], contract, mesh="tp8", roles=roles(weight=(3,))).verdicts[0]
+    verdict = judge_rows([row], contract, mesh="tp8", roles=roles(weight=(3,))).verdicts[0]
     assert split(verdict) == (32 * 112 * 2**20, {"weight-gather": 32 * 7 * 2**20 // 4})
 
 
 def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing():
     row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1024, executions_are="unknown")
-    found = judged([row], case_rows())
+    found = judge_rows([row], case_rows())
     assert split(found.verdicts[0]) == (None, {})
     assert found.served_bytes == (0,) * 6
     assert found.uncounted == {1}
@@ -226,14 +226,14 @@ def test_a_stray_gather_before_the_layer_s_own_all_reduce_does_not_take_its_plac
     payload = 64 * 2**20
     rows = [collective("tp8", "all-gather", "tp", "layer.mlp.down", payload, loops=(32,)),
             collective("tp8", "all-reduce", "tp", "layer.mlp.down", payload, loops=(32,))]  # fmt: skip
-    found = judged(rows, case_rows("tp8"), mesh="tp8")
+    found = judge_rows(rows, case_rows("tp8"), mesh="tp8")
     assert [split(v) for v in found.verdicts] == [(0, {"replicated": 32 * 56 * 2**20}), (32 * 112 * 2**20, {})]
 
 
 def test_whole_logits_serve_nothing_where_the_winners_would_do():
     # 8 sequences · 128256 logits of bf16, gathered over 8 shards
     row = collective("tp8", "all-gather", "tp", "sample", 8 * 128256 * 2)
-    verdict = judged([row], case_rows("tp8"), mesh="tp8").verdicts[0]
+    verdict = judge_rows([row], case_rows("tp8"), mesh="tp8").verdicts[0]
     assert split(verdict) == (0, {"logits-gather": 8 * 128256 * 2 * 7 // 8})
 
 
@@ -242,7 +242,7 @@ def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_ga
     contract = case_rows("tp8", batch=1)
     rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32"),
             collective("tp8", "all-reduce", "tp", "sample", 16)]  # fmt: skip
-    found = judged(rows, contract, mesh="tp8")
+    found = judge_rows(rows, contract, mesh="tp8")
     assert sum(v.inherent_bytes for v in found.verdicts) == 42 == contract[-1].step_wire_bytes
     assert sum(v.causes.get("replicated", 0) for v in found.verdicts) == 42
 
@@ -261,4 +261,4 @@ def test_thirds_of_a_byte_are_rounded_once_and_conserved():
                             step_wire_bytes=67)]  # fmt: skip
     row = collective("tp3", "all-reduce", "tp", "norm", 100, dtype="f32")
     assert row.device_bytes[0] == Fraction(400, 3)
-    assert split(judged([row], contract, mesh="tp3").verdicts[0]) == (67, {"dtype": 66})
+    assert split(judge_rows([row], contract, mesh="tp3").verdicts[0]) == (67, {"dtype": 66})

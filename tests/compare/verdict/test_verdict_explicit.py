@@ -4,7 +4,7 @@ from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from meshes.devices.mesh_spec import MeshSpec
 from tests.compare.verdict.programs import collective
-from tests.compare.verdict.test_verdict import judged, split
+from tests.compare.verdict.test_verdict import judge_rows, split
 
 CORE = ("collective-permute", "cp", "layer.attention.core")
 
@@ -24,7 +24,7 @@ def test_permutes_from_one_rank_to_each_other_are_its_broadcast():
     contract = contract_of("cp4tp2", "pipeline.collect", "collective-broadcast")
     rows = [collective("cp4tp2", "collective-permute", "cp", "pipeline.collect", 32, dtype="s32",
                        pairs=sends("cp4tp2", "cp", 3, rank)) for rank in range(3)]  # fmt: skip
-    found = judged(rows, contract, mesh="cp4tp2")
+    found = judge_rows(rows, contract, mesh="cp4tp2")
     assert [split(v) for v in found.verdicts] == [(8, {})] * 3
     assert found.served_bytes == (24,)
 
@@ -33,7 +33,7 @@ def test_a_permute_in_which_all_ranks_send_is_no_broadcast():
     contract = contract_of("cp4tp2", "pipeline.collect", "collective-broadcast")
     around = [pair for rank in range(4) for pair in sends("cp4tp2", "cp", rank, (rank + 1) % 4)]
     row = collective("cp4tp2", "collective-permute", "cp", "pipeline.collect", 32, dtype="s32", pairs=around)
-    assert split(judged([row], contract, mesh="cp4tp2").verdicts[0]) == (0, {"layout-change": 32})
+    assert split(judge_rows([row], contract, mesh="cp4tp2").verdicts[0]) == (0, {"layout-change": 32})
 
 
 def test_the_shard_that_has_the_last_tokens_may_send_them_instead_of_a_gather():
@@ -41,7 +41,7 @@ def test_the_shard_that_has_the_last_tokens_may_send_them_instead_of_a_gather():
     contract = contract_of("tp8+sp", "head", "all-gather")
     rows = [collective("tp8", "collective-permute", "tp", "head", 65_536, pairs=sends("tp8", "tp", 7, shard))
             for shard in range(7)]  # fmt: skip
-    found = judged(rows, contract, mesh="tp8")
+    found = judge_rows(rows, contract, mesh="tp8")
     assert [split(v) for v in found.verdicts] == [(8192, {})] * 7
     assert found.served_bytes == (contract[0].step_wire_bytes,) == (57_344,)
 
@@ -50,13 +50,13 @@ def test_an_exchange_of_all_partial_sums_is_a_scatter():
     # In decode t·D·b = 8·4096·2, of which 7/8 travel in each of 32 layers
     contract = contract_of("tp8+sp", "layer.mlp.down", "reduce-scatter", phase="decode")
     row = collective("tp8", "all-to-all", "tp", "layer.mlp.down", 65_536, loops=(32,))
-    assert split(judged([row], contract, mesh="tp8").verdicts[0]) == (32 * 57_344, {})
+    assert split(judge_rows([row], contract, mesh="tp8").verdicts[0]) == (32 * 57_344, {})
 
 
 def test_an_exchange_of_less_is_a_change_of_layout():
     contract = contract_of("tp8+sp", "layer.mlp.down", "reduce-scatter", phase="decode")
     row = collective("tp8", "all-to-all", "tp", "layer.mlp.down", 8192, loops=(32,))
-    assert split(judged([row], contract, mesh="tp8").verdicts[0]) == (0, {"layout-change": 32 * 7168})
+    assert split(judge_rows([row], contract, mesh="tp8").verdicts[0]) == (0, {"layout-change": 32 * 7168})
 
 
 def test_ticks_of_the_stages_that_they_concern_have_no_bubble():
@@ -71,6 +71,6 @@ def test_ticks_of_the_stages_that_they_concern_have_no_bubble():
     for busy in stages:
         pairs = [pair for pair in ring if spec.coordinates[pair[0]]["pp"] in busy]
         rows.append(collective(mesh, *CORE, hop, executions=16, pairs=pairs))
-    found = judged(rows, contract, mesh=mesh)
+    found = judge_rows(rows, contract, mesh=mesh)
     assert [split(v) for v in found.verdicts] == [(16 * hop // 2, {}), *[(16 * hop, {})] * 3, (16 * hop // 2, {})]
     assert found.served_bytes == (64 * hop,)

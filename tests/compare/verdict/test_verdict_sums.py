@@ -7,7 +7,7 @@ Llama-3.2-1B (D=2048, F=8192, 16 layers) on dp2tp4, B=8, S=512: t = 2048 tokens,
 import pytest
 
 from tests.compare.verdict.programs import collective, operand
-from tests.compare.verdict.test_verdict import case_rows, judged, split
+from tests.compare.verdict.test_verdict import case_rows, judge_rows, split
 
 MESH = "dp2tp4"
 T, D, F = 2048, 2048, 8192
@@ -33,7 +33,7 @@ def row(
 
 
 def verdicts(*rows, **options):
-    found = judged(rows, contract(**options), mesh=MESH)
+    found = judge_rows(rows, contract(**options), mesh=MESH)
     served = {asked.scope: amount for asked, amount in zip(contract(**options), found.served_bytes, strict=True)}
     return [split(one) for one in found.verdicts], served
 
@@ -77,7 +77,7 @@ def test_the_embeddings_gather_may_be_of_all_tokens_or_of_a_microbatch():
     for times, tokens in ((1, 4096), (4, 1024)):
         part = operand(tokens * D * 2, scope="embed", shape=(tokens, D))
         gather = collective("tp4pp2", "all-gather", "tp", "embed", operands=[part], executions=times)
-        (found,) = judged([gather], rows, mesh="tp4pp2").verdicts
+        (found,) = judge_rows([gather], rows, mesh="tp4pp2").verdicts
         # The first stage alone needs it: the other half of the devices gathers it, too.
         assert split(found) == (gather.step_wire_bytes // 2, {"replicated": gather.step_wire_bytes // 2})
 

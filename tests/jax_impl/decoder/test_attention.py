@@ -20,7 +20,7 @@ def layout(mesh: str, *, phase: str, seq: int, attention: str = "idiomatic") -> 
     return layout_on_devices(case)
 
 
-def drawn(*shape: int, seed: int) -> np.ndarray:
+def draw(*shape: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
@@ -37,7 +37,7 @@ def whole(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, first: int) -> np.ndar
 @pytest.mark.parametrize("mesh", ["cp4tp2", "cp8", "cp2tp4"])
 def test_a_ring_attends_as_the_whole_does(mesh: str) -> None:
     made = layout(mesh, phase="prefill", seq=16)
-    q, k, v = (drawn(1, BATCH, 16, heads, HEAD_DIM, seed=heads + at) for at, heads in enumerate((16, 8, 8)))
+    q, k, v = (draw(1, BATCH, 16, heads, HEAD_DIM, seed=heads + at) for at, heads in enumerate((16, 8, 8)))
     attend = jax.jit(lambda q, k, v: ring_attention(q, k, v, position=jnp.int32(0), layout=made))
     found = attend(q, k, v)
     np.testing.assert_allclose(found, whole(q, k, v, first=0), atol=1e-5)
@@ -55,7 +55,7 @@ def test_the_ring_is_for_split_prompts_alone() -> None:
 def test_a_new_token_attends_to_a_split_cache_as_to_a_whole_one(mesh: str, attention: str) -> None:
     """A prompt of 16 and the tokens 17 and 18, their keys and values kept in entry 2 of 4."""
     prefill, decode = (layout(mesh, phase=phase, seq=16, attention=attention) for phase in ("prefill", "decode"))
-    q, k, v = (drawn(1, BATCH, 18, heads, HEAD_DIM, seed=heads + at) for at, heads in enumerate((16, 8, 8)))
+    q, k, v = (draw(1, BATCH, 18, heads, HEAD_DIM, seed=heads + at) for at, heads in enumerate((16, 8, 8)))
     entry = jnp.int32(2)
     kept = jnp.zeros(cache_shape(prefill.case))
 

@@ -30,7 +30,7 @@ def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, *
     return Step.of(layout_on_devices(case) if devices else abstract_layout(case))
 
 
-def lowered(made: Step) -> jax.stages.Lowered:
+def lower_step(made: Step) -> jax.stages.Lowered:
     traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*made.arguments)
     return traced.lower(lowering_platforms=("tpu",))
 
@@ -74,14 +74,14 @@ def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: 
     arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
     traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*arrays)
     real = traced.lower(lowering_platforms=("tpu",)).as_text()
-    assert real == lowered(step(mesh, phase, model=model, seq=16)).as_text()
+    assert real == lower_step(step(mesh, phase, model=model, seq=16)).as_text()
 
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("mesh", MESHES)
 def test_the_cache_is_donated_to_the_cache(mesh: str, phase: str) -> None:
     """Results are ids, k, v: the two caches among the arguments become results 1 and 2."""
-    text = lowered(step(mesh, phase)).as_text()
+    text = lower_step(step(mesh, phase)).as_text()
     assert re.findall(r"tf\.aliasing_output = (\d)", text) == ["1", "2"]
     assert "jax.buffer_donor" not in text
 
@@ -89,31 +89,31 @@ def test_the_cache_is_donated_to_the_cache(mesh: str, phase: str) -> None:
 @pytest.mark.parametrize("loop", ["scan", "unrolled"])
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_scope_of_a_dense_model_is_said(phase: str, loop: str) -> None:
-    text = lowered(step("dp2pp2tp2", phase, loop=loop)).as_text(debug_info=True)
-    assert said(text) == {scope for scope in SCOPES if ".moe." not in scope}
+    text = lower_step(step("dp2pp2tp2", phase, loop=loop)).as_text(debug_info=True)
+    assert refusal(text) == {scope for scope in SCOPES if ".moe." not in scope}
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_model_of_experts_says_theirs(phase: str) -> None:
-    alone = said(lowered(step("dp2ep4", phase, model="tiny-moe")).as_text(debug_info=True))
+    alone = refusal(lower_step(step("dp2ep4", phase, model="tiny-moe")).as_text(debug_info=True))
     assert alone == {scope for scope in SCOPES if ".mlp." not in scope and "pipeline." not in scope}
-    shared = said(lowered(step("dp2ep4", phase, model="qwen1.5-moe-a2.7b")).as_text(debug_info=True))
+    shared = refusal(lower_step(step("dp2ep4", phase, model="qwen1.5-moe-a2.7b")).as_text(debug_info=True))
     assert shared == alone | {"layer.mlp.up", "layer.mlp.down"}
 
 
-def said(text: str) -> set[str]:
+def refusal(text: str) -> set[str]:
     return {scope for scope in SCOPES if re.search(rf"[/\"(]{re.escape(scope)}[/)]", text)}
 
 
 def test_without_a_pipeline_no_pipeline_is_said() -> None:
-    text = lowered(step("dp2tp4", "decode")).as_text(debug_info=True)
+    text = lower_step(step("dp2tp4", "decode")).as_text(debug_info=True)
     assert "pipeline.shift" not in text
     assert "pipeline.collect" not in text
 
 
 def test_the_unrolled_form_has_no_loop_and_the_scan_two() -> None:
     for loop, whiles in (("unrolled", 0), ("scan", 2)):
-        assert lowered(step("tp4pp2", "decode", loop=loop)).as_text().count("stablehlo.while") == whiles
+        assert lower_step(step("tp4pp2", "decode", loop=loop)).as_text().count("stablehlo.while") == whiles
 
 
 def test_microbatches_are_dealt_out_and_taken_back() -> None:

@@ -35,23 +35,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def changed(path: Path, change: Callable[[Any], object]) -> None:
+def change(path: Path, change: Callable[[Any], object]) -> None:
     read = json.loads(path.read_text())
     change(read)
     path.write_text(json.dumps(read))
 
 
-def swapped(folder: Path) -> None:
+def swap(folder: Path) -> None:
     shutil.rmtree(folder / "weights" / UP)
     shutil.copytree(folder / "weights" / "layers.mlp.gate", folder / "weights" / UP)
 
 
-def opened(folder: Path) -> None:
+def open_error(folder: Path) -> None:
     is_converted(folder)
     ConvertedCheckpoint.open(folder).check(UP)
 
 
-def flipped(path: Path) -> None:
+def flip(path: Path) -> None:
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
 
 
@@ -71,16 +71,16 @@ def test_what_was_written_is_whole(whole: Path) -> None:
     [
         (lambda f: (f / DATA).unlink(), rf"cannot restore .*{UP}: ocdbt.process_0/d/numbers is missing; convert"),
         (lambda f: (f / DATA).write_bytes(b"layers"), rf"{UP}: .*numbers has 6 bytes instead of 117; convert the"),
-        (lambda f: flipped(f / DATA), rf"{UP}: .*numbers is not what was written; convert the checkpoint again"),
+        (lambda f: flip(f / DATA), rf"{UP}: .*numbers is not what was written; convert the checkpoint again"),
         (lambda f: shutil.rmtree(f / "weights" / UP), rf"cannot restore .*{UP}: _METADATA is missing"),
-        (swapped, rf"cannot restore .*{UP}: .*numbers has 135 bytes instead of 117"),
-        (lambda f: changed(f / "config.json", lambda c: c.update(num_hidden_layers=2)),
+        (swap, rf"cannot restore .*{UP}: .*numbers has 135 bytes instead of 117"),
+        (lambda f: change(f / "config.json", lambda c: c.update(num_hidden_layers=2)),
          r"converted.json tells of .* \[4, 1, .*\], and config.json of .* \[2, 1, .*\]; one of them was changed"),
-        (lambda f: changed(f / "config.json", lambda c: c.update(tie_word_embeddings=True)),
+        (lambda f: change(f / "config.json", lambda c: c.update(tie_word_embeddings=True)),
          r"converted.json tells of head.table \[24, 40\], and config.json of no head.table"),
-        (lambda f: changed(f / "converted.json", lambda t: t["weights"].pop(UP)),
+        (lambda f: change(f / "converted.json", lambda t: t["weights"].pop(UP)),
          rf"tells of no {UP}, and config.json of {UP} \[4, 1, 24, 16\]"),
-        (lambda f: changed(f / "converted.json", lambda t: t.update(weights={UP: [4, 1, 24, 16]})),
+        (lambda f: change(f / "converted.json", lambda t: t.update(weights={UP: [4, 1, 24, 16]})),
          "converted.json is not the table .* it is cut, or of an earlier version: convert the checkpoint again"),
         (lambda f: (f / "converted.json").write_bytes((f / "converted.json").read_bytes()[:-9]), "it is cut, or of an"),
         (lambda f: (f / "converted.json").unlink(), "is a conversion that was interrupted"),
@@ -92,5 +92,5 @@ def test_what_is_not_whole_is_told_in_one_line(
     folder = Path(shutil.copytree(whole, tmp_path / "made"))
     damage(folder)
     with pytest.raises(MeshError, match=says) as raised:
-        opened(folder)
+        open_error(folder)
     assert "\n" not in str(raised.value)

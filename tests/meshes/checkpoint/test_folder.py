@@ -25,18 +25,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("there") / "whole", config, state_of(config), files=3)
 
 
-def rewritten(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None:
+def rewrite(folder: Path, change: Callable[[dict[str, np.ndarray]], None]) -> None:
     """The second file, with its tensors changed and a right header."""
     tensors = load_file(folder / SECOND)
     change(tensors)
     save_file(tensors, folder / SECOND)
 
 
-def cut(folder: Path, *, to: int) -> None:
+def cut_file(folder: Path, *, to: int) -> None:
     (folder / SECOND).write_bytes((folder / SECOND).read_bytes()[:to])
 
 
-def reindexed(folder: Path, change: Callable[[dict[str, str]], None]) -> None:
+def reindex(folder: Path, change: Callable[[dict[str, str]], None]) -> None:
     index = json.loads((folder / INDEX).read_text())
     change(index["weight_map"])
     (folder / INDEX).write_text(json.dumps(index))
@@ -53,42 +53,42 @@ NORM = "model.layers.1.input_layernorm.weight"
     ("damage", "says"),
     [
         (lambda f: (f / SECOND).unlink(), rf"has no {SECOND}, which its index names; fetch it"),
-        (lambda f: cut(f, to=-4), rf"{SECOND} has \d+ bytes, but its header tells of \d+; it is cut or damaged"),
-        (lambda f: cut(f, to=100), rf"{SECOND} is cut, or no safetensors file: its header is not whole"),
-        (lambda f: cut(f, to=5), rf"whole/{SECOND} is cut, or no safetensors file"),
+        (lambda f: cut_file(f, to=-4), rf"{SECOND} has \d+ bytes, but its header tells of \d+; it is cut or damaged"),
+        (lambda f: cut_file(f, to=100), rf"{SECOND} is cut, or no safetensors file: its header is not whole"),
+        (lambda f: cut_file(f, to=5), rf"whole/{SECOND} is cut, or no safetensors file"),
         (lambda f: (f / SECOND).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
          rf"whole/{SECOND} is a Git LFS pointer, without the tensors; fetch them"),
-        (lambda f: cut(f, to=0), rf"{SECOND} is cut, or no safetensors file"),
+        (lambda f: cut_file(f, to=0), rf"{SECOND} is cut, or no safetensors file"),
         (lambda f: header(f, "x" * 40), rf"{SECOND} is no safetensors file: its header is not JSON"),
         (lambda f: header(f, '{"a": {"dtype": "F32"}}'), rf"{SECOND} is damaged: its header tells of 'a'"),
         (lambda f: header(f, '{"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 8]}}'),
          r"damaged: 'a' has 8 bytes, but F32\[2, 2\] has 16"),
         (lambda f: header(f, '{"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}'),
          rf"tensor 'a' of .*whole/{SECOND} is of dtype F8_E4M3; read are BF16, F16, F32"),
-        (lambda f: rewritten(f, lambda t: t.update({n: np.zeros((3, 3), np.float32) for n in list(t)[:1]})),
+        (lambda f: rewrite(f, lambda t: t.update({n: np.zeros((3, 3), np.float32) for n in list(t)[:1]})),
          r"tensor '.*' of the checkpoint has shape \(3, 3\); whole needs \("),
-        (lambda f: rewritten(f, lambda t: t.update({n: np.ones((), np.float32) for n in list(t)[:1]})),
+        (lambda f: rewrite(f, lambda t: t.update({n: np.ones((), np.float32) for n in list(t)[:1]})),
          r"tensor '.*' of the checkpoint has shape \(\); whole needs"),
-        (lambda f: rewritten(f, lambda t: t.update({n: t[n].astype(np.int32) for n in list(t)[:1]})),
+        (lambda f: rewrite(f, lambda t: t.update({n: t[n].astype(np.int32) for n in list(t)[:1]})),
          r"tensor '.*' of .* is of dtype I32"),
-        (lambda f: rewritten(f, lambda t: t.pop(sorted(t)[0])),
+        (lambda f: rewrite(f, lambda t: t.pop(sorted(t)[0])),
          rf"{INDEX} says that '.*' is in {SECOND}, but it is not"),
-        (lambda f: reindexed(f, lambda m: m.pop(NORM)), rf"the checkpoint has no '{NORM}'; llama of 4 layers needs it"),
-        (lambda f: reindexed(f, lambda m: [m.pop(n) for n in list(m) if "layers.1." in n]),
+        (lambda f: reindex(f, lambda m: m.pop(NORM)), rf"the checkpoint has no '{NORM}'; llama of 4 layers needs it"),
+        (lambda f: reindex(f, lambda m: [m.pop(n) for n in list(m) if "layers.1." in n]),
          r"no '.*', '.*', '.*' and 6 more"),
-        (lambda f: rewritten_index(f, "model.layers.4.input_layernorm.weight"),
+        (lambda f: rewrite_index(f, "model.layers.4.input_layernorm.weight"),
          r"has 'model\.layers\.4\.input_layernorm\.weight', which llama of 4 layers does not have"),
-        (lambda f: rewritten_index(f, "model.layers.0.self_attn.q_proj.bias"),
+        (lambda f: rewrite_index(f, "model.layers.0.self_attn.q_proj.bias"),
          r"q_proj\.bias', which llama of 4 layers"),
-        (lambda f: reindexed(f, lambda m: m.update({NORM: "../elsewhere.safetensors"})),
+        (lambda f: reindex(f, lambda m: m.update({NORM: "../elsewhere.safetensors"})),
          rf"it says that '{NORM}' is in \"../elsewhere.safetensors\"; it must be a file of the same folder"),
-        (lambda f: reindexed(f, lambda m: m.update({NORM: None})), rf"it says that '{NORM}' is in null; it must be a"),
-        (lambda f: reindexed(f, lambda m: m.update({f"{NORM}s": m.pop(NORM)})), rf"says that '{NORM}s' is in .*, but"),
-        (lambda f: renamed(f), rf"has no '{NORM}', but '{NORM}s', which is unknown; llama of 4 layers needs it"),
+        (lambda f: reindex(f, lambda m: m.update({NORM: None})), rf"it says that '{NORM}' is in null; it must be a"),
+        (lambda f: reindex(f, lambda m: m.update({f"{NORM}s": m.pop(NORM)})), rf"says that '{NORM}s' is in .*, but"),
+        (lambda f: rename(f), rf"has no '{NORM}', but '{NORM}s', which is unknown; llama of 4 layers needs it"),
         (lambda f: (f / INDEX).write_text("{"), "is no index of safetensors files: it is not JSON: Expecting"),
         (lambda f: (f / INDEX).write_text('{"weight_map": [1]}'), "is no index of safetensors files: it has no table"),
         (lambda f: (f / INDEX).write_text("[1]"), "is no index of safetensors files: it has no table weight_map"),
-        (lambda f: converted(f), "is an Orbax folder of jax_impl.convert; give the Hugging Face folder"),
+        (lambda f: convert(f), "is an Orbax folder of jax_impl.convert; give the Hugging Face folder"),
         (lambda f: (f / INDEX).unlink(), "has neither model.safetensors nor .*index.json, but model-00001-of-00003"),
         (lambda f: [file.unlink() for file in f.glob("*saf*")], "has neither .*, but no weights"),
     ],
@@ -104,23 +104,23 @@ def test_what_is_not_whole_is_told_in_one_line(
     assert str(folder) in str(raised.value) or SECOND in str(raised.value)
 
 
-def renamed(folder: Path) -> None:
+def rename(folder: Path) -> None:
     rows = json.loads((folder / INDEX).read_text())["weight_map"]
     tensors = load_file(folder / rows[NORM])
     tensors[f"{NORM}s"] = tensors.pop(NORM)
     save_file(tensors, folder / rows[NORM])
-    reindexed(folder, lambda weight_map: weight_map.update({f"{NORM}s": weight_map.pop(NORM)}))
+    reindex(folder, lambda weight_map: weight_map.update({f"{NORM}s": weight_map.pop(NORM)}))
 
 
-def converted(folder: Path) -> None:
+def convert(folder: Path) -> None:
     for file in folder.glob("*saf*"):
         file.unlink()
     (folder / "converted.json").write_text("{}")
 
 
-def rewritten_index(folder: Path, name: str) -> None:
-    rewritten(folder, lambda tensors: tensors.update({name: np.zeros(24, np.float32)}))
-    reindexed(folder, lambda weight_map: weight_map.update({name: SECOND}))
+def rewrite_index(folder: Path, name: str) -> None:
+    rewrite(folder, lambda tensors: tensors.update({name: np.zeros(24, np.float32)}))
+    reindex(folder, lambda weight_map: weight_map.update({name: SECOND}))
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_told(whole: Path, tmp_path: Path) -> None:

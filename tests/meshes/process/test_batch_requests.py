@@ -28,14 +28,14 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     write(out, program=b"program", about=dict(asked))
 
 
-def asked(folder: Path, programs: object) -> list[str]:
+def write_request(folder: Path, programs: object) -> list[str]:
     (folder / "request.json").write_text(json.dumps({"programs": programs}))
     return [str(folder / "request.json"), str(folder / "out")]
 
 
 def test_one_that_fails_costs_only_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     begun: list[int] = []
-    argv = asked(tmp_path, ASKED)
+    argv = write_request(tmp_path, ASKED)
     assert serve(lower, argv, package="meshes", framework="This", begin=begun.append) == 0
     assert begun == [8]
     out = tmp_path / "out"
@@ -51,7 +51,7 @@ def test_one_that_fails_costs_only_itself(tmp_path: Path, capsys: pytest.Capture
 def test_a_request_that_cannot_be_read_is_told_in_one_line(
     programs: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert serve(lower, asked(tmp_path, programs), package="meshes", framework="This") == 2
+    assert serve(lower, write_request(tmp_path, programs), package="meshes", framework="This") == 2
     assert capsys.readouterr().err.startswith(f"cannot read the request {tmp_path}")
     assert not (tmp_path / "out").exists()
 
@@ -60,7 +60,7 @@ def test_a_framework_that_cannot_be_imported_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_requests, "CHAPTERS", ("nowhere",))
-    assert serve(lower, asked(tmp_path, ASKED), package="meshes", framework="This") == 2
+    assert serve(lower, write_request(tmp_path, ASKED), package="meshes", framework="This") == 2
     assert capsys.readouterr().err == "This can't be imported: No module named 'meshes.nowhere'\n"
 
 

@@ -27,7 +27,7 @@ class LaunchGraph:
     """The nodes of the way back: regions and launches, by begin."""
 
     def __init__(self, threads: Threads):
-        regions, launch = threads.regions, [threads.named(name) for name in (LAUNCHES_ALL, _LAUNCHES_ONE)]
+        regions, launch = threads.regions, [threads.events_named(name) for name in (LAUNCHES_ALL, _LAUNCHES_ONE)]
         begins = np.concatenate([regions.begins, *(threads.begins[own] for own in launch)])
         order = np.argsort(begins, kind="stable")
         sizes = [regions.begins.size, *(own.size for own in launch)]
@@ -41,8 +41,8 @@ class LaunchGraph:
         self._devices(threads)
 
     def _hand_overs(self, threads: Threads, context: Ints) -> None:
-        records = threads.named(RECORD)
-        at, made = threads.begins[records], threads.made[records]
+        records = threads.events_named(RECORD)
+        at, made = threads.begins[records], threads.given_context[records]
         order = np.argsort(made, kind="stable")
         found = np.append(order, -1)[np.searchsorted(made[order], context)]
         known = (context != NONE) & (np.append(made, NONE)[found] == context)
@@ -60,7 +60,7 @@ class LaunchGraph:
     def _completions(self, threads: Threads) -> None:
         self.until = np.full(self.kind.size, LAST)
         """Up to where what happens in it belongs to one run."""
-        complete = threads.named(COMPLETE)
+        complete = threads.events_named(COMPLETE)
         node = self.spans.innermost(threads.begins[complete])
         np.minimum.at(self.until, node[node >= 0], threads.ends[complete[node >= 0]])
 

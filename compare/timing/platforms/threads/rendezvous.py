@@ -48,7 +48,7 @@ def find_arrivals(threads: Threads) -> Arrivals:
     The round of an arrival is complete with the next one of the last number under its key.  A thread may be put aside
     between taking its number and the begin of its event: then the last number is there already, and it waits for none.
     """
-    events = threads.named(_MEETS)
+    events = threads.events_named(_MEETS)
     keys = threads.words("name")[events]
     begins, ends = threads.time(threads.begins[events]), threads.time(threads.ends[events])
     order = np.lexsort((begins, keys.codes))

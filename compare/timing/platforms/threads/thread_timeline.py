@@ -66,7 +66,7 @@ class Threads:
     def names(self) -> pd.Categorical:
         return self._categorical([line.names for line in self.lines])
 
-    def named(self, pattern: str) -> Ints:
+    def events_named(self, pattern: str) -> Ints:
         """The events whose whole name is this, in order."""
         wanted = np.array([re.fullmatch(pattern, word) is not None for word in self.names.categories], np.bool_)
         return np.flatnonzero(np.append(wanted, False)[self.names.codes])
@@ -84,24 +84,24 @@ class Threads:
         return words_by_code(np.asarray(words.codes)[self._order], list(words.categories))
 
     @cached_property
-    def made(self) -> Ints:
+    def given_context(self) -> Ints:
         """The context that an event makes, for others on any thread to bear."""
         return self.numbers("_p")
 
     @cached_property
-    def borne(self) -> Ints:
+    def own_context(self) -> Ints:
         """The context that an event bears."""
         return self.numbers("_c")
 
     @cached_property
     def regions(self) -> "Regions":
         """The pieces of work that were handed over, where they run."""
-        marks = self.named(f"{START}|{STOP}")
-        starting = np.isin(marks, self.named(START))
+        marks = self.events_named(f"{START}|{STOP}")
+        starting = np.isin(marks, self.events_named(START))
         closes = _closings(self.thread[marks], starting)
         own = marks[starting]
         ends = np.where(closes >= 0, self.begins[marks[closes]], (self.thread[own] + 1) * self._stretch)
-        return Regions(self.begins[own], ends, self.borne[own])
+        return Regions(self.begins[own], ends, self.own_context[own])
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,11 @@ class Ends:
 def find_ends(threads: Threads, ops: Ints, completed_ps: Ints) -> Ends:
     """When each of these operations, in order, ends.  completed_ps: when their runs had."""
     called = threads.time(threads.ends[ops])
-    made = threads.made[ops]
-    marks = threads.named(_END)
+    made = threads.given_context[ops]
+    marks = threads.events_named(_END)
     order = np.argsort(made, kind="stable")
-    place = np.searchsorted(made[order], threads.borne[marks])
-    known = (np.append(made[order], LAST)[place] == threads.borne[marks]) & (threads.borne[marks] != NONE)
+    place = np.searchsorted(made[order], threads.own_context[marks])
+    known = (np.append(made[order], LAST)[place] == threads.own_context[marks]) & (threads.own_context[marks] != NONE)
     marks, op = marks[known], order[place[known]]
     unseen = ops.size - np.unique(op).size
     after = threads.time(threads.begins[marks]) > called[op]

@@ -67,7 +67,7 @@ def aot(out: Path, asked: dict) -> subprocess.CompletedProcess:
     return python("-m", "compare.compile.workers.compile_request", out / "request.json", out)
 
 
-def compiled(out: Path, asked: dict) -> dict:
+def compile_request(out: Path, asked: dict) -> dict:
     done = aot(out, asked)
     assert done.returncode == 0, done.stderr
     return json.loads((out / "compiled.json").read_text())
@@ -83,26 +83,26 @@ def refusal(done: subprocess.CompletedProcess) -> tuple[int, str]:
 
 
 def test_the_hlo_is_that_of_jax_own_compile(toys, tmp_path):
-    compiled(tmp_path, request(toys, places=[V5E[i] for i in ORDER], strip=[]))
+    compile_request(tmp_path, request(toys, places=[V5E[i] for i in ORDER], strip=[]))
     assert hlo(tmp_path) == (toys / "jax.hlo").read_text()
 
 
 def test_source_paths_lose_the_folders_that_are_named_and_nothing_else_changes(toys, tmp_path):
-    compiled(tmp_path, request(toys))
+    compile_request(tmp_path, request(toys))
     assert '\n1 "toy_jax.py"\n' in hlo(tmp_path)
     assert hlo(tmp_path) == (toys / "jax.hlo").read_text().replace(f'"{TOY.parent}/', '"')
 
 
 def test_the_same_program_gives_the_same_bytes(toys, tmp_path):
     for name in ("one", "two"):
-        compiled(tmp_path / name, request(toys))
+        compile_request(tmp_path / name, request(toys))
     one, two = ((tmp_path / name / "optimized.hlo.gz").read_bytes() for name in ("one", "two"))
     assert one == two
 
 
 def test_recording_passes_changes_nothing_else_and_tells_who_put_its_collective_there(toys, tmp_path):
     """The all-reduce of a column-parallel, then row-parallel pair of matmuls is the partitioner's."""
-    found = [compiled(tmp_path / str(asked), request(toys, passes=asked)) for asked in (False, True)]
+    found = [compile_request(tmp_path / str(asked), request(toys, passes=asked)) for asked in (False, True)]
     assert hlo(tmp_path / "True") == hlo(tmp_path / "False")
     assert [one["passes"] for one in found] == [
         {"recorded": False, "why_not": "not asked for"},
@@ -117,14 +117,14 @@ def test_recording_passes_changes_nothing_else_and_tells_who_put_its_collective_
 def test_partitions_run_on_the_chips_that_were_asked_for(toys, tmp_path):
     """The HLO text does not show it; the compiled module's own device assignment does."""
     for places in (V5E, V5E[::-1], [V5E[i] for i in ORDER]):
-        found = compiled(tmp_path, request(toys, places=places))
+        found = compile_request(tmp_path, request(toys, places=places))
         assert found["mesh_chips"] == [list(place) for place in places]
 
 
 def test_of_several_slices_every_collective_still_says_who_asked_for_it(toys, tmp_path):
     """tp4 over two v5e:2x2, two of each replica's shards on either: devices 0, 1, 4, 5 are on the first slice."""
     places = [(tp // 2, dp, tp % 2, 0, 0) for dp in range(2) for tp in range(4)]
-    found = compiled(tmp_path, request(toys, topology="v5e:2x2", num_slices=2, places=places))
+    found = compile_request(tmp_path, request(toys, topology="v5e:2x2", num_slices=2, places=places))
     assert found["device_ids"][:4] == [100_000, 100_002, 200_000, 200_002]
     assert found["op_names"]["lost"] == found["op_names"]["restored"] > 0
     rows = collectives(read(hlo(tmp_path)), {"dp": 2, "tp": 4}, device_ids=found["device_ids"])
@@ -138,7 +138,7 @@ def test_sums_of_a_shard_map_which_have_one_channel_are_told_apart_over_slices(t
     """Each replica on a slice of its own; what the second sum adds up was made of what the first one gave."""
     places = [(dp, tp // 2, tp % 2, 0, 0) for dp in range(2) for tp in range(4)]
     words = {"program": str(toys / "by_hand.mlirbc"), "topology": "v5e:2x2", "num_slices": 2, "places": places}
-    found = compiled(tmp_path, request(toys, **words))
+    found = compile_request(tmp_path, request(toys, **words))
     assert found["op_names"] == {"lost": 2, "restored": 2}
     rows = collectives(read(hlo(tmp_path)), {"dp": 2, "tp": 4}, device_ids=found["device_ids"])
     assert [(row.kind, row.axes, row.scope, row.network) for row in rows] == [
@@ -180,7 +180,7 @@ def test_every_slice_in_the_table_of_generations_is_one_that_libtpu_knows():
 @pytest.mark.parametrize(("topology", "sides"), GENERATIONS)
 def test_every_generation_compiles_for_chips_in_any_order(toys, tmp_path, topology, sides):
     places = [[0, *at] for at in itertools.product(*map(range, sides))]
-    found = compiled(tmp_path, request(toys, topology=topology, places=places))
+    found = compile_request(tmp_path, request(toys, topology=topology, places=places))
     assert found["mesh_chips"] == places
     assert "all-reduce(" in hlo(tmp_path)
 
@@ -188,14 +188,14 @@ def test_every_generation_compiles_for_chips_in_any_order(toys, tmp_path, topolo
 @pytest.mark.parametrize("topology", ["v5e:1x2", "v5e:2x1"])
 def test_a_part_of_a_host_compiles(toys, tmp_path, topology):
     places = [[0, 0, 0, 0, 0], [0, int(topology == "v5e:2x1"), int(topology == "v5e:1x2"), 0, 0]]
-    found = compiled(tmp_path, request(toys, devices=2, topology=topology, places=places))
+    found = compile_request(tmp_path, request(toys, devices=2, topology=topology, places=places))
     assert (found["mesh_chips"], found["num_devices"]) == (places, 2)
 
 
 def test_two_slices_compile_to_the_program_of_one_with_transfers_between(toys, tmp_path):
     """The tensor axis crosses slices here: neighbours in the mesh sit in different slices."""
     places = [[slice_index, x, y, 0, 0] for y in range(2) for x in range(2) for slice_index in range(2)]
-    found = compiled(tmp_path, request(toys, topology="v5e:2x2", num_slices=2, places=places))
+    found = compile_request(tmp_path, request(toys, topology="v5e:2x2", num_slices=2, places=places))
     assert "num_partitions=4" in hlo(tmp_path)
     assert "_xla_megascale_" in hlo(tmp_path)
     assert found["mesh_chips"] == [[0, x, y, 0, 0] for y in range(2) for x in range(2)]
@@ -203,7 +203,7 @@ def test_two_slices_compile_to_the_program_of_one_with_transfers_between(toys, t
 
 def test_memory_and_cost_are_those_of_one_device(toys, tmp_path):
     """bf16 shards over dp2 tp4: x [128,512], up [512,512], down [512,512] in, [128,512] out."""
-    found = compiled(tmp_path, request(toys))
+    found = compile_request(tmp_path, request(toys))
     assert found["memory"]["argument_bytes"] == 2 * (128 * 512 + 512 * 512 + 512 * 512)
     assert found["memory"]["output_bytes"] == 2 * 128 * 512
     assert found["memory"]["peak_bytes"] >= found["memory"]["argument_bytes"]
@@ -215,7 +215,7 @@ def test_memory_and_cost_are_those_of_one_device(toys, tmp_path):
 def test_the_cost_of_a_loop_is_that_of_its_body_once(toys, tmp_path):
     """Why the flops of a scanned model are not those of its step.  If this fails, libtpu learnt to multiply."""
     costs = [
-        compiled(tmp_path / str(times), request(toys, program=str(toys / f"loop{times}.mlirbc")))["cost"]
+        compile_request(tmp_path / str(times), request(toys, program=str(toys / f"loop{times}.mlirbc")))["cost"]
         for times in (2, 64)
     ]
     assert costs[0] == costs[1]

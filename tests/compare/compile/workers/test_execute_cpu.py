@@ -12,7 +12,15 @@ import pytest
 
 from meshes.case import Case
 from tests.places import ROOT
-from tests.twins.recorded import LAWS, TINY_STEP, Carried, Recorded, about_says, caches, declared
+from tests.twins.recorded import (
+    LAWS,
+    TINY_STEP,
+    CarriedProgram,
+    ProfileRecord,
+    cache_aliases,
+    check_about,
+    declared_shapes,
+)
 
 pytestmark = pytest.mark.skipif(find_spec("jaxlib") is None, reason="jaxlib is not installed")
 
@@ -75,11 +83,11 @@ def test_a_program_written_by_hand_runs_on_all_its_devices(tmp_path: Path) -> No
     said = [json.loads(line)["stage"] for line in done.stdout.splitlines()]
     assert said == ["import", "compile", "load", "warm up", "record", "write"]
     profile = tmp_path / "out/trace/plugins/profile/decode/toy.xplane.pb"
-    found = Recorded.read(profile)
+    found = ProfileRecord.read(profile)
     assert [(step.name, step.number) for step in found.steps] == [("decode", number) for number in range(5)]
     assert found.executions == [{("all-reduce", device): 1 for device in range(8)}] * 5
     assert (found.outside, found.python_frames) == (0, 0)
-    assert Carried.read(profile).overwritten == {1: 2}
+    assert CarriedProgram.read(profile).overwritten == {1: 2}
 
 
 @pytest.mark.slow
@@ -95,18 +103,18 @@ def test_an_arms_program_runs_as_it_was_lowered(arm: str, package: str, phase: s
     done = execute(tmp_path, tmp_path / "out")
     assert done.returncode == 0, done.stderr[-3000:]
     profile = tmp_path / f"out/trace/plugins/profile/{phase}/{arm}.xplane.pb"
-    found = Recorded.read(profile)
+    found = ProfileRecord.read(profile)
     assert found.executions == [{(kind, device): n for kind, n in TINY_STEP.items() for device in range(8)}] * 5
     assert found.outside == 0
-    carried = Carried.read(profile)
+    carried = CarriedProgram.read(profile)
     assert carried.rows == LAWS
-    assert carried.parameters == declared(lowered, axes=case.mesh.axes)
-    assert carried.overwritten == caches(lowered)
+    assert carried.parameters == declared_shapes(lowered, axes=case.mesh.axes)
+    assert carried.overwritten == cache_aliases(lowered)
     about = json.loads((tmp_path / "out/about.json").read_text())
     assert {name: about[name] for name in lowered if name not in ("versions", "seconds")} == {
         name: value for name, value in lowered.items() if name not in ("versions", "seconds")
     }
-    about_says(about, arm=arm, phase=phase, runtime="jaxlib")
+    check_about(about, arm=arm, phase=phase, runtime="jaxlib")
 
 
 def test_a_request_that_cannot_be_met_is_refused_in_one_line(tmp_path: Path) -> None:

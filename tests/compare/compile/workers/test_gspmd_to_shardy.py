@@ -87,7 +87,7 @@ def worker(module: str, request: dict, out: Path, **more: str) -> subprocess.Com
     )  # fmt: skip
 
 
-def rewritten(tmp_path: Path, *, target: str = "Sharding") -> subprocess.CompletedProcess:
+def rewrite(tmp_path: Path, *, target: str = "Sharding") -> subprocess.CompletedProcess:
     (tmp_path / "program.mlirbc").write_text(PROGRAM.replace("TARGET", target))
     (tmp_path / "about.json").write_text(
         json.dumps({"partitioner": "gspmd", "compile_options": OPTIONS, "loop": "scan"})
@@ -98,7 +98,7 @@ def rewritten(tmp_path: Path, *, target: str = "Sharding") -> subprocess.Complet
     )
 
 
-def compiled(folder: Path, options: dict) -> tuple[set[str], list[tuple[str, str, int]]]:
+def compile_text(folder: Path, options: dict) -> tuple[set[str], list[tuple[str, str, int]]]:
     """The passes that were seen by name, and the collectives of the optimized program."""
     dump = folder / "dump"
     asked = {"program": str(folder / "program.mlirbc"), "topology": "v5e:2x4", "num_slices": 1, "places": V5E,
@@ -114,24 +114,24 @@ def compiled(folder: Path, options: dict) -> tuple[set[str], list[tuple[str, str
 
 
 def test_libtpu_s_shardy_takes_the_rewritten_program_and_only_that(tmp_path):
-    done = rewritten(tmp_path)
+    done = rewrite(tmp_path)
     assert done.returncode == 0, done.stderr
     about = json.loads((tmp_path / "shardy" / "about.json").read_text())
     assert (about["partitioner"], about["loop"]) == ("shardy", "scan")
     assert about["rewritten"] == {"from": "gspmd", "pins": 1}
     asked = about["compile_options"]
     assert asked == OPTIONS | {"use_shardy_partitioner": True}
-    passes, rows = compiled(tmp_path / "shardy", asked)
+    passes, rows = compile_text(tmp_path / "shardy", asked)
     assert any(name.startswith("shardy-xla") for name in passes), "libtpu fell back to GSPMD"
     # 512 ÷ 2 rows of 512 partial sums, bf16
     assert rows == [("all-reduce", "tp", 256 * 512 * 2)]
     # The same options without the rewrite: GSPMD, and no word of it.
-    before, same = compiled(tmp_path, asked)
+    before, same = compile_text(tmp_path, asked)
     assert (before, same) == (set(), rows)
 
 
 def test_collectives_by_hand_have_no_form_for_shardy(tmp_path):
-    done = rewritten(tmp_path, target="SPMDFullToShardShape")
+    done = rewrite(tmp_path, target="SPMDFullToShardShape")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("not offered: collectives written by hand for GSPMD")
     assert "Traceback" not in done.stderr

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 ORDER = [0, 2, 4, 6, 7, 5, 3, 1]
 
 
-def lowered(mesh: Mesh, *, width: int = 512):
+def lower_matmul(mesh: Mesh, *, width: int = 512):
     def put(x, *spec):
         return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(*spec)))
 
@@ -41,7 +41,7 @@ def lowered(mesh: Mesh, *, width: int = 512):
     return jax.jit(mlp, out_shardings=NamedSharding(mesh, P("dp", None))).lower(*arguments)
 
 
-def looped(mesh: Mesh, times: int):
+def lower_loop(mesh: Mesh, times: int):
     def matmuls(x, y, w):
         return jax.lax.scan(lambda carry, _: (carry @ w, None), x + y, None, length=times)[0]
 
@@ -49,7 +49,7 @@ def looped(mesh: Mesh, times: int):
     return jax.jit(matmuls, out_shardings=NamedSharding(mesh, P())).lower(square, square, square)
 
 
-def by_hand(mesh: Mesh):
+def lower_by_hand(mesh: Mesh):
     def block(x, up, down):
         return jax.lax.psum(jax.nn.silu(x @ up) @ down, "tp")
 
@@ -78,7 +78,7 @@ def main(out: Path) -> None:
     v5e = np.array(topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices)
     for devices, shape in ((v5e[ORDER], (2, 4)), (v5e[:2], (1, 2))):
         mesh = Mesh(devices.reshape(shape), ("dp", "tp"))
-        program = lowered(mesh)
+        program = lower_matmul(mesh)
         (out / f"program{devices.size}.mlirbc").write_bytes(bytecode(program))
         options = {
             "num_replicas": 1,
@@ -92,9 +92,9 @@ def main(out: Path) -> None:
         if devices.size == 8:
             (out / "jax.hlo").write_text(program.compile().as_text())
             for times in (2, 64):
-                (out / f"loop{times}.mlirbc").write_bytes(bytecode(looped(mesh, times)))
-            (out / "by_hand.mlirbc").write_bytes(bytecode(by_hand(mesh)))
-            (out / "too_large.mlirbc").write_bytes(bytecode(lowered(mesh, width=2**17)))
+                (out / f"loop{times}.mlirbc").write_bytes(bytecode(lower_loop(mesh, times)))
+            (out / "by_hand.mlirbc").write_bytes(bytecode(lower_by_hand(mesh)))
+            (out / "too_large.mlirbc").write_bytes(bytecode(lower_matmul(mesh, width=2**17)))
 
 
 main(Path(sys.argv[1]))

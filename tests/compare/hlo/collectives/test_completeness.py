@@ -53,7 +53,7 @@ def rows(text):
     return [(row.name, row.executions, row.payload_bytes) for row in collectives(read(text), {})]
 
 
-def changed(was, now):
+def change_line(was, now):
     assert was in PROGRAM
     return PROGRAM.replace(was, now, 1)
 
@@ -107,7 +107,7 @@ SUM = f"%sum = f32[8]{{0}} all-reduce(%v), channel_id=3, {GROUPS}, to_apply=%add
     ],
 )  # fmt: skip
 def test_nothing_is_lost_without_a_word(was, now, said):
-    text = changed(was, now)
+    text = change_line(was, now)
     if said is None:
         assert rows(text) == rows(PROGRAM)  # of a sum's two operands, which no row depends on
         return
@@ -131,7 +131,7 @@ def test_a_text_without_one_of_its_collectives_is_refused(name):
 
 @pytest.mark.parametrize("space", ["\t", "\v", "\x1c", "\N{NO-BREAK SPACE}", "\u2028", " \r"])
 def test_any_space_is_one(space):
-    assert rows(changed(" all-reduce(", space + "all-reduce(")) == rows(PROGRAM)
+    assert rows(change_line(" all-reduce(", space + "all-reduce(")) == rows(PROGRAM)
 
 
 def test_names_without_a_sigil_are_looked_up_too():
@@ -143,12 +143,12 @@ def test_names_without_a_sigil_are_looked_up_too():
 
 def test_tables_comments_and_words_outside_of_computations_are_none():
     tables = 'FileNames\n1 "a = b.py"\n\nStackFrames\n1 {file_location_id=1 parent_frame_id=1}\n\n'
-    text = changed("%add (x", "// a = all-reduce(b)\n" + tables + "%add (x") + "\n// the end {\nthe end\n"
+    text = change_line("%add (x", "// a = all-reduce(b)\n" + tables + "%add (x") + "\n// the end {\nthe end\n"
     assert rows(text) == rows(PROGRAM)
 
 
 def test_a_collective_in_quotes_is_none_and_one_behind_an_open_quote_is():
-    said = changed("negate(%v)", 'negate(%v), metadata={op_name="%x = f32[8] all-reduce(%v)"}')
+    said = change_line("negate(%v)", 'negate(%v), metadata={op_name="%x = f32[8] all-reduce(%v)"}')
     assert rows(said) == rows(PROGRAM)
     with pytest.raises(HloError, match="line 33: 'all-reduce\\(' where no instruction stands"):
         rows(said.replace('(%v)"}', "(%v)}"))
@@ -171,7 +171,7 @@ def test_a_collective_in_quotes_is_none_and_one_behind_an_open_quote_is():
 def test_a_line_of_much_of_the_same_is_read_once(was, now):
     """Each of these took hours where an expression went back over what it had read."""
     try:
-        found = rows(changed(was, now))
+        found = rows(change_line(was, now))
     except HloError:
         found = rows(PROGRAM)
     assert found == rows(PROGRAM)

@@ -24,7 +24,7 @@ def meshes_and_some_axes(draw):
     return sizes, tuple(axis for axis in sizes if draw(st.booleans()))
 
 
-def spelled(groups):
+def spell(groups):
     return "{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in groups) + "}"
 
 
@@ -49,7 +49,7 @@ def test_every_spelling_of_the_same_groups_is_read_alike(asked):
     size = math.prod(sizes[axis] for axis in axes)
     count = math.prod(dims) // size
     by_iota = f"[{count},{size}]<=[{','.join(map(str, dims))}]T({','.join(map(str, turn))})"
-    assert read_groups(spelled(groups)) == read_groups(by_mesh) == read_groups(by_iota) == groups
+    assert read_groups(spell(groups)) == read_groups(by_mesh) == read_groups(by_iota) == groups
 
 
 @given(meshes_and_some_axes())

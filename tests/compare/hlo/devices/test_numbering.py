@@ -72,7 +72,7 @@ def test_mesh_groups_keep_their_device_ids():
 
 
 def test_a_group_of_one_slice_stands_for_one_in_every_slice():
-    assert DeviceNumbering(1, 4, slices=2).everywhere(((0, 1), (2, 3))) == ((0, 1), (2, 3), (4, 5), (6, 7))
+    assert DeviceNumbering(1, 4, slices=2).repeat_in_slices(((0, 1), (2, 3))) == ((0, 1), (2, 3), (4, 5), (6, 7))
 
 
 @pytest.mark.parametrize("groups", ["{{0,8}}", "{{0,1},{0,2}}", "nonsense"])

@@ -52,7 +52,7 @@ def varint(number: int) -> bytes:
     return bytes([number & 127 | 128]) + varint(more) if more else bytes([number])
 
 
-def assigned(replicas: int, partitions: int) -> bytes:
+def assign(replicas: int, partitions: int) -> bytes:
     """Field 15 of a module, which text does not have: a device assignment of so many replicas and partitions."""
     counts = b"\x08" + varint(replicas) + b"\x10" + varint(partitions)
     return b"\x7a" + varint(len(counts)) + counts
@@ -65,7 +65,7 @@ def test_the_rows_are_those_of_xla_own_text(program, serialized):
     module = read(text)
     data = (serialized / f"{program}.pb").read_bytes()
     if module.num_devices:
-        data += assigned(module.replica_count, module.num_partitions)
+        data += assign(module.replica_count, module.num_partitions)
     assert of(proto.write_hlo_text(data), axes) == of(text, axes)
 
 
@@ -110,7 +110,7 @@ def test_what_a_compiler_serialized_says_what_its_text_says(program, devices, co
     assert of(found, axes) == of(text, axes)
     assert of(found, {})
     module, theirs = read(found), read(text)
-    assert (module.num_devices, module.donated) == (8, theirs.donated)
+    assert (module.num_devices, module.aliased_parameters) == (8, theirs.aliased_parameters)
     assert module.header["is_scheduled"] == "true"
     assert proto.write_hlo_text(b"\x0a" + varint(len(data)) + data) == found  # an HloProto: the module is its field 1
     tpu = [0, 1, 2, 3, 4, 5, 6, 7]

@@ -14,11 +14,11 @@ ASKED = [SimpleNamespace(scope="layer.mlp.down", kind="all-reduce", axes="tp")]
 DIMS = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 
 
-def named(scope):
+def op_name(scope):
     return f', metadata={{op_name="jit(f)/{scope}/op"}}'
 
 
-DOWN, UP = named("layer.mlp.down"), named("layer.mlp.up")
+DOWN, UP = op_name("layer.mlp.down"), op_name("layer.mlp.up")
 GATHER = f"g = f32[8,32]{{1,0}} all-gather(a), dimensions={{1}}, {ALL}{DOWN}"
 SCATTER = f"rs = f32[8,8]{{1,0}} reduce-scatter(p), dimensions={{1}}, {SUM}{DOWN}"
 PRODUCT = f"r = f32[8,32]{{1,0}} dot(g, w), {DIMS}{DOWN}"
@@ -110,7 +110,7 @@ def test_a_sum_gathers_where_its_parts_are_zero_elsewhere(lines, gathers):
     assert feeds(PLACE, *lines, REDUCE, PRODUCT) is gathers
 
 
-def scattered(*lines, **more):
+def scatter(*lines, **more):
     return rows(*lines, **more)["g"].scattered_by
 
 
@@ -123,7 +123,7 @@ def scattered(*lines, **more):
     ],
 )
 def test_a_gather_knows_the_scatter_that_it_completes(between):
-    assert scattered(SCATTER, *between, GATHER.replace("(a)", "(a2)")) == ("rs",)
+    assert scatter(SCATTER, *between, GATHER.replace("(a)", "(a2)")) == ("rs",)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_gather_knows_the_scatter_that_it_completes(between):
     ],
 )
 def test_a_product_or_another_collective_between_breaks_that(between):
-    assert scattered(SCATTER, *between, GATHER.replace("(a)", "(a2)")) == ()
+    assert scatter(SCATTER, *between, GATHER.replace("(a)", "(a2)")) == ()
 
 
 def test_the_scatter_of_the_iteration_before_is_known_too():
@@ -159,13 +159,13 @@ condition {{
   ROOT go = pred[] compare(j, end), direction=LT
 }}
 """
-    before = f"first = f32[8,8]{{1,0}} reduce-scatter(p), dimensions={{1}}, {SUM}{named('embed')}"
+    before = f"first = f32[8,8]{{1,0}} reduce-scatter(p), dimensions={{1}}, {SUM}{op_name('embed')}"
     start = ("zero = s32[] constant(0)", "t = (s32[], f32[8,8], f32[8,32]) tuple(zero, first, p)")
     loop = "r = (s32[], f32[8,8], f32[8,32]) while(t), condition=condition, body=body"
-    assert scattered(before, *start, loop, computations=body) == ("rs", "first")  # as they stand in the text
+    assert scatter(before, *start, loop, computations=body) == ("rs", "first")  # as they stand in the text
 
 
-def carried(*lines):
+def carry(*lines):
     """The operand of the all-to-all of `d`."""
     name = f"g = f32[8,32]{{1,0}} all-to-all(d), dimensions={{0}}, {ALL}"
     return rows(*lines, name)["g"].operands[0]
@@ -203,4 +203,4 @@ LOWEST = "low = f32[] constant(-inf)"
     ],
 )  # fmt: skip
 def test_weights_are_weights_joined_and_moved(lines, parameters):
-    assert carried(*lines).parameters == parameters
+    assert carry(*lines).parameters == parameters

@@ -19,7 +19,7 @@ def entry(*lines):
     return f"ENTRY main {{\n  {body}\n}}\n"
 
 
-def carried(*lines, computations="", **more):
+def carry(*lines, computations="", **more):
     """The operand of the all-gather of `d`."""
     (row,) = rows(computations + entry(*lines, f"g = f32[32]{{0}} all-gather(d), dimensions={{0}}, {ALL}"), **more)
     return row.operands[0]
@@ -52,7 +52,7 @@ def test_a_parameter_is_seen_through_what_only_lays_it_out(lines):
     laid_out = "laid_out {\n  q = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} copy(q)\n}\n"
     two = "two {\n  q0 = f32[8]{0} parameter(0)\n  q1 = f32[8]{0} parameter(1)\n  n = f32[8]{0} negate(q0)\n"
     two += "  ROOT r2 = (f32[8], f32[8]) tuple(n, q1)\n}\n"
-    assert carried(*lines, computations=laid_out + two).parameters == {0}
+    assert carry(*lines, computations=laid_out + two).parameters == {0}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_parameter_is_seen_through_what_only_lays_it_out(lines):
 )
 def test_what_is_computed_is_no_parameter(lines):
     half = "half {\n  q = f32[8]{0} parameter(0)\n  c = f32[8]{0} copy(q)\n  ROOT r = f32[8]{0} negate(c)\n}\n"
-    one = carried(*lines, computations=half)
+    one = carry(*lines, computations=half)
     assert one.parameters == frozenset()
     assert not one.constant
 
@@ -90,10 +90,10 @@ SELECT = ("p = pred[8]{0} constant({...})", "u = f32[8]{0} negate(k)", "d = f32[
 
 @pytest.mark.parametrize("lines", [UPDATE, SCATTER, SELECT])
 def test_a_cache_is_also_seen_through_its_update_and_a_weight_is_not(lines):
-    assert carried(*lines, caches=frozenset({0})).parameters == {0}
-    assert carried(*lines, caches=frozenset({1})).parameters == frozenset()
-    assert carried(*lines, header=", input_output_alias={ {}: (0, {}, may-alias) }").parameters == {0}
-    assert carried(*lines).parameters == frozenset()
+    assert carry(*lines, caches=frozenset({0})).parameters == {0}
+    assert carry(*lines, caches=frozenset({1})).parameters == frozenset()
+    assert carry(*lines, header=", input_output_alias={ {}: (0, {}, may-alias) }").parameters == {0}
+    assert carry(*lines).parameters == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_cache_is_also_seen_through_its_update_and_a_weight_is_not(lines):
     ],
 )  # fmt: skip
 def test_a_constant_is_seen_through_broadcasts(lines, constant):
-    assert carried(*lines).constant is constant
+    assert carry(*lines).constant is constant
 
 
 LOOP = f"""body {{
@@ -155,7 +155,7 @@ def test_branches_are_followed():
     text += "no {\n  b = f32[8]{0} parameter(0)\n  ROOT m = f32[8]{0} negate(b)\n}\n"
     lines = ("go = pred[] rng-get-and-update-state()",
              "d = f32[8]{0} conditional(go, w, k), true_computation=yes, false_computation=no")  # fmt: skip
-    assert carried(*lines, computations=text).parameters == {0}
+    assert carry(*lines, computations=text).parameters == {0}
 
 
 def test_the_result_may_reach_the_root_by_layout_alone():
@@ -182,7 +182,7 @@ def test_only_dataflow_from_parameters_counts():
     assert rows(entry(*touched))[0].from_parameters
 
 
-def steering(inside, *, test="compare(j, end), direction=LT"):
+def loop_control(inside, *, test="compare(j, end), direction=LT"):
     text = f"""body {{
   c = (s32[], pred[]) parameter(0)
   i = s32[] get-tuple-element(c), index=0
@@ -209,10 +209,10 @@ condition {{
 
 def test_predicates_and_counters_steer_loops():
     maximum = f"s32[] all-reduce(%s), {REDUCE}"
-    assert steering(f"m = {maximum % 'n'}") == [True]  # it becomes the counter
-    assert steering(f"f = {maximum % 'i'}\n  m = s32[] copy(n)") == [True]  # it is the counter
-    assert steering(f"f = {maximum % 'one'}\n  m = s32[] copy(n)") == [False]
-    assert steering(f"f = pred[] all-reduce(p), {REDUCE}\n  m = s32[] copy(n)") == [False]  # no condition reads it
+    assert loop_control(f"m = {maximum % 'n'}") == [True]  # it becomes the counter
+    assert loop_control(f"f = {maximum % 'i'}\n  m = s32[] copy(n)") == [True]  # it is the counter
+    assert loop_control(f"f = {maximum % 'one'}\n  m = s32[] copy(n)") == [False]
+    assert loop_control(f"f = pred[] all-reduce(p), {REDUCE}\n  m = s32[] copy(n)") == [False]  # no condition reads it
 
 
 def test_the_operands_of_a_combined_collective_keep_their_producers_scopes():

@@ -10,7 +10,7 @@ REDUCE = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, 
 LOST = f"lost = f32[8]{{0}} all-reduce(d), {REDUCE}"
 
 
-def named(scope):
+def op_name(scope):
     return f', metadata={{op_name="jit(f)/{scope}/neg"}}'
 
 
@@ -26,39 +26,39 @@ def scope(*lines, name="lost", **more):
 
 
 def test_the_producers_come_first_even_when_a_consumer_is_nearer():
-    far = "a = f32[8]{0} negate(w)" + named("embed")
+    far = "a = f32[8]{0} negate(w)" + op_name("embed")
     assert (
         scope(
-            far, "b = f32[8]{0} negate(a)", "d = f32[8]{0} negate(b)", LOST, "r = f32[8] negate(lost)" + named("head")
+            far, "b = f32[8]{0} negate(a)", "d = f32[8]{0} negate(b)", LOST, "r = f32[8] negate(lost)" + op_name("head")
         )
         == "embed"
     )
 
 
 def test_without_a_producer_it_is_the_nearest_consumer():
-    lines = ("d = f32[8]{0} copy(w)", LOST, "u = f32[8] negate(lost)", "v = f32[8] negate(u)" + named("norm"))
-    assert scope(*lines, "r = f32[8] negate(v)" + named("head")) == "norm"
+    lines = ("d = f32[8]{0} copy(w)", LOST, "u = f32[8] negate(lost)", "v = f32[8] negate(u)" + op_name("norm"))
+    assert scope(*lines, "r = f32[8] negate(v)" + op_name("head")) == "norm"
 
 
 def test_among_equals_the_first_in_the_text():
-    one, other = "a = f32[8]{0} negate(w)" + named("norm"), "b = f32[8]{0} negate(w)" + named("embed")
+    one, other = "a = f32[8]{0} negate(w)" + op_name("norm"), "b = f32[8]{0} negate(w)" + op_name("embed")
     assert scope(one, other, "d = f32[8]{0} add(b, a)", LOST) == "norm"
     assert scope(other, one, "d = f32[8]{0} add(a, b)", LOST) == "embed"
 
 
 def test_what_depends_on_no_argument_is_shared_and_tells_nothing():
     shared = (
-        "zeros = f32[8]{0} constant({0,0,0,0,0,0,0,0})" + named("embed"),
-        "place = u32[] partition-id()" + named("embed"),
-        "at = s32[] convert(place)" + named("norm"),
+        "zeros = f32[8]{0} constant({0,0,0,0,0,0,0,0})" + op_name("embed"),
+        "place = u32[] partition-id()" + op_name("embed"),
+        "at = s32[] convert(place)" + op_name("norm"),
         "one = f32[1]{0} slice(w), slice={[0:1]}",
         "d = f32[8]{0} dynamic-update-slice(zeros, one, at)",
         LOST,
     )
-    assert scope(*shared, "r = f32[8]{0} negate(lost)" + named("sample")) == "sample"
+    assert scope(*shared, "r = f32[8]{0} negate(lost)" + op_name("sample")) == "sample"
     assert scope(*shared) == "?"
-    mine = (*shared[:3], "one = f32[1]{0} slice(w), slice={[0:1]}" + named("head"), *shared[4:])
-    assert scope(*mine, "r = f32[8]{0} negate(lost)" + named("sample")) == "head"
+    mine = (*shared[:3], "one = f32[1]{0} slice(w), slice={[0:1]}" + op_name("head"), *shared[4:])
+    assert scope(*mine, "r = f32[8]{0} negate(lost)" + op_name("sample")) == "head"
 
 
 def test_a_loop_counter_tells_nothing_and_what_it_carries_of_an_argument_does():
@@ -67,8 +67,8 @@ def test_a_loop_counter_tells_nothing_and_what_it_carries_of_an_argument_does():
     text = f"""body {{
   {carried}
   one = s32[] constant(1)
-  n = s32[] add(i, one){named("embed")}
-  m = f32[8]{{0}} negate(h){named("norm")}
+  n = s32[] add(i, one){op_name("embed")}
+  m = f32[8]{{0}} negate(h){op_name("norm")}
   ROOT out = (s32[], f32[8]) tuple(n, m)
 }}
 condition {{
@@ -94,25 +94,29 @@ def test_nothing_anywhere_is_a_question_mark():
 
 
 def test_its_own_scope_is_never_given_up():
-    lines = ("d = f32[8]{0} negate(w)" + named("norm"), LOST + named("sample"))
+    lines = ("d = f32[8]{0} negate(w)" + op_name("norm"), LOST + op_name("sample"))
     assert scope(*lines) == "sample"
     assert scope(*lines, wanted=["norm"]) == "sample"
 
 
 def test_of_a_permute_a_scope_that_the_contract_names_goes_before_a_nearer_one():
     permute = "lost = f32[8]{0} collective-permute(d), channel_id=1, source_target_pairs={{0,1},{1,2},{2,3}}"
-    lines = ("a = f32[8]{0} negate(w)" + named("pipeline.shift"), "d = f32[8]{0} negate(a)" + named("norm"), permute)
+    lines = (
+        "a = f32[8]{0} negate(w)" + op_name("pipeline.shift"),
+        "d = f32[8]{0} negate(a)" + op_name("norm"),
+        permute,
+    )
     assert scope(*lines) == "norm"
     assert scope(*lines, wanted=["pipeline.shift", "pipeline.collect"]) == "pipeline.shift"
     assert (
-        scope(*lines, "r = f32[8] negate(lost)" + named("pipeline.collect"), wanted=["pipeline.collect"])
+        scope(*lines, "r = f32[8] negate(lost)" + op_name("pipeline.collect"), wanted=["pipeline.collect"])
         == "pipeline.collect"
     )
     assert scope(*lines, wanted=["head"]) == "norm"  # it is nowhere: then the nearest
 
 
 def test_any_other_kind_is_not_pulled_to_the_scopes_of_the_contract():
-    lines = ("a = f32[8]{0} negate(w)" + named("layer.mlp.down"), "d = f32[8]{0} negate(a)" + named("norm"))
+    lines = ("a = f32[8]{0} negate(w)" + op_name("layer.mlp.down"), "d = f32[8]{0} negate(a)" + op_name("norm"))
     gather = "lost = f32[32]{0} all-gather(d), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
     for lost in (LOST, gather):
         assert scope(*lines, lost, wanted=["layer.mlp.down"]) == "norm"
@@ -120,8 +124,8 @@ def test_any_other_kind_is_not_pulled_to_the_scopes_of_the_contract():
 
 def test_an_operand_of_a_combined_gather_is_not_pulled_to_them_either():
     lines = (
-        "a = f32[8]{0} negate(w)" + named("layer.mlp.down"),
-        "d = f32[8]{0} negate(a)" + named("layer.attention.core"),
+        "a = f32[8]{0} negate(w)" + op_name("layer.mlp.down"),
+        "d = f32[8]{0} negate(a)" + op_name("layer.attention.core"),
         "e = f32[8]{0} negate(d)",
         "lost = (f32[32]{0}, f32[32]{0}) all-gather(d, e), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}",
     )
@@ -131,16 +135,16 @@ def test_an_operand_of_a_combined_gather_is_not_pulled_to_them_either():
 
 def test_what_wraps_a_collective_tells_before_what_feeds_it():
     fused = f"fused {{\n  d = f32[8]{{0}} parameter(0)\n  ROOT {LOST}\n}}\n"
-    lines = ("d0 = f32[8]{0} negate(w)" + named("norm"),)
+    lines = ("d0 = f32[8]{0} negate(w)" + op_name("norm"),)
     wrapped = "f = f32[8]{0} fusion(d0), kind=kCustom, calls=fused"
-    assert scope(*lines, wrapped + named("layer.mlp.down"), computations=fused) == "layer.mlp.down"
+    assert scope(*lines, wrapped + op_name("layer.mlp.down"), computations=fused) == "layer.mlp.down"
     assert scope(*lines, wrapped, computations=fused) == "norm"
 
 
 def test_fusions_are_looked_into():
-    inside = "made {\n  q = f32[8]{0} parameter(0)\n  n = f32[8]{0} negate(q)" + named("layer.mlp.up")
-    inside += "\n  m = f32[8]{0} negate(q)" + named("norm") + "\n  ROOT t = (f32[8], f32[8]) tuple(n, m)\n}\n"
-    outside = "f = (f32[8], f32[8]) fusion(w), kind=kLoop, calls=made" + named("layer.mlp.up")
+    inside = "made {\n  q = f32[8]{0} parameter(0)\n  n = f32[8]{0} negate(q)" + op_name("layer.mlp.up")
+    inside += "\n  m = f32[8]{0} negate(q)" + op_name("norm") + "\n  ROOT t = (f32[8], f32[8]) tuple(n, m)\n}\n"
+    outside = "f = (f32[8], f32[8]) fusion(w), kind=kLoop, calls=made" + op_name("layer.mlp.up")
     for index, expected in ((0, "layer.mlp.up"), (1, "norm")):
         element = f"d = f32[8]{{0}} get-tuple-element(f), index={index}"
         assert scope(outside, element, LOST, computations=inside) == expected
@@ -149,15 +153,15 @@ def test_fusions_are_looked_into():
 def test_a_fusion_that_only_hands_a_value_on_does_not_use_it():
     carries = (
         "carries {\n  q = f32[8]{0} parameter(0)\n  z = f32[8]{0} parameter(1)\n  n = f32[8]{0} negate(z)"
-        + named("head")
+        + op_name("head")
     )
     carries += "\n  ROOT t = (f32[8], f32[8]) tuple(q, n)\n}\n"
     lines = (
         "d = f32[8]{0} copy(w)",
         LOST,
-        "f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries" + named("head"),
+        "f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries" + op_name("head"),
         "e = f32[8]{0} get-tuple-element(f), index=0",
-        "r = f32[8]{0} negate(e)" + named("layer.mlp.down"),
+        "r = f32[8]{0} negate(e)" + op_name("layer.mlp.down"),
     )
     assert scope(*lines, computations=carries) == "layer.mlp.down"
 
@@ -179,7 +183,11 @@ condition {{
   ROOT go = pred[] compare(j, end), direction=LT
 }}
 """
-    lines = ("z = s32[] constant(0)", "h = f32[8]{0} negate(w)" + named("embed"), "first = (s32[], f32[8]) tuple(z, h)")
+    lines = (
+        "z = s32[] constant(0)",
+        "h = f32[8]{0} negate(w)" + op_name("embed"),
+        "first = (s32[], f32[8]) tuple(z, h)",
+    )
     assert (
         scope(*lines, "loop = (s32[], f32[8]) while(first), condition=condition, body=body", computations=text)
         == "embed"
@@ -200,10 +208,10 @@ def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():
     }
     for kind, line in kinds.items():
         (row,) = rows(
-            "d = f32[8]{0} negate(w)" + at(3), f"lost = {kind}" + named("norm"), "r = f32[] neg(lost)" + at(9)
+            "d = f32[8]{0} negate(w)" + at(3), f"lost = {kind}" + op_name("norm"), "r = f32[] neg(lost)" + at(9)
         )
         assert row.source_line == line, kind
-    (alone,) = rows("d = f32[8]{0} negate(w)" + at(3), f"lost = {next(iter(kinds))}" + named("norm"))
+    (alone,) = rows("d = f32[8]{0} negate(w)" + at(3), f"lost = {next(iter(kinds))}" + op_name("norm"))
     assert alone.source_line == "m.py:3"  # nobody uses it
 
 
@@ -211,14 +219,14 @@ def test_an_operand_bears_its_producers_scope_then_the_collectives_then_the_near
     gather = "lost = (f32[32]{0}, f32[32]{0}, f32[32]{0}) all-gather(d, e, g), channel_id=1, "
     gather += "replica_groups={{0,1,2,3}}, dimensions={0}"
     lines = (
-        "h = f32[8]{0} negate(w)" + named("layer.mlp.down"),
-        "d = f32[8]{0} negate(h)" + named("norm"),
+        "h = f32[8]{0} negate(w)" + op_name("layer.mlp.down"),
+        "d = f32[8]{0} negate(h)" + op_name("norm"),
         "e = f32[8]{0} negate(h)",
         "f = (f32[8]{0}, f32[8]{0}) tuple(d, e)",
         "c = f32[8]{0} get-tuple-element(f), index=0",
         "g = f32[8]{0} copy(c)",
     )
-    for own, expected in ((named("sample"), "sample"), ("", "layer.mlp.down")):
+    for own, expected in ((op_name("sample"), "sample"), ("", "layer.mlp.down")):
         (row,) = rows(*lines, gather + own)
         assert [operand.scope for operand in row.operands] == ["norm", expected, "norm"]
 
@@ -228,11 +236,11 @@ def test_two_weights_gathered_at_once_are_each_their_users():
         "v = f32[8]{0} parameter(1)",
         "u = f32[8]{0} copy(v)",
         "g = (f32[32]{0}, f32[32]{0}) all-gather(w, u), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
-        + named("layer.attention.qkv"),
+        + op_name("layer.attention.qkv"),
         "a = f32[32]{0} get-tuple-element(g), index=0",
         "b = f32[32]{0} get-tuple-element(g), index=1",
-        "x = f32[32]{0} negate(a)" + named("layer.attention.qkv"),
-        "y = f32[32]{0} negate(b)" + named("layer.mlp.up"),
+        "x = f32[32]{0} negate(a)" + op_name("layer.attention.qkv"),
+        "y = f32[32]{0} negate(b)" + op_name("layer.mlp.up"),
         "r = f32[32]{0} add(x, y)",
     )
     (row,) = rows(*lines)
@@ -252,7 +260,7 @@ def test_three_weights_gathered_at_once_by_a_start_are_each_their_users():
         " dimensions={0}",
         f"d = ({whole}) all-gather-done(g)",
         *(f"e{at} = f32[32]{{0}} get-tuple-element(d), index={at}" for at in range(3)),
-        *(f"x{at} = f32[32]{{0}} negate(e{at})" + named(scope) for at, scope in enumerate(scopes)),
+        *(f"x{at} = f32[32]{{0}} negate(e{at})" + op_name(scope) for at, scope in enumerate(scopes)),
         "r = f32[32]{0} add(x0, x2)",
     )
     (row,) = rows(*lines)

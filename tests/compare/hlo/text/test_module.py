@@ -80,7 +80,7 @@ def test_the_header_says_how_many_devices_and_what_is_donated():
         "num_partitions=4\n" + SIX_LINES.partition("\n")[2]
     )
     assert (module.replica_count, module.num_partitions, module.num_devices) == (2, 4, 8)
-    assert module.donated == {3, 5}
+    assert module.aliased_parameters == {3, 5}
     assert read(SIX_LINES.replace(", num_partitions=8", "")).num_devices is None
 
 

@@ -1,7 +1,7 @@
 """Whose bytes, and what controls showed, as sentences."""
 
 from tests.compare.render.from_json import attribution_tables, page, pair_lines, print_report, showed_lines, whose_lines
-from tests.compare.render.reports import made_report
+from tests.compare.render.reports import make_report
 
 
 def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), same=()):
@@ -17,7 +17,7 @@ def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), 
 
 
 def report(entries=(), *, pairs=(), controls=()):
-    found = made_report(phases=("decode",)) | {"controls": list(controls)}
+    found = make_report(phases=("decode",)) | {"controls": list(controls)}
     found["phases"]["decode"] |= {"attribution": list(entries), "pairs": list(pairs)}
     return found
 
@@ -93,7 +93,7 @@ def test_a_second_comparison_says_whether_it_agrees():
 
 
 def test_a_report_of_before_has_none_of_it():
-    old = made_report(phases=("decode",))
+    old = make_report(phases=("decode",))
     del old["controls"]
     for name in ("attribution", "pairs"):
         old["phases"]["decode"].pop(name, None)
@@ -102,7 +102,7 @@ def test_a_report_of_before_has_none_of_it():
 
 
 def test_the_page_and_the_terminal_show_both(capsys):
-    found = made_report()
+    found = make_report()
     rows = [entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", cause="<b>", gone=("tpu+einsum",))]
     found["phases"]["prefill"] |= {"attribution": rows, "pairs": []}
     shown = page(found)

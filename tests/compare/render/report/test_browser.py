@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.compare.render.browsers import MARKS, opened
+from tests.compare.render.browsers import MARKS, open_page
 from tests.compare.render.from_json import page, pictures
 from tests.compare.render.report.test_page import HOSTILE
-from tests.compare.render.reports import made_mesh, made_report
+from tests.compare.render.reports import make_mesh, make_report
 
 pytestmark = MARKS
 
@@ -17,7 +17,7 @@ pytestmark = MARKS
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with both phases, all figures, and a program that means harm."""
-    report = made_report(phases=("prefill", "decode"))
+    report = make_report(phases=("prefill", "decode"))
     for entry in report["phases"]["decode"]["differences"]:
         entry |= {"scope": HOSTILE, "source_line": HOSTILE}
     for cell in report["phases"]["decode"]["arms"].values():
@@ -31,7 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_opens_without_a_complaint_or_a_request(browser: Any, place: Path) -> None:
     browser.get_log("browser")
     browser.get_log("performance")
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
     asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
@@ -41,13 +41,13 @@ def test_it_opens_without_a_complaint_or_a_request(browser: Any, place: Path) ->
 
 @pytest.mark.parametrize("width", [360, 400, 768, 1400])
 def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> None:
-    opened(browser, place, width=width)
+    open_page(browser, place, width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_a_narrow_page_shows_the_induced_column(browser: Any, place: Path) -> None:
-    opened(browser, place, width=400)
+    open_page(browser, place, width=400)
     cells = "document.querySelectorAll('.headline td:nth-of-type(3)')"
     right = browser.execute_script(f"return [...{cells}].map(cell => cell.getBoundingClientRect().right)")
     assert len(right) == 8
@@ -58,7 +58,7 @@ def test_a_difference_opens_from_the_keyboard(browser: Any, place: Path) -> None
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     finding = browser.find_element(By.CSS_SELECTOR, "#why-prefill details.finding")
     evidence = finding.find_element(By.CSS_SELECTOR, "pre")
     assert not evidence.is_displayed()
@@ -70,7 +70,7 @@ def test_a_difference_opens_from_the_keyboard(browser: Any, place: Path) -> None
 def test_the_axis_switch_shows_one_axis_at_a_time(browser: Any, place: Path) -> None:
     from selenium.webdriver.common.by import By
 
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
 
     def shown() -> list[str]:
         figures = browser.find_elements(By.CSS_SELECTOR, ".torus figure")
@@ -84,7 +84,7 @@ def test_the_axis_switch_shows_one_axis_at_a_time(browser: Any, place: Path) -> 
 def test_a_hostile_program_is_text_and_nothing_else(browser: Any, place: Path) -> None:
     from selenium.webdriver.common.by import By
 
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     assert browser.find_elements(By.TAG_NAME, "script") == []
     assert browser.find_elements(By.CSS_SELECTOR, "img[src=x]") == []
     assert HOSTILE in browser.find_element(By.CSS_SELECTOR, "#why-decode .finding code").text
@@ -96,7 +96,7 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     found = browser.execute_script(COLOURS)
     assert len(found) > 10
     for words, ink, paper in found:
@@ -104,11 +104,11 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
 
 
 def test_256_devices_are_drawn(browser: Any, tmp_path: Path) -> None:
-    report = made_report()
-    report["mesh"] = made_mesh("dp16tp16")
+    report = make_report()
+    report["mesh"] = make_mesh("dp16tp16")
     path = tmp_path / "report.html"
     path.write_text(page(report), encoding="utf-8")
-    opened(browser, path, width=400)
+    open_page(browser, path, width=400)
     assert browser.execute_script("return document.querySelectorAll('.torus figure.axis-2 rect').length") == 256
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
 

@@ -12,13 +12,13 @@ Report = dict[str, Any]
 def test_every_difference_is_in_exactly_one_part(report: Report) -> None:
     phase = read_phase(report)
     found = group_findings(phase)
-    entries = [entry for part in (found.told, found.alike, found.small) for one in part for entry in one.entries]
+    entries = [entry for part in (found.listed, found.alike, found.small) for one in part for entry in one.entries]
     assert sorted(map(id, entries)) == sorted(map(id, phase.differences))
 
 
 def test_the_largest_difference_comes_first_and_small_ones_apart(report: Report) -> None:
     found = group_findings(read_phase(report))
-    assert [(one.first.arm, one.first.cause, one.excess_bytes) for one in found.told] == [
+    assert [(one.first.arm, one.first.cause, one.excess_bytes) for one in found.listed] == [
         ("torchxla", "activation-gather", 1_509_949_440)
     ]
     assert [(one.first.scope, one.excess_bytes) for one in found.small] == [("pipeline.collect", 32)]
@@ -31,20 +31,20 @@ def test_what_every_arm_has_is_no_difference(report: Report) -> None:
 
 
 def test_the_smaller_arm_stands_behind_the_larger(report: Report) -> None:
-    first = group_findings(read_phase(report)).told[0]
+    first = group_findings(read_phase(report)).listed[0]
     assert arms_text(first, titles={"jax": "JAX", "torchxla": "TorchXLA"}) == "TorchXLA 1.51 GB, JAX 0 B"
 
 
 def test_a_control_cell_that_removes_it_is_named(report: Report) -> None:
     phase = read_phase(report)
-    entry = group_findings(phase).told[0].first
+    entry = group_findings(phase).listed[0].first
     assert absent_in(entry) == ["tpu+einsum"]
     assert control_text(entry, phase) == "absent in tpu+einsum (the same model with attention written as einsum)"
 
 
 def test_a_control_cell_that_changes_nothing_is_named_too(report: Report) -> None:
     phase = read_phase(report)
-    entry = group_findings(phase).told[0].first
+    entry = group_findings(phase).listed[0].first
     text = control_text(replace(entry, controls={"tpu+einsum": entry.bytes}), phase)
     assert text == "also in tpu+einsum (the same model with attention written as einsum)"
     half = control_text(replace(entry, controls={"tpu+einsum": 10**9}), phase)
@@ -60,7 +60,7 @@ def test_a_default_program_is_no_control_but_the_framework_s_own(report: Report)
 
 
 def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) -> None:
-    entry = group_findings(read_phase(report)).told[0].first
+    entry = group_findings(read_phase(report)).listed[0].first
     rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
     rows[2]["source_line"] = "torchxla_impl/decoder/cache.py:73"
     found = sources(entry, compared(report, "prefill"))

@@ -6,7 +6,7 @@ from compare.render.report.plan import network_words
 from compare.report.model.codec import decode
 from compare.report.model.contract import ServedRow
 from tests.compare.render.from_json import between_slices
-from tests.compare.render.reports import made_report
+from tests.compare.render.reports import make_report
 
 
 def over_slices(**dcn):
@@ -14,7 +14,7 @@ def over_slices(**dcn):
 
     An arm that is not named does not say, as in reports of earlier versions.
     """
-    report = made_report()
+    report = make_report()
     report["mesh"]["slices"] = 2
     for arm, entry in report["phases"]["prefill"]["arms"].items():
         for cell in (entry, *entry["controls"].values()):
@@ -54,5 +54,5 @@ def test_a_row_of_the_contract_says_what_it_talks_through(row, words):
 
 
 def test_of_a_single_slice_and_in_reports_that_do_not_tell_nothing_is_said():
-    assert between_slices(made_report(), "prefill") == []
+    assert between_slices(make_report(), "prefill") == []
     assert between_slices(over_slices(), "prefill") == []

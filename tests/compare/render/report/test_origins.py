@@ -2,7 +2,7 @@ import pytest
 
 from compare.render.report.origins import by_text
 from tests.compare.render.from_json import origin_lines, origin_table
-from tests.compare.render.reports import made_report, row
+from tests.compare.render.reports import make_report, row
 
 TOTALS = dict.fromkeys(
     ("wire_bytes", "inherent", "inflated", "induced", "missing", "unserved", "unknown_rows", "upper_bound_rows"), 0
@@ -15,7 +15,7 @@ def entry(origin, collectives, amount, **changes):
 
 
 def report(*origins, why="", partitioner="shardy"):
-    found = made_report(phases=("decode",))
+    found = make_report(phases=("decode",))
     arms = found["phases"]["decode"]["arms"]
     arms["jax"] |= {
         "origins": list(origins), "origins_why_not": why, "partitioner": partitioner, "collectives": [],

@@ -16,14 +16,14 @@ MOST_LINES = 45
 EXAMPLE = json.loads((ROOT / "docs/example-run/report.json").read_text(encoding="utf-8"))
 
 
-def shown(capsys: pytest.CaptureFixture[str], *, details: bool = False) -> list[str]:
+def print_lines(capsys: pytest.CaptureFixture[str], *, details: bool = False) -> list[str]:
     show(EXAMPLE, Path("run"), details=details)
     return capsys.readouterr().out.splitlines()
 
 
 @pytest.fixture
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return shown(capsys)
+    return print_lines(capsys)
 
 
 def test_the_answer_fits_a_screen(lines: list[str]) -> None:
@@ -59,7 +59,7 @@ def test_the_largest_differences_have_their_cause_and_line_of_source(lines: list
 def test_the_details_have_the_times_the_passes_the_attribution_and_the_controls(
     lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = shown(capsys, details=True)
+    more = print_lines(capsys, details=True)
     for words in ("Prefill: time per step, modelled", "Attribution of the bytes beyond the plan (default programs)",
                   "What each control removes", "TorchXLA: 567 MB attributed to the attention call"):  # fmt: skip
         assert any(line.startswith(words) for line in more), words
@@ -71,7 +71,7 @@ def test_a_terminal_of_60_columns_has_every_program_as_a_sentence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compare.render.terminal.WIDTH", 60)
-    narrow = shown(capsys)
+    narrow = print_lines(capsys)
     assert max(map(len, narrow)) <= 60
     assert any(line.startswith("TorchXLA tpu+einsum: inherent 3.31 GB") for line in narrow)
     assert len(narrow) <= 80  # the sentences alone are 15 lines, and no table fits

@@ -13,27 +13,27 @@ from compare.report.plan import plan
 from meshes.case import Case
 from meshes.process.one_line import plain
 from tests.compare.render.from_json import print_report, show
-from tests.compare.render.reports import made_report
-from tests.compare.render.timings import with_times
+from tests.compare.render.reports import make_report
+from tests.compare.render.timings import add_times
 
 Report = dict[str, Any]
 CASE = Case.read("tp4pp2")
 
 
-def printed(report: Report, *, details: bool = True) -> list[str]:
+def print_text(report: Report, *, details: bool = True) -> list[str]:
     out = StringIO()
     print_report(report, out=console(out), details=details)
     return out.getvalue().splitlines()
 
 
 def test_the_sentence_comes_first_and_nothing_is_wider_than_100_columns(report: Report) -> None:
-    lines = printed(report)
+    lines = print_text(report)
     assert " ".join(lines[:2]) == report["sentence"]
     assert max(map(len, lines)) <= 100
 
 
 def test_the_headline_has_a_line_for_each_program(report: Report) -> None:
-    lines = printed(report)
+    lines = print_text(report)
     (line,) = [line for line in lines if line.startswith("TorchXLA tpu ")]
     told = ["TorchXLA tpu", "3.31 GB", "931 MB", "1.51 GB", "931 MB", "1.51 GB", "0 B", "1.74 ×"]
     assert re.split(r"\s{2,}", line) == told
@@ -42,36 +42,36 @@ def test_the_headline_has_a_line_for_each_program(report: Report) -> None:
 def test_a_long_qualifier_and_a_long_cell_cut_no_number(report: Report) -> None:
     for line in report["phases"]["prefill"]["headline"]:
         line |= {"qualifier": "at least", "ratio": 1312.4, "cell": "tpu+explicit+einsum"}
-    text = "\n".join(printed(report))
+    text = "\n".join(print_text(report))
     assert text.count("at least 1,312 ×") == 4
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 100
 
 
 def test_a_difference_says_where_how_often_why_and_what_removes_it(report: Report) -> None:
-    text = " ".join(" ".join(printed(report)).split())
+    text = " ".join(" ".join(print_text(report)).split())
     assert "1 1.51 GB TorchXLA: all-gather over tp in layer.attention.core, 240 ×" in text
     assert "induced, activation-gather: a split activation is made whole along an axis that the plan keeps" in text
     assert "torchxla_impl/decoder/layers.py:88; TorchXLA 1.51 GB, JAX 0 B; absent in tpu+einsum" in text
 
 
 def test_small_and_common_differences_are_counted_not_dropped(report: Report) -> None:
-    text = "\n".join(printed(report))
+    text = "\n".join(print_text(report))
     assert "1 smaller difference: 32 B together" in text
     causes = "bubble 839 MB, replicated 50.3 MB, wrap 41.9 MB in pipeline.shift"
     assert f"The same in JAX and TorchXLA: 931 MB beyond the plan ({causes})" in " ".join(text.split())
 
 
 def test_a_default_program_that_is_not_compared_is_told_where_it_moves_something_else(report: Report) -> None:
-    assert "under shardy" not in "\n".join(printed(report))
+    assert "under shardy" not in "\n".join(print_text(report))
     report["phases"]["prefill"]["arms"]["jax"]["collectives"][-1]["causes"] = {"layout-change": 32}
-    text = " ".join(" ".join(printed(report)).split())
+    text = " ".join(" ".join(print_text(report)).split())
     assert "JAX tpu, under shardy, moves 931 MB beyond the plan (bubble 839 MB" in text
     assert "layout-change 32 B); tpu+gspmd, under the partitioner of the others, is compared in its place" in text
 
 
 def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
-    text = " ".join(" ".join(printed(failed_report)).split())
+    text = " ".join(" ".join(print_text(failed_report)).split())
     assert text.count("TorchXLA: not installed: torch, torch_xla not installed; get it with pip install") == 1
     assert text.count("get it with pip install") == 1
     assert "Largest bytes beyond the plan" in text
@@ -80,14 +80,14 @@ def test_a_failed_arm_is_shown_with_its_one_line(failed_report: Report) -> None:
 def test_a_reason_of_one_program_is_told_with_its_name(failed_report: Report) -> None:
     line = failed_report["phases"]["prefill"]["headline"][3]
     line |= {"status": "crashed", "error": "died of SIGABRT"}
-    text = " ".join(" ".join(printed(failed_report)).split())
+    text = " ".join(" ".join(print_text(failed_report)).split())
     assert "TorchXLA tpu: not installed: torch, torch_xla" in text
     assert "TorchXLA tpu+einsum: crashed: died of SIGABRT" in text
 
 
 def test_what_the_cells_and_a_dash_mean_is_told_once(report: Report) -> None:
     report["phases"]["decode"] = report["phases"]["prefill"]
-    lines = printed(report)
+    lines = print_text(report)
     assert lines.count("JAX tpu+gspmd, the same program under the GSPMD partitioner: no change") == 1
     assert len([line for line in lines if line.startswith("–: not compared;")]) == 1
 
@@ -120,21 +120,21 @@ def test_a_terminal_s_own_width_is_kept_and_no_number_is_cut(
 def test_a_difference_of_several_lines_tells_the_one_with_the_most_bytes_first(report: Report) -> None:
     rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
     rows[2]["source_line"] = rows[3]["source_line"] = "torchxla_impl/decoder/cache.py:73"
-    text = " ".join(" ".join(printed(report)).split())
+    text = " ".join(" ".join(print_text(report)).split())
     assert "torchxla_impl/decoder/layers.py:88 (1.01 GB, and 1 more); TorchXLA 1.51 GB" in text
 
 
 def test_a_program_that_could_not_be_counted_says_so(report: Report) -> None:
     totals = report["phases"]["prefill"]["arms"]["jax"]["totals"]
     totals |= {"unknown_rows": 2, "upper_bound_rows": 1}
-    text = " ".join(" ".join(printed(report)).split())
+    text = " ".join(" ".join(print_text(report)).split())
     assert "JAX tpu: of 8 collectives 2 in loops of unknown trip count, in no sum, 1 counted at their upper" in text
 
 
 def test_what_of_the_plan_a_program_does_not_move_is_told(report: Report) -> None:
     row = report["phases"]["prefill"]["arms"]["jax"]["served"][3]
     row |= {"served_bytes": 0, "unserved_bytes": row["step_wire_bytes"]}
-    text = " ".join(" ".join(printed(report)).split())
+    text = " ".join(" ".join(print_text(report)).split())
     assert (
         "¹ JAX tpu, JAX tpu+gspmd, TorchXLA tpu and TorchXLA tpu+einsum do not move all of the plan: "
         "collective-permute over pp in pipeline.shift, 33.6 MB of 33.6 MB" in text
@@ -144,12 +144,12 @@ def test_what_of_the_plan_a_program_does_not_move_is_told(report: Report) -> Non
 
 def test_what_a_reader_must_know_of_the_plan_stands_with_it(report: Report) -> None:
     report["phases"]["prefill"]["notes"] = ["The 8 KV heads stand 2 times."]
-    assert "The 8 KV heads stand 2 times." in printed(report)
+    assert "The 8 KV heads stand 2 times." in print_text(report)
 
 
 def test_no_line_ends_inside_a_number(report: Report) -> None:
     report["sentence"] = "it moves 1.7 × what the plan needs, which is 3.31 GB, and 84 % of it is one thing " * 5
-    for line in printed(report)[:6]:
+    for line in print_text(report)[:6]:
         assert not line.rstrip().endswith(("1.7", "3.31", "84"))
 
 
@@ -159,7 +159,7 @@ def test_escape_sequences_and_markup_of_a_program_are_not_obeyed(report: Report)
     for entry in report["phases"]["prefill"]["differences"]:
         entry |= {"scope": hostile, "source_line": hostile, "sentence": hostile}
     report["sentence"] = hostile
-    text = "\n".join(printed(report))
+    text = "\n".join(print_text(report))
     assert "\x1b" not in text and "\x07" not in text and "scope[red]" in text  # noqa: PT018
 
 
@@ -189,12 +189,12 @@ def test_a_plan_that_needs_nothing_says_so() -> None:
 
 def test_the_last_line_is_the_page_s_path_whole(capsys: pytest.CaptureFixture[str]) -> None:
     place = Path("/runs") / ("long" * 60) / "report.html"
-    show(made_report(), place.parent, details=False)
+    show(make_report(), place.parent, details=False)
     assert capsys.readouterr().out.splitlines()[-1] == str(place)
 
 
 def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Report) -> None:
-    lines = printed(with_times(report))
+    lines = print_text(add_times(report))
     at = lines.index("Prefill: time per step, modelled")
     assert lines[at + 1] == "Modelled for v5e:2x4 (not measured)"
     table = lines[at + 2 : at + 9]
@@ -214,27 +214,27 @@ def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Rep
 
 def test_of_cpu_devices_it_is_told_who_waits_for_whom_and_what_the_host_takes(report: Report) -> None:
     # 80 layers of 400 and 200 µs of waiting; all of the step computes or communicates.
-    with_times(report)
-    text = " ".join(" ".join(printed(report)).split())
+    add_times(report)
+    text = " ".join(" ".join(print_text(report)).split())
     assert "TorchXLA cpu: 48.0 ms of its communication is waiting for other devices" in text
     assert "a step begins on the host" not in text
     times = report["phases"]["prefill"]["arms"]["torchxla"]["profiles"]["cpu"]["timing"]["per_step"]
     times["step_ns"] += 41_000_000
-    text = " ".join(" ".join(printed(report)).split())
+    text = " ".join(" ".join(print_text(report)).split())
     assert "other devices; 41.0 ms of its step is neither (a step begins on the host)" in text
 
 
 def test_where_nothing_differs_that_is_said(report: Report) -> None:
     phase = report["phases"]["prefill"]
     phase["differences"] = [entry for entry in phase["differences"] if not entry["excess_bytes"]]
-    assert "No significant difference between the frameworks." in printed(report)
+    assert "No significant difference between the frameworks." in print_text(report)
 
 
 def test_a_narrow_terminal_has_the_times_as_sentences(report: Report) -> None:
     out = StringIO()
     narrow = console(out)
     narrow.width = 60
-    print_report(with_times(report), out=narrow, details=True)
+    print_report(add_times(report), out=narrow, details=True)
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     words = "TorchXLA tpu: step 117 ms, compute 56.5 ms, communication 65.0 ms, hidden 4.50 ms, exposed 60.5 ms"
@@ -242,4 +242,4 @@ def test_a_narrow_terminal_has_the_times_as_sentences(report: Report) -> None:
 
 
 def test_without_times_nothing_is_said_of_them(report: Report) -> None:
-    assert "time per step" not in "\n".join(printed(report))
+    assert "time per step" not in "\n".join(print_text(report))

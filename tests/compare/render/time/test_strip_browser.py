@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.compare.render.browsers import MARKS, opened
+from tests.compare.render.browsers import MARKS, open_page
 from tests.compare.render.report.test_browser import COLOURS, contrast
-from tests.compare.render.reports import made_report
-from tests.compare.render.time.test_page import made_page
+from tests.compare.render.reports import make_report
+from tests.compare.render.time.test_page import make_page
 from tests.compare.render.timelines import step_ns
-from tests.compare.render.timings import with_times
+from tests.compare.render.timings import add_times
 
 pytestmark = MARKS
 
@@ -25,14 +25,14 @@ TOP, COMPUTE, TALK, GAP = 18, 12, 24, 12
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("strip") / "report.html"
-    path.write_text(made_page(with_times(made_report(phases=("prefill", "decode")))), encoding="utf-8")
+    path.write_text(make_page(add_times(make_report(phases=("prefill", "decode")))), encoding="utf-8")
     return path
 
 
 @pytest.fixture
 def strips(browser: Any, place: Path) -> Any:
     """The page, scrolled to the strip. A wheel that turns before the scroll event has come does not zoom."""
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     browser.execute_async_script(
         "document.getElementById('strips').scrollIntoView();"
         "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
@@ -79,7 +79,7 @@ def _press(browser: Any, *keys: str) -> None:
 
 def test_it_opens_on_the_whole_step_without_a_complaint(browser: Any, place: Path) -> None:
     browser.get_log("browser")
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     assert browser.get_log("browser") == []
     assert _view(browser) == (0, WHOLE)
     assert [one.text for one in browser.find_elements("css selector", ".stage .who")] == [
@@ -213,7 +213,7 @@ def test_a_line_of_the_list_of_waits_is_shown_in_the_strip(strips: Any) -> None:
 def test_without_scripts_the_pictures_stand_in(browser: Any, place: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        opened(browser, place, width=1400)
+        open_page(browser, place, width=1400)
         assert not browser.find_element("id", "strips").is_displayed()
         assert browser.find_element("css selector", "noscript img").is_displayed()
     finally:
@@ -222,13 +222,13 @@ def test_without_scripts_the_pictures_stand_in(browser: Any, place: Path) -> Non
 
 @pytest.mark.parametrize("width", [360, 768])
 def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> None:
-    opened(browser, place, width=width)
+    open_page(browser, place, width=width)
     browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_on_a_narrow_page_names_stand_close_above_their_lanes(browser: Any, place: Path) -> None:
-    opened(browser, place, width=400)
+    open_page(browser, place, width=400)
     names = "[...document.querySelectorAll('.names')]"
     high = browser.execute_script(f"return {names}.map(one => one.getBoundingClientRect().height)")
     assert len(high) == 2
@@ -238,7 +238,7 @@ def test_on_a_narrow_page_names_stand_close_above_their_lanes(browser: Any, plac
 def test_on_paper_no_table_is_cut(browser: Any, place: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        opened(browser, place, width=718)  # A4 between Chromium's margins
+        open_page(browser, place, width=718)  # A4 between Chromium's margins
         cut = "[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth + 1)"
         assert browser.execute_script("return document.querySelectorAll('#time .wide table').length") > 4
         assert browser.execute_script(f"return {cut}.map(one => one.getAttribute('aria-label'))") == []
@@ -251,7 +251,7 @@ def test_on_paper_no_table_is_cut(browser: Any, place: Path) -> None:
 def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    opened(browser, place, width=1400)
+    open_page(browser, place, width=1400)
     browser.execute_script("document.querySelectorAll('#time details').forEach(one => { one.open = true })")
     found = [
         one for one in browser.execute_script(COLOURS.replace("'h1, p,", "'#time p, #time button, #time span, h1,"))

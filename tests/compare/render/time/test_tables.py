@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.compare.render.from_json import save_time_tables as save
-from tests.compare.render.timings import made_times, with_times
+from tests.compare.render.timings import add_times, make_times
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -17,7 +17,7 @@ def test_means_over_all_devices_can_be_asked_for_though_alike_ones_are_shown_onc
     report: Report, tmp_path: Path
 ) -> None:
     # Two stages, of which each stands for its four devices: 80 layers of an all-reduce of 300 µs.
-    save(with_times(report), tmp_path, timelines=list(made_times().values()))
+    save(add_times(report), tmp_path, timelines=list(make_times().values()))
     found = duckdb.sql(
         f"SELECT sum(stands_for) / 8, sum(stands_for * duration_ns) / 8 FROM '{tmp_path}/events.parquet' "
         "WHERE arm = 'jax' AND cell = 'tpu' AND collective = 'all-reduce.2'"
@@ -30,7 +30,7 @@ def test_means_over_all_devices_can_be_asked_for_though_alike_ones_are_shown_onc
 def test_times_are_told_by_device_and_by_step_and_their_weighted_mean_is_the_whole(
     report: Report, tmp_path: Path
 ) -> None:
-    save(with_times(report), tmp_path, timelines=list(made_times().values()))
+    save(add_times(report), tmp_path, timelines=list(make_times().values()))
 
     def times(split_by: str) -> list[tuple[float, float]]:
         return duckdb.sql(
@@ -47,7 +47,7 @@ def test_times_are_told_by_device_and_by_step_and_their_weighted_mean_is_the_who
 
 
 def test_intervals_matrix_and_messages_are_tables_of_their_own(report: Report, tmp_path: Path) -> None:
-    save(with_times(report), tmp_path, timelines=list(made_times().values()))
+    save(add_times(report), tmp_path, timelines=list(make_times().values()))
     section = report["phases"]["prefill"]["arms"]["torchxla"]["timing"]
     where = "WHERE phase = 'prefill' AND arm = 'torchxla' AND cell = 'tpu' AND source = 'modelled'"
     for name in ("intervals", "matrix", "messages"):

@@ -10,15 +10,24 @@ import pytest
 from compare.render.time.timeline_strip import Strip, StripCollective, strip
 from compare.render.time.timeline_view import TimedProgram
 from tests.compare.render.from_json import stages
-from tests.compare.render.reports import made_mesh
-from tests.compare.render.timelines import LABEL, LAYERS, TICKS, made_shares, made_timed, made_timeline, talk, work
+from tests.compare.render.reports import make_mesh
+from tests.compare.render.timelines import (
+    LABEL,
+    LAYERS,
+    TICKS,
+    communicate,
+    compute,
+    make_shares,
+    make_timed,
+    make_timeline,
+)
 
 US = 1000.0
 
 
 def _of(found: Any) -> TimedProgram:
     return TimedProgram(
-        phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found, shares=made_shares()
+        phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found, shares=make_shares()
     )
 
 
@@ -30,7 +39,7 @@ def _talks(found: Strip, lane: int) -> list[tuple[str, float, float, float]]:
 
 
 def test_every_communication_is_there_with_its_times() -> None:
-    found = strip(made_timed("torchxla"))
+    found = strip(make_timed("torchxla"))
     assert [lane.name for lane in found.lanes] == ["devices 0–3", "devices 4–7"]
     talks = _talks(found, 0)
     assert len(talks) == TICKS * (LAYERS * 5 + 1)
@@ -45,12 +54,12 @@ def test_every_communication_is_there_with_its_times() -> None:
 
 
 def test_what_is_wholly_exposed_is_exposed_to_the_last_unit() -> None:
-    talks = _talks(strip(made_timed("jax")), 0)
+    talks = _talks(strip(make_timed("jax")), 0)
     assert all(length == exposed for name, _, length, exposed in talks if name.startswith("all-reduce"))
 
 
 def test_a_collective_is_told_once_with_its_verdict() -> None:
-    found = strip(made_timed("torchxla"))
+    found = strip(make_timed("torchxla"))
     assert [row.name for row in found.collectives] == [
         "all-gather.11", "all-gather.12", "all-gather.13", "all-reduce.2", "all-reduce.3", "collective-permute.1",
     ]  # fmt: skip
@@ -65,49 +74,52 @@ def test_a_collective_is_told_once_with_its_verdict() -> None:
 
 
 def test_compute_is_its_union_and_gaps_too_short_to_see_are_closed() -> None:
-    events = [work(0, "a", 0.0, 500 * US), work(0, "b", 200 * US, 100 * US), work(0, "c", 500.01 * US, 99.99 * US),
-              work(0, "d", 700 * US, 100 * US), work(0, "while", 0.0, 1000 * US, role="container")]  # fmt: skip
-    found = strip(_of(made_timeline(events, steps=[(0, 0, 0.0, 1000 * US)])))
+    events = [compute(0, "a", 0.0, 500 * US), compute(0, "b", 200 * US, 100 * US),
+              compute(0, "c", 500.01 * US, 99.99 * US), compute(0, "d", 700 * US, 100 * US),
+              compute(0, "while", 0.0, 1000 * US, role="container")]  # fmt: skip
+    found = strip(_of(make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)])))
     assert found.unit_ns == 1
     # 0 to 600 µs and 700 to 800 µs: the 10 ns between the first two are a hundredth of a thousandth of the step.
     assert found.lanes[0].compute == [0, 600_000, 700_000, 100_000]
 
 
 def test_the_step_of_the_middle_length_is_shown_from_its_start() -> None:
-    events = [talk(0, "all-reduce.2", at * 1000 * US + 100 * US, 10 * US * (at + 1)) for at in range(3)]
+    events = [communicate(0, "all-reduce.2", at * 1000 * US + 100 * US, 10 * US * (at + 1)) for at in range(3)]
     steps = [(0, 0, 0.0, 900 * US), (0, 1, 1000 * US, 700 * US), (0, 2, 2000 * US, 800 * US)]
-    found = strip(_of(made_timeline(events, steps=steps)))
+    found = strip(_of(make_timeline(events, steps=steps)))
     assert found.step_ns == 800 * US
     assert _talks(found, 0) == [("all-reduce.2", 100, 30, 30)]
 
 
 def test_without_steps_the_whole_span_is_shown() -> None:
-    found = strip(_of(made_timeline([work(3, "a", 500.0, 100.0), talk(3, "all-reduce.2", 700.0, 50.0)], steps=[])))
+    found = strip(
+        _of(make_timeline([compute(3, "a", 500.0, 100.0), communicate(3, "all-reduce.2", 700.0, 50.0)], steps=[]))
+    )
     assert found.step_ns == 250
     assert found.lanes[0].talk.start == [200]
 
 
 def test_of_many_devices_the_first_of_each_stage_is_shown() -> None:
-    mesh = made_mesh("tp4pp2")
-    events = [talk(device, "all-reduce.2", 0.0, 10.0) for device in (1, 2, 3, 5, 6, 7)]
-    found = strip(_of(made_timeline(events, steps=[])), stage_of=stages(mesh))
+    mesh = make_mesh("tp4pp2")
+    events = [communicate(device, "all-reduce.2", 0.0, 10.0) for device in (1, 2, 3, 5, 6, 7)]
+    found = strip(_of(make_timeline(events, steps=[])), stage_of=stages(mesh))
     assert [lane.name for lane in found.lanes] == ["stage 0, device 1", "stage 1, device 5"]
 
 
 def test_a_device_that_stands_for_others_is_named_by_them() -> None:
-    stage_of = stages(made_mesh("tp4pp2"))
-    found = strip(made_timed("jax"), stage_of=stage_of)
+    stage_of = stages(make_mesh("tp4pp2"))
+    found = strip(make_timed("jax"), stage_of=stage_of)
     assert [lane.name for lane in found.lanes] == ["stage 0, devices 0–3", "stage 1, devices 4–7"]
 
 
 def test_what_is_not_known_says_so() -> None:
     nameless = (-1, "tf_XLA", "psum", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
-    found = strip(_of(made_timeline([nameless], steps=[])))
+    found = strip(_of(make_timeline([nameless], steps=[])))
     assert [lane.name for lane in found.lanes] == ["unknown device"]
     assert found.to_json()["collectives"] == [["psum", "", "?", "", None, "unknown", [0.0, 0.0, 0.0]]]
     assert found.lanes[0].talk.wait is None
 
 
 def test_a_step_of_an_8b_model_is_small_and_plain_json() -> None:
-    text = json.dumps(strip(made_timed("torchxla")).to_json(), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(strip(make_timed("torchxla")).to_json(), separators=(",", ":"), allow_nan=False)
     assert len(text) < 25_000

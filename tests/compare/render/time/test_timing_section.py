@@ -9,7 +9,7 @@ from compare.report.model.codec import decode
 from compare.report.model.timing import Timing
 from tests.compare.render.from_json import failures, timings
 from tests.compare.render.timelines import LABEL, MEASURED
-from tests.compare.render.timings import made_timing, with_times
+from tests.compare.render.timings import add_times, make_timing
 
 Report = dict[str, Any]
 
@@ -18,7 +18,7 @@ MS = 1_000_000
 
 @pytest.fixture
 def found(report: Report) -> list[ProgramTiming]:
-    return timings(with_times(report), "prefill")
+    return timings(add_times(report), "prefill")
 
 
 def test_programs_stand_arm_by_arm_and_what_was_measured_apart(found: list[ProgramTiming]) -> None:
@@ -33,7 +33,7 @@ def test_programs_stand_arm_by_arm_and_what_was_measured_apart(found: list[Progr
 
 
 def test_times_on_a_tpu_come_before_the_model_s(report: Report) -> None:
-    with_times(report)
+    add_times(report)
     for arm in report["phases"]["prefill"]["arms"].values():
         arm["profiles"]["cpu"]["executed"]["platform"] = "tpu"
     assert list(by_group(timings(report, "prefill"))) == ["measured", "modelled"]
@@ -73,7 +73,7 @@ def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(found: list[P
 def test_the_headline_has_words_for_every_case(
     times: dict[str, float], verdicts: dict[str, float | None], words: str
 ) -> None:
-    section = decode(Timing, made_timing(label=LABEL, exposed=verdicts, **times))
+    section = decode(Timing, make_timing(label=LABEL, exposed=verdicts, **times))
     one = ProgramTiming(
         phase="decode", arm="jax", title="JAX", cell="tpu", default=True, platform=None, section=section, rows=()
     )
@@ -89,7 +89,7 @@ def test_waits_are_by_place_with_their_verdicts_causes_and_lines(found: list[Pro
         ("collective-permute over pp in pipeline.shift", pytest.approx(0.5)),
     ]
     gathers = told[2]
-    assert (gathers.executions, gathers.needless_ns) == (240, pytest.approx(12 * MS))
+    assert (gathers.executions, gathers.avoidable_ns) == (240, pytest.approx(12 * MS))
     assert gathers.causes == ("activation-gather",)
     assert gathers.source_lines == ("torchxla_impl/decoder/layers.py:88",)
     assert told[0].exposed_ns == {
@@ -98,16 +98,16 @@ def test_waits_are_by_place_with_their_verdicts_causes_and_lines(found: list[Pro
 
 
 def test_a_wait_for_what_is_in_no_row_is_of_unknown_verdict(report: Report) -> None:
-    with_times(report)
+    add_times(report)
     section = report["phases"]["prefill"]["arms"]["jax"]["timing"]
     section["collectives"] = [section["collectives"][0] | {"collective": "", "exposed_ns": 7}]
     (wait,) = waits(timings(report, "prefill")[0])
     assert wait.exposed_ns["unknown"] == 7
-    assert wait.needless_ns == 0
+    assert wait.avoidable_ns == 0
 
 
 def test_a_model_s_label_always_says_that_nothing_was_measured(report: Report) -> None:
-    with_times(report)
+    add_times(report)
     report["phases"]["prefill"]["arms"]["jax"]["timing"]["label"] = "modelled for v5e:2x4"
     assert timings(report, "prefill")[0].label == "modelled for v5e:2x4, not measured"
 
@@ -118,7 +118,7 @@ def test_a_report_without_times_has_none(report: Report) -> None:
 
 
 def test_a_program_that_was_not_timed_says_why(report: Report) -> None:
-    with_times(report)
+    add_times(report)
     arm = report["phases"]["prefill"]["arms"]["jax"]
     del arm["timing"]
     arm["timing_error"] = "no clock is known for v9"

@@ -11,8 +11,8 @@ import pytest
 
 from compare.report.model.codec import ReportError
 from compare.report.model.report import Report
-from tests.compare.render.reports import made_report, made_without_torchxla
-from tests.compare.render.timings import with_times
+from tests.compare.render.reports import make_report, make_report_without_torchxla
+from tests.compare.render.timings import add_times
 from tests.places import EXAMPLE, example_report
 
 EARLIER = Path(__file__).parent / "earlier"
@@ -31,10 +31,10 @@ def test_the_example_run_s_report_is_written_again_byte_for_byte():
 @pytest.mark.parametrize(
     "report",
     [
-        made_report(phases=("prefill", "decode")),
-        made_report("dp2tp4@2xv5e:2x2"),
-        made_without_torchxla(),
-        with_times(made_report()),
+        make_report(phases=("prefill", "decode")),
+        make_report("dp2tp4@2xv5e:2x2"),
+        make_report_without_torchxla(),
+        add_times(make_report()),
     ],
     ids=["two phases", "two slices", "an arm is missing", "with times"],
 )
@@ -42,16 +42,16 @@ def test_every_key_is_kept_in_its_place(report: Any):
     assert text(Report.from_json(report).to_json()) == text(report)
 
 
-def lost(earlier: Any, now: Any, at: str = "") -> list[str]:
+def without_field(earlier: Any, now: Any, at: str = "") -> list[str]:
     """Where something that was there has gone or changed; the case's rules are read as `meshes` reads them."""
     if isinstance(earlier, dict):
         return [
             way for name, value in earlier.items() if f"{at}.{name}" != ".case.rules"
-            for way in (lost(value, now[name], f"{at}.{name}") if name in now else [f"{at}.{name}"])
+            for way in (without_field(value, now[name], f"{at}.{name}") if name in now else [f"{at}.{name}"])
         ]  # fmt: skip
     if isinstance(earlier, list):
         pairs = enumerate(zip(earlier, now, strict=True))
-        return [way for number, pair in pairs for way in lost(*pair, f"{at}.{number}")]
+        return [way for number, pair in pairs for way in without_field(*pair, f"{at}.{number}")]
     return [] if earlier == now else [at]
 
 
@@ -60,7 +60,7 @@ def test_a_report_of_an_earlier_version_loses_nothing(name: str):
     earlier = json.loads(gzip.decompress((EARLIER / f"{name}.json.gz").read_bytes()))
     assert "attribution" not in earlier["phases"]["prefill"]
     report = Report.from_json(earlier)
-    assert lost(earlier, report.to_json()) == []
+    assert without_field(earlier, report.to_json()) == []
     assert report.phases["prefill"].attribution == report.controls == ()
     assert report.phases["prefill"].inherent[0].network == "ici"
     assert report.phases["prefill"].arms["jax"].default.totals.dcn_wire_bytes is None
@@ -68,7 +68,7 @@ def test_a_report_of_an_earlier_version_loses_nothing(name: str):
 
 
 def test_an_arm_s_programs_are_the_default_its_controls_and_what_was_run():
-    report = Report.from_json(with_times(made_report()))
+    report = Report.from_json(add_times(make_report()))
     jax = report.phases["prefill"].arms["jax"]
     assert [program.cell for program in jax] == ["tpu", "tpu+gspmd", "cpu"]
     assert [program.cell for program in jax.compiled] == ["tpu", "tpu+gspmd"]
@@ -77,7 +77,7 @@ def test_an_arm_s_programs_are_the_default_its_controls_and_what_was_run():
     assert jax.default.execution is None
 
 
-def changed(way: str, value: Any = ...) -> Any:
+def change(way: str, value: Any = ...) -> Any:
     """The example's report with another value there, or none."""
     report = copy.deepcopy(example_report())
     *names, last = way.split(".")
@@ -95,13 +95,13 @@ def changed(way: str, value: Any = ...) -> Any:
     ("report", "words"),
     [
         ([], "it is [], not an object"),
-        (changed("sentence"), "sentence is not there"),
-        (changed("phases.decode.arms.jax.totals.inherent", "3 GB"),
+        (change("sentence"), "sentence is not there"),
+        (change("phases.decode.arms.jax.totals.inherent", "3 GB"),
          "phases.decode.arms.jax.totals.inherent is '3 GB', not int"),
-        (changed("phases.decode.arms.jax.controls", []), "phases.decode.arms.jax.controls is [], not an object"),
-        (changed("phases.prefill.inherent_total", None), "phases.prefill.inherent_total is None, not int"),
-        (changed("phases.prefill.differences", {}), "phases.prefill.differences is {}, not a list"),
-        (changed("mesh.devices.0.place.x"), "mesh.devices.place has slice_index, y, z, core"),
+        (change("phases.decode.arms.jax.controls", []), "phases.decode.arms.jax.controls is [], not an object"),
+        (change("phases.prefill.inherent_total", None), "phases.prefill.inherent_total is None, not int"),
+        (change("phases.prefill.differences", {}), "phases.prefill.differences is {}, not a list"),
+        (change("mesh.devices.0.place.x"), "mesh.devices.place has slice_index, y, z, core"),
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused_in_one_line(report: Any, words: str):
@@ -112,7 +112,7 @@ def test_what_is_no_report_is_refused_in_one_line(report: Any, words: str):
 
 
 def test_keys_of_later_versions_are_left_out():
-    assert Report.from_json(changed("mesh.colour", "red")).to_json() == example_report()
+    assert Report.from_json(change("mesh.colour", "red")).to_json() == example_report()
 
 
 def test_a_report_does_not_change_with_the_json_that_it_was_read_from_or_written_to():

@@ -28,7 +28,7 @@ def case() -> Case:
 def run(case, arm, tmp_path, *, told=None, **asked):
     """A run folder of this arm, and how its cells ended."""
     hear = told.append if told is not None else lambda event: None
-    outcomes = scheduler.run_case(case, arms=[arm], cache=Cache(tmp_path / "cache"), tell=hear, **asked)
+    outcomes = scheduler.run_case(case, arms=[arm], cache=Cache(tmp_path / "cache"), notify=hear, **asked)
     place = run_folder.folder_of(case, parent=tmp_path / "runs", arms=ARMS)
     with replace_folder.open_replacement(place) as into:
         run_folder.write_cells(into, case=case, outcomes=outcomes)

@@ -35,7 +35,7 @@ def visible(parent: Path) -> list[str]:
 def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, monkeypatch):
     pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
     monkeypatch.setenv("TOY_DOES", "decode+gspmd=fail")
-    outcomes = scheduler.run_case(case, arms=[toy], cache=Cache(tmp_path / "cache"), tell=lambda event: None)
+    outcomes = scheduler.run_case(case, arms=[toy], cache=Cache(tmp_path / "cache"), notify=lambda event: None)
     with replace_folder.open_replacement(
         run_folder.folder_of(case, parent=tmp_path / "runs", arms=run_folder.ARMS)
     ) as into:

@@ -50,7 +50,7 @@ def report(place: Path) -> Report:
     return run.timed_report(run.timelines())
 
 
-def tell(cell: Path, **fields) -> None:
+def notify(cell: Path, **fields) -> None:
     about = json.loads((cell / "about.json").read_text())
     (cell / "about.json").write_text(json.dumps(about | fields))
 
@@ -157,7 +157,7 @@ def test_a_program_in_a_folder_that_no_arm_has_is_refused_in_one_line(run):
 def test_a_bomb_in_a_run_folder_is_one_damaged_program(run):
     packed = gzip.compress(bytes(300 << 20), compresslevel=9)
     (run / CELL / "optimized.hlo.gz").write_bytes(packed)
-    tell(run / CELL, hlo_digest=hashlib.sha256(packed).hexdigest())
+    notify(run / CELL, hlo_digest=hashlib.sha256(packed).hexdigest())
     assert "is larger than 256 MiB, which is the most that is read" in error(run)
 
 
@@ -169,7 +169,7 @@ def test_recorded_passes_that_are_a_bomb_are_not_read(run):
             entry.size = 200 << 20
             archive.addfile(entry, Endless())
     (run / CELL / "passes.tar.xz").write_bytes(packed.getvalue())
-    tell(run / CELL, passes_digest=hashlib.sha256(packed.getvalue()).hexdigest())
+    notify(run / CELL, passes_digest=hashlib.sha256(packed.getvalue()).hexdigest())
     cell = next(one for one in judge_run(read_run(run)).programs if "/".join(one.result.key) == CELL)
     assert (cell.result.status, cell.lineage) == ("ok", None)
     assert "more than 512 MiB" in cell.why_no_lineage
@@ -181,14 +181,14 @@ class Endless(io.RawIOBase):
 
 
 def test_what_about_json_says_is_one_clean_line_wherever_it_is_told(run):
-    tell(run / CELL, status="failed", error="\x1b[31mred\n" + "x" * 400_000 + "\x00\x9b the end")
+    notify(run / CELL, status="failed", error="\x1b[31mred\n" + "x" * 400_000 + "\x00\x9b the end")
     assert error(run).isprintable()
     assert len(error(run)) <= 500
     assert error(run).endswith("the end")
 
 
 def test_a_figure_is_xml_whatever_is_written_in_it(run):
-    tell(run / CELL, status="\x1b[31mred\x00")
+    notify(run / CELL, status="\x1b[31mred\x00")
     picture = figures.draw_verdicts(report(run))
     assert b"\x1b" not in picture.svg
     assert "\N{REPLACEMENT CHARACTER}[31mred" in picture.svg.decode()

@@ -51,9 +51,9 @@ def tasks(*does):
     return [Task(name=f"{at}-{word}", request={"does": word}) for at, word in enumerate(does)]
 
 
-def made(tmp_path, *does, at_once, told=None, **more):
+def run_tasks(tmp_path, *does, at_once, told=None, **more):
     hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
-    found = local.run_cases(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", tell=hear, **more)
+    found = local.run_cases(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", notify=hear, **more)
     return {task.name: one for task, one in found}
 
 
@@ -67,7 +67,7 @@ def most_at_once(log):
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_so_many_cases_are_made_at_a_time_and_no_more(tmp_path, log, at_once):
-    found = made(tmp_path, *["well"] * 4, at_once=at_once)
+    found = run_tasks(tmp_path, *["well"] * 4, at_once=at_once)
     assert [(one.status, one.whole, one.run.is_dir()) for one in found.values()] == [("ok", True, True)] * 4
     assert most_at_once(log) == at_once
 
@@ -77,12 +77,12 @@ def test_cores_that_no_case_takes_are_left_to_the_programs_of_each(
     tmp_path, log, monkeypatch, cases, at_once, programs
 ):
     monkeypatch.setattr(local, "cores", lambda: 8)
-    made(tmp_path, *["refuse"] * cases, at_once=at_once)
+    run_tasks(tmp_path, *["refuse"] * cases, at_once=at_once)
     assert {line.split()[0] for line in log.read_text().splitlines()} == {f"+{programs}"}
 
 
 def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
-    found = made(tmp_path, "abort", "refuse", "half", "part", "well", at_once=5)
+    found = run_tasks(tmp_path, "abort", "refuse", "half", "part", "well", at_once=5)
     assert {name: (one.status, one.error, one.whole) for name, one in found.items()} == {
         "0-abort": ("crashed", "died of SIGABRT", False),
         "1-refuse": ("failed", "no such thing", False),
@@ -94,13 +94,13 @@ def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
 
 def test_what_each_is_at_is_told_as_it_comes(tmp_path, log):
     told = []
-    made(tmp_path, "well", at_once=1, told=told)
+    run_tasks(tmp_path, "well", at_once=1, told=told)
     # That it has started is told while nothing else is heard of it: a quick one is half way before.
     stages = list(dict.fromkeys((name, stage) for name, stage, _ in told))
     assert [stage for stage in stages if stage != ("0-well", "start")] == [("0-well", "half way")]
 
 
-def gone(pid):
+def is_gone(pid):
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
@@ -117,10 +117,12 @@ def pids(log):
 
 
 def test_left_early_it_ends_what_runs(tmp_path, log):
-    engine = local.run_cases(tasks("well", "hang", "hang"), at_once=2, scratch=tmp_path / "begun", tell=lambda *_: None)
+    engine = local.run_cases(
+        tasks("well", "hang", "hang"), at_once=2, scratch=tmp_path / "begun", notify=lambda *_: None
+    )
     with closing(engine):
         next(engine)
-    assert all(gone(pid) for pid in pids(log))
+    assert all(is_gone(pid) for pid in pids(log))
 
 
 def test_killed_it_takes_its_workers_with_it(tmp_path, log):
@@ -129,16 +131,16 @@ def test_killed_it_takes_its_workers_with_it(tmp_path, log):
         from compare.sweep.engines import local
         local.WORKER = "toy_worker"
         tasks = [local.Task(name="only", request={{"does": "hang"}})]
-        list(local.run_cases(tasks, at_once=1, scratch=Path({str(tmp_path / "begun")!r}), tell=lambda *_: None))
+        list(local.run_cases(tasks, at_once=1, scratch=Path({str(tmp_path / "begun")!r}), notify=lambda *_: None))
     """
     path = os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])
     started = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], env=os.environ | {"PYTHONPATH": path})
     assert soon(lambda: bool(pids(log)))
     started.send_signal(signal.SIGKILL)
     started.wait(timeout=10)
-    assert soon(lambda: gone(pids(log)[0]))
+    assert soon(lambda: is_gone(pids(log)[0]))
 
 
 def test_a_request_says_all_that_a_worker_needs(tmp_path, log):
-    (one,) = made(tmp_path, "well", at_once=1).values()
+    (one,) = run_tasks(tmp_path, "well", at_once=1).values()
     assert json.loads((one.run.parent / "request.json").read_text()) == {"does": "well", "at_once": local.cores()}

@@ -25,12 +25,12 @@ COMPUTES = st.lists(st.tuples(SPAN, st.integers(0, 1)), max_size=6)
 EDGES = (0, 100, 200)
 
 
-def encoded(diff, **more):
+def encode_rows(diff, **more):
     """As a report has it."""
     return encode(diff.to_report(Side(arm="jax", cell="tpu"), Side(arm="torchxla", cell="tpu"), **more))
 
 
-def drawn(comms, computes, shift=0.0):
+def make_timeline(comms, computes, shift=0.0):
     events = [comm(start + shift, end + shift, **words) for (start, end), words in comms]
     events += [compute(start + shift, end + shift, device=device) for (start, end), device in computes]
     return timeline(events, steps(*(edge + shift for edge in EDGES), devices=(0, 1)))
@@ -45,7 +45,7 @@ def nothing(diff):
 @settings(max_examples=20, deadline=None)
 @given(TALKS, COMPUTES)
 def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
-    one = drawn(comms, computes)
+    one = make_timeline(comms, computes)
     assert nothing(timeline_diff(one, one))
 
 
@@ -53,14 +53,14 @@ def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
 @given(TALKS, COMPUTES, st.floats(-1e9, 1e12))
 def test_a_shifted_copy_gives_zero_everywhere(comms, computes, shift):
     shift = float(round(shift))
-    assert nothing(timeline_diff(drawn(comms, computes), drawn(comms, computes, shift)))
+    assert nothing(timeline_diff(make_timeline(comms, computes), make_timeline(comms, computes, shift)))
 
 
 @settings(max_examples=40, deadline=None)
 @given(TALKS, COMPUTES, st.tuples(SPAN, WORDS), st.booleans())
 def test_one_injected_collective_comes_out_as_exactly_that_one(comms, computes, injected, on_the_left):
     (start, end), words = injected
-    few, many = drawn(comms, computes), drawn([*comms, injected], computes)
+    few, many = make_timeline(comms, computes), make_timeline([*comms, injected], computes)
     diff = timeline_diff(many, few) if on_the_left else timeline_diff(few, many)
     (one,) = diff.stretches.to_dict("records")
     assert one["side"] == ("left" if on_the_left else "right")
@@ -109,7 +109,7 @@ def test_what_one_framework_adds_in_every_layer_is_added_up():
                 scope="layer.attention.core"),
             row("sum", "all-reduce", "tp", 1000, [range(4)], inherent=1500)]  # fmt: skip
     diff = timeline_diff(layers(4), layers(4, gathers=3), left_rows=rows[1:], right_rows=rows)
-    (one,) = encoded(diff)["excess"]
+    (one,) = encode_rows(diff)["excess"]
     assert one == {
         "side": "right", "collective": "gather", "scope": "layer.attention.core", "axes": "tp", "kind": "all-gather",
         "verdict": "induced", "cause": "activation-gather",
@@ -180,10 +180,10 @@ def test_without_devices_only_volumes_are_compared():
     assert diff.total.difference_exposed_ns is None
     assert diff.by_scope["difference_executions"].tolist() == [0]
     assert "stretches are not told where events bear no device" in diff.notes
-    json.dumps(encoded(diff), allow_nan=False)
+    json.dumps(encode_rows(diff), allow_nan=False)
 
 
 def test_a_diff_is_plain_and_keeps_the_longest_stretches():
-    diff = encoded(timeline_diff(layers(9), layers(9, gathers=2)), most=3)
+    diff = encode_rows(timeline_diff(layers(9), layers(9, gathers=2)), most=3)
     assert json.loads(json.dumps(diff, allow_nan=False)) == diff
     assert (len(diff["stretches"]), diff["num_stretches"]) == (3, 9)

@@ -15,7 +15,7 @@ from tests.compare.timing.scenes import (
     collective,
     comms,
     done,
-    serialized,
+    serialize,
     start,
     timeline,
 )  # fmt: skip
@@ -119,7 +119,7 @@ def test_what_encloses_communication_on_a_devices_line_is_a_loop_around_it(tmp_p
 
 def test_the_program_that_the_profile_carries_tells_most(tmp_path):
     space = Space()
-    space.programs({"jit_f(17)": serialized()})
+    space.programs({"jit_f(17)": serialize()})
     events = [("twice", 0, 5), ("begun", 5, 1), ("fusion.9", 6, 10), ("over", 16, 4)]
     tpu(space, 0, events, XLA_Modules=[("jit_f(17)", 0, 20)])
     found = timeline(space, tmp_path)
@@ -135,7 +135,7 @@ def test_the_program_that_the_profile_carries_tells_most(tmp_path):
 
 def test_cloned_names_are_joined_to_what_they_were_cloned_from(tmp_path):
     space = Space()
-    space.programs({"jit_f(17)": serialized()})
+    space.programs({"jit_f(17)": serialize()})
     tpu(space, 0, [("fusion.9.clone.1", 0, 5), ("twice.remat2", 5, 5)], XLA_Modules=[("jit_f(17)", 0, 20)])
     found = timeline(space, tmp_path)
     assert comms(found, "collective", "axes") == [("inner.1", "data")]
@@ -145,7 +145,7 @@ def test_cloned_names_are_joined_to_what_they_were_cloned_from(tmp_path):
 def test_programs_with_the_same_names_are_told_apart(tmp_path):
     space = Space()
     other = PROGRAM.replace("{{0,1},{2,3}}", "{{0,1,2,3}}")
-    space.programs({"jit_f(17)": serialized(), "jit_f(18)": serialized(other)})
+    space.programs({"jit_f(17)": serialize(), "jit_f(18)": serialize(other)})
     tpu(
         space, 0, [("begun", 0, 1), ("over", 1, 4), ("begun", 10, 1), ("over", 11, 4)],
         XLA_Modules=[("jit_f(17)", 0, 9), ("jit_f(18)", 10, 9)],
@@ -157,7 +157,7 @@ def test_programs_with_the_same_names_are_told_apart(tmp_path):
 
 def test_a_program_is_found_by_its_number_too(tmp_path):
     space = Space()
-    space.programs({"jit_f(17)": serialized(), "jit_g(18)": serialized()})
+    space.programs({"jit_f(17)": serialize(), "jit_g(18)": serialize()})
     tpu(space, 0, [("fusion.9", 0, 5, {"about": {"program_id": 17}})])
     assert comms(timeline(space, tmp_path), "collective", "axes") == [("inner.1", "data")]
 
@@ -193,7 +193,7 @@ def test_a_program_that_cannot_be_read_is_noted_and_lines_of_hlo_are_enough(tmp_
 
 def test_axes_that_fit_no_program_are_refused(tmp_path):
     space = Space()
-    space.programs({"jit_f(17)": serialized()})
+    space.programs({"jit_f(17)": serialize()})
     tpu(space, 0, [("begun", 0, 1), ("over", 1, 4)], XLA_Modules=[("jit_f(17)", 0, 20)])
     with pytest.raises(TimingError, match=r"axes do not fit the program.* jit_f\(17\)"):
         timeline(space, tmp_path, axes={"tp": 3})
@@ -211,7 +211,7 @@ def test_devices_bear_the_numbers_of_their_places_in_the_program(tmp_path):
     # HloModuleProto.device_assignment: four replicas of one computation, on the runtime's devices 1, 0, 3 and 2.
     order = data(3, b"".join(number(1, device) for device in (1, 0, 3, 2)))
     space = Space()
-    space.programs({"jit_f(17)": serialized(number_by_place=number(1, 4) + number(2, 1) + order)})
+    space.programs({"jit_f(17)": serialize(number_by_place=number(1, 4) + number(2, 1) + order)})
     for device in (0, 1):
         tpu(space, device, [("begun", 10 * device, 1), ("over", 90, 1)], XLA_Modules=[("jit_f(17)", 0, 99)])
     found = timeline(space, tmp_path, axes={})

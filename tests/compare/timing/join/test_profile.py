@@ -128,7 +128,7 @@ SPARSE = "%all-reduce.11 = f32[1000]{0} all-reduce(f32[1000]{0} %q), replica_gro
 SPARSE_CORE = 'async_execution_thread="sparsecore"'
 
 
-def called(word, number):
+def call_event(word, number):
     """The start and the done of a call, as the TensorCore's line has them."""
     begun = f"%{word}call-start.{number}"
     over = begun.replace("start", "done")
@@ -142,7 +142,7 @@ def called(word, number):
 def test_a_sparse_cores_collective_counts_once_and_is_no_compute(tmp_path, word):
     """The TensorCore's line shows a call and the wait for it; the work is on two SparseCores."""
     space = Space()
-    begun, over = called(word, 3)
+    begun, over = call_event(word, 3)
     tpu(space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)], **STEP)
     for core, (at, length) in enumerate(((105, 290), (110, 285))):
         space.plane(f"/device:TPU:0 SparseCore {core}").line("Sparse Core Ops").event(SPARSE, at, length)
@@ -154,7 +154,7 @@ def test_a_sparse_cores_collective_counts_once_and_is_no_compute(tmp_path, word)
 
 def test_on_the_line_of_asynchronous_operations_it_counts_once_too(tmp_path):
     space = Space()
-    begun, over = called("", 3)
+    begun, over = call_event("", 3)
     tpu(
         space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)], **STEP,
         Async_XLA_Ops=[(begun, 100, 300)],
@@ -165,7 +165,7 @@ def test_on_the_line_of_asynchronous_operations_it_counts_once_too(tmp_path):
 
 def test_a_call_of_another_core_that_does_not_communicate_is_neither(tmp_path):
     space = Space()
-    begun, over = called("", 3)
+    begun, over = call_event("", 3)
     tpu(space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100), (REDUCE, 400, 100)], **STEP)
     space.plane("/device:TPU:0 SparseCore 0").line("Sparse Core Ops").event(FUSION, 105, 290)
     assert times(per_step(space, tmp_path)) == exactly(800, 100, 100, 0, 100, 100 / 800, 0)

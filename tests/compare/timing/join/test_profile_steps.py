@@ -16,7 +16,7 @@ def steps(found):
     return [tuple(row) for row in found.steps[columns].itertuples(index=False)]
 
 
-def annotated(space, *marks, word="step"):
+def annotate(space, *marks, word="step"):
     line = space.plane("/host:CPU").line("python")
     for number, begin, length in marks:
         line.event(word, begin, length, stats={"step_num": number})
@@ -25,7 +25,7 @@ def annotated(space, *marks, word="step"):
 def test_a_devices_own_marks_come_first(tmp_path):
     space = Space()
     tpu(space, 0, OPS, Steps=[("4", 10, 90), ("5", 100, 90)], XLA_Modules=MODULES)
-    annotated(space, (0, 0, 100), (1, 100, 100))
+    annotate(space, (0, 0, 100), (1, 100, 100))
     found = timeline(space, tmp_path)
     assert steps(found) == [(0, 4, 10, 90), (0, 5, 100, 90)]
     assert found.events["step"].tolist() == [4, 4, 5, 5]
@@ -45,15 +45,15 @@ def test_then_what_the_host_marks_for_all_of_its_devices(tmp_path):
     space = Space()
     for device in (0, 1):
         tpu(space, device, OPS, XLA_Modules=MODULES)
-    annotated(space, (3, 0, 100), (4, 100, 100))
+    annotate(space, (3, 0, 100), (4, 100, 100))
     assert steps(timeline(space, tmp_path)) == [(0, 3, 0, 100), (0, 4, 100, 100), (1, 3, 0, 100), (1, 4, 100, 100)]
 
 
 def test_of_several_kinds_of_marks_the_one_with_the_most_steps(tmp_path):
     space = Space()
     tpu(space, 0, OPS)
-    annotated(space, (0, 0, 100), (1, 100, 100), word="decode")
-    annotated(space, (0, 0, 200), word="prefill")
+    annotate(space, (0, 0, 100), (1, 100, 100), word="decode")
+    annotate(space, (0, 0, 200), word="prefill")
     found = timeline(space, tmp_path)
     assert steps(found) == [(0, 0, 0, 100), (0, 1, 100, 100)]
     assert "steps are those marked 'decode', not 'prefill'" in found.notes
@@ -63,7 +63,7 @@ def test_marks_that_do_not_hold_the_operations_are_not_taken(tmp_path):
     """The host ran ahead of the devices."""
     space = Space()
     tpu(space, 0, OPS, XLA_Modules=MODULES)
-    annotated(space, (0, 0, 2), (1, 2, 2))
+    annotate(space, (0, 0, 2), (1, 2, 2))
     found = timeline(space, tmp_path)
     assert steps(found) == [(0, 0, 5, 20), (0, 1, 105, 25)]
 

@@ -14,7 +14,7 @@ from compare.hlo.text.module import read
 from tests.compare.hlo.proto.test_program import SERIALIZE
 from tests.compare.timing.scenes import timeline
 from tests.compare.timing.spaces import Space
-from tests.compare.timing.toy_tpu import ToyTpu, carried
+from tests.compare.timing.toy_tpu import ToyTpu, write_program
 from tests.places import CORPUS
 
 PROGRAMS = [
@@ -43,7 +43,7 @@ def program(name):
 def test_a_program_that_the_profile_carries(tmp_path, protos, name, own_line):
     module, axes = program(name)
     space = Space()
-    carried(space, module, (protos / f"{name}.pb").read_bytes())
+    write_program(space, module, (protos / f"{name}.pb").read_bytes())
     tpu = ToyTpu(space, module, own_line=own_line)
     tpu.steps(STEPS)
     found = timeline(space, tmp_path, axes)

@@ -6,7 +6,7 @@ from compare.timing.tracks.tracks import DeviceTracks
 from tests.compare.timing.build import comm, messages, row, steps, timeline
 
 
-def counted(events, rows, devices=(0,)):
+def count(events, rows, devices=(0,)):
     return messages(DeviceTracks.of(timeline(events, steps(0, 10_000, devices=devices))), rows)
 
 
@@ -19,7 +19,7 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
     rows = [row(name, "all-reduce", "tp", size, [range(4)], shapes=tuple(shapes)) for name in names]
     events = [comm(number * 10, number * 10 + 5, name=names[number % 2], payload=size) for number in range(64)]
     events.append(comm(700, 710, name="embed", payload=size))
-    (found,) = counted(events, rows)
+    (found,) = count(events, rows)
     assert found == {
         "kind": "all-reduce", "axes": "tp", "scope": "layer.mlp.down", "dtype": "bf16", "shapes": shapes,
         "payload_bytes": size, "count": 65,
@@ -31,7 +31,7 @@ def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first
             row("b", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2,1]",))]  # fmt: skip
     events = [comm(0, 1, name="a", payload=8), comm(2, 3, name="b", payload=8),
               comm(4, 5, name="c", payload=80, scope="embed"), comm(6, 7, name="a", payload=8)]  # fmt: skip
-    found = counted(events, rows)
+    found = count(events, rows)
     assert [(one["payload_bytes"], one["shapes"], one["count"]) for one in found] == [
         (80, None, 1), (8, ["f32[2]"], 2), (8, ["f32[2,1]"], 1),
     ]  # fmt: skip
@@ -39,13 +39,13 @@ def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first
 
 def test_counts_are_of_one_device_and_step():
     events = [comm(0, 1, device=device, payload=8) for device in range(4)]
-    assert counted(events, [], devices=range(4))[0]["count"] == 1
+    assert count(events, [], devices=range(4))[0]["count"] == 1
 
 
 def test_what_lies_outside_all_steps_is_not_counted():
-    assert counted([comm(20_000, 20_001)], []) == []
+    assert count([comm(20_000, 20_001)], []) == []
 
 
 def test_an_unknown_payload_is_shown_as_unknown():
-    (found,) = counted([comm(0, 1, payload=float("nan"), name="", axes="?")], [])
+    (found,) = count([comm(0, 1, payload=float("nan"), name="", axes="?")], [])
     assert (found["payload_bytes"], found["dtype"], found["axes"], found["count"]) == (None, None, "?", 1)

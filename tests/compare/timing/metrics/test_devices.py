@@ -16,13 +16,13 @@ SENT = bytes_sent_by([row("sum", "all-reduce", "tp", 100, GROUPS), row("all", "a
                row("shift", "collective-permute", "pp", 100, [(0, 4)])], MESH)  # fmt: skip
 
 
-def laid(events, **kwargs):
+def lay_out(events, **kwargs):
     devices = {event["device"] for event in events}
     return DeviceTracks.of(timeline(events, steps(0, 100, devices=sorted(devices)), **kwargs))
 
 
 def rows(events, **kwargs):
-    tracks = laid(events, **kwargs)
+    tracks = lay_out(events, **kwargs)
     return per_device(tracks, measure_times(tracks))
 
 
@@ -51,7 +51,7 @@ def test_a_shown_device_counts_as_often_as_it_stands_for_one():
 def test_a_device_that_is_always_last_is_the_straggler():
     events = [comm(start + 7 * (device == 2), start + 20, device=device, name="sum")
               for device in range(4) for start in (0, 50)]  # fmt: skip
-    late = arrival_lags(laid(events), SENT)
+    late = arrival_lags(lay_out(events), SENT)
     assert late.loc[late["device"].eq(2), "lag_ns"].tolist() == [7, 7]
     found = stragglers(late)
     assert found[0] == {"device": 2, "mean_lag_ns": 7, "last_share": 1}
@@ -62,7 +62,7 @@ def test_groups_and_executions_are_held_against_themselves_only():
     events = [comm(0, 10, device=0, name="sum"), comm(3, 10, device=1, name="sum"),
               comm(50, 60, device=4, name="sum"), comm(52, 60, device=5, name="sum"),
               comm(20, 30, device=0, name="sum"), comm(20, 30, device=1, name="sum")]  # fmt: skip
-    late = arrival_lags(laid(events), SENT)
+    late = arrival_lags(lay_out(events), SENT)
     assert late.set_index(["device", "nth"])["lag_ns"].to_dict() == {
         (0, 0): 0, (0, 1): 0, (1, 0): 3, (1, 1): 0, (4, 0): 0, (5, 0): 2,
     }  # fmt: skip
@@ -70,16 +70,16 @@ def test_groups_and_executions_are_held_against_themselves_only():
 
 @pytest.mark.parametrize("name", ["shift", "unheard of"])
 def test_permutes_and_the_unknown_tell_no_straggler(name):
-    late = arrival_lags(laid([comm(0, 10, name=name), comm(5, 10, device=4, name=name)]), SENT)
+    late = arrival_lags(lay_out([comm(0, 10, name=name), comm(5, 10, device=4, name=name)]), SENT)
     assert stragglers(late) == []
 
 
 def test_a_device_that_is_shown_alone_waits_for_nobody_that_is_seen():
-    assert arrival_lags(laid([comm(0, 10, name="sum")]), SENT).empty
+    assert arrival_lags(lay_out([comm(0, 10, name="sum")]), SENT).empty
 
 
 def test_without_devices_nobody_is_slow():
-    tracks = laid([comm(0, 10, device=-1, name="sum")])
+    tracks = lay_out([comm(0, 10, device=-1, name="sum")])
     assert per_device(tracks, measure_times(tracks)) == ()
     assert stragglers(arrival_lags(tracks, SENT)) == []
-    assert stragglers(arrival_lags(laid([comm(0, 10)]), {})) == []
+    assert stragglers(arrival_lags(lay_out([comm(0, 10)]), {})) == []

@@ -13,7 +13,7 @@ from tests.compare.timing.build import comm, compute, container, pipeline_of, st
 SHIFT_IS = {"kind": "collective-permute", "axes": "pp", "scope": SHIFT, "name": "permute"}
 
 
-def found(events, marks, stages, microbatches):
+def pipeline_times(events, marks, stages, microbatches):
     tracks = DeviceTracks.of(timeline(events, marks))
     table = find_ticks(tracks, stages, microbatches=microbatches)
     return pipeline_of(tracks, table, microbatches=microbatches, num_stages=max(stages) + 1)
@@ -44,7 +44,7 @@ def uniform(stages, microbatches, *, order="shift first", before=0, after=0, loo
 @pytest.mark.parametrize("order", ["shift first", "shift last", "first shift lost"])
 @pytest.mark.parametrize(("stages", "microbatches"), [(2, 1), (2, 4), (4, 8), (8, 3), (4, 1)])
 def test_a_uniform_pipeline_has_the_bubble_of_gpipe(stages, microbatches, order):
-    one = found(*uniform(stages, microbatches, order=order), range(stages), microbatches)
+    one = pipeline_times(*uniform(stages, microbatches, order=order), range(stages), microbatches)
     expected = round(float(Fraction(stages - 1, microbatches + stages - 1)), 9)
     assert one["bubble_share"] == one["gpipe_bubble_share"] == expected
     assert [row["bubble_share"] for row in one["stages"]] == [expected] * stages
@@ -54,12 +54,12 @@ def test_a_uniform_pipeline_has_the_bubble_of_gpipe(stages, microbatches, order)
 @pytest.mark.parametrize("order", ["shift first", "shift last", "first shift lost"])
 @pytest.mark.parametrize("loop", [True, False])
 def test_what_comes_before_and_after_the_loop_is_no_tick(order, loop):
-    one = found(*uniform(2, 4, order=order, before=900, after=700, loop=loop), range(2), 4)
+    one = pipeline_times(*uniform(2, 4, order=order, before=900, after=700, loop=loop), range(2), 4)
     assert one["bubble_share"] == 0.2
 
 
 def test_the_smallest_loop_around_all_shifts_bounds_the_ticks():
-    one = found(*uniform(2, 3, before=35, after=25, loop=True), range(2), 3)
+    one = pipeline_times(*uniform(2, 3, before=35, after=25, loop=True), range(2), 3)
     assert [(row["phase"], row["start_ns"], row["duration_ns"]) for row in one["phases"]] == [
         ("before", 0, 35), ("fill", 35, 100), ("steady", 135, 200), ("drain", 335, 100), ("after", 435, 25),
     ]  # fmt: skip
@@ -70,12 +70,12 @@ def test_the_smallest_loop_around_all_shifts_bounds_the_ticks():
 def test_a_bubble_that_computes_is_busy_and_one_that_does_not_is_idle():
     """Stage 1 holds nothing in tick 0: here it computes in it all the same, there it waits."""
     events, marks = uniform(2, 2)
-    stage = found(events, marks, range(2), 2)["stages"][1]
+    stage = pipeline_times(events, marks, range(2), 2)["stages"][1]
     assert (stage["bubble_ns"], stage["busy_in_bubble_ns"], stage["idle_ns"]) == (90, 90, 0)
     first = min(event["start_ns"] for event in events if event["device"] == 1 and event["role"] == "compute"
                 and event["duration_ns"])  # fmt: skip
     spared = [e for e in events if not (e["device"] == 1 and e["role"] == "compute" and e["start_ns"] == first)]
-    stage = found(spared, marks, range(2), 2)["stages"][1]
+    stage = pipeline_times(spared, marks, range(2), 2)["stages"][1]
     assert (stage["bubble_ns"], stage["busy_in_bubble_ns"], stage["idle_ns"]) == (90, 0, 90)
 
 
@@ -83,7 +83,9 @@ def test_a_slow_stage_has_its_own_ticks():
     """Ticks of 100 and 300 ns: the bubble is the share of time, not of ticks."""
     events = [comm(0, 10, **SHIFT_IS), comm(100, 110, **SHIFT_IS), comm(400, 410, **SHIFT_IS), compute(410, 500)]
     both = [event | {"device": device} for event in events for device in (0, 1)]
-    one = found([*both, container(0, 500), container(0, 500, device=1)], steps(0, 500, devices=(0, 1)), range(2), 2)
+    one = pipeline_times(
+        [*both, container(0, 500), container(0, 500, device=1)], steps(0, 500, devices=(0, 1)), range(2), 2
+    )
     assert [row["bubble_ns"] for row in one["stages"]] == [90, 90]
     assert one["stages"][0]["pipeline_ns"] == 90 + 290 + 90
 
@@ -92,12 +94,12 @@ def test_shifts_of_several_parts_are_told_by_one_collective():
     events, marks = uniform(2, 2)
     extra = [comm(e["start_ns"], e["start_ns"] + 5, device=e["device"], **{**SHIFT_IS, "name": "rest"})
              for e in events if e["scope"] == SHIFT]  # fmt: skip
-    assert found([*events, *extra, *extra], marks, range(2), 2)["bubble_share"] == round(1 / 3, 9)
+    assert pipeline_times([*events, *extra, *extra], marks, range(2), 2)["bubble_share"] == round(1 / 3, 9)
 
 
 def test_shifts_that_do_not_count_up_to_ticks_tell_no_pipeline():
     events, marks = uniform(2, 4)
-    assert found(events, marks, range(2), 9) is None
+    assert pipeline_times(events, marks, range(2), 9) is None
 
 
 def test_stages_are_read_from_the_mesh():
@@ -106,4 +108,4 @@ def test_stages_are_read_from_the_mesh():
 
 
 def test_one_stage_is_no_pipeline():
-    assert found(*uniform(1, 4), [0], 4) is None
+    assert pipeline_times(*uniform(1, 4), [0], 4) is None

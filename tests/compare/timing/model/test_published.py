@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks.model import PAGE, fitted_links, held_against, page
+from benchmarks.model import PAGE, check_model, fit_links, page
 from benchmarks.published import measurements, programs
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
@@ -24,12 +24,12 @@ def test_the_constants_of_links_are_what_the_fit_rows_give(generation):
     row = CONSTANTS[generation]
     asked = [one for one in measurements() if one.generation == generation]
     hop_s = None if row.hop_s.source.startswith("fit") else row.hop_s.value
-    found = fitted_links(asked, programs(), hop_s=hop_s)
+    found = fit_links(asked, programs(), hop_s=hop_s)
     assert found == pytest.approx((row.launch_s.value, row.hop_s.value, row.link_bytes_per_s.value), rel=1e-4)
 
 
 def test_the_model_gives_every_row_that_it_was_fitted_to():
-    held = [one for one in held_against(measurements(), programs()) if one.measured.role == "fit"]
+    held = [one for one in check_model(measurements(), programs()) if one.measured.role == "fit"]
     assert len(held) == 13
     assert [one.error for one in held] == pytest.approx([0] * 13, abs=1e-4)
 

@@ -17,7 +17,7 @@ from compare.timing.platforms.threads.rendezvous import find_arrivals
 from compare.timing.platforms.threads.thread_timeline import NONE, Threads
 from compare.timing.xplane.device_events import RAW
 from compare.timing.xplane.reader import read_file
-from tests.compare.timing.platforms.threads.host import Host, shown
+from tests.compare.timing.platforms.threads.host import Host, list_rows
 from tests.places import PROFILES
 
 ARMS = ("jax", "torchxla")
@@ -190,7 +190,7 @@ def test_devices_that_the_user_has_put_in_another_order_are_numbered_by_their_pl
         host[f"{place}"].op("dot", 100 + place, 110, run_id=5, device_ordinal=number)
     host["2"].op("other", 200, 210, run_id=6, device_ordinal=7)
     found = host.raw(tmp_path)
-    assert shown(found.events, "hlo_op", "line", "device") == [("dot", "0", 0), ("dot", "1", 1), ("other", "2", 9)]
+    assert list_rows(found.events, "hlo_op", "line", "device") == [("dot", "0", 0), ("dot", "1", 1), ("other", "2", 9)]
     assert "devices are numbered by their places in the program, not as the process numbers them" in found.notes
 
 
@@ -199,7 +199,7 @@ def test_programs_are_named_as_the_profile_lists_them(tmp_path):
     host["a"].op("dot", 1, 2, module="jit_f").op("dot", 3, 4, module="jit_g")
     host["a"].event("add", 5, 6, hlo_op="add", hlo_module="jit_f", program_id=2**64 - 3)
     host["a"].event("sub", 7, 8, hlo_op="sub", hlo_module="jit_h")
-    assert shown(host.raw(tmp_path).events, "module") == [
+    assert list_rows(host.raw(tmp_path).events, "module") == [
         ("jit_f(0)",), ("jit_g(0)",), ("jit_f(18446744073709551613)",), ("jit_h",),
     ]  # fmt: skip
 

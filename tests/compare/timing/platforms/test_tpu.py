@@ -19,7 +19,7 @@ def raw(space, tmp_path):
     return op_events(read_file(space.write(tmp_path)))
 
 
-def shown(events, *columns):
+def list_rows(events, *columns):
     return [tuple(row) for row in events[list(columns)].itertuples(index=False)]
 
 
@@ -38,11 +38,11 @@ def test_an_operation_has_its_instructions_name_its_line_of_hlo_and_its_program(
         XLA_Modules=[("jit_f(17)", 10, 100, {"stats": {"run_id": 8}})],
     )  # fmt: skip
     events = raw(space, tmp_path).events
-    assert shown(events, "device", "line", "name", "hlo_op", "text", "module", "run", "main") == [
+    assert list_rows(events, "device", "line", "name", "hlo_op", "text", "module", "run", "main") == [
         (3, "XLA Ops", "fusion.2", "fusion.2", FUSION, "jit_f(17)", 8, True),
         (3, "XLA Ops", "all-reduce.1", "all-reduce.1", REDUCE, "jit_f(17)", 8, True),
     ]
-    assert shown(events, "category", "tf_op") == [("", ""), ("all-reduce", "jit(f)/layer.mlp.down/psum:")]
+    assert list_rows(events, "category", "tf_op") == [("", ""), ("all-reduce", "jit(f)/layer.mlp.down/psum:")]
     assert events["wait_ns"].isna().all()
 
 
@@ -50,14 +50,14 @@ def test_names_without_hlo_stay_names(tmp_path):
     space = Space()
     plane = space.plane("/device:TPU:0")
     plane.line("XLA Ops").event("fusion.2", 0, 5).event("long", 5, 5, stats={"hlo_op": "all-gather.4"})
-    assert shown(raw(space, tmp_path).events, "hlo_op", "text") == [("fusion.2", ""), ("all-gather.4", "")]
+    assert list_rows(raw(space, tmp_path).events, "hlo_op", "text") == [("fusion.2", ""), ("all-gather.4", "")]
 
 
 def test_a_bare_name_is_the_instructions_with_or_without_its_mark(tmp_path):
     space = Space()
     space.plane("/device:TPU:0").line("XLA Ops").event("%all-gather.4", 0, 5).event("x", 5, 5, display="%fusion.2")
     found = [("all-gather.4", "all-gather.4"), ("fusion.2", "fusion.2")]
-    assert shown(raw(space, tmp_path).events, "name", "hlo_op") == found
+    assert list_rows(raw(space, tmp_path).events, "name", "hlo_op") == found
 
 
 def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
@@ -67,8 +67,8 @@ def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
         XLA_Modules=[("jit_f(1)", 0, 10), ("jit_g(2)", 20, 10), ("jit_f(1)", 40, 10)],
     )  # fmt: skip
     found = raw(space, tmp_path)
-    assert shown(found.events, "module", "run") == [("jit_f(1)", 0), ("jit_g(2)", 1), ("jit_f(1)", 2), ("", -1)]
-    assert shown(found.executions, "module", "start_ns", "duration_ns") == [
+    assert list_rows(found.events, "module", "run") == [("jit_f(1)", 0), ("jit_g(2)", 1), ("jit_f(1)", 2), ("", -1)]
+    assert list_rows(found.executions, "module", "start_ns", "duration_ns") == [
         ("jit_f(1)", 0, 10), ("jit_g(2)", 20, 10), ("jit_f(1)", 40, 10),
     ]  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
 def test_outside_all_executions_the_programs_number_is_known(tmp_path):
     space = Space()
     tpu(space, 0, [(FUSION, 0, 5, {"about": {"program_id": 17}})])
-    assert shown(raw(space, tmp_path).events, "module", "run") == [("(17)", -1)]
+    assert list_rows(raw(space, tmp_path).events, "module", "run") == [("(17)", -1)]
 
 
 def test_lines_of_asynchronous_operations_and_of_other_cores_are_told_apart(tmp_path):
@@ -85,7 +85,7 @@ def test_lines_of_asynchronous_operations_and_of_other_cores_are_told_apart(tmp_
     space.plane("/device:TPU:1 SparseCore 0").line("Sparse Core Ops").event(REDUCE, 2, 3)
     space.plane("/device:TPU:1 SparseCore Tile 1").line("XLA Ops").event(REDUCE, 2, 3)
     found = raw(space, tmp_path)
-    assert shown(found.events, "device", "line", "main") == [
+    assert list_rows(found.events, "device", "line", "main") == [
         (1, "XLA Ops", True),
         (1, "Async XLA Ops", False),
         (1, "SparseCore 0: Sparse Core Ops", False),
@@ -119,7 +119,7 @@ def test_a_devices_own_steps_bear_their_numbers(tmp_path):
     tpu(space, 0, [(FUSION, 0, 5)], Steps=[("11", 0, 100), ("12", 100, 90), ("13", 190, 0)])
     tpu(space, 1, [(FUSION, 0, 5)], Steps=[("11", 2, 100), ("12", 102, 90)])
     found = raw(space, tmp_path).steps
-    assert shown(found, "device", "step", "start_ns", "duration_ns") == [
+    assert list_rows(found, "device", "step", "start_ns", "duration_ns") == [
         (0, 11, 0, 100), (0, 12, 100, 90), (1, 11, 2, 100), (1, 12, 102, 90),
     ]  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_a_devices_own_steps_bear_their_numbers(tmp_path):
 def test_steps_whose_names_are_no_numbers_are_counted(tmp_path):
     space = Space()
     tpu(space, 0, [(FUSION, 0, 5)], Steps=[("train", 0, 100), ("train", 100, 90)])
-    assert shown(raw(space, tmp_path).steps, "step", "start_ns") == [(0, 0), (1, 100)]
+    assert list_rows(raw(space, tmp_path).steps, "step", "start_ns") == [(0, 0), (1, 100)]
 
 
 def test_lines_keep_their_own_zero(tmp_path):
@@ -136,7 +136,7 @@ def test_lines_keep_their_own_zero(tmp_path):
     plane.line("XLA Modules", timestamp_ns=1_700_000_000_000_001_000).event("jit_f(1)", 0, 500)
     plane.line("XLA Ops", timestamp_ns=1_700_000_000_000_000_000).event(FUSION, 1100, 5)
     events = raw(space, tmp_path).events
-    assert shown(events, "start_ns", "module") == [(1100, "jit_f(1)")]
+    assert list_rows(events, "start_ns", "module") == [(1100, "jit_f(1)")]
 
 
 def test_a_device_that_lost_events_says_so(tmp_path):
@@ -185,6 +185,6 @@ def test_xprof_sees_the_same_operations(tmp_path):
     read = read_file(path)
     ours = op_events(read).events.assign(start_ns=lambda events: events["start_ns"] + read.zero_ns)
     columns = ("device", "name", "start_ns", "duration_ns", "category", "tf_op")
-    for own, other in zip(shown(ours, *columns), sorted(theirs, key=lambda row: (row[0], row[2])), strict=True):
+    for own, other in zip(list_rows(ours, *columns), sorted(theirs, key=lambda row: (row[0], row[2])), strict=True):
         assert (own[:2], own[4:]) == (other[:2], other[4:])
         assert own[2:4] == pytest.approx(other[2:4], abs=1e-6)

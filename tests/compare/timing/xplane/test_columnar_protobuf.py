@@ -22,13 +22,13 @@ FIELD = st.one_of(
 )
 
 
-def written(key, value):
+def write_message(key, value):
     if isinstance(value, float):
         return varint(key << 3 | 1) + struct.pack("<d", value)
     return number(key, value) if isinstance(value, int) else data(key, value)
 
 
-def found(messages):
+def read_fields(messages):
     """The fields of each message, in their order, as numbers, floats' bits, or bytes."""
     columns = [[] for _ in range(len(messages))]
     for one in fields(messages):
@@ -39,8 +39,8 @@ def found(messages):
 
 @given(st.lists(st.lists(FIELD, max_size=5), max_size=20))
 def test_what_was_written_is_read(rows):
-    messages = Messages.of([b"".join(written(*field) for field in row) for row in rows])
-    for row, columns in zip(rows, found(messages), strict=True):
+    messages = Messages.of([b"".join(write_message(*field) for field in row) for row in rows])
+    for row, columns in zip(rows, read_fields(messages), strict=True):
         assert len(row) == len(columns)
         for (key, value), (read_key, read, at) in zip(row, columns, strict=True):
             assert read_key == key
@@ -54,18 +54,18 @@ def test_what_was_written_is_read(rows):
 
 def test_a_number_by_hand():
     # protobuf.dev/programming-guides/encoding: field 1 holding 150 is 08 96 01.
-    ((one,),) = found(Messages.of([bytes.fromhex("089601")]))
+    ((one,),) = read_fields(Messages.of([bytes.fromhex("089601")]))
     assert one[:2] == (1, 150)
 
 
 @pytest.mark.parametrize("broken", [b"\x08", b"\x12\x05abc", b"\x09\x00", b"\x0b", b"\xff" * 12])
 def test_what_does_not_end_where_it_should_is_refused(broken):
     with pytest.raises(TimingError, match="damaged"):
-        found(Messages.of([b"\x08\x01", broken, b"\x08\x01"]))
+        read_fields(Messages.of([b"\x08\x01", broken, b"\x08\x01"]))
 
 
 def test_messages_inside_messages_share_the_bytes():
     outer = Messages.of([data(4, number(1, 7)), data(4, number(1, 300) + number(4, 5))])
     (one,) = fields(outer)
     inner = Messages(outer.data, one.at, one.at + one.value.astype("int64"))
-    assert [[field[:2] for field in row] for row in found(inner)] == [[(1, 7)], [(1, 300), (4, 5)]]
+    assert [[field[:2] for field in row] for row in read_fields(inner)] == [[(1, 7)], [(1, 300), (4, 5)]]

@@ -12,7 +12,7 @@ from tests.compare.timing.spaces import Ref, Space, data, number
 HLO = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %fusion.2), replica_groups={{0,1}}"
 
 
-def made():
+def make_space():
     """Two planes, with every kind of statistic, on events and on their metadata."""
     space = Space()
     device = space.plane("/device:TPU:0", device_type_string="TPU v5 lite", peak_teraflops_per_second=197.0)
@@ -27,7 +27,7 @@ def made():
 
 
 def test_names_times_and_statistics_are_read(tmp_path):
-    space = read_file(made().write(tmp_path))
+    space = read_file(make_space().write(tmp_path))
     device, _ = space.planes
     assert device.name == "/device:TPU:0"
     assert device.stats == {"device_type_string": "TPU v5 lite", "peak_teraflops_per_second": 197.0}
@@ -41,7 +41,7 @@ def test_names_times_and_statistics_are_read(tmp_path):
 
 
 def test_a_statistic_is_the_events_own_or_its_metadatas(tmp_path):
-    ops = read_file(made().write(tmp_path)).planes[0].lines[0]
+    ops = read_file(make_space().write(tmp_path)).planes[0].lines[0]
     assert list(ops.words("hlo_category")) == ["loop fusion", "", "loop fusion"]
     assert list(ops.words("tf_op")) == ["", "jit(f)/psum:", ""]
     assert list(ops.words("note")) == ["", "", "é"]
@@ -54,7 +54,7 @@ def test_a_statistic_is_the_events_own_or_its_metadatas(tmp_path):
 
 def test_jaxs_own_reader_sees_the_same(tmp_path):
     profiler = pytest.importorskip("jax.profiler")
-    path = made().write(tmp_path)
+    path = make_space().write(tmp_path)
     space, theirs = read_file(path), profiler.ProfileData.from_file(str(path))
     for plane, other in zip(space.planes, theirs.planes, strict=True):
         assert (plane.name, dict(plane.stats)) == (other.name, dict(other.stats))
@@ -84,7 +84,7 @@ def test_an_event_that_sums_up_many_stands_nowhere_in_time(tmp_path):
 
 
 def test_what_a_newer_format_adds_is_skipped(tmp_path):
-    space = made()
+    space = make_space()
     ops = space.planes[0].lines[0]
     ops.events[0] += number(30, 5) + data(31, "new")
     path = space.write(tmp_path)
@@ -110,12 +110,12 @@ def test_names_that_are_no_text_are_read_all_the_same(tmp_path):
 
 def test_a_gzipped_profile_is_one_too(tmp_path):
     path = tmp_path / "host.xplane.pb.gz"
-    path.write_bytes(gzip.compress(made().serialized(), mtime=0))
+    path.write_bytes(gzip.compress(make_space().serialized(), mtime=0))
     assert len(read_file(path).planes) == 2
 
 
 def test_a_file_that_is_cut_tells_of_the_planes_that_are_whole(tmp_path):
-    path = made().write(tmp_path)
+    path = make_space().write(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
     space = read_file(path)
@@ -126,7 +126,7 @@ def test_a_file_that_is_cut_tells_of_the_planes_that_are_whole(tmp_path):
 
 
 def test_a_device_that_is_cut_is_left_out_but_for_its_last_words(tmp_path):
-    path = made().write(tmp_path)
+    path = make_space().write(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"raw")])  # in the names of statistics, behind all events and their names
     (device,) = read_file(path).planes
@@ -137,7 +137,7 @@ def test_a_device_that_is_cut_is_left_out_but_for_its_last_words(tmp_path):
 
 
 def test_every_cut_is_one_line(tmp_path):
-    path = made().write(tmp_path)
+    path = make_space().write(tmp_path)
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])

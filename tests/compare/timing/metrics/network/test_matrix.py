@@ -25,7 +25,7 @@ def mesh(name):
     return lay_out_mesh(Case.read(name, batch=256))
 
 
-def summed(frame, column, device):
+def sum_bytes(frame, column, device):
     return frame.loc[frame["device_from"].eq(device), column].sum()
 
 
@@ -121,10 +121,10 @@ def test_groups_of_one_slice_stand_for_a_group_in_every_slice():
     picture = mesh("dp2tp8@2xv5e:2x4")
     rows = [row("r", "all-gather", "tp", 800, [range(8)], induced=700)]
     frame = traffic_matrix(bytes_sent_by(rows, picture), picture)
-    assert summed(frame, "logical_bytes", 0) == summed(frame, "logical_bytes", 8) == 700
+    assert sum_bytes(frame, "logical_bytes", 0) == sum_bytes(frame, "logical_bytes", 8) == 700
     across = [row("r", "all-reduce", "dp", 100, [(at, at + 8) for at in range(8)], induced=100)]
     frame = traffic_matrix(bytes_sent_by(across, picture), picture)
-    assert summed(frame, "logical_bytes", 8) == 100
+    assert sum_bytes(frame, "logical_bytes", 8) == 100
     assert set(map(tuple, frame[["device_from", "device_to"]].to_numpy()[:1])) == {(0, 8)}
 
 
@@ -142,8 +142,8 @@ def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     groups = [range(4), range(4, 8)]
     known = row("r", "all-gather", "tp", 400, groups, executions=2, induced=300, device_executions=(2,) * 4 + (0,) * 4)
     frame = traffic_matrix(bytes_sent_by([known], picture), picture)
-    assert summed(frame, "logical_bytes", 0) == 600
-    assert summed(frame, "logical_bytes", 4) == 0
+    assert sum_bytes(frame, "logical_bytes", 0) == 600
+    assert sum_bytes(frame, "logical_bytes", 4) == 0
     found = bytes_sent_by([replace(known, device_executions=None)], picture)
     assert list_uncounted(found) == ["r"]
     assert traffic_matrix(found, picture).empty

@@ -26,14 +26,14 @@ def gather(start, end, device=0):
     return comm(start, end, device=device, name="gather", kind="all-gather", payload=400)
 
 
-def laid(events, marks, **kwargs):
+def lay_out(events, marks, **kwargs):
     tracks = DeviceTracks.of(timeline(events, marks, **kwargs))
     carried = rate_traffic(tracks, clip_to_steps(tracks), bytes_sent_by(ROWS, MESH))
     return tracks, carried, find_up_phases(carried)
 
 
 def test_the_network_is_up_while_anything_runs():
-    tracks, _, up = laid([gather(0, 20), gather(10, 30), gather(50, 60)], steps(0, 100))
+    tracks, _, up = lay_out([gather(0, 20), gather(10, 30), gather(50, 60)], steps(0, 100))
     tp = up[up["axes"].eq("tp")]
     assert tp[["start_ns", "duration_ns", "wire_bytes"]].to_numpy().tolist() == [[0, 30, 600], [50, 10, 300]]
     assert (tp["peak_bytes_per_s"] / 1e9).tolist() == pytest.approx([30, 30])
@@ -44,7 +44,7 @@ def test_the_network_is_up_while_anything_runs():
 
 
 def test_axes_have_their_own_phases_and_all_together_theirs():
-    tracks, _, up = laid([gather(0, 30), comm(20, 40, **SHIFT)], steps(0, 100))
+    tracks, _, up = lay_out([gather(0, 30), comm(20, 40, **SHIFT)], steps(0, 100))
     found = network(tracks, up)
     assert (found["tp"]["duty_cycle"], found["pp"]["duty_cycle"], found[ALL]["duty_cycle"]) == (0.3, 0.2, 0.4)
     assert found[ALL]["bytes_per_up_phase"] == 400
@@ -52,12 +52,14 @@ def test_axes_have_their_own_phases_and_all_together_theirs():
 
 
 def test_a_device_sends_what_its_place_in_the_collective_says():
-    _, carried, _ = laid([comm(0, 10, device=0, **SHIFT), comm(0, 10, device=4, **SHIFT)], steps(0, 20, devices=(0, 4)))
+    _, carried, _ = lay_out(
+        [comm(0, 10, device=0, **SHIFT), comm(0, 10, device=4, **SHIFT)], steps(0, 20, devices=(0, 4))
+    )
     assert carried["wire_bytes"].tolist() == [100, 0]
 
 
 def test_a_phase_does_not_run_on_into_the_next_step():
-    tracks, _, up = laid([gather(90, 110)], steps(0, 100, 200))
+    tracks, _, up = lay_out([gather(90, 110)], steps(0, 100, 200))
     tp = up[up["axes"].eq("tp")]
     assert tp[["step", "start_ns", "duration_ns", "wire_bytes"]].to_numpy().tolist() == [[0, 90, 10, 150],
                                                                                        [1, 0, 10, 150]]  # fmt: skip
@@ -65,20 +67,20 @@ def test_a_phase_does_not_run_on_into_the_next_step():
 
 
 def test_what_no_row_tells_has_phases_and_no_bytes():
-    tracks, _, up = laid([comm(0, 10, name="other")], steps(0, 100))
+    tracks, _, up = lay_out([comm(0, 10, name="other")], steps(0, 100))
     assert network(tracks, up)["tp"] == {
         "duty_cycle": 0.1, "up_phases": 1, "bytes_per_up_phase": None, "peak_bytes_per_s": None,
     }  # fmt: skip
 
 
 def test_a_step_without_traffic_is_never_up():
-    tracks, carried, up = laid([], steps(0, 100))
+    tracks, carried, up = lay_out([], steps(0, 100))
     assert network(tracks, up) == {}
     assert bin_volume(tracks, carried, up).empty
 
 
 def test_the_volume_rises_while_the_network_is_up():
-    tracks, carried, up = laid([gather(10, 40), gather(60, 90)], steps(0, 100))
+    tracks, carried, up = lay_out([gather(10, 40), gather(60, 90)], steps(0, 100))
     found = bin_volume(tracks, carried, up, bins=10)
     tp = found[found["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([0, 100, 100, 100, 0, 0, 100, 100, 100, 0])
@@ -90,7 +92,7 @@ def test_the_volume_rises_while_the_network_is_up():
 def test_the_volume_is_a_mean_over_steps_of_their_own_length_and_devices():
     events = [gather(0, 50), gather(100, 200), gather(0, 50, device=7), gather(100, 200, device=7)]
     marks = steps(0, 100, 300, devices=(0, 7))
-    tracks, carried, up = laid(events, marks, stands_for={0: (0, 1, 2), 7: (7,)})
+    tracks, carried, up = lay_out(events, marks, stands_for={0: (0, 1, 2), 7: (7,)})
     tp = bin_volume(tracks, carried, up, bins=4)
     tp = tp[tp["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([150, 150, 0, 0])
@@ -104,7 +106,7 @@ SPAN = st.tuples(st.integers(0, 50), st.integers(0, 30)).map(lambda pair: (pair[
 @given(st.lists(SPAN, max_size=6), st.lists(SPAN, max_size=3), st.integers(1, 13))
 def test_no_byte_is_lost(gathers, shifts, bins):
     events = [gather(*span) for span in gathers] + [comm(*span, **SHIFT) for span in shifts]
-    tracks, carried, up = laid(events, steps(0, 100))
+    tracks, carried, up = lay_out(events, steps(0, 100))
     whole = 300 * len(gathers) + 100 * len(shifts)
     assert carried["wire_bytes"].sum() == pytest.approx(whole)
     lasting = 300 * sum(end > start for start, end in gathers) + 100 * sum(end > start for start, end in shifts)

@@ -85,5 +85,5 @@ class Host:
                 self[f"launcher {device}"].hands_over(number + 50 + device, at=begins + 5)
 
 
-def shown(events, *columns):
+def list_rows(events, *columns):
     return [tuple(row) for row in events.sort_values("start_ns")[list(columns)].itertuples(index=False)]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from compare.timing.platforms.threads.launches import find_launches, launch_times_ps
-from tests.compare.timing.platforms.threads.host import Host, shown
+from tests.compare.timing.platforms.threads.host import Host, list_rows
 
 
 def devices(host, folder):
     """The device of each operation, by time."""
-    return [device for (device,) in shown(host.raw(folder).events, "device")]
+    return [device for (device,) in list_rows(host.raw(folder).events, "device")]
 
 
 def test_devices_are_numbered_as_the_program_hands_them_over_whoever_runs_them(tmp_path):
@@ -18,7 +18,7 @@ def test_devices_are_numbered_as_the_program_hands_them_over_whoever_runs_them(t
     for device, (thread, start) in enumerate([("c", 500), ("a", 300), ("b", 400)]):
         host[thread].region(150 + device, start, start + 50).op("dot", start + 1, start + 9).completes(start + 9, 540)
     found = host.raw(tmp_path)
-    assert shown(found.events, "line", "device") == [("a", 1), ("b", 2), ("c", 0)]
+    assert list_rows(found.events, "line", "device") == [("a", 1), ("b", 2), ("c", 0)]
     assert found.events["run"].nunique() == 1
     assert "3 of 3 operations name no device: it is told from the context ids that link threads" in found.notes
 
@@ -49,7 +49,7 @@ def test_parts_of_an_operation_and_what_they_go_on_with_belong_to_its_device(tmp
     host["pool"].region(7, 330, 500).hands_over(8, at=340)
     host["pool"].region(8, 350, 360).op("next", 352, 355)  # a part that was run at once, inside the other
     host["pool"].op("later", 400, 450)
-    assert shown(host.raw(tmp_path).events, "hlo_op", "device") == [
+    assert list_rows(host.raw(tmp_path).events, "hlo_op", "device") == [
         ("wrong", 0), ("dot", 1), ("next", 1), ("later", 1),
     ]  # fmt: skip
 
@@ -86,26 +86,26 @@ def second(host, *, groups=()):
 
 def test_runs_that_waited_are_handed_over_the_last_to_come_first(tmp_path):
     found = second(two_runs()).raw(tmp_path).events
-    assert shown(found[found["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
+    assert list_rows(found[found["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
     assert found.groupby("hlo_op", observed=True)["run"].nunique().to_dict() == {"a": 1, "b": 1}
     assert found["run"].nunique() == 2
 
 
 def test_of_devices_that_came_to_wait_at_the_same_time_none_is_guessed(tmp_path):
     found = second(two_runs(apart=5)).raw(tmp_path)  # each takes 8: neighbours overlap, the first and the last do not
-    assert shown(found.events[found.events["hlo_op"] == "b"], "device") == [(-1,), (-1,), (-1,)]
+    assert list_rows(found.events[found.events["hlo_op"] == "b"], "device") == [(-1,), (-1,), (-1,)]
     assert found.events["run"].nunique() == 2
     assert "the device of 3 of 6 operations is not shown" in found.notes
 
 
 def test_the_groups_that_a_device_meets_in_and_the_others_of_its_run_tell_it(tmp_path):
     found = second(two_runs(apart=5), groups=[(1, 2), (1,), (0, 2)]).raw(tmp_path).events
-    assert shown(found[found["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
+    assert list_rows(found[found["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
 
 
 def test_a_device_outside_the_group_that_it_meets_is_no_device(tmp_path):
     found = second(two_runs(), groups=[(0, 1), (1,), (0, 2)]).raw(tmp_path).events
-    assert shown(found[found["hlo_op"] == "b"], "device") == [(-1,), (1,), (0,)]
+    assert list_rows(found[found["hlo_op"] == "b"], "device") == [(-1,), (1,), (0,)]
 
 
 def test_where_something_ran_already_when_the_profile_began_no_order_is_trusted(tmp_path):
@@ -123,7 +123,7 @@ def test_runs_launched_by_several_threads_at_once_are_not_told_apart(tmp_path):
     host["first 1"].hands_over(903, at=2020)
     host["second 3"].region(903, 2300, 2400).op("c", 2310, 2320)
     found = second(host).raw(tmp_path).events
-    assert shown(found[found["hlo_op"] == "c"], "device") == [(-1,)]
+    assert list_rows(found[found["hlo_op"] == "c"], "device") == [(-1,)]
 
 
 def test_who_meet_run_together_whatever_launched_them(tmp_path):

@@ -1,15 +1,15 @@
 """The steps that a program marks, as its devices see them, by hand."""
 
-from tests.compare.timing.platforms.threads.host import Host, shown
+from tests.compare.timing.platforms.threads.host import Host, list_rows
 
 
-def told(run, device=0):
+def find(run, device=0):
     return {"run_id": run, "device_ordinal": device}
 
 
 def steps(host, folder):
     found = host.raw(folder).steps
-    return None if found is None else shown(found, "device", "step", "start_ns", "duration_ns")
+    return None if found is None else list_rows(found, "device", "step", "start_ns", "duration_ns")
 
 
 def launch(host, run, at):
@@ -21,7 +21,7 @@ def test_a_step_that_is_waited_for_lasts_as_long_as_its_mark(tmp_path):
     host = Host()
     for step in range(2):
         host["main"].marks(step + 5, 100 * step, 100 * step + 90)
-        host["worker"].op("dot", 100 * step + 10, 100 * step + 80, **told(step))
+        host["worker"].op("dot", 100 * step + 10, 100 * step + 80, **find(step))
     assert steps(host, tmp_path) == [(0, 5, 0, 90), (0, 6, 100, 90)]
 
 
@@ -32,7 +32,7 @@ def test_what_was_launched_in_a_step_belongs_to_it_when_it_runs_later(tmp_path):
         launch(host, 70 + step, 10 * step + 2)
         host["main"].hands_over(step + 1, at=10 * step + 4)
         begins = 100 + 100 * step
-        host["worker"].region(step + 1, begins - 1, begins + 99).op("dot", begins, begins + 90, **told(70 + step))
+        host["worker"].region(step + 1, begins - 1, begins + 99).op("dot", begins, begins + 90, **find(70 + step))
     assert steps(host, tmp_path) == [(0, 0, 0, 190), (0, 1, 190, 100), (0, 2, 290, 100)]
 
 
@@ -42,7 +42,7 @@ def test_each_device_has_steps_of_its_own(tmp_path):
     for device, late in ((0, 0), (1, 50)):
         for step in range(2):
             start = 20 * step + 2
-            host[f"{device}"].op("dot", start, start + 5 + late * step, **told(step, device))
+            host[f"{device}"].op("dot", start, start + 5 + late * step, **find(step, device))
     assert sorted(steps(host, tmp_path)) == [(0, 0, 0, 10), (0, 1, 20, 10), (1, 0, 0, 10), (1, 1, 20, 57)]
 
 
@@ -50,7 +50,7 @@ def test_marks_of_other_words_are_not_steps_and_several_threads_mark_one(tmp_pat
     host = Host()
     host["main"].marks(0, 0, 40).marks(1, 50, 90).marks(9, 1, 3, word="inner")
     host["other"].marks(0, 5, 45)
-    host["worker"].op("dot", 10, 20, **told(1)).op("dot", 60, 70, **told(2))
+    host["worker"].op("dot", 10, 20, **find(1)).op("dot", 60, 70, **find(2))
     assert steps(host, tmp_path) == [(0, 0, 0, 45), (0, 1, 50, 40)]
 
 
@@ -58,7 +58,7 @@ def test_numbers_that_come_again_are_counted_on(tmp_path):
     host = Host()
     for time, number in enumerate((0, 1, 0, 1)):
         host["main"].marks(number, 100 * time, 100 * time + 50)
-        host["worker"].op("dot", 100 * time + 10, 100 * time + 20, **told(time))
+        host["worker"].op("dot", 100 * time + 10, 100 * time + 20, **find(time))
     assert [step for _, step, *_ in steps(host, tmp_path)] == [0, 1, 2, 3]
 
 
@@ -66,11 +66,11 @@ def test_marks_in_which_little_is_launched_are_no_steps(tmp_path):
     host = Host()
     host["main"].marks(0, 0, 10)
     for run in range(3):
-        host["worker"].op("dot", 100 * run + 5, 100 * run + 9, **told(run))
+        host["worker"].op("dot", 100 * run + 5, 100 * run + 9, **find(run))
     assert steps(host, tmp_path) is None
 
 
 def test_no_marks_no_steps(tmp_path):
     host = Host()
-    host["worker"].op("dot", 10, 20, **told(1))
+    host["worker"].op("dot", 10, 20, **find(1))
     assert steps(host, tmp_path) is None

@@ -2,7 +2,7 @@
 
 import math
 
-from tests.compare.timing.platforms.threads.host import Host, shown
+from tests.compare.timing.platforms.threads.host import Host, list_rows
 
 
 def collective(host, device, start, end, *, arrives, leaves, id, group=(0, 1, 2), op_id=1, name="all-reduce"):
@@ -10,7 +10,7 @@ def collective(host, device, start, end, *, arrives, leaves, id, group=(0, 1, 2)
 
 
 def waits(host, folder):
-    return [wait for (wait,) in shown(host.raw(folder).events, "wait_ns")]
+    return [wait for (wait,) in list_rows(host.raw(folder).events, "wait_ns")]
 
 
 def test_a_device_waits_from_its_arrival_until_the_last_ones(tmp_path):
@@ -71,4 +71,4 @@ def test_what_lies_inside_an_operation_is_none(tmp_path):
     host = Host()
     collective(host, 0, 10, 90, arrives=11, leaves=80, id=0, group=(0,))
     host["0"].event("Wait: pending_threads=1/2", 20, 30).event("InvokeRendezvous", 40, 50).event("python frame", 0, 99)
-    assert shown(host.raw(tmp_path).events, "name", "start_ns", "duration_ns") == [("all-reduce", 10, 80)]
+    assert list_rows(host.raw(tmp_path).events, "name", "start_ns", "duration_ns") == [("all-reduce", 10, 80)]

@@ -61,5 +61,5 @@ def test_times_that_make_no_sense_together_are_refused_in_one_line(tmp_path):
 def test_a_host_without_threads_has_no_events():
     threads = Threads((), 0)
     assert len(threads) == 0
-    assert threads.named(".*").size == 0
+    assert threads.events_named(".*").size == 0
     assert threads.regions.begins.size == 0

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.compare.timing.platforms.threads.host import Host, shown
+from tests.compare.timing.platforms.threads.host import Host, list_rows
 
 
 def lasting(host, folder):
-    return dict(shown(host.raw(folder).events, "hlo_op", "duration_ns"))
+    return dict(list_rows(host.raw(folder).events, "hlo_op", "duration_ns"))
 
 
 def test_an_operation_that_ends_in_its_call_lasts_as_long_as_the_call(tmp_path):
