@@ -1,20 +1,20 @@
 """One matmul, cut in each way."""
 
+from functools import partial
+
 from compare.gallery.lesson_types.lesson import COMPILER, LAW, Alone, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024, "F": 2048}
 _XW = {"x": "T D", "w": "D F"}
 _Y = {"y": "T F"}
+_matmul = partial(Lesson, mesh=_TP, sizes=_SIZES, takes=_XW, gives=_Y)
+_on_two_axes = partial(Lesson, mesh={"dp": 2, "tp": 2}, sizes=_SIZES, takes=_XW, gives=_Y)
 
 MATMULS = (
-    Lesson(
+    _matmul(
         name="matmul-rows",
         title="Case 1: the rows of x are split",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 `y = x @ w`: a row of y is made of one row of x and all of w. If device i has its rows of x and a copy of w, it makes
 its own rows of y and needs nobody. T may be the tokens of a batch: this is **data parallelism**.
@@ -31,13 +31,9 @@ The price is memory, not communication: w is stored on every device.
         answer="The larger one. With many tokens, copying w is fine (split the tokens); with few tokens and a huge w, "
         "as when a language model writes one token at a time, w must be split: see the next lesson.",
     ),
-    Lesson(
+    _matmul(
         name="matmul-columns",
         title="Case 1 again: the columns of w are split",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 A column of y is made of all of x and one column of w. So w can be split by columns: *column-parallel*. Every device
 reads all of x, makes its own columns of y, and y comes out split by columns.
@@ -52,13 +48,9 @@ Again nothing is sent. But mind the result: y is now split, and the next operati
         question="How much of the work of the matmul does each device do?",
         answer="A quarter: 2·T·D·F/4 floating-point operations. That is the point of it all.",
     ),
-    Lesson(
+    _matmul(
         name="matmul-one-side",
         title="Case 2: only one input has the contracting dim split",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 The dim D is in x and in w and not in y: it is summed over, the *contracting* dim. Here x has it split, and w is
 whole. Two ways lead on. One: **all-gather** x, so that D is whole everywhere, and multiply: every device then does
@@ -81,13 +73,9 @@ the smaller, though of its payload an all-reduce sends twice as much as an all-g
         answer='Pin w to the split: `w = pin(w, "tp", None)`. Cutting w is free, and then it is Case 3, the next '
         "lesson.",
     ),
-    Lesson(
+    _matmul(
         name="matmul-contracting",
         title="Case 3: the dim that is summed over is split in both",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 Now both have the contracting dim split: device i has the i-th quarter of x's columns and the i-th quarter of w's
 rows. They fit together: it can multiply them. But what it gets is only a quarter of the sum: a **partial sum** of
@@ -105,13 +93,9 @@ Megatron's feed-forward block.
         answer="Nothing. Only the size of the output is in the formula T·F·2. The longer the sum, the cheaper the "
         "all-reduce is in proportion.",
     ),
-    Lesson(
+    _matmul(
         name="matmul-scattered",
         title="Case 3 with a split result: reduce-scatter",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 The same split of x and w, but now y shall stay split by rows. The partial sums are added up, and each device gets the
 sum of its own rows only: a **reduce-scatter**, half the bytes of the all-reduce.
@@ -134,13 +118,9 @@ Where every token is later treated on its own (a norm, a residual), nobody needs
         answer="When the very next operation needs all rows: then an all-gather follows, and both together are the "
         "all-reduce again.",
     ),
-    Lesson(
+    _matmul(
         name="matmul-same-axis",
         title="Case 4: one axis splits rows and columns",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 x is split by rows, w by columns, both over the *same* axis. Device 1 has the second quarter of the rows of x and of
 the columns of w: it can only make the one block of y where they cross. An axis can't split both dims of y: with 4
@@ -162,13 +142,9 @@ Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in 
         answer="When many tokens share it: the gather costs the same for 500 tokens as for 500,000. For a single "
         "token it costs far too much, which is why FSDP is for training and not for decoding.",
     ),
-    Lesson(
+    _on_two_axes(
         name="matmul-two-axes",
         title="Two axes: rows over one, columns over the other",
-        mesh={"dp": 2, "tp": 2},
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 A mesh can have two axes: `dp` and `tp`, 2 × 2. Device 0 is at (0, 0), device 1 at (0, 1), device 2 at (1, 0), device
 3 at (1, 1). Now x is split by rows over `dp`, and w by columns over `tp`. Each device makes its own block of y, and
@@ -212,13 +188,9 @@ So this is Case 3 once more: partial sums, one for each device's tokens, and an 
         question="Does the all-reduce grow with the number of tokens?",
         answer="No: D·F·2 has no T in it. More tokens on each device make data parallelism cheaper in proportion.",
     ),
-    Lesson(
+    _on_two_axes(
         name="matmul-both-agree",
         title="Both axes on both inputs, the contracting dim split alike",
-        mesh={"dp": 2, "tp": 2},
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 x is split by both axes, and so is w: `x[T/dp, D/tp]` and `w[D/tp, F/dp]`. Take one axis at a time, as if the other
 were not there.
@@ -243,13 +215,9 @@ rows over dp, so x stays and w is gathered. Only over dp: each device needs its 
         answer="The gather of w over dp stays. Over tp the partial sums of y stay split, so the all-reduce becomes a "
         "reduce-scatter of T·F·2/dp bytes.",
     ),
-    Lesson(
+    _on_two_axes(
         name="matmul-both-axes",
         title="Both axes on both inputs, crosswise",
-        mesh={"dp": 2, "tp": 2},
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 Now `x[T/dp, D/tp]` and `w[D/dp, F/tp]`: every array is split by both axes, in the same order of dims. It looks tidy,
 and nothing fits: D is split over tp in x, and over dp in w. Device 0 has the same half of D of both; device 1 has the

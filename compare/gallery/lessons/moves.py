@@ -1,18 +1,17 @@
 """One tensor, moved from one split to another."""
 
+from functools import partial
+
 from compare.gallery.lesson_types.lesson import COMPILER, LAW, PROGRAMS, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _SIZES = {"T": 512, "D": 1024}
+_one_array = partial(Lesson, mesh=_TP, sizes=_SIZES, takes={"x": "T D"}, gives={"y": "T D"})
 
 MOVES = (
-    Lesson(
+    _one_array(
         name="move-slice",
         title="From whole to split: every device keeps its own part",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes={"x": "T D"},
-        gives={"y": "T D"},
         story="""
 A **mesh** is a grid of devices with named axes. Ours has one axis, `tp`, of 4 devices: 0, 1, 2, 3. To *split* a dim
 over `tp` is to cut it into 4 equal parts and to give part i to device i. A dim that no axis splits is *whole*: every
@@ -28,13 +27,9 @@ works on these alone.
         question="x is whole on 4 devices and y is split over them. How much memory does y take on each?",
         answer="A quarter of what x takes: 512·1024·2/4 = 262,144 bytes. No byte has travelled.",
     ),
-    Lesson(
+    _one_array(
         name="move-gather",
         title="From split to whole: all-gather",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes={"x": "T D"},
-        gives={"y": "T D"},
         story="""
 Now the other way: `y = 2x` again. Each device has a quarter of the columns of x, and all of them shall have all
 columns of y. Nobody can make up what it never had: three quarters must come from the others. The collective that does
@@ -53,13 +48,9 @@ four.
         answer="Each device sends 7/8 of the result instead of 3/4: a little more. All of them together send more "
         "than twice as much, because there are twice as many devices that must become whole.",
     ),
-    Lesson(
+    _one_array(
         name="move-exchange",
         title="From rows to columns: all-to-all",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes={"x": "T D"},
-        gives={"y": "T D"},
         story="""
 `x` is split by rows, and `y = 2x` shall be split by columns. Device 0 has the upper quarter of every column; it may
 keep the part of it that lies in its own columns, and must give the three others away, one to each other device. All

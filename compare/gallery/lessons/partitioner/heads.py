@@ -1,6 +1,20 @@
 """Where a required split is made: through a view and a transpose, and in attention whose head_dim is split."""
 
-from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, Deviation, Lesson, Move
+from functools import partial
+
+from compare.gallery.lesson_types.lesson import (
+    ADVICE,
+    COMPILER,
+    GSPMD,
+    LAW,
+    PROGRAMS,
+    TORCH,
+    TORCH_SHARDY,
+    Alone,
+    Deviation,
+    Lesson,
+    Move,
+)
 
 _TP = {"tp": 4}
 _SIZES = {"B": 2, "S": 256, "D": 1024, "M": 1024, "N": 8, "H": 128}
@@ -11,15 +25,12 @@ _GATHER = Move("all-gather@tp", "B·S·D·2", "all positions of x")
 _DECODE = {"B": 2, "S": 1024, "K": 2, "G": 4, "H": 128}
 _CACHE = {"q": "B K G H", "k": "B S K H", "v": "B S K H"}
 _SCORES = Move("all-reduce@tp", "B·K·G·S·2", "partial sums of the scores")
+_view = partial(Lesson, mesh=_TP, sizes=_SIZES, takes=_XW, gives=_Y)
 
 HEADS = (
-    Lesson(
+    _view(
         name="decide-view-heads",
         title="A view and a transpose of a linear layer, required by heads",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 How every attention begins: a linear layer, its result viewed as heads, [B, S, N, H], and transposed to [B, N, S, H].
 x has its positions split (sequence parallelism), w is whole, and the result is required by heads. Where does the data
@@ -43,18 +54,14 @@ its input, has its positions split: x is gathered. That is four times the bytes 
         ),
         rule="Data moves where a required split can travel back no further: mostly at the input of the matmul before "
         "the views, not at the end.",
-        standing="this compiler",
+        standing=COMPILER,
         question="Does it matter how wide x is?",
         answer="Not for the decision: with D = 512 and D = 4,096 x is gathered, too, whose payload is B·S·D·2. The "
         "exchange would be B·S·M·2/4, whatever D is.",
     ),
-    Lesson(
+    _view(
         name="decide-view-width",
         title="The same view, required by numbers within each head",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 Now a quarter of *each head's* numbers is required on each device. The view has merged heads and numbers, numbers
 inside: a split of them is stripes in the merged dim (reshape-inner), and no axis can split a dim like that. So in JAX
@@ -79,18 +86,14 @@ lesson.
         ),
         rule="A split travels back through a view if the view keeps its blocks together: the outer part of a merged "
         "dim does, the inner part does not.",
-        standing="this compiler",
+        standing=COMPILER,
         question="Which is cheaper here, a split that travels or one that is stopped?",
         answer="The one that is stopped: what is exchanged is a quarter of what is gathered, B·S·M·2/4 against "
         "B·S·D·2.",
     ),
-    Lesson(
+    _view(
         name="decide-view-pinned",
         title="A pin in front of the view stops the required split",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_XW,
-        gives=_Y,
         story="""
 Heads are required again, as in the first of these three lessons. But the product is pinned to what it is anyway:
 positions. A required split does not travel through a pin. So the matmul is done by positions, without anybody else, and
@@ -100,7 +103,7 @@ the exchange comes behind it, where one would have put it: a quarter of the byte
         alone_words="a quarter of the positions, all heads",
         needs=(_EXCHANGE,),
         rule="To choose where data moves, pin the tensor in front of that place.",
-        standing="advice",
+        standing=ADVICE,
         question="Instead of a pin, a residual with split positions is added to the product. Is that as good?",
         answer="Yes: the addition propagates its split to the product, and operations on each number go first. We "
         "compiled it: the all-to-all, under both partitioners.",
@@ -127,7 +130,7 @@ The cache does not move. But what is sent grows with the text, which it does not
         needs=(_SCORES,),
         rule="With head_dim split, attention sums its scores: bytes that grow with the length of the text, in every "
         "layer.",
-        standing="law",
+        standing=LAW,
         question="The positions have been turned with RoPE, which mixes the first half of a head's numbers with the "
         "second. What does that cost here?",
         answer="Number h needs number h + H/2, which is two devices on: a permute, by hand. We compiled `q * cos + "
@@ -160,7 +163,7 @@ gathered. The second matmul's input is the **cache of the values**. Only JAX und
             ),
         ),
         rule="Never want the whole result of a matmul that reads a cache; let the next matmul sum over what is split.",
-        standing="advice",
+        standing=ADVICE,
         question="What comes behind attention in a model, and why is that lucky?",
         answer="The output projection: its contracting dim is heads and numbers, merged. If its weights are "
         "split along the numbers, too, the result may stay split: besides the scores only the projection's own result "

@@ -1,6 +1,18 @@
 """One matmul: which of its tensors moves, and in which order the partitioner tries its cases."""
 
-from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, TORCH, TORCH_SHARDY, Alone, Deviation, Lesson, Move
+from functools import partial
+
+from compare.gallery.lesson_types.lesson import (
+    COMPILER,
+    GSPMD,
+    PROGRAMS,
+    TORCH,
+    TORCH_SHARDY,
+    Alone,
+    Deviation,
+    Lesson,
+    Move,
+)
 
 _TP = {"tp": 4}
 _XW = {"x": "T D", "w": "D F"}
@@ -8,15 +20,13 @@ _Y = {"y": "T F"}
 _DECODE = {"T": 8, "D": 1024, "F": 2048}
 _ORDER = {"T": 64, "D": 1024, "F": 2048}
 _WEIGHTS = Move("all-gather@tp", "D·F·2", "the weights")
+_decode = partial(Lesson, mesh=_TP, sizes=_DECODE, takes=_XW, gives=_Y)
+_order = partial(Lesson, mesh=_TP, sizes=_ORDER, takes=_XW, gives=_Y)
 
 OPERANDS = (
-    Lesson(
+    _decode(
         name="decide-wanted-rows",
         title="Rows are required: all weights come, for eight tokens",
-        mesh=_TP,
-        sizes=_DECODE,
-        takes=_XW,
-        gives=_Y,
         story="""
 Eight tokens, two on each device, and w split by columns: rows and columns want the same axis, Case 4 of the second
 chapter. Here the result is not left open: y shall be split by rows. Rows of y are made of rows of x and *all* of w. So
@@ -41,18 +51,14 @@ required is an order: the matmul is done in it, and whatever is missing for that
         ),
         rule="The input that is split as the result is required stays where it is; the other one is gathered, however "
         "large it is.",
-        standing="this compiler",
+        standing=COMPILER,
         question="How would you get the cheap way?",
         answer='Pin the product to columns: `y = pin(x @ w, None, "tp")`. What is required of the matmul is then the '
         "columns, and its small result is exchanged. We compiled it: 16 kB and 8 kB of payload.",
     ),
-    Lesson(
+    _decode(
         name="decide-wanted-columns",
         title="Columns are required: the eight tokens come",
-        mesh=_TP,
-        sizes=_DECODE,
-        takes=_XW,
-        gives=_Y,
         story="""
 The same inputs, and y is required by columns. w's columns are split in the same way: w stays, and x is gathered: 16
 kB in place of 4 MB.
@@ -64,20 +70,16 @@ Two programs that differ in one word, the split of their result, and by a factor
         needs=(Move("all-gather@tp", "T·D·2", "the eight tokens"),),
         rule="Weights stay where a matmul's result is required by their columns, activations where it is required by "
         "their rows.",
-        standing="this compiler",
+        standing=COMPILER,
         question="A gather can be cut into permutes that run beside pieces of the matmul, a *windowed einsum*. When is "
         "that done?",
         answer="Not on these four chips: we tried 512 to 32,768 tokens, D up to 8,192 and F up to 28,672. Over 8 chips "
         "of v5e (2x4) it does from about F = 4,200 on, whatever T and D are: bytes and work both grow with T·D, and "
         "only F sets them against each other.",
     ),
-    Lesson(
+    _decode(
         name="decide-wanted-whole",
         title="The whole product is required: all weights come",
-        mesh=_TP,
-        sizes=_DECODE,
-        takes=_XW,
-        gives=_Y,
         story="""
 Column-parallel, with eight tokens that everybody has, and now everybody wants all of y. One would let each device
 make its own columns, and gather y: 32 kB.
@@ -101,7 +103,7 @@ gathers in between.
         ),
         rule="Where the product itself is pinned whole, or GSPMD partitions, a matmul that is required whole gathers "
         "its split input, not its result. Under Shardy an `out_shardings` alone is no pin: the result is gathered.",
-        standing="this compiler",
+        standing=COMPILER,
         question="What does `pin(x @ w, None, None)` do in JAX under Shardy?",
         answer="It gathers w: the pin stands on the product. We compiled it, at 8 and at 512 tokens.",
         border="Compiled with T = 512, D = 1,024, F = 2,048 and F = 128, w's columns split or x's rows. JAX under "
@@ -109,13 +111,9 @@ gathers in between.
         "are pinned, under both partitioners, gather the split input, x or w, though y is smaller (with F = 128 an "
         "eighth of x). With any operation between product and result: decide-wanted-later.",
     ),
-    Lesson(
+    _decode(
         name="decide-wanted-later",
         title="Required whole one operation later: the product is gathered",
-        mesh=_TP,
-        sizes=_DECODE,
-        takes=_XW,
-        gives=_Y,
         story="""
 The same, and a tanh behind the matmul. Now the required whole stands on the result of tanh, and the product is a tensor
 in the middle, whose split is left open. "Whole" is not propagated: a tensor whose split is left open takes any
@@ -127,18 +125,14 @@ So each device makes its own columns, tanh does not mind, and the small result i
         alone_words="each device makes its own columns",
         needs=(Move("all-gather@tp", "T·F·2", "the columns of y"),),
         rule="Propagation carries splits, never wholeness: only what is itself pinned whole is made whole.",
-        standing="this compiler",
+        standing=COMPILER,
         question="How do you make the program of the last lesson cheap everywhere?",
         answer='Pin twice: `pin(pin(x @ w, None, "tp"), None, None)`. The first says how the product is made, the '
         "second what becomes of it. We compiled it: 32 kB under both partitioners.",
     ),
-    Lesson(
+    _order(
         name="decide-order-kept",
         title="The order of steps: first what can stay",
-        mesh=_TP,
-        sizes=_ORDER,
-        takes=_XW,
-        gives=_Y,
         story="""
 When all splits are known, a matmul is done by the first of these steps that fits. **Batch**: a batch dim is split in
 both inputs and in the result; nothing moves. **Stay**: the result is split along a dim that one input has, and that
@@ -168,17 +162,13 @@ is gathered.
         ),
         rule="The steps of a matmul have a fixed order: batch, stay, sum, bring, compare. Sizes count in the last one "
         "only.",
-        standing="this compiler",
+        standing=COMPILER,
         question="T = 4,096 instead of 64: is it still the wrong way?",
         answer="No. The gather of w stays at 4 MB, and the sums of y would be T·F·2 = 16 MB.",
     ),
-    Lesson(
+    _order(
         name="decide-order-summed",
         title="Second, what can be summed",
-        mesh=_TP,
-        sizes=_ORDER,
-        takes=_XW,
-        gives=_Y,
         story="""
 The same w and the same y, but x has its columns split: the contracting dim. No input has what y wants, so nothing can
 *stay*. But they can be *summed*: both have the contracting dim split, each device multiplies what it has, and the
@@ -189,17 +179,13 @@ partial sums are added up and scattered to rows.
         needs=(Move("reduce-scatter@tp", "T·F·2", "the partial sums of y"),),
         rule="If no input is split as the result is required, and both have the contracting dim split, results are "
         "summed, not inputs gathered.",
-        standing="this compiler",
+        standing=COMPILER,
         question="y required by columns instead: what changes?",
         answer="Only which quarter a device keeps of the sum: still one reduce-scatter of T·F·2.",
     ),
-    Lesson(
+    _order(
         name="decide-order-moved",
         title="Third, what can be brought to the result",
-        mesh=_TP,
-        sizes=_ORDER,
-        takes=_XW,
-        gives=_Y,
         story="""
 Now w is whole. No input has y's split, and the contracting dim is split in x only: nothing stays, nothing is summed.
 *Bring*: y wants rows, rows come from x, so x is brought from split columns to split rows: an all-to-all, the cheapest
@@ -210,7 +196,7 @@ of the three. w is whole, and need not move.
         needs=(Move("all-to-all@tp", "T·D·2/tp", "x, from split columns to split rows"),),
         rule="A result that is required split brings its input to that split before the matmul; the result is not "
         "moved afterwards.",
-        standing="this compiler",
+        standing=COMPILER,
         question="y required by columns, w whole as here: what is sent?",
         answer="x is gathered, T·D·2: columns of y need all of x. From w each device cuts its columns for free.",
     ),
@@ -244,7 +230,7 @@ F = D the sum sends more than the gather would. It saves work, though: each devi
         ),
         rule="If only one input's contracting dim is split and the result is required whole: fewer numbers in the "
         "result than in that input, and the result is summed; else the input is gathered.",
-        standing="this compiler",
+        standing=COMPILER,
         question="Does the number of tokens matter?",
         answer="No: T is in both, and falls out. If w has the contracting dim split instead of x, it is T against D, "
         "in the same way: the result is summed while T < D.",
@@ -266,7 +252,7 @@ On the wire the gather is the better one here, by two. What a device computes is
         alone_words="a quarter of x's columns, and all of w",
         needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
         rule="At D = F it turns: from there on the input is gathered, and every device does the whole matmul.",
-        standing="this compiler",
+        standing=COMPILER,
         question="Which of the two would you rather have on a chip that is busy computing?",
         answer='The sum: a quarter of the work. Pin w to rows, `w = pin(w, "tp", None)`, and it is Case 3.',
     ),
@@ -296,7 +282,7 @@ partner becomes split. When the matmul is done, both have it split: *sum*. It ne
             ),
         ),
         rule="Inputs of the program keep the split that you gave them; what is made from them is split to fit.",
-        standing="this compiler",
+        standing=COMPILER,
         question="Weights are stored as int8 and scaled when they are used. Which of the two is that?",
         answer="Made: the scaled weights are a tensor in the middle, and take a split from the activations. Pin them.",
     ),

@@ -1,6 +1,8 @@
 """Which split a tensor gets that the program leaves open."""
 
-from compare.gallery.lesson_types.lesson import SHARDY, TORCH_SHARDY, Alone, Deviation, Lesson, Move
+from functools import partial
+
+from compare.gallery.lesson_types.lesson import ADVICE, COMPILER, SHARDY, TORCH_SHARDY, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _DP_TP = {"dp": 2, "tp": 2}
@@ -9,6 +11,7 @@ _AB = {"a": "T D", "b": "T D"}
 _Y = {"y": "D"}
 _EXCHANGE = Move("all-to-all@tp", "T·D·2/tp", "b, from split columns to split rows")
 _BACK = Move("all-to-all@tp", "T·D·2/tp", "a, from split rows to split columns")
+_sum = partial(Lesson, mesh=_TP, sizes=_SIZES, takes=_AB, gives=_Y)
 
 PROPAGATION = (
     Lesson(
@@ -34,7 +37,7 @@ and of b: free. Only the sum over T costs something, and it is a sum of small pa
             Move("all-gather@tp", "D·2", "the columns of y"),
         ),
         rule="A tensor whose split is left open takes all splits of its neighbours that fit together.",
-        standing="this compiler",
+        standing=COMPILER,
         question="What would `a + b` get if b were whole?",
         answer="The rows of a over dp. A whole input asks for nothing: it is cut to fit, for free.",
     ),
@@ -72,17 +75,13 @@ Here that is nothing, so both inputs are gathered, and every device adds up all 
         ),
         rule="Two different axes on one dim do not fit: GSPMD takes the first source's, Shardy takes neither. Decide "
         "it with a pin.",
-        standing="this compiler",
+        standing=COMPILER,
         question="`a + b` is pinned to rows over dp. What do the two send then?",
         answer="The same: the permute of b's halves, in both. With the pin there is nothing left to decide.",
     ),
-    Lesson(
+    _sum(
         name="decide-first-rows",
         title="Two sources want one axis: a + b is split as a is",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_AB,
-        gives=_Y,
         story="""
 a has its rows split, b its columns, both over `tp`. An axis can split one dim of a tensor only. So `a + b` gets rows
 or columns, and one input is exchanged: the same bytes in either case. Nothing in the mesh speaks for one or the
@@ -95,18 +94,14 @@ what comes after it. Summing up rows that are split leaves partial sums: an **al
         alone_words="once b is exchanged: rows of a + b, and partial sums of y",
         needs=(_EXCHANGE, Move("all-reduce@tp", "D·2", "the partial sums of y")),
         rule="Where the inputs of an operation on each number want one axis for two dims, the first input gets it.",
-        standing="this compiler",
+        standing=COMPILER,
         question="Three inputs: `a + b + c`, a by columns, b and c by rows. Do two outvote one?",
         answer="No. `a + b` is made first, and gets a's columns; then it meets c, and is the first there. So b and c "
         "are both exchanged. We compiled it: two all-to-alls under both partitioners.",
     ),
-    Lesson(
+    _sum(
         name="decide-first-columns",
         title="The same sum written b + a: split as b is",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_AB,
-        gives=_Y,
         story="""
 The same inputs and the same result; only `a + b` has become `b + a`. Now b is the first, the sum is split by columns,
 and a is exchanged. Each device has whole columns, so the sum over T is done without anybody else, and the four
@@ -118,18 +113,14 @@ For mathematics the two programs are the same. For the partitioner they are two 
         alone_words="once a is exchanged: columns of b + a, and a quarter of y",
         needs=(_BACK, Move("all-gather@tp", "D·2", "the columns of y")),
         rule="The order in which operands are written can change what is sent; if that matters, pin the result.",
-        standing="advice",
+        standing=ADVICE,
         question="Which of the two programs sends less, and by how much?",
         answer="This one, by D·2·3/4 = 1,536 bytes a device: an all-gather sends half as much as an all-reduce. The "
         "exchange costs the same in both.",
     ),
-    Lesson(
+    _sum(
         name="decide-used-once",
         title="A function in between: tanh(b) + a",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_AB,
-        gives=_Y,
         story="""
 `tanh(b) + a`: b comes first, through a function of each number. Such a function propagates the split: tanh(b) has b's
 columns, and is the first operand of the sum. So it wins, as in the last lesson.
@@ -142,17 +133,13 @@ reshapes, transposes. Matmuls and sums over a dim come later, broadcasts last.
         needs=(_BACK, Move("all-gather@tp", "D·2", "the columns of y")),
         rule="Splits are propagated first through operations on each number, reshapes and transposes, then through "
         "matmuls and sums, and last through broadcasts.",
-        standing="this compiler",
+        standing=COMPILER,
         question="`a + tanh(b)`: which one is exchanged?",
         answer="b, after tanh: a is written first. The function changes nothing in that.",
     ),
-    Lesson(
+    _sum(
         name="decide-used-twice",
         title="A tensor that is used twice: b · b + a",
-        mesh=_TP,
-        sizes=_SIZES,
-        takes=_AB,
-        gives=_Y,
         story="""
 `b * b + a`. Again b is the first, and again a function of each number stands in between. But b is used twice, as both
 factors.
@@ -178,7 +165,7 @@ place is taken. GSPMD does not count uses here.
         ),
         rule="Under Shardy the split of a tensor that is used several times is propagated after those of tensors "
         "that are used once.",
-        standing="this compiler",
+        standing=COMPILER,
         question="`b * b + a * a`: who wins under Shardy?",
         answer="b: both are used twice, so both come in the same round, and b is the first there.",
     ),

@@ -1,6 +1,6 @@
 """When activations move and when weights do: a feed-forward block whose tokens are split, and which says no more."""
 
-from compare.gallery.lesson_types.lesson import GSPMD, TORCH, Alone, Deviation, Lesson, Move
+from compare.gallery.lesson_types.lesson import ADVICE, COMPILER, GSPMD, TORCH, Alone, Deviation, Lesson, Move
 
 _TP = {"tp": 4}
 _MLP = {"x": "T D", "w1": "D F", "w2": "F D"}
@@ -34,7 +34,7 @@ one wants.
         needs=_ACTIVATIONS,
         rule="If nothing says how a product is split, it takes the split of its larger input, at equal size that of "
         "the first (x): the other input is gathered.",
-        standing="this compiler",
+        standing=COMPILER,
         question="x is float32 and w1 is bf16, multiplied as they are. Where does it turn?",
         answer="Shardy counts numbers: at T = F, as before (it turned between 2,044 and 2,048). GSPMD counts bytes: at "
         "T = F/2 (at 1,024 the weights moved).",
@@ -62,7 +62,7 @@ collectives are others. A prefill of a long prompt crosses this border; a decode
         ),
         rule="Without pins, sequence parallelism turns into gathered weights when T reaches F: compile the sizes that "
         "you will run.",
-        standing="this compiler",
+        standing=COMPILER,
         question="How exactly is the border met: what does T = 2,044 give?",
         answer="Activations, still. We compiled 2,044 and 2,048, and 1,020 and 1,024 with F = 1,024. So near to a "
         "round size libtpu pads the reduce-scatter up to it, and a small permute comes on top.",
@@ -86,7 +86,7 @@ operations come first. The sizes of x and w1 are never compared.
         needs=_ACTIVATIONS,
         rule="What is added to a product, or multiplied with it number by number, decides how the product is split, "
         "before the sizes of the matmul's inputs are looked at.",
-        standing="this compiler",
+        standing=COMPILER,
         question="A bias of F numbers, split over tp, is added instead of r. Does it decide, too?",
         answer="No. It is broadcast over the tokens first, and broadcasts come last. At T = 4,096 the weights were "
         "gathered, and with them the bias, of F·2 = 4,096 bytes.",
@@ -123,7 +123,7 @@ Shardy does not look ahead. It only compares.
             ),
         ),
         rule="Under GSPMD a known split further down, at the end of a chain of single uses, counts for more than size.",
-        standing="this compiler",
+        standing=COMPILER,
         question="y is required whole instead. What does GSPMD see ahead?",
         answer="Nothing that speaks for x or for w1. So size decides, and the activations move: an all-gather of the "
         "tokens and an all-reduce of y, under both partitioners.",
@@ -170,7 +170,7 @@ tokens. Then the two are multiplied, and do not fit.
             ),
         ),
         rule="Two products that are alike in the code may be split differently: what follows them in the code counts.",
-        standing="this compiler",
+        standing=COMPILER,
         border="The border between moving tokens and moving columns, T = F for one product, is in decide-tokens-few "
         "and decide-tokens-many; that GSPMD looks ahead before it compares sizes, in decide-looks-ahead. With one "
         "pin there is no border: decide-gated-pinned.",
@@ -196,7 +196,7 @@ the middle of a block is enough.
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
         needs=_ACTIVATIONS,
         rule="Pin the hidden activation of each block. What is pinned is not guessed, by any partitioner, at any size.",
-        standing="advice",
+        standing=ADVICE,
         question="Is it as good to pin only `x @ w3`?",
         answer="Here yes: the multiplication propagates its column split to the other product. We compiled it: the "
         "same two collectives under both partitioners.",
