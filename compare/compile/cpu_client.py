@@ -51,7 +51,7 @@ class CpuProgram:
         if (len(self._taken), len(self._made)) != (len(self._parameters), len(self._outputs)):
             raise RefusedError(
                 f"about.json does not fit the program: it has {len(self._taken)} parameters and {len(self._made)} "
-                f"results, and {len(self._parameters)} and {len(self._outputs)} are told of"
+                f"results; about.json lists {len(self._parameters)} and {len(self._outputs)}"
             )
         self._arguments: list[Any] = []
 

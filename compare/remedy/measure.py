@@ -120,9 +120,9 @@ def search(programs: Sequence[ArmProgram], making: Measurer) -> None:
 
 
 def find_witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[ArmProgram]:
-    """Where an arm cannot write its collectives by hand, and nobody asked for the one that can: that one's programs.
+    """Extra programs of the arm that can write collectives by hand, to attribute what remains in an arm that cannot.
 
-    As they are, and by hand, of each phase that leaves bytes to be explained.
+    For each phase with inflated bytes left: its default program and its program by hand.
     """
     arm = ARMS[WITNESS]
     silent = [one for one in programs if not one.base.error and one.known[one.best].of("inflated") and not _tells(one)]

@@ -1,4 +1,4 @@
-"""What might remove bytes that nobody needed: a table from where and why they are there to changes worth compiling."""
+"""What may remove bytes beyond the plan: a table from their place and cause to the changes worth compiling."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

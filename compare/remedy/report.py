@@ -34,7 +34,7 @@ def search_report(
 ) -> dict[str, Any]:
     """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
 
-    beside: programs that nobody asked for, which show what remains to be whose.
+    beside: witnesses, extra programs compiled only to attribute the remaining bytes.
     """
     arms: dict[str, Any] = {}
     for program in programs:

@@ -1,4 +1,4 @@
-"""Whose the bytes are that nobody needed: for each group of the default program, which controls remove it."""
+"""Attribute the bytes beyond the plan: for each group of the default program, which controls remove it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ SOME = 0.05
 """One that removes less than this part leaves it as it is."""
 
 FORM, COMPILER, OPEN = "form", "compiler", "open"
-"""Owners beside `CHANGES`: the SPMD form (only collectives written by hand avoid it), the compiler, nobody yet."""
+"""Owners beside `CHANGES`: the SPMD form (only collectives written by hand avoid it), the compiler, unattributed."""
 _NO_PASS = re.compile(r"(program|partitioner|not recorded|unknown)(:.*)?")
 """Origins that name no pass after the partitioner."""
 

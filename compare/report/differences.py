@@ -1,4 +1,4 @@
-"""The differences between arms, largest first: which bytes nobody required, where, why, and what removes them."""
+"""The differences between arms, largest first: which bytes the plan does not require, where, why, what removes them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

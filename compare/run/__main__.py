@@ -1,4 +1,4 @@
-"""`python -m compare.run --mesh tp4pp2`: compile both arms for one mesh, and say which bytes nobody needed."""
+"""`python -m compare.run --mesh tp4pp2`: compile both arms for one mesh, and report the bytes beyond the plan."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Why bytes are there that nobody needed: one table, cause → test → sentence → remedy.
+"""The causes of bytes beyond the plan: one table, cause → predicate → sentence → remedy.
 
 `INFLATED` is in peeling order, `INDUCED` in the order of judgement.  The report, the docs and the
 remedies read this table; definitions are in docs/definitions.md, section 4.
@@ -30,11 +30,11 @@ class Inflated:
 
     name: str
     measure: Callable[[OperandTraffic, ContractRow], Fraction] | None
-    """`None` where the judge counts over all shares of a row: see `verdict`."""
+    """`None` where the judge measures over all operands of a row: see `verdict`."""
     sentence: str
     remedy: str
     without: Mapping[str, Words] = field(default_factory=dict)
-    """An axis -> what is said instead on a mesh that does not split it: words name only what is there."""
+    """Axis -> the words on a mesh that does not split it, so that they name no axis that is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,37 +51,36 @@ class Induced:
 INFLATED = (
     Inflated(
         name="wrap", measure=inflation.wrap_bytes,
-        sentence="the hop that closes a ring brings what nobody uses: the last stage's state to the first, or a rank "
-                 "its own keys and values again",
-        remedy="shift by padding instead of rolling, so that only forward pairs remain; end a ring of n after n − 1 "
-               "hops",
+        sentence="the hop that closes a ring is not needed: it returns the last stage's state to the first, or a "
+                 "rank's own keys and values to it",
+        remedy="shift by padding instead of rolling, so that only forward pairs remain; stop a ring of n ranks after "
+               "n − 1 hops",
         without={
             "cp": Words(
-                "the hop that closes the ring brings the last stage's state to the first, which has no use for it",
+                "the hop that closes the ring is not needed: it returns the last stage's state to the first",
                 "shift by padding instead of rolling, so that only forward pairs remain",
             ),
             "pp": Words(
-                "the hop that closes the ring brings each rank its own keys and values again",
-                "end a ring of n after n − 1 hops",
+                "the hop that closes the ring is not needed: it returns each rank's own keys and values to it",
+                "stop a ring of n ranks after n − 1 hops",
             ),
         },
     ),
     Inflated(
         name="bubble", measure=None,
-        sentence="stages that have nothing to do in the pipeline's first and last ticks communicate all the same",
-        remedy="more microbatches make the share smaller; a stage-active `cond` removes it",
+        sentence="pipeline stages that are idle in the first and last ticks still communicate",
+        remedy="more microbatches reduce its share; a `cond` on whether the stage is active removes it",
     ),
     Inflated(
         name="replicated", measure=inflation.replicated_bytes,
-        sentence="devices get more of the result than they need: idle stages compute and communicate it too, or all of "
-                 "it goes to all of them, where a part for each would do",
-        remedy="guard it with the stage's index, or pin the result split; or accept it, where it costs no time while "
-               "the others wait",
+        sentence="devices receive more of the result than they need: stages that do not need it compute and "
+                 "communicate it too, or every device gets all of it where a shard would do",
+        remedy="guard it with the stage's index, or constrain the result to be sharded; or accept it where it costs no "
+               "time because the other stages wait anyway",
         without={
             "pp": Words(
-                "devices get more of the result than they need: all of it goes to all of them, where a part for each "
-                "would do",
-                "pin the result split",
+                "devices receive more of the result than they need: every device gets all of it where a shard would do",
+                "constrain the result to be sharded",
             ),
         },
     ),
@@ -92,17 +91,17 @@ INFLATED = (
     ),
     Inflated(
         name="padding", measure=inflation.padding_bytes,
-        sentence="a dim that its shards do not divide was rounded up, and the rounding travels too",
+        sentence="a dim that its number of shards does not divide is padded, and the padding is sent too",
         remedy="choose a number of shards that divides the dim",
     ),
     Inflated(
         name="windowed-einsum", measure=inflation.accumulator_bytes,
-        sentence="the compiler overlaps a matmul with permutes, and sends more hops than the gather or scatter needs",
-        remedy="none in the program: it is the compiler's; a threshold flag of XLA switches the form off",
+        sentence="the compiler overlaps a matmul with permutes, in more hops than the gather or scatter needs",
+        remedy="none in the program: the compiler decides; an XLA threshold flag turns windowed einsum off",
     ),
     Inflated(
         name="other", measure=None,
-        sentence="it serves the plan, and sends more than the plan asks, for no reason that is known here",
+        sentence="it satisfies the plan but sends more than the plan requires; the cause is unknown",
         remedy="read the HLO line",
     ),
 )  # fmt: skip
@@ -114,61 +113,61 @@ INDUCED = (
     Induced(
         name="loop-predicate",
         holds=lambda traffic: traffic.operand.steers_loop or _is_decision(traffic),
-        sentence="devices agree on whether a loop or branch goes on",
-        remedy="make the loop's bound a constant of the program",
+        sentence="devices agree on the predicate of a loop or branch",
+        remedy="make the trip count a constant of the program",
     ),
     Induced(
         name="compiler-sync",
         holds=lambda traffic: traffic.collective.payload_bytes <= KIBIBYTE and not traffic.collective.from_parameters,
-        sentence="a few bytes that depend on no input: the compiler lines devices up",
-        remedy="none: it is the compiler's",
+        sentence="a few bytes that depend on no input: a synchronization that the compiler inserted",
+        remedy="none: the compiler inserts it",
     ),
     Induced(
         name="weight-gather",
         holds=lambda traffic: WEIGHT in traffic.roles,
-        sentence="a weight that the plan keeps split is moved between devices before it is used",
-        remedy="pin the activations on both sides of the matmul, so that the split weight is used in place",
+        sentence="a weight that the plan keeps sharded is resharded or gathered before it is used",
+        remedy="pin the activations on both sides of the matmul, so that the sharded weight is used in place",
     ),
     Induced(
         name="cache-gather",
         holds=lambda traffic: CACHE in traffic.roles,
-        sentence="the cache that the plan keeps split is moved between devices before it is used",
-        remedy="pin what is read from the cache, and update it in a form that keeps the split dim whole",
+        sentence="the cache that the plan keeps sharded is resharded or gathered before it is used",
+        remedy="pin what is read from the cache, and update it without reshaping the sharded dim",
     ),
     Induced(
         name="logits-gather",
         holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype),
-        sentence="whole logits travel, where the winner of each shard would do",
-        remedy="pin the logits over the vocabulary, and choose the winner of each shard first",
+        sentence="full logits are communicated where the argmax of each shard would do",
+        remedy="keep the logits sharded over the vocabulary, and take the argmax of each shard first",
     ),
     Induced(
         name="output-replication",
         holds=lambda traffic: traffic.collective.reaches_root,
-        sentence="an output of the program is made whole on every device",
-        remedy="give the output the sharding that it has inside the program",
+        sentence="an output of the program is replicated on every device",
+        remedy="give the output the sharding it has inside the program",
     ),
     Induced(
         name="layout-change",
         holds=lambda traffic: traffic.collective.kind in _MOVES,
-        sentence="a tensor changes from one split to another between two operations that disagree",
-        remedy="pin both operations to one split",
+        sentence="a tensor is resharded between two operations whose shardings differ",
+        remedy="pin both operations to the same sharding",
     ),
     Induced(
         name="full-replication",
         holds=lambda traffic: traffic.every_axis,
-        sentence="a tensor is made whole on every device of the mesh",
-        remedy="pin it; or write the operation so that it keeps the split dim apart (no merge of split dims)",
+        sentence="a tensor is replicated on every device of the mesh",
+        remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),
     Induced(
         name="activation-gather",
         holds=lambda traffic: traffic.collective.kind in _GATHERS,
-        sentence="a split activation is made whole along an axis that the plan keeps split",
-        remedy="pin it; or write the operation so that it keeps the split dim apart (no merge of split dims)",
+        sentence="a sharded activation is gathered along an axis that the plan keeps sharded",
+        remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),
     Induced(
         name="other",
         holds=lambda traffic: True,
-        sentence="it serves nothing in the plan, for no reason that is known here",
+        sentence="it satisfies nothing in the plan; the cause is unknown",
         remedy="read the HLO line",
     ),
 )  # fmt: skip

@@ -40,9 +40,9 @@ def test_the_page_says_where_the_time_goes(tmp_path, capsys):
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "measured on 4 TPU devices (TPU v5 lite)"
     assert "communication 300 µs (30 %)" in " ".join(lines[1:3])
-    assert lines[4].startswith("computing 600 µs 60 % █")
-    assert lines[5].startswith("only communicating 300 µs 30 % █")
-    assert lines[6].startswith("neither 100 µs 10 % █")
+    assert lines[4].startswith("compute 600 µs 60 % █")
+    assert lines[5].startswith("exposed communication 300 µs 30 % █")
+    assert lines[6].startswith("idle 100 µs 10 % █")
     assert "tp all-reduce 1 × 4.00 kB 300 µs 300 µs 0 s –" in lines
 
 

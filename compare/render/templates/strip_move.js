@@ -18,15 +18,15 @@ const pan = share => {
 };
 
 const lines = at => {
-  if (!at.talk) return [`computes for ${time(at.block.end - at.block.start)}`, `from ${time(at.block.start)} on`];
+  if (!at.talk) return [`compute, ${time(at.block.end - at.block.start)}`, `starts at ${time(at.block.start)}`];
   const [name, kind, axes, scope, payload, verdict, parts] = at.program.collectives[at.talk.of], one = at.talk;
   const rest = one.end - one.start - one.exposed, hidden = rest < at.program.unit_ns / 2 ? 0 : rest; // but for rounding
   const split = VERDICTS.map((word, place) => parts[place] ? `${Math.round(parts[place] * 100)} % ${word}` : "").filter(Boolean);
   return [
     `${kind || "communication"} ${over(axes)}`, name, scope ? `in ${scope}` : "", `${bytes(payload)} payload`,
-    `${time(one.end - one.start)}, from ${time(one.start)} on`,
+    `${time(one.end - one.start)}, starts at ${time(one.start)}`,
     `${time(one.exposed)} exposed, ${time(hidden)} hidden`,
-    one.wait === null ? "" : `${time(one.wait)} of it waiting for others`,
+    one.wait === null ? "" : `${time(one.wait)} of it waiting for other devices`,
     split.length > 1 ? split.join(", ") : verdict, at.program.lanes[at.number].name,
   ].filter(Boolean);
 };

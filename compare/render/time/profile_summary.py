@@ -36,7 +36,7 @@ def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | Non
         out.print(_table(rows))
     unjoined = summary.unjoined_events
     if unjoined:
-        words = f"{count_text(unjoined, 'communication')} could not be traced to an instruction: told by name alone"
+        words = f"{count_text(unjoined, 'communication')} not matched to an instruction; identified by name only"
         out.print(wrap_prose(words, width=width, style="yellow"))
     for note in summary.notes:
         out.print(wrap_prose(f"note: {note}", width=width, style="dim"))
@@ -61,14 +61,14 @@ def _spent(told: Times) -> Iterator[Text]:
     """The step as three parts that add up to it."""
     step, compute, exposed = told.step_ns or 0, told.compute_ns or 0, told.exposed_ns or 0
     parts = (
-        ("computing", compute, "green"),
-        ("only communicating", exposed, "red"),
-        ("neither", max(step - compute - exposed, 0), "dim"),
+        ("compute", compute, "green"),
+        ("exposed communication", exposed, "red"),
+        ("idle", max(step - compute - exposed, 0), "dim"),
     )
     for words, amount, style in parts:
         share = amount / step if step else 0
         bar = "█" * round(share * _BAR)
-        yield Text.assemble(f"  {words:<19}{time_text(amount):>9}{_percent(share):>9}  ", (bar, style))
+        yield Text.assemble(f"  {words:<23}{time_text(amount):>9}{_percent(share):>9}  ", (bar, style))
 
 
 def _table(rows: pd.DataFrame) -> Table:

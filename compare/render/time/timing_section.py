@@ -11,7 +11,7 @@ from compare.report.model.timing import CollectiveTimes, StepTimes, Timing
 
 VERDICTS = ("inherent", "inflated", "induced", "unknown")
 NEEDLESS = ("inflated", "induced")
-"""What nobody asked for."""
+"""Verdicts of bytes that the plan does not require."""
 
 ABSENT = "No times: none of these programs was modelled or measured."
 
@@ -61,7 +61,7 @@ class ProgramTiming:
 
     @property
     def avoidable_ns(self) -> float | None:
-        """Exposed time of what nobody needed."""
+        """Exposed time of inflated and induced bytes, in ns."""
         parts = [self.exposed(verdict) for verdict in NEEDLESS]
         return None if None in parts else sum(part for part in parts if part is not None)
 

@@ -86,7 +86,7 @@ def _label(hosts: Sequence[Host], devices: Sequence[int]) -> str:
     kinds = {str(kind) for host in hosts for kind in tpu.device_types(host.space)}
     platform = "TPU" if any(tpu.is_tpu(host.space) for host in hosts) else "CPU"
     known = len(set(devices) - {UNKNOWN})
-    many = f"{known} {platform} device{'s' * (known != 1)}" if known else f"{platform} devices that are not told apart"
+    many = f"{known} {platform} device{'s' * (known != 1)}" if known else f"{platform} devices, not identified"
     return f"measured on {many}" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
 
 

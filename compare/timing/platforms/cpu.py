@@ -168,7 +168,7 @@ def _waits(threads: Threads, ops: Ints, met: Arrivals) -> Floats:
 def _notes(devices: _Devices, unseen: int, *, late: int) -> Iterator[str]:
     num = devices.device.size
     if devices.found:
-        yield f"{devices.found} of {num} operations name no device: it is told from the context ids that link threads"
+        yield f"{devices.found} of {num} operations name no device: inferred from the context ids that link threads"
     if unknown := int((devices.device < 0).sum()):
         yield f"the device of {unknown} of {num} operations is not shown"
     if devices.moved:

@@ -162,7 +162,7 @@ def _notes(
     if not has_devices:
         many = timeline.num_devices
         by = f"divided by the {many} devices" if many > 1 else "of all devices together, whose number is unknown"
-        found.append(f"events bear no device: no times are told; executions and payload are {by}")
+        found.append(f"events have no device: times are unknown; executions and payload are {by}")
         return tuple(found)
     void = int(timeline.steps["duration_ns"].le(0).sum())
     if void:

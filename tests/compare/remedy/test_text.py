@@ -32,7 +32,7 @@ def test_the_list_says_what_to_change_what_it_removes_and_what_remains():
     assert "prefill: induced 80 B → 0 B, inflated 10 B → 10 B, modelled step 60 ns → 50 ns" in text
     assert "(--microbatches 8): −5 B a step, which leaves 5 B" in text
     assert "not offered: it has no permutes by hand" in text
-    assert "remains: 10 B in layer.mlp.down over tp (inflated, bubble): stages that have nothing to do" in text
+    assert "remains: 10 B in layer.mlp.down over tp (inflated, bubble): pipeline stages that are idle" in text
     assert "JAX, llama-3.1-8b on pp2tp4: no code change was found" in text
     assert "removed only by explicit collectives, so the SPMD form causes it" in text
 

@@ -19,10 +19,10 @@ _ASKED = ("scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", 
 _NUMBERS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
 
 _SENTENCES = {
-    "bubble": "stages that have nothing to do in the pipeline's first and last ticks communicate all the same",
+    "bubble": "pipeline stages that are idle in the first and last ticks still communicate",
     "wrap": "the last stage sends its state back to the first, which overwrites it",
     "replicated": "devices that do not need the result compute and communicate it too",
-    "activation-gather": "a split activation is made whole along an axis that the plan keeps split",
+    "activation-gather": "a sharded activation is gathered along an axis that the plan keeps sharded",
 }
 
 

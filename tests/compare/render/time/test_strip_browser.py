@@ -121,7 +121,7 @@ def test_hovering_shows_the_right_collective(strips: Any) -> None:
     _wheel(strips, 1, -2600)
     # TorchXLA's first layer: q is gathered from 0 to 150 µs, after 400 µs the all-reduce of 300 µs begins.
     assert _point(strips, 1, 0, 75 * US)[:6] == [
-        "all-gather over tp", "all-gather.11", "in layer.attention.core", "16.8 MB payload", "150 µs, from 0 s on",
+        "all-gather over tp", "all-gather.11", "in layer.attention.core", "16.8 MB payload", "150 µs, starts at 0 s",
         "100 µs exposed, 50.0 µs hidden",
     ]  # fmt: skip
     told = _point(strips, 1, 1, 500 * US)
@@ -132,7 +132,7 @@ def test_hovering_shows_the_right_collective(strips: Any) -> None:
 
 def test_hovering_over_compute_and_over_nothing_says_so(strips: Any) -> None:
     _wheel(strips, 1, -2600)
-    assert _point(strips, 1, 0, 300 * US, talk=False) == ["computes for 200 µs", "from 200 µs on"]
+    assert _point(strips, 1, 0, 300 * US, talk=False) == ["compute, 200 µs", "starts at 200 µs"]
     assert _point(strips, 1, 0, 300 * US) == []
 
 

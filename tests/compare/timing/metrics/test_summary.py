@@ -125,7 +125,7 @@ def test_events_of_no_known_device_have_volumes_and_no_times():
     assert found["per_step"]["by_axes"]["tp"]["executions"] == 2
     assert found["per_step"]["by_axes"]["tp"]["payload_bytes"] == 128
     assert found["notes"] == [
-        "events bear no device: no times are told; executions and payload are divided by the 4 devices"
+        "events have no device: times are unknown; executions and payload are divided by the 4 devices"
     ]
 
 

@@ -34,8 +34,8 @@ def test_a_collective_is_divided_as_its_bytes_are():
     assert found.loc["bubbly", list(VERDICTS)].tolist() == [0.6, 0.4, 0]
     assert found["verdict"].tolist() == ["inherent", "inherent", "induced", "induced", "unknown"]
     assert found["cause"].tolist() == ["", "bubble", "activation-gather", "other", ""]
-    assert found.loc["useless", "reason"].startswith("a split activation is made whole")
-    assert found.loc["odd", "reason"] == "it serves nothing in the plan, for no reason that is known here"
+    assert found.loc["useless", "reason"].startswith("a sharded activation is gathered")
+    assert found.loc["odd", "reason"] == "it satisfies nothing in the plan; the cause is unknown"
 
 
 def test_each_verdict_has_its_part_of_the_time():

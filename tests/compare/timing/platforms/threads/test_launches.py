@@ -20,7 +20,7 @@ def test_devices_are_numbered_as_the_program_hands_them_over_whoever_runs_them(t
     found = host.raw(tmp_path)
     assert list_rows(found.events, "line", "device") == [("a", 1), ("b", 2), ("c", 0)]
     assert found.events["run"].nunique() == 1
-    assert "3 of 3 operations name no device: it is told from the context ids that link threads" in found.notes
+    assert "3 of 3 operations name no device: inferred from the context ids that link threads" in found.notes
 
 
 def test_a_device_whose_share_has_not_begun_keeps_its_place(tmp_path):
