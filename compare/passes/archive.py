@@ -1,4 +1,4 @@
-"""The texts of a program on its way through the compiler, as libtpu's own pass dumps have them, in one archive.
+"""The HLO texts between libtpu's passes, from its own pass dumps, in one archive.
 
 An archive (`passes.tar.xz`, a plain tar) holds the program as the framework wrote it, and the text before and after
 each of the passes that were asked for.  Near-identical texts in one stream are small.
@@ -17,7 +17,7 @@ from typing import IO, cast
 from compare.hlo.text.errors import HloError
 
 FILE = "passes.tar.xz"
-"""Its name in a cell's folder."""
+"""The archive's file name in a cell's folder."""
 
 START, END = "pipeline-start", "pipeline-end"
 FIRST = "before_optimizations"
@@ -26,27 +26,27 @@ _DUMP = re.compile(r"(?:^|\.)(?P<number>\d{4,})\.(?P<pipeline>[^.]+)\.after_(?P<
 _FIRST = re.compile(rf"(?:^|\.){FIRST}\.txt$")
 _MODULE = re.compile(r"module_(\d+)\.(.*)")
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 25, "nice_len": 273, "mf": lzma.MF_HC4}]
-"""The dictionary must reach back over a whole text to the same lines of the one before."""
+"""LZMA dictionary size: it must span a whole text, to match the same lines of the previous one."""
 MOST_BYTES = 1 << 29
-"""An archive that unpacks to more is not read: the largest that was seen has a fourth."""
+"""Limit for an unpacked archive: four times the largest seen."""
 
 _MOST_MEMORY = 1 << 27
-"""What unpacking may hold of what came before; ours need a fourth."""
+"""Memory limit of the decompressor: four times what our archives need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The program's text at one moment of its compile."""
+    """The program's text between two passes."""
 
     pipeline: str
     after: str
-    """The pass that has just run; `pipeline-start` at the beginning of a pipeline, empty before all."""
+    """The pass that ran last; `pipeline-start` at the start of a pipeline, empty before the first."""
     before: str
     """The pass that runs next."""
     text: str
 
     def runs_into(self, following: "Snapshot") -> bool:
-        """Whether what lies between the two is one run of a pass."""
+        """True if exactly one run of a pass lies between the two."""
         return self.before == following.after and self.pipeline == following.pipeline
 
 
@@ -93,7 +93,7 @@ def unpack(data: bytes) -> list[Snapshot]:
 
 
 class _Unpacked:
-    """What an xz file holds, read piece by piece, and no more of it than `MOST_BYTES`."""
+    """The content of an xz file, read in pieces, at most `MOST_BYTES`."""
 
     def __init__(self, data: bytes):
         self._unpack = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
@@ -135,7 +135,7 @@ def spans(snapshots: Sequence[Snapshot]) -> list[str]:
 
 
 def _runs(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, str]]:
-    """Where the text before a pass and the text after that run of it stand, and its name; the shortest way first."""
+    """(index before, index after, name) of each recorded run of a pass, the shortest span first."""
     found = []
     for begin, one in enumerate(snapshots):
         ends = (at for at in range(begin + 1, len(snapshots)) if one.runs_into(snapshots[at]))
@@ -158,7 +158,7 @@ def _snapshot(name: str, text: str) -> Snapshot:
 
 
 def _short(name: str) -> str:
-    """The name of a dump without that of its module."""
+    """The name of a dump, without its module's name."""
     found = _DUMP.search(name)
     return name[found.start() :].lstrip(".") if found else f"{FIRST}.txt"
 

@@ -1,4 +1,4 @@
-"""Who put each collective of an optimized program there, and what later passes did to it (docs/definitions.md)."""
+"""The pass that created each collective of an optimized program, and what later passes did to it."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,10 +12,10 @@ from compare.passes.snapshot import SnapshotCollective, read_snapshot
 
 PROGRAM, PARTITIONER, UNKNOWN = "program", "partitioner", "unknown"
 PARTITIONERS = frozenset({"shardy-xla", "tpu-spmd-partitioning", "xla-partitioner"})
-"""libtpu's passes that turn a program of shardings into one of collectives."""
+"""libtpu's passes that partition: they turn shardings into collectives."""
 CREATED, RENAMED = "created", "renamed"
 NOT_TOLD_APART = "not told apart"
-"""Of one that could as well be another that is like it in all that is known, and to which other things happened."""
+"""Origin of a collective that cannot be distinguished from another with a different history."""
 MOST_LINES = 3
 """Of those that bear a name."""
 _OP_NAME_LINE = re.compile(r'^(.*op_name="((?:[^"\\]|\\.)*)".*)$', re.M)
@@ -23,16 +23,16 @@ _OP_NAME_LINE = re.compile(r'^(.*op_name="((?:[^"\\]|\\.)*)".*)$', re.M)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One moment in a collective's life."""
+    """One change in a collective's lineage."""
 
     at: int
-    """The snapshot after which it happened; -1: it was there from the beginning."""
+    """Index of the snapshot after which it happened; -1 for the initial program."""
     span: str
     """The pass, or `from A to B` where several ran between two recorded texts."""
     what: str
-    """`created`, `renamed`, or what `changes` says."""
+    """`created`, `renamed`, or a word of `changes`."""
     detail: str = ""
-    """Of one that was replaced or moved, what of it is other: `all-reduce → reduce-scatter`, `in 2 → 1 loops`."""
+    """What differs after a replacement or move: `all-reduce → reduce-scatter`, `in 2 → 1 loops`."""
     before: tuple[str, ...]
     after: str
     """The lines of HLO.  Of one that was created, those before are what bore its `op_name`: what it was made for."""
@@ -40,25 +40,25 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """The life of one collective."""
+    """The lineage of one collective: its origin and its events."""
 
     origin: str
     events: tuple[Event, ...]
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What later passes did to it, in order."""
+        """The changes by later passes, in order."""
         changes = [event for event in self.events if event.what not in (CREATED, RENAMED)]
         return tuple(Change(by=event.span, what=event.what) for event in changes)
 
 
 def trace_archive(archive: bytes, optimized: str) -> dict[str, Track]:
-    """The life of every collective of an optimized program.  `HloError` where the archive is damaged."""
+    """Name -> lineage of every collective of an optimized program.  `HloError` for a damaged archive."""
     return trace_lineage(unpack(archive), optimized)
 
 
 def add_origins(rows: Sequence[Collective], lives: Mapping[str, Track]) -> list[Collective]:
-    """The same rows; one whose life is not known says so."""
+    """The rows with origin and changes; `unknown` for one without a lineage."""
     return [
         replace(row, origin=life.origin, changes=life.changes)
         if (life := lives.get(row.name))
@@ -68,32 +68,32 @@ def add_origins(rows: Sequence[Collective], lives: Mapping[str, Track]) -> list[
 
 
 def trace_lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Track]:
-    """The life of every collective of the optimized program, by its name there.
+    """Name in the optimized program -> lineage of the collective.
 
     A text that can't be read is passed over, as if it had not been recorded.  `HloError` for that of the optimized
     program.
     """
     texts: list[tuple[Snapshot, list[SnapshotCollective]]] = []
-    for one in snapshots:
+    for item in snapshots:
         try:
-            texts.append((one, read_snapshot(one.text)))
+            texts.append((item, read_snapshot(item.text)))
         except HloError:
             continue
     last = Snapshot(pipeline="", after="", before="", text="")
     texts.append((last, read_snapshot(optimized)))
     if len(texts) < 2:
         return {}
-    names = spans([one for one, _ in texts[:-1]])
+    names = spans([item for item, _ in texts[:-1]])
     first, begun = texts[0]
-    tracks = {one.name: _at_first(one, first) for one in begun}
-    for at, (span, (one, before), (_, after)) in enumerate(zip(names, texts, texts[1:], strict=False)):
-        tracks = _step(_Moment(at, span, one.text), before, after, tracks)
+    tracks = {item.name: _at_first(item, first) for item in begun}
+    for at, (span, (item, before), (_, after)) in enumerate(zip(names, texts, texts[1:], strict=False)):
+        tracks = _step(_Moment(at, span, item.text), before, after, tracks)
     return tracks
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """What lies between two texts."""
+    """The transition between two texts."""
 
     at: int
     span: str
@@ -101,7 +101,7 @@ class _Moment:
     """The first of them."""
 
     def lines_by_op_name(self, op_names: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """For each of these names the first lines of the text that bear it."""
+        """`op_name` -> the first lines of the text that have it."""
         found: dict[str, list[str]] = {}
         for line in _OP_NAME_LINE.finditer(self.text) if op_names else ():
             if line[2] in op_names and len(lines := found.setdefault(line[2], [])) < MOST_LINES:
@@ -109,10 +109,10 @@ class _Moment:
         return {name: tuple(lines) for name, lines in found.items()}
 
 
-def _at_first(one: SnapshotCollective, first: Snapshot) -> Track:
+def _at_first(item: SnapshotCollective, first: Snapshot) -> Track:
     """What the framework's own program has is the program's; what a later first text has could be anybody's."""
     origin, span = (PROGRAM, PROGRAM) if not first.after else (UNKNOWN, f"from {FIRST} to {first.after}")
-    event = Event(at=-1, span=span, what=CREATED, before=(), after=one.line)
+    event = Event(at=-1, span=span, what=CREATED, before=(), after=item.line)
     return Track(origin=origin if origin == PROGRAM else f"{UNKNOWN}: {span}", events=(event,))
 
 
@@ -123,18 +123,18 @@ def _step(
     tracks: Mapping[str, Track],
 ) -> dict[str, Track]:
     found = match(before, after)
-    fresh = [one for one in after if one.name not in found.links]
-    asked = moment.lines_by_op_name({one.op_name for one in fresh if one.op_name})
+    fresh = [item for item in after if item.name not in found.links]
+    asked = moment.lines_by_op_name({item.op_name for item in fresh if item.op_name})
     made: dict[str, Track] = {}
-    for one in after:
-        link = found.links.get(one.name)
+    for item in after:
+        link = found.links.get(item.name)
         if link is not None:
-            made[one.name] = _continued(moment, one, link, tracks)
+            made[item.name] = _continued(moment, item, link, tracks)
             continue
         event = Event(
-            at=moment.at, span=moment.span, what=CREATED, before=asked.get(one.op_name, ()), after=one.line
+            at=moment.at, span=moment.span, what=CREATED, before=asked.get(item.op_name, ()), after=item.line
         )  # fmt: skip
-        made[one.name] = Track(origin=_origin(moment.span, disturbed=found.is_disturbed), events=(event,))
+        made[item.name] = Track(origin=_origin(moment.span, disturbed=found.is_disturbed), events=(event,))
     return made
 
 
@@ -145,7 +145,7 @@ def _origin(span: str, *, disturbed: bool) -> str:
     return PARTITIONER if span in PARTITIONERS else span
 
 
-def _continued(moment: _Moment, one: SnapshotCollective, link: Link, tracks: Mapping[str, Track]) -> Track:
+def _continued(moment: _Moment, item: SnapshotCollective, link: Link, tracks: Mapping[str, Track]) -> Track:
     own = [tracks[source.name] for source in link.sources]
     could = {tracks[source.name].origin for source in link.among}
     origins = list(dict.fromkeys(track.origin for track in own))
@@ -155,20 +155,20 @@ def _continued(moment: _Moment, one: SnapshotCollective, link: Link, tracks: Map
     events = list(dict.fromkeys(event for track in own for event in track.events))
     events.sort(key=lambda event: event.at)
     if len({tracks[source.name].changes for source in link.among}) > 1 and len(link.sources) == 1:
-        events.append(_event(moment, one, link, NOT_TOLD_APART))
-    if what := link.what or (RENAMED if one.name != link.sources[0].name else ""):
-        events.append(_event(moment, one, link, what))
+        events.append(_event(moment, item, link, NOT_TOLD_APART))
+    if what := link.what or (RENAMED if item.name != link.sources[0].name else ""):
+        events.append(_event(moment, item, link, what))
     return replace(own[0], origin="+".join(origins), events=tuple(events))
 
 
-def _event(moment: _Moment, one: SnapshotCollective, link: Link, what: str) -> Event:
-    detail = _detail(link.sources[0], one) if what in (REPLACED, MOVED) else ""
+def _event(moment: _Moment, item: SnapshotCollective, link: Link, what: str) -> Event:
+    detail = _detail(link.sources[0], item) if what in (REPLACED, MOVED) else ""
     lines = tuple(source.line for source in link.sources)
-    return Event(at=moment.at, span=moment.span, what=what, detail=detail, before=lines, after=one.line)
+    return Event(at=moment.at, span=moment.span, what=what, detail=detail, before=lines, after=item.line)
 
 
 def _detail(old: SnapshotCollective, new: SnapshotCollective) -> str:
-    """What of one that was replaced or moved is other now."""
+    """What differs between a collective and its replacement, in words."""
     differences = [f"{old.kind} → {new.kind}"] if old.kind != new.kind else []
     if old.payload_bytes != new.payload_bytes:
         differences.append(f"{old.payload_bytes:,} → {new.payload_bytes:,} bytes")

@@ -1,4 +1,4 @@
-"""The collectives in one text of a program on its way through the compiler, and what tells them apart."""
+"""The collectives in one text between two passes, and the properties that identify them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ _TOKEN = "MegascaleRendezvousKeyName"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotCollective:
-    """A collective as it stands in one text."""
+    """One collective of one text."""
 
     name: str
     opcode: str
-    """Without the `-start` of an asynchronous one."""
+    """The opcode, without the `-start` of an asynchronous one."""
     kind: str
-    """As a row has it: an all-reduce of which each device keeps a part is a reduce-scatter."""
+    """The kind, as in a row: an all-reduce of which each device keeps a shard is a reduce-scatter."""
     is_async: bool
     groups: Groups
     """Its groups, of a permute its pairs; of a transfer between slices none."""
@@ -33,12 +33,12 @@ class SnapshotCollective:
     op_name: str
     channel: str
     rendezvous: str
-    """Of a transfer between slices, what it has in common with its other end."""
+    """The rendezvous name of a transfer between slices; empty for others."""
     operands: tuple[str, ...]
     loops: int
-    """How many loops it stands in."""
+    """How many loops are around it."""
     num_devices: int
-    """Of the whole program: of several slices, it becomes that of one on the way."""
+    """Devices of the program; compiling for several slices turns it into the program of one."""
     line: str
 
 
@@ -75,7 +75,7 @@ def _seen(
 
 
 def _rendezvous(item: Instruction) -> str:
-    """What a send has in common with its receive; before that is told of them, what the token between them is told."""
+    """The rendezvous name of a send and its receive; in early texts it is on the token between them."""
     tokens = (operand for operand in item.operands if operand.opcode == "after-all")
     names = (read_map(token.attributes.get("frontend_attributes", "{}")).get(_TOKEN, "") for token in tokens)
     return megascale.rendezvous(item) or next(names, "")
@@ -93,21 +93,21 @@ def _is_host(item: Instruction) -> bool:
 
 
 def _carries_on(item: Instruction) -> bool:
-    """Whether it is a later part of an asynchronous fusion, whose first part is the collective."""
+    """True for a later part of an asynchronous fusion; the first part is the collective."""
     if chain_of(item) is None or starts_chain(item):
         return False
     return any(caller.opcode == "fusion" for caller in item.computation.callers)
 
 
 def _is_async(item: Instruction) -> bool:
-    """Whether it is begun in one place and ended in another."""
+    """True for a collective with a separate start and done."""
     if item.opcode.endswith("-start") or item.opcode == "send" or chain_of(item) is not None:
         return True
     return any(caller.opcode.endswith("-start") for caller in item.computation.callers)
 
 
 def _depths() -> Callable[[Computation], int]:
-    """A count of the loops around a computation, by the way that is in most of them; each is counted once."""
+    """A function that counts the loops around a computation, along the deepest call path."""
     known: dict[str, int] = {}
 
     def depth(computation: Computation) -> int:
@@ -122,6 +122,6 @@ def _depths() -> Callable[[Computation], int]:
 
 
 def original_name(rendezvous: str) -> str:
-    """The name that a transfer's collective had before it was one: its rendezvous, without a number behind it."""
+    """The name of a transfer's original collective: its rendezvous without the numeric suffix."""
     head, _, number = rendezvous.rpartition("_")
     return head if head and number.isdigit() else rendezvous

@@ -21,7 +21,7 @@ from compare.hlo.text.module import Module, pause_gc
 from compare.hlo.text.shapes import Array
 
 MOST_PLACES = 1 << 24
-"""Collectives times devices: a row tells of each device what it does."""
+"""Limit on collectives × devices: a row has an entry for each device."""
 _SUMS = ("all-reduce", "reduce-scatter")
 
 
@@ -34,7 +34,7 @@ def collectives(
     caches: frozenset[int] | None = None,
     device_ids: Sequence[int] = (),
 ) -> list[Collective]:
-    """The rows, in the order in which ENTRY's schedule reaches each start.
+    """The rows, in the order in which ENTRY's schedule reaches the start of each.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
     contract: the rows that the program will be held against.  A permute's lost scope is one that has a row of its axes,
@@ -73,7 +73,7 @@ def collectives(
 def _with_scatters(
     rows: Sequence[tuple[Site, Collective]], flow: Provenance, contract: Sequence[ExpectedCollective]
 ) -> list[Collective]:
-    """Each gather over axes of an all-reduce of the contract with the scatters whose work it may complete."""
+    """The same rows; a gather over the axes of a contract all-reduce gets the scatters that it may complete."""
     found = []
     summed = {asked.axes for asked in contract if asked.kind == "all-reduce"}
     scatters = {
@@ -90,7 +90,7 @@ def _scatters(row: Collective) -> bool:
 
 
 def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[DeviceNumbering, Mesh]:
-    """What the header, the axes and, where both are silent, the ids in the text say of the devices."""
+    """Device numbering and mesh, from the header and the axes; without either, from the ids in the text."""
     in_program = module.num_devices
     items = [] if axes and in_program else collective_instructions(module)
     slices = max((megascale.count_slices(item) for item in items), default=1)
@@ -105,7 +105,7 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
 
 
 def _is_row(item: Instruction) -> bool:
-    """A receive belongs to its send; a send to the host is no collective."""
+    """True for an instruction with a row of its own: not for a receive (part of its send) or a host transfer."""
     return item.opcode != "recv" and (item.opcode != "send" or megascale.is_wire(item))
 
 
@@ -185,7 +185,7 @@ def _operands(
     wanted: frozenset[str],
     sums: frozenset[str],
 ) -> tuple[Operand, ...]:
-    """`sums`: the scopes in which the contract adds partial sums up, over its axes."""
+    """sums: the scopes in which the contract has a sum over the row's axes."""
     found: list[Operand] = []
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
         one = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
@@ -206,7 +206,7 @@ def _operands(
 
 
 def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Groups, Groups]:
-    """As the row shows them, and as ids of devices of the whole mesh."""
+    """The groups as the row shows them, and as device ids of the whole mesh."""
     if item.opcode == "send":
         groups = megascale.groups_of(item, program)
         return groups, groups

@@ -27,7 +27,7 @@ def check_completeness(module: Module) -> None:
 
 
 def _check_names(computation: Computation, defined: Set[str]) -> None:
-    """Every operand is in the computation: looked up all at once where names have their `%`, else line by line."""
+    """Check that every operand is defined: in one pass where names have their `%`, else line by line."""
     text = computation.text
     names = _DEFINED.findall(text)
     if len(names) == computation.last - computation.first:
@@ -40,7 +40,7 @@ def _check_names(computation: Computation, defined: Set[str]) -> None:
 
 
 def _check_end(end: Instruction) -> None:
-    """What ends or carries on something asynchronous leads to a start of its kind."""
+    """Check that an end or update of an asynchronous instruction leads to a start of its kind."""
     begun = end.opcode.removesuffix("-done").removesuffix("-update")
     wanted = begun if begun in ("send", "recv") else f"{begun}-start"
     todo: list[Value] = [(first_call_context(end.computation), end.operand(0), ())]

@@ -1,4 +1,4 @@
-"""Which instructions of a program an execution of each collective shows up as.
+"""Map instruction names to collectives: the names under which a profile shows each execution.
 
 A profile has an event for every instruction that the device executes: of a collective that is the instruction itself,
 or its start and its done, or the fusion, call or wrapper around it.
@@ -28,7 +28,7 @@ _CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class EventRole:
-    """What an instruction has to do with a collective."""
+    """The part that an instruction's event plays in the execution of a collective."""
 
     row: Collective
     part: str
@@ -70,7 +70,7 @@ def map_event_names(module: Module, rows: Sequence[Collective]) -> Mapping[str, 
 def _parts(
     item: Instruction, links: Iterable[Instruction], receive: Instruction | None
 ) -> Iterator[tuple[Instruction, str]]:
-    """Every instruction that the collective shows up as; of several parts of one instruction the first counts."""
+    """Each instruction that executes the collective, with its part; the first of several parts counts."""
     outer, inner = _around(item)
     for one in outer:
         if one.opcode == "send":
@@ -90,7 +90,7 @@ def _parts(
 
 
 def _around(item: Instruction) -> tuple[list[Instruction], list[Instruction]]:
-    """The outermost fusions and wrappers around it, each executed as one (or itself), and all that is inside them."""
+    """The outermost fusions and wrappers around it (or itself), and every instruction inside them."""
     outer: list[Instruction] = []
     inner: dict[Instruction, None] = {}
     todo = [item]
@@ -110,7 +110,7 @@ def _wraps(call: Instruction) -> bool:
 
 
 def _ends(start: Instruction) -> Iterator[Instruction]:
-    """The updates and the dones that take what a start made."""
+    """The updates and dones that consume the result of a start."""
     if not start.opcode.endswith(("-start", "-update", "send", "recv")):
         return
     for user in start.users:
@@ -120,7 +120,7 @@ def _ends(start: Instruction) -> Iterator[Instruction]:
 
 
 def _transfer(send: Instruction, receive: Instruction | None) -> Iterator[tuple[Instruction, str]]:
-    """Between slices: begun by the send, over when what the others sent is there."""
+    """The parts of a transfer between slices: the send starts it, the receive-done ends it."""
     yield send, "start"
     if receive is not None:
         yield from ((end, "done") for end in _ends(receive))
@@ -129,7 +129,7 @@ def _transfer(send: Instruction, receive: Instruction | None) -> Iterator[tuple[
 
 
 def _links(module: Module) -> dict[Instruction, list[Instruction]]:
-    """For the start of each asynchronous chain the instructions that carry it on, and the one that ends it."""
+    """Start of each asynchronous chain -> the instructions that continue it, then the one that ends it."""
     links: dict[Instruction, list[Instruction]] = {}
     if "AsyncCollectiveStart" in module.text:
         values = Evaluator(DeviceNumbering(module.replica_count, module.num_partitions))
@@ -139,14 +139,14 @@ def _links(module: Module) -> dict[Instruction, list[Instruction]]:
 
 
 def _far_dones(module: Module, found: Container[str]) -> list[Instruction]:
-    """The dones that take no start's result directly: it reached them through a tuple or a loop's carry."""
+    """The dones whose operand is not the start itself, but a tuple or a loop carry that holds it."""
     lines = dict.fromkeys(module.line_at(match.start()) for match in _DONE.finditer(module.text))
     dones = [owner.at(at) for at in lines if (owner := module.owner(at))]
     return [done for done in dones if done.opcode.endswith("-done") and done.name not in found]
 
 
 def _start_of(done: Instruction) -> Instruction | None:
-    """The nearest start whose result a done takes."""
+    """The nearest start whose result reaches a done; None without one."""
     todo: list[Value] = [(first_call_context(done.computation), done.operand(0), ())]
     seen = set(todo)
     for value in todo:
@@ -159,14 +159,14 @@ def _start_of(done: Instruction) -> Instruction | None:
 
 
 def container_names(module: Module) -> frozenset[str]:
-    """The names of the loops, branches and calls, whose events cover those of what they run."""
+    """The names of loops, branches and calls, whose events cover those of their bodies."""
     lines = dict.fromkeys(module.line_at(match.start()) for match in _CONTAINER.finditer(module.text))
     items = [owner.at(at) for at in lines if (owner := module.owner(at))]
     return frozenset(item.name for item in items if item.opcode in ("while", "conditional", "call"))
 
 
 def clone_of(name: str, known: Container[str]) -> str | None:
-    """The instruction that one of another name was cloned from, where it is among the `known`.
+    """The known instruction that this name is a clone of; None without one.
 
     XLA's `HloInstruction::Clone` appends `.clone`, `.clone2`, …, its rematerialization `.remat`, `.remat2`, …, its
     sinking of constants into loops `.sunk`, libtpu's SparseCore calls `.cloned`; the name uniquer may add a number,

@@ -9,9 +9,9 @@ from compare.hlo.text.module import Module
 _SHARDING = re.compile(r", sharding=\{")
 _TILES = re.compile(r"devices=\[([\d,]+)\]|mesh\[")
 _WHOLE = re.compile(r"1(?:,1)*(?:,\d+)?$")
-"""Tiles of a sharding whose last dim repeats: nothing is split."""
+"""Tile sizes of a sharding whose only non-trivial dim replicates: nothing is split."""
 _BEFORE = re.compile(r'custom_call_target="(?:Sharding|SPMDFullToShardShape|xla\.sdy\.\w+)"|xla\.sdy\.meshes=')
-"""What the partitioners take away."""
+"""What partitioning removes from a module."""
 
 
 def check_partitioned(module: Module) -> None:
@@ -28,12 +28,12 @@ def check_partitioned(module: Module) -> None:
 
 
 def is_scheduled(module: Module) -> bool:
-    """Whether it has been through the whole compiler."""
+    """True if the module is scheduled: the output of the whole compiler."""
     return module.header.get("is_scheduled") == "true"
 
 
 def is_partitioned(module: Module) -> bool:
-    """Whether the partitioner has seen it, as far as the text tells."""
+    """True if the module is partitioned, as far as its text shows."""
     if is_scheduled(module):
         return True
     if _BEFORE.search(module.text):
@@ -48,7 +48,7 @@ def is_partitioned(module: Module) -> bool:
 
 
 def _splits(text: str) -> bool:
-    """Whether a sharding, from its brace to the end of the line, splits a dim."""
+    """True if a sharding splits a dim; `text` is from its brace to the end of the line."""
     depth, end = 1, 0
     while depth and end < len(text):
         depth += {"{": 1, "}": -1}.get(text[end], 0)

@@ -1,4 +1,4 @@
-"""One line of HLO alone, as TPU profiles have it for each operation: what it says of a collective without its program.
+"""Read a single line of HLO, as TPU profiles carry it for each operation, without its program.
 
 Such a line may be cut, may leave out the shapes of the operands, and tells nothing of what it calls.
 """
@@ -29,21 +29,21 @@ _UNTURNED = re.compile(r"\[[\d,]+\]<=\[\d+,[\d,]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What one line of HLO tells."""
+    """A collective, as far as one line of HLO describes it."""
 
     name: str
     opcode: str
     kind: str
-    """Empty where nothing in it says that it is a collective; `?` where it is one, and of what kind it does not say."""
+    """Empty where the line is no collective; `?` for a collective of unknown kind."""
     part: str
-    """`whole`, `start`, `between` or `done`, as a carrier's."""
+    """`whole`, `start`, `between` or `done`, as in `event_names.EventRole`."""
     payload_bytes: int | None
-    """By the kind's rule; None where the line does not tell."""
+    """Bytes, by the kind's rule; None where the line does not show them."""
     groups: Groups | None
-    """Of a permute its pairs; the empty tuple is all devices; None where the line does not tell."""
+    """Device groups; of a permute its pairs; the empty tuple is all devices; None where unknown."""
     operands: tuple[str, ...]
     meets: str
-    """Of a send or receive, what it has in common with the other; else empty."""
+    """Rendezvous name that a send shares with its receive; empty for other instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def read_line(text: str) -> Line:
 
 
 def _instruction(text: str, parameters: tuple[str, ...] = ()) -> Instruction:
-    """The line as the last of a program that has nothing else but its operands."""
+    """The instruction, parsed in a program of this line and parameters for its operands."""
     if " = " not in text:
         raise HloError(f"not a line of HLO: {short(text)!r}; one looks like 'name = f32[8] add(x, y)'")
     entry = read("\n".join(("HloModule line", "ENTRY line {", *parameters, text, "}"))).entry
@@ -86,7 +86,7 @@ def _instruction(text: str, parameters: tuple[str, ...] = ()) -> Instruction:
 
 
 def _operands(item: Instruction) -> list[_Operand] | None:
-    """The operands that can be read in full; None where the line is cut among them."""
+    """The operands with names and shapes; None where the line is truncated among them."""
     if item.opcode in _WITHOUT_OPERANDS:
         return []
     try:
@@ -117,7 +117,7 @@ def _kind_and_part(item: Instruction) -> tuple[str, str]:
 
 
 def _transfer(item: Instruction) -> str:
-    """The kind of a send, receive, or end of one; those to the host are no collectives."""
+    """The kind of a send, receive or done; empty for a host transfer."""
     if "megascale" not in item.text and "is_host_transfer=true" in item.text:
         return ""
     try:
@@ -134,7 +134,7 @@ def _meets(item: Instruction) -> str:
 
 
 def _fused(item: Instruction) -> tuple[str, str]:
-    """Fusions that hold a collective, by the names that the TPU compiler gives them."""
+    """Kind and part of a fusion with a collective, from the names that the TPU compiler gives it."""
     if found := _CHAIN.match(item.name):
         return UNKNOWN, found[1]
     try:
@@ -158,7 +158,7 @@ def _groups(item: Instruction, kind: str) -> Groups | None:
 
 
 def _payload(item: Instruction, operands: list[_Operand] | None, kind: str, groups: Groups | None) -> int | None:
-    """From the operands where the line has their shapes, else from the result."""
+    """Payload bytes: from the operands where the line has their shapes, else from the result."""
     if item.opcode == "fusion" or (item.opcode == "send" and kind == "all-gather"):
         return None  # The fusion's operands are not the collective's; the gather's result is its receive's.
     if operands and all(operand.shape for operand in operands):
@@ -182,7 +182,7 @@ def _by_operands(item: Instruction, operands: list[_Operand], kind: str) -> int 
 
 
 def _by_result(item: Instruction, kind: str) -> int | None:
-    """As many bytes come out as go in, of an all-gather and a reduce-scatter what comes out."""
+    """Payload bytes from the result shape; None for a kind whose operands differ from its result in size."""
     shape = item.shape
     if kind == "ragged-all-to-all" or item.opcode in _TRANSFERS or item.opcode.endswith("-update"):
         return None

@@ -1,4 +1,4 @@
-"""Values that the program's text alone decides, for every device and every iteration of the loops around them.
+"""Evaluate values that the program's text alone determines, for each device and loop iteration.
 
 Followed: partition-id, loop counters, iotas and constants through integer, compare, logic, select, clamp, convert,
 bitcast, copy, slice and dynamic-slice instructions, in fusions too, and through tuple elements that a loop carries.
@@ -20,11 +20,11 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
 
 _DEEPEST = 150
-"""Longer chains than this are not predicates."""
+"""Longest chain of instructions that is followed."""
 
 
 class Evaluator:
-    """Evaluates and remembers."""
+    """Evaluates values, each once."""
 
     def __init__(self, program: DeviceNumbering):
         self.program = program
@@ -34,7 +34,7 @@ class Evaluator:
         self._step: tuple[Instruction, Mapping[tuple[int, ...], int]] | None = None
 
     def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int]) -> "Evaluator":
-        """The same, in one iteration of `loop`, which carries these numbers; any other raises `NeedsCarried`."""
+        """An evaluator for one iteration of `loop` with these carried numbers; others raise `NeedsCarried`."""
         found = Evaluator(self.program)
         found._step = (loop, carried)
         return found
@@ -44,7 +44,7 @@ class Evaluator:
         return self.program.num_devices
 
     def value(self, frame: CallContext, item: Instruction, path: tuple[int, ...] = ()) -> Value:
-        """The element at `path` of what `item` makes in `frame`; raises `NotUnderstood`."""
+        """The element at `path` of the result of `item` in `frame`.  Raises `NotUnderstood`."""
         key = (frame, item, path)
         if key not in self._known:
             self._known[key] = None  # A value that needs itself is not understood.
@@ -68,7 +68,7 @@ class Evaluator:
         return known
 
     def number(self, frame: CallContext, item: Instruction, path: tuple[int, ...] = ()) -> int | None:
-        """A whole number that is the same on every device and in every iteration, or None."""
+        """The value, if it is one integer on all devices and iterations; else None."""
         try:
             value = self.value(frame, item, path)
         except NotUnderstood:
@@ -94,7 +94,7 @@ class Evaluator:
         return self._array(frame, item)
 
     def _array(self, frame: CallContext, item: Instruction) -> Value:
-        """An instruction that makes one array."""
+        """Evaluate an instruction with one array as its result."""
         opcode, lead = item.opcode, 1 + frame.depth
         integer_ops.array_of(item)
         if opcode == "constant":
@@ -120,7 +120,7 @@ class Evaluator:
         return self._rearrange(item, given, lead)
 
     def _rearrange(self, item: Instruction, given: list[Value], lead: int) -> Value:
-        """An instruction that moves elements and leaves them as they are."""
+        """Evaluate an instruction that only moves elements: broadcast, transpose, slice and the like."""
         opcode = item.opcode.removesuffix("-start")
         if opcode == "convert":
             return integer_ops.convert(item, given[0])
@@ -143,14 +143,14 @@ class Evaluator:
         raise NotUnderstood
 
     def _device_index(self, opcode: str) -> Value:
-        """Each device's partition, replica or slice."""
+        """The partition, replica or slice id of each device: [devices]."""
         slices, places = (np.array(one) for one in zip(*self.program.places, strict=True))
         partitions = self.program.partitions
         found: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
         return found
 
     def _loop_carry(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
-        """An element that a loop carries, in every iteration: the same, counted up, or a value of the one before."""
+        """A loop-carried element in every iteration: invariant, a counter, or computed from the previous one."""
         call, outer = frame.call, frame.outer
         assert call is not None
         assert outer is not None
@@ -179,7 +179,7 @@ class Evaluator:
     def _carry_at_step(
         self, frame: CallContext, item: Instruction, path: tuple[int, ...], carried: Mapping[tuple[int, ...], int]
     ) -> Value:
-        """An element that the loop carries in the iteration that is being run."""
+        """A loop-carried element in the single iteration that `at_step` gave."""
         shape = element(item.shape, path)
         if not isinstance(shape, Array) or shape.dims or shape.dtype not in integer_ops.DTYPES:
             raise NotUnderstood
@@ -188,7 +188,7 @@ class Evaluator:
         return np.full((1,) * (1 + frame.depth), carried[path], integer_ops.DTYPES[shape.dtype])
 
     def _after_loop(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
-        """What a loop leaves behind: an element that it never changes, or its counter."""
+        """A loop's result: an invariant element, or the final value of its counter."""
         if not path:
             raise NotUnderstood
         body = frame.inside(item, body_of(item))
@@ -201,7 +201,7 @@ class Evaluator:
         return (first + trips * step).astype(first.dtype)
 
     def _conditional_result(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
-        """What a conditional gives, where the predicate and every branch are understood."""
+        """A conditional's result, where its predicate and every branch can be evaluated."""
         index = self.branch(frame, item)
         branches = branches_of(item)
         values = [self.value(frame.inside(item, one), one.root, path) for one in branches]
@@ -211,7 +211,7 @@ class Evaluator:
         return result
 
     def branch(self, frame: CallContext, item: Instruction) -> Value:
-        """The number of the branch that a conditional takes, for every device and iteration."""
+        """The index of the branch that a conditional takes, for each device and iteration."""
         chosen = self.value(frame, item.operand(0))
         if chosen.ndim > 1 + frame.depth:
             raise item.error("it is chosen by an array, where one number was expected")
@@ -223,17 +223,17 @@ class Evaluator:
 
 
 def _stretch(value: Value, ndim: int) -> Value:
-    """A scalar of each device and iteration, beside an array of `ndim` dims."""
+    """Add trailing dims to a scalar per device and iteration, so that it broadcasts to `ndim` dims."""
     return value.reshape(value.shape + (1,) * (ndim - value.ndim))
 
 
 def _deepen(value: Value, outer: int, inner: int) -> Value:
-    """A value of an outer activation, seen from one with more loops around it."""
+    """Add iteration dims to a value of an outer activation, for one with more loops around it."""
     return value.reshape(value.shape[: 1 + outer] + (1,) * (inner - outer) + value.shape[1 + outer :])
 
 
 def _after(first: Value, later: Value, axis: int, trips: int) -> Value:
-    """The start value in the first iteration, then what each iteration hands to the next."""
+    """The start value in the first iteration, then the value that each iteration passes to the next."""
     heads = tuple(max(a, b) for at, (a, b) in enumerate(zip(first.shape, later.shape, strict=True)))
     shape = [size if at != axis else trips for at, size in enumerate(heads)]
     rolled = np.empty(shape, first.dtype)

@@ -1,4 +1,4 @@
-"""Where the collectives stand, and how often each device runs them: from ENTRY down through loops and branches."""
+"""Count how often each device executes each collective, from ENTRY down through loops and branches."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
 MOST_EXECUTIONS = 1 << 40
-"""No step runs anything more often than this: the loop's count is a misprint, and unknown."""
+"""Largest credible number of executions in a step; beyond it the count is `unknown`."""
 
 MOST_VISITS = 1 << 17
 _LATER = ("-done", "-update")
@@ -23,13 +23,13 @@ _LATER = ("-done", "-update")
 
 @dataclass(frozen=True)
 class Site:
-    """A collective instruction, and its executions summed over every way that leads to it."""
+    """A collective instruction, with its executions summed over all call paths to it."""
 
     item: Instruction
     frames: tuple[CallContext, ...]
-    """Its activations."""
+    """The activations in which it runs."""
     loops: tuple[Loop, ...]
-    """Around its first activation, outermost first."""
+    """The loops around its first activation, outermost first."""
     device_executions: tuple[int, ...]
     executions_are: str
     in_exact_branch: bool
@@ -37,7 +37,7 @@ class Site:
 
 @dataclass(frozen=True, eq=False)
 class _Times:
-    """How often an activation runs: a mask over devices and iterations, and what is not known of it."""
+    """How often an activation runs: a mask [devices, iterations …], and whether it is exact."""
 
     mask: NDArray[np.bool_]
     extents: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class _Times:
     in_exact_branch: bool = False
 
     def of_each_device(self, num_devices: int) -> NDArray[np.int64]:
-        """Sum the mask over all iterations without spelling them out."""
+        """Executions of each device: the mask summed over iterations, without expanding them."""
         whole = math.prod(extent for extent, size in zip(self.extents, self.mask.shape[1:], strict=True) if size == 1)
         runs = self.mask.reshape(self.mask.shape[0], -1).sum(axis=1, dtype=np.int64) * whole * self.factor
         return np.broadcast_to(runs, num_devices)
@@ -106,12 +106,12 @@ def collective_instructions(module: Module) -> list[Instruction]:
 
 
 def async_ends(module: Module) -> list[Instruction]:
-    """The instructions that end a collective, a send or a receive, or carry it on."""
+    """The instructions that end or continue an asynchronous collective, send or receive."""
     return [item for item in module.communication if item.opcode.endswith(_LATER)]
 
 
 def _leading_to(module: Module, items: list[Instruction]) -> dict[Computation, list[int]]:
-    """For each computation on the way to a collective, its lines to visit."""
+    """Computation -> the line numbers to visit in it: collectives, and calls that lead to one."""
     calls = module.calls  # Read even where there is no collective: a computation that is missing could have one.
     wanted: dict[Computation, set[int]] = {}
     todo = []
@@ -152,7 +152,7 @@ def _visit(
 
 
 def is_collective(item: Instruction) -> bool:
-    """Whether it is a collective or its start; what only ends or updates one is none."""
+    """True for a collective or its start; false for an update or a done."""
     return item.opcode.removesuffix("-start") in COLLECTIVE_KINDS or item.opcode in ("send", "recv")
 
 
@@ -184,7 +184,7 @@ def _loop(
 def _branches(
     frame: CallContext, times: _Times, choice: Instruction, values: Evaluator
 ) -> Iterator[tuple[CallContext, _Times]]:
-    """Each branch, with the devices and iterations that take it: with all where the predicate is not understood."""
+    """Each branch, with the devices and iterations that take it: all of them for an unknown predicate."""
     try:
         taken = values.branch(frame, choice)
         size = math.prod(np.broadcast_shapes(taken.shape, times.mask.shape))

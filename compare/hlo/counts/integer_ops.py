@@ -18,11 +18,11 @@ from compare.hlo.text.shapes import Array
 Value = NDArray[Any]
 
 MOST_ELEMENTS = 1 << 22
-"""A value with more elements is no predicate's business."""
+"""Largest number of elements of a value that is evaluated."""
 
 
 class NotUnderstood(Exception):  # noqa: N818  (it never leaves the evaluator: an unknown is a value, not an error)
-    """The value depends on data, or on an operation that is not followed."""
+    """The value depends on data, or on an operation that is not evaluated."""
 
 
 DTYPES = {
@@ -38,7 +38,7 @@ _COMPARE: dict[str, Callable[[Value, Value], Value]] = {
 
 
 def array_of(item: Instruction) -> Array:
-    """The shape of an instruction that makes one integer or predicate array of moderate size."""
+    """The shape of an instruction's result.  Raises `NotUnderstood` unless it is one small integer or pred array."""
     shape = item.shape
     if not isinstance(shape, Array) or shape.dtype not in DTYPES or shape.elements > MOST_ELEMENTS:
         raise NotUnderstood
@@ -46,7 +46,7 @@ def array_of(item: Instruction) -> Array:
 
 
 def constant(item: Instruction, lead: int) -> Value:
-    """A literal; a long one that the text elides (`{...}`) is not understood."""
+    """A literal.  Raises `NotUnderstood` for one that the text elides (`{...}`)."""
     shape, text = array_of(item), _COMMENT.sub("", item.arguments)
     if "..." in text:
         raise NotUnderstood
@@ -85,7 +85,7 @@ def _shift_arithmetic(value: Value, by: Value) -> Value:
 
 
 def _divide(value: Value, by: Value) -> Value:
-    """Towards zero; by zero, all bits set."""
+    """XLA's integer division: rounds towards zero; by zero, all bits set."""
     safe = np.where(by == 0, np.ones((), by.dtype), by)
     quotient = np.floor_divide(value, safe)
     if np.issubdtype(value.dtype, np.signedinteger):
@@ -95,7 +95,7 @@ def _divide(value: Value, by: Value) -> Value:
 
 
 def _remainder(value: Value, by: Value) -> Value:
-    """With the sign of the dividend; by zero, the dividend."""
+    """XLA's remainder: the sign of the dividend; by zero, the dividend."""
     safe = np.where(by == 0, np.ones((), by.dtype), by)
     return np.where(by == 0, value, np.fmod(value, safe)).astype(value.dtype)
 

@@ -1,4 +1,4 @@
-"""Whether an index depends only on partition-id, replica-id and constants, through arithmetic and table look-ups."""
+"""Recognize an index computed only from partition-id, replica-id and constants (arithmetic, table look-ups)."""
 
 from compare.hlo.counts.integer_ops import BINARY, UNARY
 from compare.hlo.dataflow.call_context import CallContext
@@ -12,7 +12,7 @@ _FOLLOWED = {
 
 
 def depends_on_partition(index: Instruction) -> bool:
-    """Whether it depends on the device's number, and on no data."""
+    """True if an index depends on partition-id or replica-id, and on no data."""
     todo: list[Value] = [(first_call_context(index.computation), index, ())]
     seen = set(todo)
     found = False
@@ -32,7 +32,7 @@ def depends_on_partition(index: Instruction) -> bool:
 
 
 def first_call_context(computation: Computation) -> CallContext:
-    """The first of a computation's activations in the text."""
+    """The activation of a computation through its first caller in the text."""
     if not computation.callers:
         return CallContext(computation)
     call = computation.callers[0]

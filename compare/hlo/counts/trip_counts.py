@@ -1,4 +1,4 @@
-"""How often a loop runs: its condition compares a counter with a constant, its start and its step are constants.
+"""Trip counts: the condition compares a counter with a constant; start and step are constants.
 
 A condition of another form is run, step by step, on the numbers that it depends on, where the text alone decides
 them: the TPU compiler splits a 64-bit counter, as PyTorch/XLA's scan has it, into two halves with a carry.
@@ -22,11 +22,11 @@ _TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE
 
 MOST_STEPS = 1 << 14
 MOST_CARRIED = 8
-"""Bounds of a loop that is run step by step: beyond them its count is unknown."""
+"""Limits for a loop that is run step by step; beyond them its count is unknown."""
 
 
 class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it never leaves this file's users)
-    """The loop's element at `path` decides how it goes on."""
+    """Evaluation needs the loop-carried element at `path`."""
 
     def __init__(self, path: tuple[int, ...]):
         super().__init__(path)
@@ -34,23 +34,23 @@ class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it nev
 
 
 class Values(Protocol):
-    """What decides a loop's end: an `evaluator.Evaluator`."""
+    """The values that trip counts need, as `evaluator.Evaluator` gives them."""
 
     def number(self, frame: CallContext, item: Instruction, path: tuple[int, ...] = (), /) -> int | None: ...
     def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int], /) -> "Values": ...
 
 
 class TripCounts:
-    """Trip counts, each found once for each activation of a loop."""
+    """Trip counts, each computed once for each activation of a loop."""
 
     def __init__(self, values: Values):
         self._values = values
         self.notes: dict[tuple[CallContext, Instruction], str] = {}
-        """What made a count unbelievable."""
+        """Why a count was rejected."""
         self._counts: dict[tuple[CallContext, Instruction], int | None] = {}
 
     def count(self, frame: CallContext, loop: Instruction) -> int | None:
-        """The trip count of a `while` that stands in `frame`; None where the text does not decide it."""
+        """The trip count of a `while` in `frame`; None where the text does not determine it."""
         key = (frame, loop)
         if key not in self._counts:
             self._counts[key] = None  # A loop whose count needs itself has none.
@@ -86,7 +86,7 @@ class TripCounts:
         return count
 
     def _fits(self, loop: Instruction, counter: tuple[int, ...], number: int) -> bool:
-        """Whether the counter's integer type holds this number."""
+        """True if the counter's integer type can hold this number."""
         shape = element(loop.shape, counter)
         if not isinstance(shape, Array) or shape.dtype not in DTYPES or shape.dtype == "pred":
             return False
@@ -94,7 +94,7 @@ class TripCounts:
         return int(limits.min) <= number <= int(limits.max)
 
     def _by_steps(self, frame: CallContext, loop: Instruction) -> int | None:
-        """Run the loop on whole numbers, beginning with none and adding each that its condition turns out to need."""
+        """Count by running the loop on integers; carried elements are added as its condition needs them."""
         starts: dict[tuple[int, ...], int] = {}
         while len(starts) <= MOST_CARRIED:
             try:
@@ -125,12 +125,12 @@ class TripCounts:
         return None
 
     def _counter(self, value: Value, condition: CallContext) -> tuple[int, ...] | None:
-        """The path of the loop's element that a value of its condition is, if the body changes it."""
+        """The path of the loop-carried element behind a value of the condition, if the body changes it."""
         frame, item, path = origin(value)
         return path if path and is_carry((frame, item, path), condition, path) else None
 
     def step(self, body: CallContext, path: tuple[int, ...]) -> int | None:
-        """What an iteration adds to the element at `path`; None where it does anything else."""
+        """The constant that an iteration adds to the element at `path`; None for any other update."""
         frame, after, _ = origin((body, body.computation.root, path))
         if after.opcode not in ("add", "subtract"):
             return None

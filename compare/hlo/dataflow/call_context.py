@@ -19,10 +19,10 @@ class CallContext:
         self.forwards: dict[
             tuple[Instruction, tuple[int, ...]], list[tuple[CallContext, Instruction, tuple[int, ...]]] | None
         ] = {}
-        """What `dataflow.handed` found for values of this activation: every search goes over the same ground."""
+        """Cache of `dataflow.step_through` for values of this activation."""
 
     def inside(self, call: Instruction, computation: Computation) -> "CallContext":
-        """The activation that `call`, which stands in this one, makes.  The same one each time."""
+        """The activation of `computation` by `call`, an instruction of this one; the same object each time."""
         key = (call, computation.name)
         if key not in self._inner:
             self._inner[key] = CallContext(computation, call=call, outer=self)
@@ -48,7 +48,7 @@ def condition_of(loop: Instruction) -> Computation:
 
 
 def branches_of(choice: Instruction) -> list[Computation]:
-    """The branches of a conditional by number; where a predicate chooses, false is 0 and true is 1."""
+    """The branches of a conditional by index; of a predicated one, 0 is false and 1 is true."""
     if "true_computation" in choice.attributes:
         module = choice.computation.module
         names = [choice.attribute(key).lstrip("%") for key in ("false_computation", "true_computation")]
@@ -57,7 +57,7 @@ def branches_of(choice: Instruction) -> list[Computation]:
 
 
 def branch_operand(choice: Instruction, branch: int) -> Instruction:
-    """What a conditional hands to a branch."""
+    """The operand that a conditional passes to a branch."""
     first_is_true = "true_computation" in choice.attributes
     return choice.operand(2 - branch if first_is_true else 1 + branch)
 
@@ -67,7 +67,7 @@ ONE_CALL = {"fusion", "call", "async-start", "call-start", "fusion-start", "cust
 
 
 def runs_once(item: Instruction) -> bool:
-    """Whether its computation takes its operands and makes its result; that of a custom call may only compare two."""
+    """True if its computation runs once, from its operands to its result (not a custom call's comparator)."""
     if item.opcode not in ONE_CALL or not item.callees:
         return False
     return item.opcode != "custom-call" or len(item.callees[0].parameters) == len(item.operand_names)

@@ -1,4 +1,4 @@
-"""One step of dataflow, back to what a value is made of or on to what is made of it.
+"""Dataflow, one instruction at a time: back to the inputs of a value, or on to its consumers.
 
 A value is (activation, instruction, path): the element at `path` of what the instruction makes; the empty path is all
 of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
@@ -21,14 +21,14 @@ from compare.hlo.text.shapes import Array
 Value = tuple[CallContext, Instruction, tuple[int, ...]]
 
 SLICE_STARTS = ("slice-start", "dynamic-slice-start")
-"""Their tuple holds the operand, which they hand on, and the slice, which they make."""
+"""Their result tuple holds the operand, unchanged, and the new slice."""
 
 ASIDE = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-update"}
-"""One operand, handed on whole."""
+"""Opcodes whose result is their only operand, unchanged."""
 
 
 def step_through(value: Value) -> list[Value] | None:
-    """The values that this one hands on as they are; None where its instruction makes something of its operands.
+    """The values that this one may be, unchanged; None where its instruction computes a new value.
 
     This is the one rule for it.  Several values: which of them it is, is decided as the program runs (a loop's carry, a
     branch), or they are the elements of a tuple that is asked for as a whole.
@@ -77,7 +77,7 @@ def _handed_in(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> 
 
 
 def _out_of_call(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> list[Value]:
-    """A start's tuple holds its operands, then the result of the computation, then what only it knows."""
+    """A start's tuple: its operands, then the computation's result, then context scalars."""
     computation = item.callees[0]
     inner = frame.inside(item, computation)
     if not item.opcode.endswith("-start"):
@@ -116,7 +116,7 @@ def _asynchronous(value: Value) -> list[Value] | None:
 
 
 def origin(value: Value) -> Value:
-    """The first value behind this one that is made and not only handed on, through conversions of one integer, too.
+    """The computed value behind this one, through pass-through instructions and integer conversions.
 
     A loop's own parameter is where this stops: whoever asks knows whether the loop changes it.
     """
@@ -131,7 +131,7 @@ def origin(value: Value) -> Value:
 
 
 def only_source(value: Value) -> Value | None:
-    """The one value that this is, whatever the program's data; None where it is made here, or may be one of several."""
+    """The only value that this one can be; None where it is computed here or depends on a branch."""
     frame, item, path = value
     if item.opcode == "parameter" and frame.call is not None and frame.call.opcode == "while":
         return None
@@ -146,7 +146,7 @@ def only_source(value: Value) -> Value | None:
 
 
 def _same_number(item: Instruction) -> bool:
-    """Whether a convert, bitcast or reshape of one integer leaves the number as it is."""
+    """True for a convert, bitcast or reshape that keeps the value of a scalar integer."""
     shapes = (item.shape, item.operand(0).shape)
     if not all(isinstance(shape, Array) and shape.elements == 1 and shape.dtype[0] in "su" for shape in shapes):
         return False
@@ -155,20 +155,20 @@ def _same_number(item: Instruction) -> bool:
 
 
 def _left_alone(value: Value) -> Value | None:
-    """A loop's result that the loop never changes is what it began with."""
+    """The initial value of a loop result that the body never changes; None for any other."""
     frame, item, path = value
     body = frame.inside(item, body_of(item))
     return (frame, item.operand(0), path) if is_carry(origin((body, body.computation.root, path)), body, path) else None
 
 
 def is_carry(value: Value, body: CallContext, path: tuple[int, ...]) -> bool:
-    """Whether a value is the loop's own element at `path`."""
+    """True if a value is the loop-carried element at `path`."""
     frame, item, at = value
     return frame is body and item.opcode == "parameter" and at == path
 
 
 def inputs_of(value: Value) -> list[Value]:
-    """Every value that this one is computed from, whatever the operation."""
+    """The values that this one is computed from."""
     frame, item, _ = value
     found = step_through(value)
     if found is None:
@@ -177,7 +177,7 @@ def inputs_of(value: Value) -> list[Value]:
 
 
 def consumers_of(value: Value) -> Iterator[Value]:
-    """The values that are made of this one, each where it is used."""
+    """The values computed from this one, one for each use."""
     frame, item, path = value
     if not item.has(path):
         raise item.error(f"it has no element {path}, which is handed to it")
@@ -202,7 +202,7 @@ def consumers_of(value: Value) -> Iterator[Value]:
 
 
 def _carried_on(user: Instruction, path: tuple[int, ...]) -> tuple[int, ...]:
-    """Where an element of an operand stands in what is made of it; where nothing tells, it is in all of that."""
+    """The path of an operand's element in the result of its user; empty (all of it) where unknown."""
     if user.opcode in ASIDE or user.opcode == "all-reduce-done":
         return path
     # A start's tuple is its operands, then its results, which its done hands on.
@@ -232,7 +232,7 @@ def _into_call(frame: CallContext, item: Instruction, call: Instruction, path: t
 
 
 def _out(frame: CallContext, path: tuple[int, ...]) -> Iterator[Value]:
-    """The root of a computation is what its call makes; in a loop's body also what the next iteration begins with."""
+    """From a computation's root to the result of its call; of a loop body also to its next iteration."""
     call, outer = frame.call, frame.outer
     if call is None or outer is None:
         return

@@ -1,4 +1,4 @@
-"""Which axes of a mesh a collective runs over, found from its groups alone."""
+"""Find the mesh axes of a collective from its groups."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from compare.hlo.text.errors import MOST_DEVICES, HloError
 from meshes.devices.mesh_spec import list_coordinates, list_groups
 
 SlicePart = frozenset[frozenset[int]]
-"""Groups over several slices, cut at their borders: what one step of a collective between slices runs over."""
+"""Groups over several slices, cut at slice borders: those of one stage of a collective between slices."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Mesh:
 
     @cached_property
     def _wide(self) -> tuple[str, ...]:
-        """The axes that are there: of size 2 or more."""
+        """The axes of size 2 or more."""
         return tuple(axis for axis, size in self.sizes.items() if size > 1)
 
     @cached_property
     def by_groups(self) -> dict[frozenset[frozenset[int]], tuple[str, ...]]:
-        """Every set of axes by its groups; the smallest set of those that share groups."""
+        """Groups -> the smallest set of axes that has them."""
         found: dict[frozenset[frozenset[int]], tuple[str, ...]] = {}
         for count in range(len(self._wide) + 1):
             for axes in combinations(self._wide, count):
@@ -74,7 +74,7 @@ class Mesh:
         return "?"
 
     def _only_axis(self, group: tuple[int, ...]) -> str | None:
-        """The one axis that a group lies strictly inside."""
+        """The axis that a group lies strictly inside; None without one."""
         if max(group) >= self.num_devices:
             return None
         varying = [axis for axis in self._wide if len({self._coordinates[axis][device] for device in group}) > 1]
@@ -108,7 +108,7 @@ def coordinates_by_axis(sizes: tuple[tuple[str, int], ...]) -> Mapping[str, tupl
 
 
 def read_axes(text: str | None) -> dict[str, int]:
-    """`data=2,tensor=4` -> sizes by name; none where nothing was asked."""
+    """`data=2,tensor=4` -> sizes by name; empty for no text."""
     axes: dict[str, int] = {}
     for part in text.split(",") if text is not None else ():
         name, _, size = part.partition("=")
@@ -120,7 +120,7 @@ def read_axes(text: str | None) -> dict[str, int]:
 
 
 def validate_axes(axes: Mapping[str, int]) -> dict[str, int]:
-    """The same, where each size is a whole number from 1."""
+    """The axes, checked: each size is an integer from 1.  Raises `HloError`."""
     if not isinstance(axes, Mapping):
         raise HloError(f"cannot read the axes {axes!r}; write sizes by name, like {{'data': 2}}, or 'data=2'")
     for name, size in axes.items():
@@ -134,7 +134,7 @@ def _steps(groups: Groups, step: int) -> Iterable[tuple[int, ...]]:
 
 
 def _cycles(moves: frozenset[tuple[int, ...]]) -> list[Groups]:
-    """With no mesh: the cycles of the pairs, where all are equally long and evenly spaced, as groups of an axis are."""
+    """Without a mesh: the cycles of the pairs, if equally long and evenly spaced, like groups of an axis."""
     target = {pair[0]: pair[1] for pair in moves}
     if len(target) != len(moves) or set(target) != set(target.values()):
         return []
@@ -169,7 +169,7 @@ def find_slice_parts(mesh: Mesh, slice_of: Sequence[int]) -> dict[SlicePart, str
 
 
 def axes_of_part(groups: Groups, known: dict[SlicePart, str]) -> str:
-    """The axes that these groups are a part of, or nothing."""
+    """The axes that these groups are a part of; empty without any."""
     return known.get(frozenset(map(frozenset, groups)), "")
 
 

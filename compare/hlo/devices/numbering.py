@@ -1,4 +1,4 @@
-"""Which devices take part: a collective's groups as ids of devices, by XLA's rules for replicas and partitions."""
+"""A collective's groups as device ids, by XLA's rules for replicas and partitions."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 
 PARTITIONS_ONLY = {"all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"}
-"""Kinds whose ids are partitions as soon as they have a channel; the others then need `use_global_device_ids`."""
+"""Kinds whose ids are partitions if they have a channel; others then need `use_global_device_ids`."""
 
 SLICE_UNIT = 100_000
-"""What the ids of two slices' devices differ by; those of the first begin with it."""
+"""Offset between the device ids of successive slices; those of the first start at it."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class DeviceNumbering:
 
     @cached_property
     def _of_number(self) -> dict[tuple[int, int], int]:
-        """By slice and number in it, as targets between slices name devices."""
+        """(slice, number in the slice) -> device: how megascale targets name devices."""
         if not self.ids:
             return self._at
         return {(one // SLICE_UNIT - 1, one % SLICE_UNIT): device for device, one in enumerate(self.ids)}
 
     def device_in_slice(self, at: int, number: int) -> int | None:
-        """The device of the mesh that is device `number` of slice `at`, if there is one."""
+        """The device of the mesh that is device `number` of slice `at`; None without one."""
         return self._of_number.get((at, number))
 
     def repeat_in_slices(self, groups: Groups) -> Groups:
-        """Groups of one slice's program stand for a group in every slice."""
+        """Groups of one slice's program, repeated in every slice."""
         if self.slices == 1:
             return groups
         return tuple(tuple(self._at[at, place] for place in group) for at in range(self.slices) for group in groups)
@@ -117,7 +117,7 @@ def ids_in(item: Instruction, key: str) -> Groups:
 
 
 def _mode(item: Instruction, kind: str) -> str:
-    """What the ids in the groups number: XLA's `GetCollectiveOpGroupMode`."""
+    """What the ids in the groups count, as XLA's `GetCollectiveOpGroupMode`."""
     if "channel_id" not in item.attributes:
         return "replicas"
     if item.attributes.get("use_global_device_ids") == "true":

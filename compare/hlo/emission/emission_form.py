@@ -1,4 +1,4 @@
-"""In which form the compiler emits a collective, and which instructions are only a part of another's."""
+"""The form in which the compiler emits a collective, and instructions that are parts of another's."""
 
 import re
 
@@ -54,7 +54,7 @@ def _keeps_a_part(item: Instruction) -> bool:
 
 
 def _only_sliced(item: Instruction) -> bool:
-    """Whether every use, through what moves no element away, is a dynamic-slice of it at the device's own place."""
+    """True if every use, through reshapes and the like, is a dynamic-slice at the device's own index."""
     todo, sliced = [item], False
     while todo:
         now = todo.pop()
@@ -73,12 +73,12 @@ def _only_sliced(item: Instruction) -> bool:
 
 
 def starts_chain(item: Instruction) -> bool:
-    """Whether it stands beside the `AsyncCollectiveStart` of an async collective fusion."""
+    """True if it is in the computation of an `AsyncCollectiveStart` (async collective fusion)."""
     return chain_of(item) is not None and feeds(item, "AsyncCollectiveStart")
 
 
 def feeds(item: Instruction, target: str) -> bool:
-    """Whether a custom call takes its result, at most moved."""
+    """True if a custom call of this target consumes its result, possibly re-laid out."""
     todo = [item]
     while todo:
         for user in todo.pop().users:
@@ -97,7 +97,7 @@ def chain_of(item: Instruction) -> str | None:
 
 
 def find_chain_starts(sites: list[Site]) -> dict[Instruction, Instruction]:
-    """For each instruction that only carries an async collective on, the one that starts it.
+    """Instruction that continues an asynchronous collective -> the one that starts it.
 
     Numbers of chains may be used again: the start is the last before it in the schedule, or, where a loop carries
     the collective over to its next iteration, the next after it.

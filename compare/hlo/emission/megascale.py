@@ -25,7 +25,7 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 
 
 def is_wire(item: Instruction) -> bool:
-    """Whether a send or receive moves data between devices: not one to the host."""
+    """True for a send or receive between devices, false for one to the host."""
     marks = ("_xla_megascale_transfer_type", _PAIRS)
     return any(mark in item.text for mark in marks) or "is_host_transfer=true" not in item.text
 
@@ -45,13 +45,13 @@ def is_megascale(item: Instruction) -> bool:
 
 
 def rendezvous(item: Instruction) -> str:
-    """What a send and its receive have in common."""
+    """The rendezvous name that a send and its receive share."""
     attributes = _attributes(item)
     return attributes.get("_xla_host_transfer_rendezvous") or attributes.get(_PAIRS) or ""
 
 
 def pair_transfers(items: Iterable[Instruction]) -> dict[Instruction, Instruction]:
-    """The receive of every send of a wire, in the order in which they stand."""
+    """Send -> its receive, paired in text order among those of one rendezvous."""
     waiting: dict[tuple[str, str], list[Instruction]] = {}
     wires = [item for item in items if item.opcode in ("send", "recv") and is_wire(item)]
     for item in wires:
@@ -122,7 +122,7 @@ def _device(from_one: int, number: int, item: Instruction, program: DeviceNumber
 
 
 def count_slices(item: Instruction) -> int:
-    """The largest slice that its target names; 1 for what is no megascale transfer."""
+    """The largest slice number in its target; 1 for an instruction that is no megascale transfer."""
     if not is_megascale(item):
         return 1
     text = _attributes(item).get("_xla_megascale_target", "")

@@ -1,4 +1,4 @@
-"""What a collective carries, and what each device sends of it."""
+"""The payload of a collective, and the bytes that each device sends."""
 
 import math
 import re
@@ -41,7 +41,7 @@ def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) ->
 
 
 def _result(item: Instruction) -> Shape:
-    """What an all-gather makes: of a start, the second part of its tuple; of a receive, the first."""
+    """The result of an all-gather: of a start, its tuple's second element; of a receive, the first."""
     shape = item.shape
     if item.opcode == "all-gather":
         return shape
@@ -52,7 +52,7 @@ def _result(item: Instruction) -> Shape:
 
 
 def payload_bytes(item: Instruction, array: Array) -> int:
-    """Logical bytes of one array, of a permute in place those of the windows that it moves."""
+    """Logical bytes of one array; of a permute in place, those of the windows that it moves."""
     text = item.attributes.get("slice_sizes")
     if text is None:
         return array.num_bytes
@@ -65,7 +65,7 @@ def payload_bytes(item: Instruction, array: Array) -> int:
 
 
 def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:
-    """What each device sends in one execution.  A device in no group sends nothing, a pair to itself neither."""
+    """Bytes that each device sends in one execution; 0 for a device in no group or paired with itself."""
     sent = [Fraction(0)] * num_devices
     if kind == "collective-permute":
         for source, target in groups:
@@ -79,7 +79,7 @@ def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tup
 
 
 def total_bytes(sent: tuple[Fraction, ...], executions: Iterable[int]) -> Fraction:
-    """Over all devices, executions times bytes; equal terms are added up as whole numbers first."""
+    """Executions × bytes, summed over all devices; equal terms are grouped first."""
     times: dict[int, int] = {}
     values: dict[int, Fraction] = {}
     for value, runs in zip(sent, executions, strict=True):

@@ -1,4 +1,4 @@
-"""What a value is, once everything that only changes its layout is taken off.
+"""Trace a value through instructions that only change its layout.
 
 Layout-only: bitcast, copy, convert, reshape, transpose, slice, dynamic-slice, concatenate and pad of such, tuples,
 their asynchronous and custom-call copies, fusions of only these, loop and branch carries; not `gather`.  The TPU
@@ -16,13 +16,13 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
 _FIRST = {"bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "dynamic-slice", "pad"}
-"""Of these the first operand is what is laid out anew."""
+"""Opcodes whose first operand is the data that is laid out anew."""
 
 _COPIES = {
     "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
     "MoveToDevice", "annotate_device_placement",
 }  # fmt: skip
-"""Custom calls that copy, or only say where."""
+"""Custom calls that copy, or only annotate placement."""
 
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _MOVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
@@ -35,15 +35,15 @@ _UPDATED = 2
 
 @dataclass(frozen=True, slots=True)
 class LayoutSources:
-    """Where a walk back through layout-only instructions ends."""
+    """The sources of a value, behind its layout-only instructions."""
 
     parameters: frozenset[int]
-    """ENTRY parameters reached untouched, and caches that were at most updated."""
+    """Numbers of the ENTRY parameters reached unchanged, and of caches that were at most updated."""
     made_by: frozenset[Instruction]
-    """The instructions that make something, without those that make constants."""
+    """The instructions that compute it, constants excluded."""
     constant: bool
     passed: frozenset[Value]
-    """Every value on the way."""
+    """Every value passed on the way."""
 
 
 def trace_sources(
@@ -92,7 +92,7 @@ def _is_float(item: Instruction) -> bool:
 
 
 def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool:
-    """An ENTRY parameter that was not broadcast, nor updated unless it is a cache."""
+    """True for an ENTRY parameter that was not broadcast, and not updated unless it is a cache."""
     if item.opcode != "parameter" or not item.computation.is_entry or marks & _SPREAD:
         return False
     return not marks & _UPDATED or item.integer("") in caches
@@ -118,7 +118,7 @@ def _target(item: Instruction) -> str:
 
 
 def _moved(value: Value) -> list[Value] | None:
-    """The operand of a collective that only moves data; of a combined one that of the element that is asked for."""
+    """The operand of a data-moving collective; of a combined one, the operand of this element."""
     frame, item, path = value
     if item.opcode == "custom-call" and _target(item) in _ASYNCHRONOUS:
         return [(frame, one, ()) for one in item.operands]
@@ -129,18 +129,18 @@ def _moved(value: Value) -> list[Value] | None:
 
 
 def moves_data(item: Instruction) -> bool:
-    """Whether it is a collective (or a part of an asynchronous one) that moves data and computes nothing."""
+    """True for a collective (or a part of an asynchronous one) that only moves data."""
     return item.opcode.removesuffix("-start") in _MOVES or _target(item) in _ASYNCHRONOUS
 
 
 def zero_elsewhere(value: Value) -> bool:
-    """Whether only a part of an array is not zero, and the device's own place says which: summed up, it is a gather."""
+    """True if an array is zero except for a part at the device's own index: its all-reduce is then a gather."""
     made_by = trace_sources([value], updates=False).made_by
     return bool(made_by) and all(map(_is_part, made_by))
 
 
 def _is_part(item: Instruction) -> bool:
-    """A select of data or zeros, or zeros in which a part is written, by the device's own place."""
+    """True for a select between data and zeros, or an update of zeros, at the device's own index."""
     if item.opcode == "select":
         return depends_on_partition(item.operand(0)) and any(map(_is_zero, item.operands[1:]))
     return (
@@ -151,7 +151,7 @@ def _is_part(item: Instruction) -> bool:
 
 
 def _is_zero(item: Instruction) -> bool:
-    """Zeros, through broadcasts and what only hands on or lays out."""
+    """True for zeros, through broadcasts and layout-only instructions."""
     todo: list[Value] = [(first_call_context(item.computation), item, ())]
     seen = set(todo)
     while todo:
@@ -189,12 +189,12 @@ def _dims(item: Instruction) -> tuple[int, ...]:
 
 
 def _is_lowest(value: Instruction) -> bool:
-    """Whether it is the constant that a maximum leaves out."""
+    """True for the identity of maximum: the lowest value of its dtype."""
     return value.opcode == "constant" and value.arguments.strip() == "-inf"
 
 
 def _filled(pad: Instruction) -> list[range]:
-    """For each dim of the padded array the places that its data takes; of data with gaps, those between, too."""
+    """For each dim of a padded array the range of its data, interior padding included."""
     sides = _PADDING.findall(pad.attribute("padding"))
     return [range(int(low), size - int(high)) for (low, high, _), size in zip(sides, _dims(pad), strict=False)]
 
@@ -204,5 +204,5 @@ def _apart(one: list[range], other: list[range]) -> bool:
 
 
 def _only_hands_on(item: Instruction) -> bool:
-    """Whether it may be stepped through: not a custom call with a computation of its own."""
+    """True if the walk may pass it: not a custom call with a computation of its own."""
     return item.opcode != "custom-call"

@@ -1,4 +1,4 @@
-"""Collectives that decide how often a loop runs: those of the counters and predicates that its condition reads."""
+"""Find collectives that control a loop: those that compute counters or predicates of its condition."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +9,7 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
 _Loop = tuple[CallContext, Instruction]
-"""A `while`, in the activation that it stands in."""
+"""A `while` and its activation."""
 
 
 class LoopControl:
@@ -24,7 +24,7 @@ class LoopControl:
         self._makers: dict[_Loop, frozenset[Instruction]] = {}
 
     def steers(self, item: Instruction, frames: Iterable[CallContext], passed: Iterable[Value]) -> bool:
-        """Whether a collective carries an element that a loop's condition reads, or makes it in a loop around it.
+        """True if a collective carries, or computes, an element that the condition of a loop around it reads.
 
         passed: every value that its operand is, through layout-only instructions.
         """
@@ -35,7 +35,7 @@ class LoopControl:
         return any(item in self._making(loop) for loop in loops)
 
     def _making(self, loop: _Loop) -> frozenset[Instruction]:
-        """The rows that make the next value of what the condition reads."""
+        """The rows that compute the next value of the elements that the condition reads."""
         if loop not in self._makers:
             body = _body(loop)
             starts: list[Value] = [(body, body.computation.root, path) for path in self._read(loop)]
@@ -75,7 +75,7 @@ def _body(loop: _Loop) -> CallContext:
 
 
 def _is_scalar(body: CallContext, path: tuple[int, ...]) -> bool:
-    """Whether an element of the carry is one integer or predicate."""
+    """True if a loop-carried element is a scalar integer or pred."""
     shape = body.computation.root.shape
     if len(path) != 1 or isinstance(shape, Array) or not body.computation.root.has(path):
         return False

@@ -1,4 +1,4 @@
-"""The data of each collective: whose it is, where it comes from, where it goes."""
+"""The data of each collective: its scope, its sources, its consumers."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ class OperandProvenance:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The framework's path and the line of source of who asked for a collective."""
+    """The framework's path and the source line of a collective."""
 
     op_name: str
     source_line: str | None
     inferred: tuple[str, ...]
-    """Of these two, and of its scope, what is only the nearest instruction's."""
+    """Those of `op_name`, `source_line` and `scope` that were inferred from the nearest instruction."""
 
 
 class Provenance:
@@ -57,7 +57,7 @@ class Provenance:
         self._into_products: dict[str, dict[Value, bool]] = {}
 
     def frames(self, site: Site) -> tuple[CallContext, ...]:
-        """Its activations; what nothing calls is looked at alone."""
+        """Its activations; an uncalled computation is analysed by itself."""
         return site.frames or (CallContext(site.item.computation),)
 
     def names(self, site: Site, *, kind: str, scope: str) -> Names:
@@ -91,12 +91,12 @@ class Provenance:
         return self._recovery.nearest((frame, site.item, ()), made_from, wanted=wanted) or "?"
 
     def _own(self, site: Site, joined: frozenset[str] = frozenset()) -> str | None:
-        """The scope in its `op_name`, or in that of what wraps it."""
+        """The scope in its own `op_name`, or in that of a fusion or call around it."""
         found = (self._metadata.scope_among(item, joined) for item in self._wrapped(site))
         return next((scope for scope in found if scope), None)
 
     def _producers(self, value: Value) -> str | None:
-        """The scope of what makes a value: of the first instruction that does more than hand it on."""
+        """The scope of the instruction that computes a value, behind pass-through instructions."""
         seen: set[Value] = set()
         while value not in seen:
             seen.add(value)
@@ -133,11 +133,11 @@ class Provenance:
         return OperandProvenance(scope, parameters, found.constant, steers)
 
     def from_parameters(self, site: Site) -> bool:
-        """Whether any dataflow at all leads from an ENTRY parameter to it."""
+        """True if it depends on an ENTRY parameter."""
         return any(self._reached((frame, operand, ())) for frame in self.frames(site) for operand in site.item.operands)
 
     def _reached(self, start: Value) -> bool:
-        """Depth first; a way that was found holds for all on it, and a search that found none for all that it saw."""
+        """Depth first, with a cache: a path found holds for all on it, a failed search for all it visited."""
         known = self._from_parameters
         came_from: dict[Value, Value | None] = {start: None}
         todo = [start]
@@ -160,18 +160,18 @@ class Provenance:
         return False
 
     def _is_own(self, value: Value) -> bool:
-        """Whether it depends on an argument of the program; in what nothing calls, whatever it depends on."""
+        """True if it depends on a program argument; in an uncalled computation, on anything."""
         return not value[0].chain[0].computation.is_entry or self._reached(value)
 
     def _made_of(self, value: Value) -> list[Value]:
-        """A receive makes of its send's operand what arrives."""
+        """The inputs of a value; of a receive, the operand of its send."""
         frame, item, _ = value
         if item.opcode == "recv" and item in self._parts:
             return [(frame, self._parts[item].operand(0), ())]
         return inputs_of(value)
 
     def _used_by(self, value: Value) -> Iterator[Value]:
-        """What is sent goes on where it is received."""
+        """The consumers of a value; of a send's operand, those of its receive."""
         frame, item, _ = value
         if item in self._received_by:
             yield frame, self._received_by[item], ()
@@ -180,7 +180,7 @@ class Provenance:
 
     @cached_property
     def _results(self) -> frozenset[Instruction]:
-        """The collectives whose result is in ENTRY's root, through layout-only instructions."""
+        """The collectives whose result reaches ENTRY's root through layout-only instructions."""
         root: Value = (self._entry, self._module.entry.root, ())
         return self._rows(trace_sources([root], updates=False).made_by)
 
@@ -188,7 +188,7 @@ class Provenance:
         return frozenset(self._row_of(item) for item in made_by)
 
     def _row_of(self, item: Instruction) -> Instruction:
-        """The row that an instruction belongs to: of the end of an async collective its start."""
+        """The row of an instruction; of an asynchronous end, the row of its start."""
         if 'custom_call_target="AsyncCollectiveDone"' in item.text:
             item = next((operand for operand in item.operands if operand in self._parts), item)
         return self._parts.get(item, item)
@@ -197,7 +197,7 @@ class Provenance:
         return site.item in self._results
 
     def gathers(self, site: Site) -> str | None:
-        """The reduce-scatter whose result it carries."""
+        """The reduce-scatter whose result it carries; None without one."""
         starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         makers = self._rows(trace_sources(starts, updates=False).made_by)
         return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
@@ -213,7 +213,7 @@ class Provenance:
         return any(self._feeds((frame, site.item, path), scope, site.item) for frame in self.frames(site))
 
     def zero_elsewhere(self, site: Site, number: int) -> bool:
-        """Whether of what a sum adds up each device has a part that is zero on all others."""
+        """True for a sum whose operand is, on each device, zero outside a part of its own."""
         return zero_elsewhere((self.frames(site)[0], site.item.operand(number), ()))
 
     def _feeds(self, start: Value, scope: str, own: Instruction) -> bool:
@@ -246,7 +246,7 @@ class Provenance:
         return item.opcode not in PRODUCTS or self._scope_of_product(value) == scope
 
     def _scope_of_product(self, value: Value) -> str | None:
-        """Its own, else that of the fusion or call that wraps it."""
+        """Its own path, else that of the fusion or call around it."""
         frame, item, _ = value
         if scope := self._metadata.scope(item):
             return scope
@@ -255,7 +255,7 @@ class Provenance:
         return next((scope for call in wrapping if (scope := self._metadata.scope(call))), None)
 
     def scattered_by(self, site: Site, scatters: Set[Instruction]) -> tuple[str, ...]:
-        """Those of `scatters` that its operands are made of, with no product and no other collective between."""
+        """The `scatters` that its operands derive from, with no matmul and no other collective between."""
         todo: list[Value] = [(frame, one, ()) for frame in self.frames(site) for one in site.item.operands]
         seen = set(todo)
         found: set[Instruction] = set()
@@ -274,7 +274,7 @@ class Provenance:
 
 
 def _result_path(item: Instruction, number: int) -> tuple[int, ...]:
-    """Where the result of operand `number` stands: of a start that holds operands, too, in the second part."""
+    """The path of operand `number`'s result; of a start, inside the second element of its tuple."""
     beside = (1, number)
     return beside if item.opcode.endswith("-start") and item.has(beside) else (number,)
 

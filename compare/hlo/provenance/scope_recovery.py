@@ -1,4 +1,4 @@
-"""A lost scope is that of the nearest instruction that has one: producers first, then consumers, breadth first."""
+"""Recover a lost scope from the nearest instruction that has one: producers, then consumers, breadth first."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,11 +11,11 @@ _Lookup = Callable[[Instruction], str | None]
 
 
 NEAR = 100
-"""How many values are looked at for a line of source: further away it is another call's."""
+"""How many values are searched for a source line: beyond them it belongs to another call."""
 
 
 class ScopeRecovery:
-    """Finds scopes again, in one module.
+    """Recovers scopes, paths and source lines in one module.
 
     Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
 
@@ -77,7 +77,7 @@ class ScopeRecovery:
         return next((found for begin, step in ways if (found := _first(begin, step, lookup))), None)
 
     def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
-        """Level by level; on one level in text order."""
+        """Breadth first; within a level in text order."""
         barren = self._barren.setdefault((step, asked), set())
         level = [value for value in begin if value not in barren]
         seen = set(level)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 _KEY = re.compile(r"\s*(?:,\s*)?([\w\-.]+)=")
 _STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+(?:\"|\\?$)"
-"""A string that is not closed goes on to the end: looked for anew at each quote, it would take forever."""
+"""An unclosed string runs to the end, in one match: a search from each quote would be quadratic."""
 _MARK = re.compile(rf"{_STRING}|'[^']*'|[{{(\[]|[}})\]]|,")
 _BRACKET = re.compile(rf"{_STRING}|[()]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)')
-"""Words in quotes, and the quote at their end: none where they have no end."""
+"""A quoted string, with its closing quote if it has one."""
 _SECOND_WORD = re.compile(r"\s\S")
 _PLAIN = re.compile(r"[\w.\-%]+|\{[\d,]*\}")
 _NAME = re.compile(r"[\w.\-]+")
@@ -17,7 +17,7 @@ CALL = re.compile(
     r", (?:calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
     r"|called_computations)=(\{[^{}]*\}|%?[\w.\-]+)"
 )
-"""An attribute that names computations, and the names."""
+"""An attribute that names computations: its key, and the names."""
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 
@@ -36,11 +36,11 @@ class Attributes:
     """What follows the operands of an instruction."""
 
     values: dict[str, str]
-    """As written, by name."""
+    """Name -> value, as written."""
     end: int
-    """Where they end: at what has no name, or repeats one."""
+    """The column where they end: at text without a name, or at a repeated name."""
     is_common: bool = False
-    """Spelled as compilers do, to the end of the line."""
+    """True if every attribute to the end of the line has the common spelling."""
 
 
 def names(text: str) -> list[str]:
@@ -49,7 +49,7 @@ def names(text: str) -> list[str]:
 
 
 def close_of(text: str, start: int) -> int:
-    """Where the parenthesis that was opened just before `start` closes; -1 where it does not."""
+    """The column of the parenthesis that closes the one opened just before `start`; -1 without one."""
     end = text.find(")", start)
     if text.find("(", start, end) < 0 and text.find('"', start, end) < 0:
         return end
@@ -62,7 +62,7 @@ def close_of(text: str, start: int) -> int:
 
 
 def split_top(text: str) -> list[str]:
-    """Split at the commas that stand in no bracket and no quotes; empty parts and comments are dropped."""
+    """Split at commas outside brackets and quotes; empty parts and comments are dropped."""
     text = _COMMENT.sub("", text) if "/*" in text else text
     parts, depth, start = [], 0, 0
     for mark in _MARK.finditer(text):
@@ -77,7 +77,7 @@ def split_top(text: str) -> list[str]:
 
 
 def read_attributes(text: str, begin: int) -> Attributes:
-    """Every attribute from `begin` on, up to what has no name or repeats one."""
+    """The attributes from `begin` on, up to text without a name or a repeated name."""
     pairs = _COMMON_ATTRIBUTE.findall(text, begin)
     values: dict[str, str] = dict(pairs)
     if len(values) == len(pairs) and sum(3 + len(key) + len(value) for key, value in pairs) == len(text) - begin:
@@ -90,7 +90,7 @@ def read_attributes(text: str, begin: int) -> Attributes:
 
 
 def unreadable_part(text: str, attributes: Attributes) -> str:
-    """The part of `text` that is no attribute, or an attribute without an end; empty where there is none."""
+    """The part of `text` that is no attribute, or an unterminated one; empty where there is none."""
     if attributes.is_common:
         return ""
     rest = text[attributes.end : attributes.end + 1000].strip(", ")
@@ -100,7 +100,7 @@ def unreadable_part(text: str, attributes: Attributes) -> str:
 
 
 def _is_one_word(value: str) -> bool:
-    """Whether brackets and quotes have their ends, and no second word stands behind the first, but in them."""
+    """True for a single word whose brackets and quotes are closed."""
     if _PLAIN.fullmatch(value):
         return True
     depth, outside, begin = 0, "", 0

@@ -1,9 +1,9 @@
-"""The error of whoever reads HLO text."""
+"""The error of readers of HLO text."""
 
 from meshes.process.errors import OneLineError
 
 MOST_DEVICES = 1 << 17
-"""A number of devices beyond this is a misprint, and would only fill the memory."""
+"""Largest number of devices that is read; a larger one is taken for a damaged text."""
 
 
 class HloError(OneLineError):

@@ -1,4 +1,4 @@
-"""HLO text in files, gzipped or not, what else they turn out to hold, and how large they may be."""
+"""Read files of HLO text or protos, gzipped or not, with limits on their size."""
 
 import gzip
 import io
@@ -12,7 +12,7 @@ from compare.hlo.text.module import Module, read
 _GZIP = b"\x1f\x8b"
 _MLIR_BYTECODE = b"ML\xefR"
 MOST_BYTES = 1 << 28
-"""Of one program, unpacked: the largest that was seen has a twentieth, and reading it takes five times its size."""
+"""Limit for one unpacked program: 20 times the largest seen; reading takes five times its size in memory."""
 
 
 def read_file(path: str | Path) -> Module:
@@ -27,7 +27,7 @@ def read_file(path: str | Path) -> Module:
 
 
 def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
-    """All of a file, or of standard input, which is `-`.  `HloError` where it has more than `most` bytes."""
+    """All bytes of a file, or of standard input (`-`).  `HloError` where it has more than `most` bytes."""
     if str(path) == "-":
         data = sys.stdin.buffer.read(most + 1)
     else:
@@ -37,7 +37,7 @@ def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
 
 
 def decompress(data: bytes, *, most: int = MOST_BYTES) -> bytes:
-    """What is in a gzip file; of anything else the thing itself.  `HloError` where that has more than `most` bytes."""
+    """The content of gzipped data; any other data unchanged.  `HloError` beyond `most` bytes."""
     if not data.startswith(_GZIP):
         return data
     try:
@@ -54,7 +54,7 @@ def _checked(data: bytes, what: str, most: int) -> bytes:
 
 
 def decode_text(data: bytes) -> str | None:
-    """The text that these bytes are; None where they are none."""
+    """The bytes decoded as text; None where they are no text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

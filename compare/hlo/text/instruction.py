@@ -35,7 +35,7 @@ OP_NAME = re.compile(r'op_name="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 
 
 class Source(Protocol):
-    """The module that a computation is part of: `module.Module`, as far as it is needed here."""
+    """The module of a computation: the part of `module.Module` that is needed here."""
 
     lines: list[str]
     text: str
@@ -92,12 +92,12 @@ class Instruction:
             raise self.error(str(error)) from None
 
     def operands_begin_at(self, column: int) -> bool:
-        """Whether its own opcode, and no other on its line, ends there."""
+        """True if its own opcode, and no other on its line, ends in this column."""
         return self._open == column
 
     @property
     def arguments(self) -> str:
-        """What stands between the parentheses."""
+        """The text between the parentheses."""
         if self._close is None:
             self._close = close_of(self.text, self._open)
             if self._close < 0:
@@ -140,7 +140,7 @@ class Instruction:
         return self.computation.at(index)
 
     def has(self, path: tuple[int, ...]) -> bool:
-        """Whether its shape has an element at `path`: a walk that follows no other must come to an end."""
+        """True if its shape has an element at `path`."""
         shape = self.shape if path else ()
         for index in path:
             if isinstance(shape, Array) or index >= len(shape):
@@ -150,7 +150,7 @@ class Instruction:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What follows the operands, by name, as it is written."""
+        """Name -> value of the attributes after the operands, as written."""
         return self._read_attributes().values
 
     def _read_attributes(self) -> Attributes:
@@ -161,13 +161,13 @@ class Instruction:
         return self._attributes
 
     def check_attributes(self) -> None:
-        """`HloError` where something follows its operands that is no attribute: that may be another's, or a part."""
+        """Raise `HloError` where text after the operands is no attribute: it may be a lost or damaged line."""
         if rest := unreadable_part(self.text, self._read_attributes()):
             raise self.error(f"cannot read {short(rest)[:60]!r} as an attribute, `, name=value`")
 
     @property
     def op_name(self) -> str:
-        """The framework's path of the operation, or nothing."""
+        """The framework's path of the operation; empty without one."""
         if self._op_name is None:
             found = OP_NAME.search(self.text, self._open)
             self._op_name = found[1] if found else ""
@@ -175,7 +175,7 @@ class Instruction:
 
     @property
     def callees(self) -> "list[Computation]":
-        """The computations it names, in the order written: of a conditional its branches."""
+        """The computations that it calls, in the order written: of a conditional, its branches."""
         if self._called is None:
             module = self.computation.module
             values = CALL.findall(self.text, self._open)
@@ -189,7 +189,7 @@ class Instruction:
         return self.attributes[key]
 
     def integer(self, key: str) -> int:
-        """A whole number; `parameter` has it between the parentheses."""
+        """An integer attribute; of `parameter`, the number between the parentheses."""
         text = self.arguments if key == "" else self.attribute(key)
         if not _WHOLE.fullmatch(text):
             raise self.error(f"cannot read {short(text)!r} as a whole number")
@@ -200,7 +200,7 @@ class Instruction:
 
 
 class Computation:
-    """A named list of instructions; only their names are indexed until one is asked for."""
+    """A named list of instructions, indexed by name; each is parsed when it is first used."""
 
     def __init__(self, module: Source, *, name: str, first: int, last: int, is_entry: bool):
         self.module, self.name, self.is_entry = module, name, is_entry
@@ -230,7 +230,7 @@ class Computation:
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        """Names to lines.  The root is also under the empty name."""
+        """Name -> line; the root also under the empty name."""
         common = _COMMON_LINE.findall(self.text)
         if len(common) != self.last - self.first:
             return self._index_slowly()
@@ -242,11 +242,11 @@ class Computation:
         return index
 
     def common_line(self, index: int) -> tuple[str, str, str, str, str] | None:
-        """The groups of `_COMMON_LINE` for a line, if it is known that it has them."""
+        """The groups of `_COMMON_LINE` for a line; None where it was not matched."""
         return self._common_lines[index - self.first] if self._common_lines else None
 
     def _index_slowly(self) -> dict[str, int]:
-        """Line by line: comments and blank lines are passed over, and what cannot be read is named."""
+        """The index, line by line: skips comments and blank lines, and names a line that cannot be read."""
         index, root = {}, None
         lines = self.module.lines
         for at in range(self.first, self.last):
@@ -310,7 +310,7 @@ class Computation:
 
     @cached_property
     def _uses(self) -> dict[str, list[int]]:
-        """The lines of the instructions that have the one of each name as an operand."""
+        """Name -> the lines of the instructions that have it as an operand."""
         uses: defaultdict[str, list[int]] = defaultdict(list)
         for at in sorted(self._index.values()):
             line = self.common_line(at)
@@ -331,7 +331,7 @@ class Computation:
 
 
 class Quotes:
-    """The parts of a line that are in quotes that have their end, or in a comment."""
+    """The parts of a line inside closed quotes or comments."""
 
     __slots__ = ("_begins", "_ends", "_first", "_is_comment", "_line")
 
@@ -342,7 +342,7 @@ class Quotes:
         self._ends: list[int] = []
 
     def cover(self, column: int) -> bool:
-        """Whether the letter in this column, from 0, is in one of them."""
+        """True if the character in this column, from 0, is inside one of them."""
         if self._is_comment or not 0 <= self._first <= column:
             return self._is_comment
         if self._begins is None:

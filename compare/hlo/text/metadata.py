@@ -1,4 +1,4 @@
-"""What an instruction says of where it comes from: its scope, and the line of the user's code."""
+"""Where an instruction comes from: its scope, and its line in the user's code."""
 
 import re
 from functools import cached_property
@@ -42,23 +42,23 @@ class SourceMetadata:
 
     @cached_property
     def present(self) -> frozenset[str]:
-        """The words of the list that any `op_name` of the text has."""
+        """The scopes that occur in any `op_name` of the text."""
         names = set(OP_NAME.findall(self._module.text)) - self._arguments
         return frozenset(scope for name in names if (scope := scope_in(name)))
 
     def scope(self, item: Instruction) -> str | None:
-        """Its own scope.  The bare name of an argument, which a parameter and its copies bear, is no scope."""
+        """Its own scope.  An argument's bare name (on parameters and their copies) is no scope."""
         op_name = item.op_name
         if op_name not in self._scopes:
             self._scopes[op_name] = None if op_name in self._arguments else scope_in(op_name)
         return self._scopes[op_name]
 
     def path(self, item: Instruction) -> str | None:
-        """Its `op_name`, where that is the path of an operation: not the bare name of an argument."""
+        """Its `op_name`, if that is the path of an operation and not an argument's bare name."""
         return item.op_name if item.op_name and item.op_name not in self._arguments else None
 
     def scope_among(self, item: Instruction, wanted: frozenset[str]) -> str | None:
-        """Its own scope, where names are joined one of these before others."""
+        """Its own scope; of joined names, preferably one of `wanted`."""
         return scope_in(item.op_name, wanted) if ";" in item.op_name else self.scope(item)
 
     def source_line(self, item: Instruction) -> str | None:
@@ -90,7 +90,7 @@ class SourceMetadata:
 
     @cached_property
     def _parent_shift(self) -> int:
-        """XLA prints the parent's number plus one: a frame that names itself ends in 1 - 1.  With a 0 it is plain."""
+        """1 where the text prints a parent frame's number plus one, as XLA does; 0 where it prints the number."""
         frames = (self._tables or {}).get("StackFrames", {})
         return 0 if any("parent_frame_id=0" in text for text in frames.values()) else 1
 

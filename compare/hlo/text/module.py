@@ -1,4 +1,4 @@
-"""HLO text as a module: where its computations stand, and who calls whom.
+"""HLO text as a module: its computations, and their calls.
 
 An unrolled model is 3 MB of text of which the walks visit a part, so nothing is parsed before it is asked for.
 """
@@ -19,10 +19,10 @@ from compare.hlo.text.instruction import Computation, Instruction, Quotes, short
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
 _CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?(?:\s*//.*)?$")
 _ROW = re.compile(r"\s*\d+ [\"{]")
-"""A row of a table of sources, which stand before the first computation."""
+"""A row of a source table; the tables are before the first computation."""
 _ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
 _OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?)\(")
-"""Every opcode that could be a collective's: one that is not known must not be passed over."""
+"""Opcodes that may be a collective's, unknown ones included: none may be skipped."""
 
 _ODD_SPACE, _ODD_SPACES = re.compile(r"[^\S\n ]"), "\t\r\v\f\x1c\x1d\x1e\x1f"
 DEEPEST_CALL = 100
@@ -95,7 +95,7 @@ class Module:
         )
 
     def _take(self, found: dict[str, Computation], opened: re.Match[str], first: int, at: int) -> None:
-        """Take in a computation, which ends on line `at`."""
+        """Add a computation, which ends on line `at`."""
         if opened[2] in found:
             raise HloError(f"line {self.number(first - 1)}: a second computation named {opened[2]!r}")
         if len(self.lines[at]) > 1 and not _CLOSE.match(self.lines[at]):
@@ -103,7 +103,7 @@ class Module:
         found[opened[2]] = Computation(self, name=opened[2], first=first, last=at, is_entry=bool(opened[1]))
 
     def _check_outside(self, first: int, last: int) -> None:
-        """Raise `HloError` where lines that no computation has are another module, or a part of one."""
+        """Raise `HloError` where lines outside computations are another module or a part of one."""
         for at in range(first, last):
             line = self.lines[at].strip()
             if line.startswith("HloModule "):
@@ -114,7 +114,7 @@ class Module:
                 raise HloError(f"line {self.number(at)}: stands outside of every computation: {short(line)}")
 
     def _unwrap(self, ends: set[int]) -> None:
-        """Put instructions that were broken over several lines on one, and remember the lines they came from."""
+        """Join instructions that are broken over several lines, and keep their line numbers."""
         lines: list[str] = []
         numbers: list[int] = []
         inside = False
@@ -156,7 +156,7 @@ class Module:
         return [item.first for item in items], items
 
     def owner(self, at: int) -> Computation | None:
-        """The computation that line `at` stands in."""
+        """The computation that contains line `at`; None outside of all."""
         firsts, items = self._firsts
         found = bisect_right(firsts, at) - 1
         return items[found] if found >= 0 and at < items[found].last else None
@@ -169,7 +169,7 @@ class Module:
 
     @cached_property
     def communication(self) -> list[Instruction]:
-        """The instructions whose opcode could be that of a collective or of a part of one, in text order.
+        """The instructions whose opcode may be a collective's or a part of one, in text order.
 
         An opcode in quotes or in a comment is none.  `HloError` where one stands outside of all computations, or behind
         another instruction on its line.
@@ -191,7 +191,7 @@ class Module:
 
     @cached_property
     def calls(self) -> dict[str, list[int]]:
-        """The lines that name each computation."""
+        """Computation name -> the lines that name it."""
         calls: dict[str, list[int]] = {}
         for found in CALL.finditer(self.text):
             at = self.line_at(found.start())
@@ -259,7 +259,7 @@ class Module:
 
     @cached_property
     def aliased_parameters(self) -> frozenset[int]:
-        """The ENTRY parameters whose memory an output takes over: in a decoder, the caches."""
+        """The ENTRY parameters that an output aliases (`input_output_alias`): in a decoder, the caches."""
         aliases = split_top(self.header.get("input_output_alias", "").strip().removeprefix("{").removesuffix("}"))
         return frozenset(int(found[1]) for alias in aliases if (found := _ALIAS.search(alias)))
 
