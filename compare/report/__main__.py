@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
+from compare.run.folder.load_run import is_complete, is_judged, read_run
 from meshes.process.command_line import Parser, print_json, run_command
 
 
@@ -22,16 +22,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     asked = parser.parse_args(argv)
     place = asked.out or asked.run
-    run = judge_run(read_run(asked.run))
+    run = read_run(asked.run)
     with replace_folder.open_replacement(place) as beside:
         run_folder.copy_run(asked.run, beside)
         from compare.remedy.page import sections
-        from compare.render.report.draw import draw
+        from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
 
-        times = run.timelines()
-        report = run.timed_report(times)
-        draw(report, beside, timelines=times.found, sections=sections(beside))
+        report = judge_and_draw(run, beside, sections=sections(beside))
         place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
     if asked.json:
         print_json(report.to_json())

@@ -10,7 +10,7 @@ from compare.run import cache, progress, scheduler
 from compare.run.cli.case_options import listing, read_case
 from compare.run.cli.run_options import read_programs, run_parser
 from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
+from compare.run.folder.load_run import is_complete, is_judged, read_run
 from meshes.memory import check_fits
 from meshes.process.command_line import print_json, run_command
 from meshes.process.one_line import complain
@@ -37,13 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_folder.write_cells(beside, case=case, outcomes=outcomes)
         run_folder.carry_measured(place, beside)
         from compare.remedy.page import sections
-        from compare.render.report.draw import draw
+        from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
 
-        run = judge_run(read_run(beside))
-        times = run.timelines()
-        report = run.timed_report(times)
-        draw(report, beside, timelines=times.found, sections=sections(beside))
+        report = judge_and_draw(read_run(beside), beside, sections=sections(beside))
         place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
     if asked.json:
         print_json(report.to_json())

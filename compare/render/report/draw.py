@@ -9,15 +9,17 @@ from compare.render import tables
 from compare.render.blocks import Section
 from compare.render.picture import save
 from compare.render.programs import num_devices
+from compare.render.report.figure_process import FigureProcess, Pictures
 from compare.render.report.page import render_page
 from compare.render.report.show import PAGE
 from compare.render.time import perfetto
 from compare.render.time import tables as time_tables
-from compare.render.time.figure_process import FigureProcess
 from compare.render.time.timeline_strip import Strip, stages, strip
 from compare.render.time.timeline_view import Key, TimedProgram, timed_programs
 from compare.render.time.timing_section import timings_by_phase
 from compare.report.model.report import Report
+from compare.run.folder.load_run import Run, judge_run
+from compare.run.folder.timelines import add_times
 from compare.timing.timeline import Timeline
 
 TRACE = "timeline.perfetto.json.gz"
@@ -26,6 +28,21 @@ NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
 
 STRIPS_BYTES = 1_000_000
 """Of all strips in a page; where they are more, those of the controls are left to the trace."""
+
+
+def judge_and_draw(run: Run, folder: Path, *, sections: Sequence[Section] = ()) -> Report:
+    """Judge the programs of a run, time them, and draw the report into the folder.
+
+    The figures of bytes are drawn while the programs are timed.
+    """
+    with FigureProcess() as process:
+        judged = judge_run(run)
+        untimed = judged.report()
+        of_bytes = process.draw_bytes(untimed)
+        times = judged.timelines()
+        report = add_times(untimed, judged.programs, times)
+        _draw(report, folder, timelines=times.found, sections=sections, process=process, of_bytes=of_bytes)
+    return report
 
 
 def draw(
@@ -39,23 +56,34 @@ def draw(
 
     timelines: of the programs that were modelled or measured.  sections: those of slices.
     """
+    with FigureProcess() as process:
+        of_bytes = process.draw_bytes(report)
+        _draw(report, folder, timelines=timelines, sections=sections, process=process, of_bytes=of_bytes)
+
+
+def _draw(
+    report: Report,
+    folder: Path,
+    *,
+    timelines: Mapping[Key, Timeline],
+    sections: Sequence[Section],
+    process: FigureProcess,
+    of_bytes: Pictures,
+) -> None:
     programs = timed_programs(report, timelines)
     strips = _strips(report, programs)
     phases = timings_by_phase(report)
-    time_figures = (
-        FigureProcess(phases, num_devices=num_devices(report), strips=strips) if any(phases.values()) else None
+    of_times = (
+        process.draw_times(phases, num_devices=num_devices(report), strips=strips) if any(phases.values()) else None
     )
-    # Imported here, beside the other process: it takes as long as several figures.
-    from compare.render import figures
-
     text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
     (folder / "report.json").write_text(f"{text}\n", encoding="utf-8")
     tables.save(report, folder / "tables")
     if timelines:
         time_tables.save(report, folder / "tables", timelines=programs)
         perfetto.write_trace(folder / TRACE, timelines=programs)
-    pictures = figures.draw_pictures(report)
-    time_pictures = time_figures.pictures() if time_figures else []
+    pictures = of_bytes.result()
+    time_pictures = of_times.result() if of_times else []
     save([*pictures, *time_pictures], folder / "figures")
     html = render_page(report, pictures=pictures, time_pictures=time_pictures, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")

@@ -16,7 +16,7 @@ from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.run_folder import PROGRAMS
-from compare.run.folder.timelines import Timelines, add_times, build_timelines
+from compare.run.folder.timelines import Timelines, build_timelines
 from compare.run.folder.untrusted_paths import is_inside, is_name, list_cells
 from meshes.case import Case
 from meshes.process.documents import read_json
@@ -54,9 +54,6 @@ class JudgedRun:
     def report(self) -> Report:
         """Without times."""
         return build_report(self.run.case, self.programs, titles=self.run.titles)
-
-    def timed_report(self, times: Timelines) -> Report:
-        return add_times(self.report(), self.programs, times)
 
 
 def judge_run(run: Run) -> JudgedRun:

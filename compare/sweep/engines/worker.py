@@ -10,11 +10,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from compare.report.model.report import Report
 from compare.run import cache, scheduler
 from compare.run.arms import ARMS, find_arm
 from compare.run.folder import run_folder
-from compare.run.folder.load_run import is_complete, is_judged, judge_run, read_run
+from compare.run.folder.load_run import is_complete, is_judged, read_run
 from compare.run.results import Event
 from meshes.case import Case
 from meshes.process.command_line import run_command
@@ -46,20 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         )  # fmt: skip
         run_folder.write_cells(run, case=case, outcomes=outcomes)
     run_folder.carry_measured(Path(words["before"]), run)
-    report = _draw(run)
+    _say("judge and draw")
+    from compare.render.report.draw import judge_and_draw
+
+    report = judge_and_draw(read_run(run), run)
     (out / MADE).write_text(json.dumps({"judged": is_judged(report), "whole": is_complete(report)}))
     return 0
-
-
-def _draw(run: Path) -> Report:
-    _say("judge and draw")
-    from compare.render.report.draw import draw
-
-    judged = judge_run(read_run(run))
-    times = judged.timelines()
-    report = judged.timed_report(times)
-    draw(report, run, timelines=times.found)
-    return report
 
 
 class _Notifier:

@@ -14,6 +14,7 @@ from compare.run.cache import Cache
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, judge_run, read_run
 from compare.run.folder.run_folder import measured_label
+from compare.run.folder.timelines import add_times
 from compare.run.results import Event
 from meshes.case import Case
 
@@ -42,7 +43,7 @@ def log(tmp_path: Path) -> Counter:
 
 def report(place: Path) -> Report:
     run = judge_run(read_run(place))
-    return run.timed_report(run.timelines())
+    return add_times(run.report(), run.programs, run.timelines())
 
 
 def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, tmp_path):

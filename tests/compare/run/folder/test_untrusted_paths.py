@@ -19,6 +19,7 @@ from compare.report.model.report import Report
 from compare.run.errors import WorkError
 from compare.run.folder import run_folder
 from compare.run.folder.load_run import is_complete, judge_run, read_run
+from compare.run.folder.timelines import add_times
 from meshes.case import Case
 from tests.places import EXAMPLE, ROOT
 
@@ -47,7 +48,7 @@ def error(place: Path, cell: str = CELL) -> str:
 
 def report(place: Path) -> Report:
     run = judge_run(read_run(place))
-    return run.timed_report(run.timelines())
+    return add_times(run.report(), run.programs, run.timelines())
 
 
 def notify(cell: Path, **fields) -> None:

@@ -1,0 +1,96 @@
+"""A second process that draws a report's figures: drawing is half of a warm run, and its import a tenth.
+
+`python -m compare.render.report.figure_process` reads requests, pickled, from its input and writes the pictures of
+each, pickled, to its output.  Both ends are this file's.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from compare.render.errors import ViewError
+from compare.render.picture import Picture
+from compare.render.time.timeline_strip import Strip
+from compare.render.time.timing_section import ProgramTiming
+from compare.report.model.report import Report
+from meshes.process.one_line import one_line
+
+Pictures = Future[list[Picture]]
+"""Its result raises `ViewError` where they could not be drawn."""
+
+_BYTES, _TIMES = "bytes", "times"
+
+
+class FigureProcess:
+    """Draws figures beside its caller, one request after another; until the first it imports what it needs."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "compare.render.report.figure_process"]
+        paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=paths
+        )
+        self._thread = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process: what was not asked for again is of no use."""
+        self._process.kill()
+        self._thread.shutdown()
+        self._process.communicate()
+
+    def draw_bytes(self, report: Report) -> Pictures:
+        """Begin the figures of bytes: the verdicts, and the traffic between devices."""
+        return self._thread.submit(self._draw, (_BYTES, report.to_json()), "the figures of bytes")
+
+    def draw_times(
+        self, phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
+    ) -> Pictures:
+        """Begin the figures of time."""
+        return self._thread.submit(self._draw, (_TIMES, phases, num_devices, list(strips)), "the figures of time")
+
+    def _draw(self, request: tuple[object, ...], what: str) -> list[Picture]:
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            pictures: list[Picture] = pickle.load(self._process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            assert self._process.stderr
+            why = self._process.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
+            raise ViewError(f"{what} could not be drawn: {one_line(why or 'no reason was given')}") from None
+        return pictures
+
+
+def main() -> None:
+    """Draw what stands in the input, until it ends."""
+    from compare.render import figures
+    from compare.render.time import figures as time_figures
+
+    while True:
+        try:
+            what, *request = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        if what == _BYTES:
+            (report,) = request
+            pictures = figures.draw_pictures(Report.from_json(report))
+        else:
+            phases, num_devices, strips = request
+            pictures = time_figures.draw_pictures(phases, num_devices=num_devices, strips=strips)
+        pickle.dump(pictures, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Figures from a second process: the same as from this one, and one line where it fails."""
+
+from typing import Any
+
+import pytest
+
+from compare.render import figures
+from compare.render.errors import ViewError
+from compare.render.report.figure_process import FigureProcess
+from compare.render.time.figures import draw_pictures
+from compare.report.model.report import Report
+from tests.compare.render.from_json import timings_by_phase
+from tests.compare.render.timings import add_times
+
+
+def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
+    timed = add_times(report)
+    phases, read = timings_by_phase(timed), Report.from_json(timed)
+    with FigureProcess() as process:
+        of_bytes, of_times = process.draw_bytes(read), process.draw_times(phases, num_devices=8, strips=[])
+        assert of_bytes.result() == figures.draw_pictures(read)
+        assert {one.name for one in of_times.result()} >= {"time-prefill-exposed", "time-prefill-network"}
+        assert of_times.result() == draw_pictures(phases, num_devices=8, strips=[])
+
+
+def test_the_figures_of_bytes_need_no_times(report: dict[str, Any]) -> None:
+    """So they can be drawn while the programs are timed."""
+    timed = Report.from_json(add_times(report))
+    assert figures.draw_pictures(timed) == figures.draw_pictures(Report.from_json(report))
+
+
+def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None:
+    words = "the figures of time could not be drawn: IndexError: index 4 is out of bounds for axis 1 with size 1"
+    with FigureProcess() as process, pytest.raises(ViewError, match=words):
+        process.draw_times(timings_by_phase(add_times(report)), num_devices=1, strips=[]).result()
+
+
+def test_one_that_nobody_waits_for_is_ended(report: dict[str, Any]) -> None:
+    with FigureProcess() as process:
+        drawn = process.draw_bytes(Report.from_json(report))
+    assert drawn.done()
+    assert process._process.poll() is not None
