@@ -1,0 +1,1 @@
+"""What traces a witness's program: JAX, torchax or PyTorch/XLA.  Each has `lower` and `Session`."""
