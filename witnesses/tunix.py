@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from meshes.case import Case
 from meshes.models import Model
-from witnesses.witness import Argument, Axes, Enter, Program, Witness, input_arguments, kv_arguments
+from witnesses.witness import Argument, Axes, Enter, Program, Witness, hide_frame, input_arguments, kv_arguments
 
 MODULES = {"llama": ("llama3", "Llama3"), "qwen3": ("qwen3", "Qwen3")}
 """By the `family` of a model: tunix's module and its class."""
@@ -159,6 +159,7 @@ def _scopes(witness: Witness, model: nnx.Module, *, enter: Enter) -> Iterator[No
             with enter(scope) if scope else nullcontext():
                 return call(self, *args, **kwargs)
 
+        hide_frame(scoped)
         return scoped
 
     try:

@@ -139,7 +139,13 @@ def name_scope(call: Callable[..., Any], scope: str, *, enter: Enter) -> Callabl
         with enter(scope):
             return call(*args, **kwargs)
 
+    hide_frame(named)
     return named
+
+
+def hide_frame(function: Any) -> None:
+    """Its frame stands around the model's and is no line of anybody's: `<...>` is no file to those who read frames."""
+    function.__code__ = function.__code__.replace(co_filename="<wirediff>")
 
 
 def resolve(name: str) -> Any:

@@ -3,7 +3,6 @@
 import re
 
 from compare.hlo.collective import Collective
-from compare.hlo.text.metadata import scope_in
 
 _NUMBER = re.compile(r"\.\d+(?=/|$)")
 _WRAPPERS = re.compile(r"^(?:jit|pjit)\([^()]*\)/(?:jit\(main\)/)?")
@@ -16,7 +15,7 @@ def op_name_of(row: Collective) -> str:
 
 def is_scope_inferred(row: Collective) -> bool:
     """Whether its scope is only that of its neighbours."""
-    return scope_in(op_name_of(row)) is None
+    return row.scope == "?" or "scope" in row.inferred
 
 
 def path_of(row: Collective) -> str:

@@ -8,6 +8,7 @@ from compare.contract.row import ContractRow
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.errors import HloError
+from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
 from compare.passes.lineage import Track, add_origins, trace_archive
 from compare.report.model.about import About
@@ -88,6 +89,7 @@ def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
         contract=contract,
         caches=frozenset(number for number, role in roles.items() if role == "cache"),
         device_ids=program.about.device_ids or (),
+        names=SourceNames.of(owns=program.about.owns or ()),
     )
     rows = rows if lineage is None else add_origins(rows, lineage)
     judgement = judge(rows, contract, axes=axes, roles=roles)

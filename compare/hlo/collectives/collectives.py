@@ -17,6 +17,7 @@ from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_ha
 from compare.hlo.provenance.provenance import Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, pause_gc
 from compare.hlo.text.shapes import Array
 
@@ -33,6 +34,7 @@ def collectives(
     contract: Sequence[ExpectedCollective] = (),
     caches: frozenset[int] | None = None,
     device_ids: Sequence[int] = (),
+    names: SourceNames | None = None,
 ) -> list[Collective]:
     """The rows, in the order in which ENTRY's schedule reaches the start of each.
 
@@ -42,6 +44,7 @@ def collectives(
         looked at more closely (`Operand.feeds_product`, `Collective.scattered_by`).
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
+    names: of somebody else's program, what its scopes are and which packages are the user's.
     HloError: names the first line that can't be placed, or tells that something is missing: no collective is lost.
     """
     check_completeness(module)
@@ -54,7 +57,8 @@ def collectives(
     if len(rows) * program.num_devices > MOST_PLACES:
         raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
     belongs = parts | {receive: send for send, receive in receives.items()}
-    flow = Provenance(module, parts=belongs, caches=module.aliased_parameters if caches is None else caches)
+    parameters = module.aliased_parameters if caches is None else caches
+    flow = Provenance(module, parts=belongs, caches=parameters, names=names)
     found_rows = [
         _row(
             site,

@@ -14,7 +14,7 @@ from compare.hlo.provenance.layout_passthrough import moves_data, trace_sources,
 from compare.hlo.provenance.loop_control import LoopControl
 from compare.hlo.provenance.scope_recovery import ScopeRecovery, trace_scope
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import SourceMetadata
+from compare.hlo.text.metadata import SourceMetadata, SourceNames
 from compare.hlo.text.module import Module
 
 PRODUCTS = ("dot", "convolution")
@@ -46,9 +46,16 @@ class Provenance:
     parts: for an instruction that only carries a collective on, or receives it, the one that is its row.
     """
 
-    def __init__(self, module: Module, *, parts: Mapping[Instruction, Instruction], caches: frozenset[int]):
+    def __init__(
+        self,
+        module: Module,
+        *,
+        parts: Mapping[Instruction, Instruction],
+        caches: frozenset[int],
+        names: SourceNames | None = None,
+    ):
         self._module, self._parts, self._caches = module, parts, caches
-        self._metadata = SourceMetadata(module)
+        self._metadata = SourceMetadata(module, names)
         self._entry = CallContext(module.entry)
         self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
         self._recovery = ScopeRecovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)

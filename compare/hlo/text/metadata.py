@@ -1,8 +1,12 @@
 """Where an instruction comes from: its scope, and its line in the user's code."""
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import OP_NAME, Instruction
 from compare.hlo.text.module import Module
 from meshes.scopes import SCOPES
@@ -30,11 +34,48 @@ def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
     return next((scope for scope in reversed(found) if scope in wanted), found[-1] if found else None)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceNames:
+    """How the names in a program are read: which operation is which part of a model, and whose files are the user's."""
+
+    scopes: tuple[tuple[re.Pattern[str], str], ...] = ()
+    """Pattern that is searched in an `op_name` -> scope; the first that fits holds.  Empty: the words of
+    `meshes.scopes`, as this project's programs have them."""
+    owns: tuple[str, ...] = ()
+    """Parts of paths of installed files that are the user's source all the same, like `transformers/models/`."""
+
+    @classmethod
+    def of(cls, scopes: Mapping[str, str] | None = None, owns: Iterable[str] = ()) -> Self:
+        """From a user's own words.  Raises `HloError` for a pattern that is no regular expression."""
+        found = []
+        for pattern, scope in (scopes or {}).items():
+            try:
+                found.append((re.compile(pattern), scope))
+            except re.error as error:
+                raise HloError(f"the scope map has {pattern!r}, which is no regular expression: {error}") from None
+        return cls(tuple(found), (owns,) if isinstance(owns, str) else tuple(owns))
+
+    def scope_in(self, op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
+        """The scope of an `op_name`; of several that are joined with `;` the last that is `wanted`, else the last."""
+        if not self.scopes:
+            return scope_in(op_name, wanted)
+        found = [scope for path in op_name.split(";") if (scope := self._mapped(path))]
+        return next((scope for scope in reversed(found) if scope in wanted), found[-1] if found else None)
+
+    def _mapped(self, path: str) -> str | None:
+        return next((scope for pattern, scope in self.scopes if pattern.search(path)), None)
+
+    def is_users(self, file: str) -> bool:
+        """Whether a file is the user's own: none of a package but those that are named."""
+        return not _INSTALLED.search(file) or any(part in file for part in self.owns)
+
+
 class SourceMetadata:
     """Scopes and source lines of one module's instructions."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module, names: SourceNames | None = None):
         self._module = module
+        self._names = names or SourceNames()
         self._tables: dict[str, dict[int, str]] | None = None
         self._scopes: dict[str, str | None] = {}
         self._frame_lines: dict[int, str | None] = {}
@@ -42,16 +83,27 @@ class SourceMetadata:
 
     @cached_property
     def present(self) -> frozenset[str]:
-        """The scopes that occur in any `op_name` of the text."""
+        """The scopes that any `op_name` of the text has.
+
+        `embed`, `head`, `norm` and `sample` are everybody's words: without a map they count only beside one that is
+        this project's alone, like `layer.mlp.down`.
+        """
         names = set(OP_NAME.findall(self._module.text)) - self._arguments
-        return frozenset(scope for name in names if (scope := scope_in(name)))
+        found = frozenset(scope for name in names if (scope := self._names.scope_in(name)))
+        return found if self._names.scopes or any("." in scope for scope in found) else frozenset()
 
     def scope(self, item: Instruction) -> str | None:
         """Its own scope.  An argument's bare name (on parameters and their copies) is no scope."""
         op_name = item.op_name
         if op_name not in self._scopes:
-            self._scopes[op_name] = None if op_name in self._arguments else scope_in(op_name)
+            self._scopes[op_name] = self._counted(op_name)
         return self._scopes[op_name]
+
+    def _counted(self, op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
+        if op_name in self._arguments:
+            return None
+        scope = self._names.scope_in(op_name, wanted)
+        return scope if scope is None or "." in scope or scope in self.present else None
 
     def path(self, item: Instruction) -> str | None:
         """Its `op_name`, if that is the path of an operation and not an argument's bare name."""
@@ -59,12 +111,12 @@ class SourceMetadata:
 
     def scope_among(self, item: Instruction, wanted: frozenset[str]) -> str | None:
         """Its own scope; of joined names, preferably one of `wanted`."""
-        return scope_in(item.op_name, wanted) if ";" in item.op_name else self.scope(item)
+        return self._counted(item.op_name, wanted) if ";" in item.op_name else self.scope(item)
 
     def source_line(self, item: Instruction) -> str | None:
-        """`file:line` of the innermost frame that is neither an installed package's nor a framework's."""
+        """`file:line` of the innermost frame of the user's own files (see `SourceNames.owns`)."""
         file, line = _FILE.search(item.text), _LINE.search(item.text)
-        if file and line and not _INSTALLED.search(file[1]):
+        if file and line and self._names.is_users(file[1]):
             return f"{file[1]}:{line[1]}"
         found = _FRAME_ID.search(item.text)
         if found is None:
@@ -83,7 +135,7 @@ class SourceMetadata:
             fields = dict(_FIELD.findall(frames[frame]))
             place = dict(_FIELD.findall(places.get(int(fields.get("file_location_id", 0)), "")))
             file = files.get(int(place.get("file_name_id", 0)), "").strip('"')
-            if file and not _INSTALLED.search(file):
+            if file and self._names.is_users(file):
                 return f"{file}:{place.get('line', '?')}"
             frame = int(fields.get("parent_frame_id", 0)) - self._parent_shift
         return None

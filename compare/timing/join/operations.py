@@ -98,7 +98,7 @@ def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | No
         kind=row.kind,
         half=HALVES[carrier.part],
         collective=row.name,
-        scope=row.scope if row.scope != UNKNOWN else scope_in(signs.tf_op) or UNKNOWN,
+        scope=row.scope,
         axes=row.axes,
         payload_bytes=row.payload_bytes,
     )

@@ -105,18 +105,26 @@ def test_without_axes_groups_tell_collectives_apart():
 
 def test_a_scope_that_is_only_a_neighbours_is_not_held_against_a_row():
     nameless = SUM.partition(", metadata")[0]
-    near, far = wire("all-reduce", "bf16[8]", scope="norm"), wire("all-reduce", "bf16[8]", scope="head")
+    near, far = (
+        wire("all-reduce", "bf16[8]", scope="layer.mlp.up"),
+        wire("all-reduce", "bf16[8]", scope="layer.mlp.down"),
+    )
     diff = match(rows(nameless, near), rows(nameless, far))
     assert [one.changes for one in diff.differences] == [("scope",)]
 
 
 def test_a_lost_scope_that_other_neighbours_tell_is_told():
     text = program(SUM.partition(", metadata")[0])
-    made = (text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{one}/neg"}}') for one in ("norm", "head"))
+    made = (
+        text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{one}/neg"}}')
+        for one in ("layer.mlp.up", "layer.mlp.down")
+    )
     diff = match(*(collectives(read(one), AXES) for one in made))
     assert diff.is_empty
-    assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("norm", "head")]
-    assert "1 without a scope of their own, next to other neighbours (norm → head)" in verdict(told_of(diff))
+    assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("layer.mlp.up", "layer.mlp.down")]
+    assert "1 without a scope of their own, next to other neighbours (layer.mlp.up → layer.mlp.down)" in verdict(
+        told_of(diff)
+    )
 
 
 def test_every_row_is_in_one_place_of_the_diff():

@@ -15,7 +15,11 @@ import pytest
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text import module
+from compare.hlo.text.metadata import SourceNames
 from tests.places import CORPUS
+
+MAPS = dict.fromkeys(("both_branches", "vocab"), {f"/{word}/": word for word in ("embed", "head", "sample")})
+"""Programs whose source names its parts by words that anybody may use: they count where a map says so."""
 
 PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))
 
@@ -30,7 +34,8 @@ def axes_of(program: str) -> dict[str, int]:
 
 def read(program: str) -> list:
     hlo = gzip.decompress((CORPUS / f"{program}.hlo.gz").read_bytes()).decode()
-    return collectives(module.read(hlo), axes_of(program), device_ids=answers(program).get("device_ids", ()))
+    ids, names = answers(program).get("device_ids", ()), SourceNames.of(MAPS.get(program))
+    return collectives(module.read(hlo), axes_of(program), device_ids=ids, names=names)
 
 
 def plain(value):

@@ -26,39 +26,46 @@ def scope(*lines, name="lost", **more):
 
 
 def test_the_producers_come_first_even_when_a_consumer_is_nearer():
-    far = "a = f32[8]{0} negate(w)" + op_name("embed")
+    far = "a = f32[8]{0} negate(w)" + op_name("layer.attention.qkv")
     assert (
         scope(
-            far, "b = f32[8]{0} negate(a)", "d = f32[8]{0} negate(b)", LOST, "r = f32[8] negate(lost)" + op_name("head")
+            far,
+            "b = f32[8]{0} negate(a)",
+            "d = f32[8]{0} negate(b)",
+            LOST,
+            "r = f32[8] negate(lost)" + op_name("layer.mlp.down"),
         )
-        == "embed"
+        == "layer.attention.qkv"
     )
 
 
 def test_without_a_producer_it_is_the_nearest_consumer():
-    lines = ("d = f32[8]{0} copy(w)", LOST, "u = f32[8] negate(lost)", "v = f32[8] negate(u)" + op_name("norm"))
-    assert scope(*lines, "r = f32[8] negate(v)" + op_name("head")) == "norm"
+    lines = ("d = f32[8]{0} copy(w)", LOST, "u = f32[8] negate(lost)", "v = f32[8] negate(u)" + op_name("layer.mlp.up"))
+    assert scope(*lines, "r = f32[8] negate(v)" + op_name("layer.mlp.down")) == "layer.mlp.up"
 
 
 def test_among_equals_the_first_in_the_text():
-    one, other = "a = f32[8]{0} negate(w)" + op_name("norm"), "b = f32[8]{0} negate(w)" + op_name("embed")
-    assert scope(one, other, "d = f32[8]{0} add(b, a)", LOST) == "norm"
-    assert scope(other, one, "d = f32[8]{0} add(a, b)", LOST) == "embed"
+    one, other = (
+        "a = f32[8]{0} negate(w)" + op_name("layer.mlp.up"),
+        "b = f32[8]{0} negate(w)" + op_name("layer.attention.qkv"),
+    )
+    assert scope(one, other, "d = f32[8]{0} add(b, a)", LOST) == "layer.mlp.up"
+    assert scope(other, one, "d = f32[8]{0} add(a, b)", LOST) == "layer.attention.qkv"
 
 
 def test_what_depends_on_no_argument_is_shared_and_tells_nothing():
     shared = (
-        "zeros = f32[8]{0} constant({0,0,0,0,0,0,0,0})" + op_name("embed"),
-        "place = u32[] partition-id()" + op_name("embed"),
-        "at = s32[] convert(place)" + op_name("norm"),
+        "zeros = f32[8]{0} constant({0,0,0,0,0,0,0,0})" + op_name("layer.attention.qkv"),
+        "place = u32[] partition-id()" + op_name("layer.attention.qkv"),
+        "at = s32[] convert(place)" + op_name("layer.mlp.up"),
         "one = f32[1]{0} slice(w), slice={[0:1]}",
         "d = f32[8]{0} dynamic-update-slice(zeros, one, at)",
         LOST,
     )
-    assert scope(*shared, "r = f32[8]{0} negate(lost)" + op_name("sample")) == "sample"
+    assert scope(*shared, "r = f32[8]{0} negate(lost)" + op_name("layer.attention.core")) == "layer.attention.core"
     assert scope(*shared) == "?"
-    mine = (*shared[:3], "one = f32[1]{0} slice(w), slice={[0:1]}" + op_name("head"), *shared[4:])
-    assert scope(*mine, "r = f32[8]{0} negate(lost)" + op_name("sample")) == "head"
+    mine = (*shared[:3], "one = f32[1]{0} slice(w), slice={[0:1]}" + op_name("layer.mlp.down"), *shared[4:])
+    assert scope(*mine, "r = f32[8]{0} negate(lost)" + op_name("layer.attention.core")) == "layer.mlp.down"
 
 
 def test_a_loop_counter_tells_nothing_and_what_it_carries_of_an_argument_does():
@@ -67,8 +74,8 @@ def test_a_loop_counter_tells_nothing_and_what_it_carries_of_an_argument_does():
     text = f"""body {{
   {carried}
   one = s32[] constant(1)
-  n = s32[] add(i, one){op_name("embed")}
-  m = f32[8]{{0}} negate(h){op_name("norm")}
+  n = s32[] add(i, one){op_name("layer.attention.qkv")}
+  m = f32[8]{{0}} negate(h){op_name("layer.mlp.up")}
   ROOT out = (s32[], f32[8]) tuple(n, m)
 }}
 condition {{
@@ -86,7 +93,7 @@ condition {{
         "d = f32[8]{0} dynamic-slice(v, k), dynamic_slice_sizes={8}",
         LOST,
     )
-    assert scope(*lines, computations=text) == "norm"
+    assert scope(*lines, computations=text) == "layer.mlp.up"
 
 
 def test_nothing_anywhere_is_a_question_mark():
@@ -94,32 +101,32 @@ def test_nothing_anywhere_is_a_question_mark():
 
 
 def test_its_own_scope_is_never_given_up():
-    lines = ("d = f32[8]{0} negate(w)" + op_name("norm"), LOST + op_name("sample"))
-    assert scope(*lines) == "sample"
-    assert scope(*lines, wanted=["norm"]) == "sample"
+    lines = ("d = f32[8]{0} negate(w)" + op_name("layer.mlp.up"), LOST + op_name("layer.attention.core"))
+    assert scope(*lines) == "layer.attention.core"
+    assert scope(*lines, wanted=["layer.mlp.up"]) == "layer.attention.core"
 
 
 def test_of_a_permute_a_scope_that_the_contract_names_goes_before_a_nearer_one():
     permute = "lost = f32[8]{0} collective-permute(d), channel_id=1, source_target_pairs={{0,1},{1,2},{2,3}}"
     lines = (
         "a = f32[8]{0} negate(w)" + op_name("pipeline.shift"),
-        "d = f32[8]{0} negate(a)" + op_name("norm"),
+        "d = f32[8]{0} negate(a)" + op_name("layer.mlp.up"),
         permute,
     )
-    assert scope(*lines) == "norm"
+    assert scope(*lines) == "layer.mlp.up"
     assert scope(*lines, wanted=["pipeline.shift", "pipeline.collect"]) == "pipeline.shift"
     assert (
         scope(*lines, "r = f32[8] negate(lost)" + op_name("pipeline.collect"), wanted=["pipeline.collect"])
         == "pipeline.collect"
     )
-    assert scope(*lines, wanted=["head"]) == "norm"  # it is nowhere: then the nearest
+    assert scope(*lines, wanted=["layer.mlp.down"]) == "layer.mlp.up"  # it is nowhere: then the nearest
 
 
 def test_any_other_kind_is_not_pulled_to_the_scopes_of_the_contract():
-    lines = ("a = f32[8]{0} negate(w)" + op_name("layer.mlp.down"), "d = f32[8]{0} negate(a)" + op_name("norm"))
+    lines = ("a = f32[8]{0} negate(w)" + op_name("layer.mlp.down"), "d = f32[8]{0} negate(a)" + op_name("layer.mlp.up"))
     gather = "lost = f32[32]{0} all-gather(d), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
     for lost in (LOST, gather):
-        assert scope(*lines, lost, wanted=["layer.mlp.down"]) == "norm"
+        assert scope(*lines, lost, wanted=["layer.mlp.down"]) == "layer.mlp.up"
 
 
 def test_an_operand_of_a_combined_gather_is_not_pulled_to_them_either():
@@ -135,17 +142,17 @@ def test_an_operand_of_a_combined_gather_is_not_pulled_to_them_either():
 
 def test_what_wraps_a_collective_tells_before_what_feeds_it():
     fused = f"fused {{\n  d = f32[8]{{0}} parameter(0)\n  ROOT {LOST}\n}}\n"
-    lines = ("d0 = f32[8]{0} negate(w)" + op_name("norm"),)
+    lines = ("d0 = f32[8]{0} negate(w)" + op_name("layer.mlp.up"),)
     wrapped = "f = f32[8]{0} fusion(d0), kind=kCustom, calls=fused"
     assert scope(*lines, wrapped + op_name("layer.mlp.down"), computations=fused) == "layer.mlp.down"
-    assert scope(*lines, wrapped, computations=fused) == "norm"
+    assert scope(*lines, wrapped, computations=fused) == "layer.mlp.up"
 
 
 def test_fusions_are_looked_into():
     inside = "made {\n  q = f32[8]{0} parameter(0)\n  n = f32[8]{0} negate(q)" + op_name("layer.mlp.up")
-    inside += "\n  m = f32[8]{0} negate(q)" + op_name("norm") + "\n  ROOT t = (f32[8], f32[8]) tuple(n, m)\n}\n"
+    inside += "\n  m = f32[8]{0} negate(q)" + op_name("layer.mlp.up") + "\n  ROOT t = (f32[8], f32[8]) tuple(n, m)\n}\n"
     outside = "f = (f32[8], f32[8]) fusion(w), kind=kLoop, calls=made" + op_name("layer.mlp.up")
-    for index, expected in ((0, "layer.mlp.up"), (1, "norm")):
+    for index, expected in ((0, "layer.mlp.up"), (1, "layer.mlp.up")):
         element = f"d = f32[8]{{0}} get-tuple-element(f), index={index}"
         assert scope(outside, element, LOST, computations=inside) == expected
 
@@ -153,13 +160,13 @@ def test_fusions_are_looked_into():
 def test_a_fusion_that_only_hands_a_value_on_does_not_use_it():
     carries = (
         "carries {\n  q = f32[8]{0} parameter(0)\n  z = f32[8]{0} parameter(1)\n  n = f32[8]{0} negate(z)"
-        + op_name("head")
+        + op_name("layer.mlp.down")
     )
     carries += "\n  ROOT t = (f32[8], f32[8]) tuple(q, n)\n}\n"
     lines = (
         "d = f32[8]{0} copy(w)",
         LOST,
-        "f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries" + op_name("head"),
+        "f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries" + op_name("layer.mlp.down"),
         "e = f32[8]{0} get-tuple-element(f), index=0",
         "r = f32[8]{0} negate(e)" + op_name("layer.mlp.down"),
     )
@@ -185,17 +192,17 @@ condition {{
 """
     lines = (
         "z = s32[] constant(0)",
-        "h = f32[8]{0} negate(w)" + op_name("embed"),
+        "h = f32[8]{0} negate(w)" + op_name("layer.attention.qkv"),
         "first = (s32[], f32[8]) tuple(z, h)",
     )
     assert (
         scope(*lines, "loop = (s32[], f32[8]) while(first), condition=condition, body=body", computations=text)
-        == "embed"
+        == "layer.attention.qkv"
     )
 
 
 def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():
-    at = ', metadata={{op_name="jit(f)/norm/x" source_file="m.py" source_line={}}}'.format
+    at = ', metadata={{op_name="jit(f)/layer.mlp.up/x" source_file="m.py" source_line={}}}'.format
     groups = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true"
     pairs = "channel_id=1, source_target_pairs={{0,1},{1,0}}"
     kinds = {
@@ -208,10 +215,10 @@ def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():
     }
     for kind, line in kinds.items():
         (row,) = rows(
-            "d = f32[8]{0} negate(w)" + at(3), f"lost = {kind}" + op_name("norm"), "r = f32[] neg(lost)" + at(9)
+            "d = f32[8]{0} negate(w)" + at(3), f"lost = {kind}" + op_name("layer.mlp.up"), "r = f32[] neg(lost)" + at(9)
         )
         assert row.source_line == line, kind
-    (alone,) = rows("d = f32[8]{0} negate(w)" + at(3), f"lost = {next(iter(kinds))}" + op_name("norm"))
+    (alone,) = rows("d = f32[8]{0} negate(w)" + at(3), f"lost = {next(iter(kinds))}" + op_name("layer.mlp.up"))
     assert alone.source_line == "m.py:3"  # nobody uses it
 
 
@@ -220,15 +227,15 @@ def test_an_operand_bears_its_producers_scope_then_the_collectives_then_the_near
     gather += "replica_groups={{0,1,2,3}}, dimensions={0}"
     lines = (
         "h = f32[8]{0} negate(w)" + op_name("layer.mlp.down"),
-        "d = f32[8]{0} negate(h)" + op_name("norm"),
+        "d = f32[8]{0} negate(h)" + op_name("layer.mlp.up"),
         "e = f32[8]{0} negate(h)",
         "f = (f32[8]{0}, f32[8]{0}) tuple(d, e)",
         "c = f32[8]{0} get-tuple-element(f), index=0",
         "g = f32[8]{0} copy(c)",
     )
-    for own, expected in ((op_name("sample"), "sample"), ("", "layer.mlp.down")):
+    for own, expected in ((op_name("layer.attention.core"), "layer.attention.core"), ("", "layer.mlp.down")):
         (row,) = rows(*lines, gather + own)
-        assert [operand.scope for operand in row.operands] == ["norm", expected, "norm"]
+        assert [operand.scope for operand in row.operands] == ["layer.mlp.up", expected, "layer.mlp.up"]
 
 
 def test_two_weights_gathered_at_once_are_each_their_users():
@@ -252,7 +259,7 @@ def test_two_weights_gathered_at_once_are_each_their_users():
 def test_three_weights_gathered_at_once_by_a_start_are_each_their_users():
     """A start's tuple is its three operands, then its three results."""
     small, whole = ", ".join(["f32[8]{0}"] * 3), ", ".join(["f32[32]{0}"] * 3)
-    scopes = ["layer.attention.qkv", "layer.mlp.up", "head"]
+    scopes = ["layer.attention.qkv", "layer.mlp.up", "layer.mlp.down"]
     lines = (
         "v = f32[8]{0} parameter(1)",
         "u = f32[8]{0} parameter(2)",

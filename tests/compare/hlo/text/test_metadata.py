@@ -2,7 +2,8 @@
 
 import pytest
 
-from compare.hlo.text.metadata import SourceMetadata, scope_in
+from compare.hlo.text.errors import HloError
+from compare.hlo.text.metadata import SourceMetadata, SourceNames, scope_in
 from compare.hlo.text.module import read
 
 
@@ -103,3 +104,37 @@ def test_the_name_of_an_argument_is_no_scope():
     copied = 'f32[] copy(p), metadata={op_name="head"}'
     module = read(f"HloModule m\nENTRY main {{\n  p = {named}\n  ROOT c = {copied}\n}}\n")
     assert SourceMetadata(module).scope(module.entry.root) is None
+
+
+def _scopes(*op_names, names=None):
+    """The scope of each of some instructions of one program."""
+    lines = [f'n{at} = f32[] negate(p), metadata={{op_name="{name}"}}' for at, name in enumerate(op_names)]
+    text = "\n  ".join(["p = f32[] parameter(0)", *lines[:-1], "ROOT " + lines[-1]])
+    module = read(f"HloModule m\nENTRY main {{\n  {text}\n}}\n")
+    metadata = SourceMetadata(module, names)
+    return [metadata.scope(item) for item in module.entry if item.name != "p"]
+
+
+def test_everybodys_words_are_scopes_only_beside_a_word_that_is_ours_alone():
+    assert _scopes("jit(f)/norm/mul", "jit(f)/head/dot_general") == [None, None]
+    assert _scopes("jit(f)/norm/mul", "jit(f)/layer.mlp.down/dot_general") == ["norm", "layer.mlp.down"]
+
+
+def test_a_map_says_what_a_foreign_path_is_and_the_first_row_that_fits_holds():
+    names = SourceNames.of({r"self_attn/o_proj": "layer.attention.out", r"self_attn": "layer.attention.core"})
+    found = _scopes("jit(f)/self_attn/o_proj/dot", "jit(f)/self_attn/bmm", "jit(f)/norm/mul", names=names)
+    assert found == ["layer.attention.out", "layer.attention.core", None]
+
+
+def test_a_map_with_a_broken_pattern_is_refused():
+    with pytest.raises(HloError, match=r"'\(' *, which is no regular expression|'\('"):
+        SourceNames.of({"(": "head"})
+
+
+def test_a_package_that_is_named_is_the_users():
+    metadata = 'source_file="/x/site-packages/transformers/models/llama.py" source_line=7'
+    module = read(TABLES % metadata)
+    root = module.entry.root
+    assert SourceMetadata(module).source_line(root) is None
+    named = SourceMetadata(module, SourceNames.of(owns="transformers/models/"))
+    assert named.source_line(root) == "/x/site-packages/transformers/models/llama.py:7"
