@@ -14,13 +14,17 @@ import pytest
 from tests.conftest import LONGEST
 from tests.places import ROOT
 
-FRAMEWORKS = {"jax", "flax", "torch", "torch_xla", "orbax", "transformers"}
+FRAMEWORKS = {"jax", "flax", "torch", "torch_xla", "torchax", "orbax", "transformers", "tunix"}
 DRAWING = {"matplotlib", "jinja2", "rich"}
 NEVER = {
-    "meshes": {"pandas", "pyarrow", "jaxlib", "jax_impl", "torchxla_impl", "compare"} | FRAMEWORKS | DRAWING,
-    "jax_impl": {"torch", "torch_xla", "torchxla_impl", "compare"},
-    "torchxla_impl": {"jax", "flax", "jax_impl", "compare"},
-    "compare": {"jax_impl", "torchxla_impl"} | FRAMEWORKS,
+    "meshes": {"pandas", "pyarrow", "jaxlib", "jax_impl", "torchxla_impl", "witnesses", "compare"}
+    | FRAMEWORKS
+    | DRAWING,
+    "jax_impl": {"torch", "torch_xla", "torchax", "torchxla_impl", "witnesses", "compare"},
+    "torchxla_impl": {"jax", "flax", "torchax", "jax_impl", "witnesses", "compare"},
+    # The only room in which frameworks meet.
+    "witnesses": {"compare"},
+    "compare": {"jax_impl", "torchxla_impl", "witnesses"} | FRAMEWORKS,
 }
 
 

@@ -1,8 +1,8 @@
 """What a witness answers: `python -m witnesses.generate CASE.json OUTDIR NAME`.
 
-The protocol of a twin's `generate` as the worker of a case: it reads OUTDIR/weights.npz (as `meshes.weights` names them)
-and OUTDIR/prompt.npy, s32 [batch, seq], and writes OUTDIR/logits.npy, f32 [9, batch, vocab], and OUTDIR/tokens.npy, s32
-[9, batch]: of the prefill, then of eight decode steps, on virtual CPU devices.
+The protocol of a twin's `generate` as the worker of a case: it reads OUTDIR/weights.npz (as `meshes.weights` names
+them) and OUTDIR/prompt.npy, s32 [batch, seq], and writes OUTDIR/logits.npy, f32 [9, batch, vocab], and
+OUTDIR/tokens.npy, s32 [9, batch]: of the prefill, then of eight decode steps, on virtual CPU devices.
 """
 
 import os

@@ -93,7 +93,7 @@ class Witness:
     door: str
     """What traces it: `jax`, `torchax` or `torchxla`."""
     build: str
-    """`module:function` from `(witness, case, enter)` to a `Program`; imported when it is called: it needs a framework."""
+    """`module:function` from `(witness, case, enter)` to a `Program`.  Imported when called: it needs a framework."""
     families: tuple[str, ...]
     """Of `Model.family`."""
     owns: tuple[str, ...]
@@ -209,7 +209,10 @@ def load_values(witness: Witness, program: Program, read: Callable[[str], Array]
 
 
 def kv_arguments(case: Case, names: Sequence[str], *, dims: str) -> tuple[Argument, ...]:
-    """One layer's keys or values each, as long as the case's cache.  dims: `batch kv_heads length head_dim` in order."""
+    """One layer's keys or values each, as long as the case's cache.
+
+    dims: the words `batch kv_heads length head_dim`, in the model's order.
+    """
     sizes = {
         "batch": case.batch,
         "kv_heads": case.model.kv_heads,

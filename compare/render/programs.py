@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compare.report.headline import title_of
 from compare.report.model.program import CollectiveRow, ProgramReport
 from compare.report.model.report import Report
 
@@ -34,7 +35,9 @@ def programs(report: Report) -> Iterator[Program]:
         for arm, entries in found.arms.items():
             title = report.arms[arm].title
             for number, entry in enumerate(entries.compiled):
-                yield Program(phase=phase, arm=arm, title=title, cell=entry.cell, default=not number, entry=entry)
+                yield Program(
+                    phase=phase, arm=arm, title=title_of(entry, title), cell=entry.cell, default=not number, entry=entry
+                )  # fmt: skip
 
 
 def compared_programs(report: Report, phase: str) -> list[Program]:

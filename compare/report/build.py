@@ -76,6 +76,8 @@ def _phase(case: Case, programs: Sequence[JudgedProgram], titles: Mapping[str, s
     contract = required_rows(case)
     required = sum(row.step_wire_bytes for row in contract)
     programs = [program for program in programs if program.case.phases == case.phases]
+    witnesses = {arm: _table([one for one in programs if one.result.witness], arm, executed=False) for arm in titles}
+    programs = [one for one in programs if not one.result.witness]
     tables = {arm: table for arm in titles if (table := _table(programs, arm, executed=False))}
     candidates = {arm: _candidates(table) for arm, table in tables.items()}
     splits = split_excess(candidates)
@@ -85,7 +87,9 @@ def _phase(case: Case, programs: Sequence[JudgedProgram], titles: Mapping[str, s
         arm: {candidate.cell: candidate.rows for candidate in found if candidate is not chosen.get(arm)}
         for arm, found in candidates.items()
     }
-    by_arm = {arm: _arm_programs(table, _table(programs, arm, executed=True)) for arm, table in arms.items()}
+    by_arm = {
+        arm: _arm_programs(table, _table(programs, arm, executed=True), witnesses[arm]) for arm, table in arms.items()
+    }
     return PhaseReport(
         inherent=_least_served(contract, tables),
         inherent_total=required,
@@ -142,6 +146,9 @@ def _program(program: JudgedProgram) -> ProgramReport:
         loop=about.loop,
         attention=about.attention,
         style=about.style,
+        tracer=about.tracer,
+        witness=about.witness,
+        constraints=about.constraints,
         program_digest=about.program_digest,
         execution=_execution(program),
         collectives=rows,
@@ -189,10 +196,10 @@ def _with_split(table: Programs, split: ExcessSplit | None) -> dict[str, Program
     }
 
 
-def _arm_programs(table: Programs, profiles: Programs) -> ArmPrograms:
+def _arm_programs(table: Programs, profiles: Programs, witnesses: Programs) -> ArmPrograms:
     default = table.get(DEFAULT_CELL, next(iter(table.values())))
     controls = {cell: program for cell, program in table.items() if program is not default}
-    return ArmPrograms(default=default, controls=controls, profiles=profiles)
+    return ArmPrograms(default=default, controls=controls, profiles=profiles, witnesses=witnesses or None)
 
 
 def _least_served(contract: Sequence[ContractRow], tables: Mapping[str, Programs]) -> tuple[ServedRow, ...]:

@@ -8,7 +8,7 @@ from compare.report.model.findings import ControlPhase
 from compare.report.model.program import ProgramReport
 from compare.report.rows import excess_by_place
 
-CHANGES = ("partitioner", "attention", "loop", "libtpu", "style")
+CHANGES = ("partitioner", "attention", "loop", "libtpu", "tracer", "style")
 """What a control can change, the least first: where several remove the same, this one says whose it was."""
 
 BY_HAND = "explicit"
@@ -28,6 +28,7 @@ _CELLS: Mapping[str, _Words] = MappingProxyType({
     "tpu+gspmd": _Words("the same program under the GSPMD partitioner", "under the GSPMD partitioner"),
     "tpu+shardy": _Words("the same program under the Shardy partitioner", "under the Shardy partitioner"),
     "tpu+einsum": _Words("the same model with attention written as einsum", "written as einsum"),
+    "tpu+torchax": _Words("the same PyTorch model traced by JAX, through torchax", "traced by JAX through torchax"),
     "tpu+pinned": _Words("the same model with its activations pinned", "with its activations pinned"),
     "tpu+weights": _Words("the same model with only weights, cache and inputs pinned", "with only its weights pinned"),
     "tpu+explicit": _Words("the same model with every collective written by hand", "with its collectives by hand"),
@@ -58,6 +59,7 @@ def list_changes(default: ProgramReport, control: ProgramReport) -> tuple[str, .
         "attention": (default.attention, control.attention),
         "loop": (default.loop, control.loop),
         "libtpu": ((default.versions or {}).get("libtpu"), (control.versions or {}).get("libtpu")),
+        "tracer": (default.tracer or "", control.tracer or ""),
         "style": (default.style, control.style),
     }
     return tuple(name for name in CHANGES if None not in pairs[name] and pairs[name][0] != pairs[name][1])

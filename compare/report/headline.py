@@ -7,6 +7,7 @@ from compare.report.model.findings import Difference, HeadlineRow
 from compare.report.model.program import ArmPrograms, ProgramReport, Totals
 from compare.report.model.report import PhaseReport, Report
 from compare.report.programs import GOOD
+from compare.report.witnesses import WITNESSES, shared_bytes
 from meshes.case import Case
 
 _PLACES = {
@@ -46,10 +47,15 @@ def headline_rows(
 ) -> tuple[HeadlineRow, ...]:
     """One row for each compiled program of a phase, each arm's default first."""
     return tuple(
-        _row(arm, titles[arm], program, required_bytes=required_bytes)
+        _row(arm, title_of(program, titles[arm]), program, required_bytes=required_bytes)
         for arm, programs in arms.items()
         for program in programs.compiled
     )
+
+
+def title_of(program: ProgramReport, arm_title: str) -> str:
+    """Whose a program is: the arm's own, or that of other people."""
+    return WITNESSES[program.cell].title if program.cell in WITNESSES else arm_title
 
 
 def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -> HeadlineRow:
@@ -155,7 +161,30 @@ def _main_reason(report: Report, arm: str) -> str:
     reason = f"{100 * _sum(main) / beyond:.0f} % of the excess is one thing: {_what(main, report)}"
     if main is gone and cell and (left := _ratios(report, arm, cell=cell)):
         reason += f"; {describe_change(cell)} it moves {left}"
-    return reason
+    return reason + _cited(report, arm, main)
+
+
+def _cited(report: Report, arm: str, groups: Sequence[Difference]) -> str:
+    """A witness that moves nearly all of the same, with the bytes found there; nothing where there is none."""
+    for name, witness in WITNESSES.items():
+        if witness.arm != arm or witness.control:
+            continue
+        found, asked = {}, 0
+        for phase, contents in report.phases.items():
+            program = (contents.arms[arm].witnesses or {}).get(name) if arm in contents.arms else None
+            here = [group for group in groups if any(group is other for other in contents.differences)]
+            if program and here and (shared := shared_bytes(program, here)) is not None:
+                found[phase] = shared
+                asked += sum(group.bytes for group in here)
+        if found and sum(found.values()) > NEARLY_ALL * asked:
+            verb = _VERBS.get(max(groups, key=lambda group: group.excess_bytes).kind, "moves")
+            amounts = " and ".join(f"{_megabytes(amount)} in {phase}" for phase, amount in found.items())
+            return f"; {witness.description} ({name}) {verb} the same, {amounts}"
+    return ""
+
+
+def _megabytes(amount: int) -> str:
+    return f"{amount / 1e6:,.0f} MB" if amount >= 1e8 else f"{amount / 1e6:.3g} MB"
 
 
 def _removed(groups: Sequence[Difference]) -> dict[str, list[Difference]]:

@@ -40,6 +40,8 @@ class ProgramResult:
     """`ok`, or what happened instead: `failed`, `crashed`, `timeout`, `not installed` …"""
     error: str | None = None
     about: About | None = None
+    witness: bool = False
+    """Whether other people wrote it."""
     hlo: str | None = None
     passes: bytes | None = None
     """The archive of the passes that its compile recorded; None where none were."""

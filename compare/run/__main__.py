@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             outcomes = scheduler.run_case(
                 case, arms=list(programs.arms.values()), cache=kept, notify=notify, timeout_s=asked.timeout,
                 controls=programs.controls, libtpu=programs.libtpu, passes=not asked.no_passes,
-                execute=asked.execute or "", same_runtime=asked.same_runtime,
+                execute=asked.execute or "", same_runtime=asked.same_runtime, witnesses=programs.witnesses,
             )  # fmt: skip
         run_folder.write_cells(beside, case=case, outcomes=outcomes)
         run_folder.carry_measured(place, beside)

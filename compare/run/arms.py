@@ -9,12 +9,34 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
 
+from compare.report.witnesses import WITNESSES
 from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
 from meshes.reduced import reduce_case
 
 COMPILER = ("jaxlib", "libtpu")
 """The distributions that compile every arm's program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowering:
+    """What lowers a program where its arm does not: `python -m MODULE CASE.json OUTDIR ARGUMENTS`."""
+
+    module: str
+    arguments: tuple[str, ...] = ()
+    packages: tuple[str, ...]
+    """Distributions beside the arm's own."""
+    get: str
+    """How to install them."""
+
+    def versions(self) -> dict[str, str]:
+        return {name: found for name in self.packages if (found := _version(name))}
+
+    def missing(self) -> str:
+        """One line when it can't run here; else nothing."""
+        absent = [name for name in self.packages if not _version(name)]
+        absent += [] if find_spec(self.module.partition(".")[0]) else [self.module]
+        return f"{', '.join(absent)} not installed; get it with {self.get}" if absent else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +52,8 @@ class Cell:
     """Of a control: the word of `CONTROLS` that asks for it."""
     libtpu: str = ""
     """The version that compiles it, where that is not the one installed."""
+    lowering: Lowering | None = None
+    """What lowers it, where that is not the arm."""
 
     def case_of(self, case: Case) -> Case:
         """The case that its program is for: on CPU devices a model of the same structure that fits them."""
@@ -38,13 +62,15 @@ class Cell:
 
     def differs(self, case: Case) -> bool:
         """Whether it is another program than that of the case itself."""
-        return bool(self.libtpu) or any(getattr(case, word) != value for word, value in self.changes.items())
+        return bool(self.libtpu or self.lowering) or any(
+            getattr(case, word) != value for word, value in self.changes.items()
+        )
 
 
 REWRITTEN = ("lower", "rewrite", "compile")
 """The steps of a program that is lowered as it is by default, and said to another partitioner before the compile."""
 
-CONTROLS = ("partitioner", "attention", "style", "loop", "libtpu")
+CONTROLS = ("partitioner", "attention", "style", "loop", "tracer", "libtpu")
 """What a control changes: one thing at a time, so that what goes away with it was its doing."""
 DEFAULT_CONTROLS = ("partitioner", "attention")
 
@@ -94,15 +120,18 @@ class Arm:
         libtpu: str = "",
         execute: str = "",
         same_runtime: bool = False,
+        witnesses: Sequence[str] = (),
     ) -> tuple[Cell, ...]:
-        """The default cell, each control that is another program, and what is to be measured on `execute`.
+        """The default cell, each control that is another program, witnesses, and what is to be measured on `execute`.
 
         controls: words of `CONTROLS`.  libtpu: the version that the control of this name compiles with.
+        witnesses: names in `WITNESSES`; those of this arm are taken.
         """
         offered = (*self.controls, *_words(case), _other_libtpu(libtpu or EARLIER_LIBTPU))
         compiled = (DEFAULT, *(cell for cell in offered if cell.control in controls and cell.differs(case)))
+        others = (_witness_cell(name) for name in witnesses if WITNESSES[name].arm == self.name)
         measured = (EXECUTED[execute],) if execute else ()
-        return (*compiled, *measured, *((SAME_RUNTIME,) if same_runtime and self.own_runtime else ()))
+        return (*compiled, *others, *measured, *((SAME_RUNTIME,) if same_runtime and self.own_runtime else ()))
 
     def worker_case(self, case: Case) -> Case:
         """The case as its own worker is asked: words that other steps heed are as they are by default."""
@@ -122,6 +151,20 @@ class Arm:
             f"{', '.join(absent)} not installed; get it with pip install -e '.[{self.extra}]' "
             f"(without a checkout: pip install 'wirediff[{self.extra}]')"
         )
+
+
+_WITNESS = "pip install -e '.[witness]' (without a checkout: pip install 'wirediff[witness]')"
+_TUNIX = "pip install --no-deps google-tunix==0.1.7 qwix==0.1.8"
+"""Its metadata asks for a training stack, which its models do not need."""
+
+_TORCHAX = Lowering(module="witnesses.torchax_twin", packages=("torchax", "jax"), get=_WITNESS)
+
+
+def _witness_cell(name: str) -> Cell:
+    packages: tuple[str, ...] = ("google-tunix", "qwix") if WITNESSES[name].arm == "jax" else ("transformers",)
+    packages += ("torchax", "jax") if "torchax" in name else ()
+    get = _TUNIX if WITNESSES[name].arm == "jax" else _WITNESS
+    return Cell(name, lowering=Lowering(module="witnesses.lower", arguments=(name,), packages=packages, get=get))
 
 
 _ROWS = (
@@ -148,6 +191,8 @@ _ROWS = (
             Cell("tpu+shardy", {"partitioner": "shardy"}, steps=REWRITTEN, control="partitioner"),
             # Shows what its own attention call costs.
             Cell("tpu+einsum", {"attention": "einsum"}, control="attention"),
+            # The same classes, traced by JAX: what stays is what PyTorch's own operations ask for.
+            Cell("tpu+torchax", control="tracer", lowering=_TORCHAX),
         ),
         own_runtime=True,
         ignored_words=("partitioner",),
@@ -198,6 +243,20 @@ def parse_controls(words: str) -> tuple[str, ...]:
         if name not in CONTROLS:
             raise WorkError(f"unknown control {name!r}; choose from {', '.join(CONTROLS)}, or write all, or none")
     return tuple(word for word in CONTROLS if word in names)
+
+
+def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
+    """The witnesses of `hf-torchxla,tunix`; of nothing none.
+
+    Raises `WorkError` for an unknown name, or for one whose arm is not among `arms`.
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in words.split(","))) if words else ()
+    for name in names:
+        if name not in WITNESSES:
+            raise WorkError(f"unknown witness {name!r}; choose from {', '.join(WITNESSES)}")
+        if WITNESSES[name].arm not in arms:
+            raise WorkError(f"the witness {name} stands beside the arm {WITNESSES[name].arm}, which --arm leaves out")
+    return names
 
 
 def read_versions(packages: tuple[str, ...]) -> dict[str, str]:

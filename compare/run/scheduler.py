@@ -67,6 +67,7 @@ def run_case(
     passes: bool = True,
     execute: str = "",
     same_runtime: bool = False,
+    witnesses: Sequence[str] = (),
 ) -> list[Outcome]:
     """Make every cell of these arms, `at_once` processes at a time (the cores, two at least).
 
@@ -74,13 +75,16 @@ def run_case(
     the mesh can't be laid on the chips; an interrupt ends every worker and leaves nothing behind.
     `controls`: words of `arms.CONTROLS`; `libtpu`: the version of the control of this name; `passes`: whether the
     compiles record the program between libtpu's passes.
+    `witnesses`: names in `arms.WITNESSES`.
     `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
     """
     asked = [
         (arm, phase, cell)
         for arm in arms
         for phase in case.phases
-        for cell in arm.cells(case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime)
+        for cell in arm.cells(
+            case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime, witnesses=witnesses
+        )
     ]
     return run_cells(case, asked, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once, passes=passes)
 
@@ -118,7 +122,8 @@ class _Run:
     def outcomes(self) -> list[Outcome]:
         missing = {job.arm.name: job.arm.missing() for job in self.jobs}
         for job in self.jobs:
-            if line := missing[job.arm.name]:
+            lowering = job.cell.lowering
+            if line := missing[job.arm.name] or (lowering.missing() if lowering else ""):
                 self._end(job, NOT_INSTALLED, line)
             else:
                 self._next(job)

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from compare.report.model.about import About
-from compare.run.arms import COMPILER, Arm, Cell, read_versions
+from compare.run.arms import COMPILER, Arm, Cell, Lowering, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
 from compare.run.processes import ProcessEnd
@@ -87,7 +87,7 @@ def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
     if name == "install":
         return install_task(cell.libtpu)
     if name == "lower":
-        return lower_task(arm.worker_case(case), arm)
+        return lower_task(arm.worker_case(case), arm, lowering=cell.lowering)
     if name == "rewrite":
         return rewrite_task(case, arm, program=folders["lower"])
     if name == "compile":
@@ -98,15 +98,23 @@ def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
     return profile_task(case, arm, platform=cell.platform) if name else None
 
 
-def lower_task(case: Case, arm: Arm) -> Task:
-    """Case to StableHLO, by the arm itself."""
+def lower_task(case: Case, arm: Arm, *, lowering: Lowering | None = None) -> Task:
+    """Case to StableHLO, by the arm itself, or by what else lowers this program."""
     seen = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
-    made_by = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
+    made_by: dict[str, object] = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
+    if lowering:
+        room = lowering.module.partition(".")[0]
+        made_by |= {
+            "lowering": [lowering.module, *lowering.arguments],
+            "versions": arm.versions() | lowering.versions(),
+            "sources": [_sources(name) for name in dict.fromkeys((arm.module, "jax_impl", "torchxla_impl", room))],
+        }
     return Task(
         name="lower",
         kind="program",
         key=make_key({"case": seen, **made_by, **describe_environment()}),
-        module=f"{arm.module}.lower",
+        module=lowering.module if lowering else f"{arm.module}.lower",
+        arguments=lowering.arguments if lowering else (),
         request=case.to_json(),
         results=("program.mlirbc", "about.json"),
     )

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("compare", "jax_impl", "meshes", "torchxla_impl")
+ROOMS = ("compare", "jax_impl", "meshes", "torchxla_impl", "witnesses")
 
 _INSTALLED = (r"^.*/(?=(?:site|dist)-packages/)", r"^.*/(?=lib/python\d[\d.]*/)")
 """What precedes the folders that Python installs packages into, and its own library.  They keep their names,

@@ -25,19 +25,28 @@ def describe(
         "arm": "torchxla" if witness.door == "torchxla" else "jax",
         "witness": witness.name,
         "phase": case.phase,
-        "versions": {package: version(package) for package in (*witness.packages, "jaxlib")},
+        "versions": package_versions((*witness.packages, "jaxlib")),
         "partitioner": partitioner,
         "loop": "unrolled",
         "style": "weights",
         "owns": list(witness.owns),
         "constraints": constraints,
         "compile_options": dict(compile_options),
-        "parameters": [
-            {"index": index, "name": each.name, "role": each.role, "dims": each.dims, "shape": list(each.shape),
-             "dtype": each.dtype, "axes": _words(each.axes(case))}
-            for index, each in enumerate(parameters)
-        ],
-    }  # fmt: skip
+        "parameters": describe_parameters(parameters, case),
+    }
+
+
+def describe_parameters(parameters: Sequence[Argument], case: Case) -> list[dict[str, Any]]:
+    """The program's parameters in their order, with what each is."""
+    return [
+        {"index": index, "name": each.name, "role": each.role, "dims": each.dims, "shape": list(each.shape),
+         "dtype": each.dtype, "axes": _words(each.axes(case))}
+        for index, each in enumerate(parameters)
+    ]  # fmt: skip
+
+
+def package_versions(packages: Sequence[str]) -> dict[str, str]:
+    return {package: version(package) for package in packages}
 
 
 def _words(axes: Axes) -> list[str | None]:

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.source_info_util import register_exclusion
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jax_impl.process import about as jax_about
@@ -174,7 +177,15 @@ def _start(case: Case) -> None:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", case.mesh.num_devices)
     configure(case)
+    configure_locations()
+
+
+def configure_locations() -> None:
+    """Source lines reach below the frames of torch and torchax, which are nobody's model."""
     jax.config.update("jax_traceback_in_locations_limit", FRAMES)
+    for package in ("torch", "torchax"):
+        if spec := find_spec(package):
+            register_exclusion(f"{Path(str(spec.origin)).parent}/")
 
 
 def _abstract(each: Argument, case: Case, witness: Witness, mesh: Mesh) -> jax.ShapeDtypeStruct:

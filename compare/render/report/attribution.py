@@ -30,6 +30,7 @@ OWNERS: Mapping[str, str] = {
     "attention": "attributed to the attention call",
     "loop": "attributed to the loop form",
     "libtpu": "attributed to this libtpu",
+    "tracer": "attributed to PyTorch/XLA's tracer",
     "style": "attributed to the style",
     FORM: "attributed to the SPMD form",
     COMPILER: "attributed to the compiler",

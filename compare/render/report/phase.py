@@ -32,6 +32,7 @@ from compare.render.report.findings import (
 )
 from compare.render.report.missing_notes import is_short, mark_ratio, shortfall_notes
 from compare.render.report.origins import origin_lines, origin_table
+from compare.render.report.witnesses import witness_blocks
 from compare.render.units import KEPT, bytes_text, count_text, exact_text, list_text, ratio_text
 from compare.report.model import findings as findings_model
 from compare.report.model.findings import HeadlineRow
@@ -57,7 +58,12 @@ def phase_section(report: Report, phase: str) -> Section:
         title=phase,
         link=phase,
         lead=f"the plan needs {needs} per step. Bytes on the wire per step, mean over {devices}:",
-        blocks=(*_headline(report, phase), *_differences(report, phase), *attribution_blocks(report, phase)),
+        blocks=(
+            *_headline(report, phase),
+            *_differences(report, phase),
+            *witness_blocks(report, phase),
+            *attribution_blocks(report, phase),
+        ),
     )
 
 

@@ -37,6 +37,14 @@ class About:
     loop: str | None = None
     attention: str | None = None
     style: str | None = None
+    tracer: str | None = None
+    """What traced it, where that is not the arm's own tracer: `torchax`."""
+    witness: str | None = None
+    """Of a program that other people wrote: the name of its adapter."""
+    constraints: int | None = None
+    """How many shardings of activations such a program asks for; all are in it."""
+    owns: tuple[str, ...] | None = None
+    """Parts of paths of installed files that are its source."""
     compile_options: Mapping[str, Json] | None = None
     parameters: tuple[Parameter, ...] | None = None
     device_ids: tuple[int, ...] | None = None

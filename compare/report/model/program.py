@@ -129,6 +129,12 @@ class ProgramReport:
     loop: str | None
     attention: str | None
     style: str | None
+    tracer: str | None = field(default=None, metadata=OPTIONAL)
+    """What traced it, where that is not the arm's own tracer."""
+    witness: str | None = field(default=None, metadata=OPTIONAL)
+    """Of a program that other people wrote: the name of its adapter."""
+    constraints: int | None = field(default=None, metadata=OPTIONAL)
+    """How many shardings of activations such a program asks for."""
     program_digest: str | None = None
     execution: Execution | None = field(default=None, metadata=inline("case"))
     """Of a program that was run."""
@@ -162,11 +168,13 @@ class ArmPrograms:
     """Cell -> the same program compiled in one other way."""
     profiles: Mapping[str, ProgramReport] = field(default_factory=dict)
     """Cell -> a program that was run and measured."""
+    witnesses: Mapping[str, ProgramReport] | None = field(default=None, metadata=OPTIONAL)
+    """Cell -> a program that other people wrote; None where none was asked for."""
 
     @property
     def compiled(self) -> tuple[ProgramReport, ...]:
-        """The default program, then its controls."""
-        return self.default, *self.controls.values()
+        """The default program, its controls, then what other people wrote."""
+        return self.default, *self.controls.values(), *(self.witnesses or {}).values()
 
     def __iter__(self) -> Iterator[ProgramReport]:
         """All: the default program, controls, and what was run."""

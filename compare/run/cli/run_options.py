@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.report import fail_if
+from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
 from compare.run.arms import (
     ARMS,
@@ -16,6 +17,7 @@ from compare.run.arms import (
     Arm,
     parse_arms,
     parse_controls,
+    parse_witnesses,
 )
 from compare.run.cli.case_options import case_parser, seconds
 from compare.run.errors import WorkError
@@ -30,6 +32,8 @@ class Programs:
     arms: Mapping[str, Arm]
     controls: tuple[str, ...]
     libtpu: str
+    witnesses: tuple[str, ...] = ()
+    """Programs that other people wrote."""
 
 
 def run_parser() -> Parser:
@@ -71,6 +75,12 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
         help=f"add the control libtpu with this version (default {EARLIER_LIBTPU}), installed by pip",
     )
     add(
+        "--witness",
+        metavar="LIST",
+        default="",
+        help=f"also compile models that other people wrote, for the same case: {', '.join(WITNESSES)}, comma-separated",
+    )
+    add(
         "--execute",
         choices=PLATFORMS,
         help="also run both programs and read their profiles: a reduced model on CPU devices, or the full one on TPUs",
@@ -89,8 +99,10 @@ def read_programs(asked: argparse.Namespace) -> Programs:
         raise WorkError("--same-runtime goes with --execute cpu")
     libtpu = read_version(asked.libtpu) if "libtpu" in asked else ""
     controls = parse_controls(asked.controls)
+    arms = {one.name: one for one in parse_arms(asked.arm)}
     return Programs(
-        arms={one.name: one for one in parse_arms(asked.arm)},
+        witnesses=parse_witnesses(asked.witness, arms=list(arms)),
+        arms=arms,
         controls=(*controls, "libtpu") if libtpu and "libtpu" not in controls else controls,
         libtpu=libtpu,
     )

@@ -12,6 +12,7 @@ from compare.report.build import build_report
 from compare.report.model.about import About
 from compare.report.model.report import Report
 from compare.report.programs import DAMAGED, GOOD, MISSING, JudgedProgram, Key, ProgramResult, judge_programs
+from compare.report.witnesses import WITNESSES
 from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
 from compare.run.folder.replace_folder import CASE
@@ -115,7 +116,7 @@ def _missing(key: Key, *, case: Case) -> ProgramResult:
     arm, phase, cell = key
     return ProgramResult(
         arm=arm, phase=phase, cell=cell, status=MISSING, error="it was made, and is not in the run folder",
-        executed=_executed(cell, case),
+        executed=_executed(cell, case), witness=cell in WITNESSES,
     )  # fmt: skip
 
 
@@ -141,10 +142,12 @@ def _cell(folder: Path, *, case: Case, run: Path) -> ProgramResult:
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
         error = one_line(f"{'/'.join(at.parts[-4:])} cannot be read again: {why}")
-        return ProgramResult(arm=arm, phase=phase, cell=cell, status=DAMAGED, error=error, executed=executed)
+        return ProgramResult(
+            arm=arm, phase=phase, cell=cell, status=DAMAGED, error=error, executed=executed, witness=cell in WITNESSES
+        )
     return ProgramResult(
         arm=arm, phase=phase, cell=cell, status=about.status, error=error, about=about, hlo=hlo, executed=executed,
-        passes=recorded,
+        passes=recorded, witness=cell in WITNESSES,
     )  # fmt: skip
 
 

@@ -1,0 +1,66 @@
+"""Programs that other people wrote, for the case of a run: who wrote them, and what they share with an arm's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from compare.report.controls import is_counted
+from compare.report.differences import CauseGroup, GroupKey, group_by_cause
+from compare.report.model.findings import Difference
+from compare.report.model.program import ProgramReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """One program of other people, in words."""
+
+    arm: str
+    """The arm beside whose programs it stands."""
+    title: str
+    """Whose it is, in a table."""
+    description: str
+    """What it is, in a sentence."""
+    control: bool = False
+    """Whether one thing of it was changed: it shows a cause, and is not cited for what everybody runs."""
+
+
+WITNESSES: Mapping[str, Witness] = MappingProxyType({
+    "hf-torchxla": Witness(
+        arm="torchxla", title="transformers", description="the unmodified Hugging Face model",
+    ),
+    "hf-torchax": Witness(
+        arm="torchxla", title="transformers", description="the unmodified Hugging Face model on JAX, through torchax",
+    ),
+    "hf-torchax+jax-attention": Witness(
+        arm="torchxla", title="transformers", control=True,
+        description="the Hugging Face model through torchax, its attention call replaced by JAX's",
+    ),
+    "tunix": Witness(arm="jax", title="tunix", description="tunix's model as shipped"),
+    "tunix+norm": Witness(
+        arm="jax", title="tunix", control=True, description="tunix's model with the weight of its norms whole",
+    ),
+})  # fmt: skip
+"""By the name of their cell, which is that of the adapter in `witnesses/catalog.py`."""
+
+
+def shared_bytes(witness: ProgramReport, groups: Sequence[Difference]) -> int | None:
+    """Of the bytes beyond the plan in these groups of an arm, how many the witness moves at the same places too.
+
+    A place is scope, axes and verdict.  None where the witness cannot be counted.
+    """
+    if not is_counted(witness):
+        return None
+    places: dict[tuple[str, str, str], int] = {}
+    for group in groups:
+        place = group.scope, group.axes, group.verdict
+        places[place] = places.get(place, 0) + group.bytes
+    found = _by_place(group_by_cause(witness.collectives))
+    return sum(min(amount, found.get(place, 0)) for place, amount in places.items())
+
+
+def _by_place(groups: Mapping[GroupKey, CauseGroup]) -> dict[tuple[str, str, str], int]:
+    amounts: dict[tuple[str, str, str], int] = {}
+    for key, group in groups.items():
+        place = key.scope, key.axes, key.verdict
+        amounts[place] = amounts.get(place, 0) + group.bytes
+    return amounts
