@@ -14,7 +14,7 @@ from meshes.twins.worker import Stages, serve, write_about
 from witnesses.catalog import witness
 from witnesses.witness import check, resolve
 
-DOORS = {"jax": "witnesses.doors.jax", "torchax": "witnesses.doors.jax", "torchxla": "witnesses.doors.torchxla"}
+DOORS = {"jax": "witnesses.jax_door", "torchax": "witnesses.jax_door", "torchxla": "witnesses.torchxla_door"}
 """The module that traces what comes in by each door."""
 
 

@@ -30,8 +30,8 @@ from meshes.case import Case
 from meshes.process.errors import NotOfferedError
 from meshes.process.last_word import claim_stderr
 from meshes.twins.worker import Stages, serve, write_about
-from witnesses.doors.about import describe_parameters, package_versions
-from witnesses.doors.jax import DTYPES, configure_locations
+from witnesses.about import describe_parameters, package_versions
+from witnesses.jax_door import DTYPES, configure_locations
 from witnesses.witness import Argument, hide_frame
 
 PACKAGES = ("torch", "torchax", "jax", "jaxlib")

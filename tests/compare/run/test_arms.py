@@ -39,8 +39,8 @@ def test_a_control_changes_one_thing():
     case = Case.read("tp4pp2")
     for row in ARMS.values():
         for cell in row.cells(case, controls=CONTROLS)[1:]:
-            assert len(cell.changes) + bool(cell.libtpu) == 1, cell
-            assert cell.control == (*cell.changes, "libtpu")[0]
+            assert len(cell.changes) + bool(cell.libtpu) + bool(cell.lowering) == 1, cell
+            assert cell.control == (*cell.changes, "tracer" if cell.lowering else "libtpu")[0]
 
 
 def test_controls_are_read_from_words():
@@ -48,7 +48,7 @@ def test_controls_are_read_from_words():
     assert parse_controls("all") == CONTROLS
     assert parse_controls("style, partitioner") == ("partitioner", "style")
     with pytest.raises(
-        WorkError, match="unknown control 'speed'; choose from partitioner, attention, style, loop, lib"
+        WorkError, match="unknown control 'speed'; choose from partitioner, attention, style, loop, tracer, lib"
     ):
         parse_controls("style,speed")
 

@@ -18,7 +18,8 @@ from compare.hlo.text import module
 from compare.hlo.text.metadata import SourceNames
 from tests.places import CORPUS
 
-MAPS = dict.fromkeys(("both_branches", "vocab"), {f"/{word}/": word for word in ("embed", "head", "sample")})
+WORDS = {f"/{word}/": word for word in ("embed", "head", "sample")}
+MAPS = {"both_branches": WORDS, "vocab": WORDS}
 """Programs whose source names its parts by words that anybody may use: they count where a map says so."""
 
 PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))

@@ -8,7 +8,7 @@ import numpy as np
 from meshes.case import Case
 from meshes.twins.worker import Stages
 from torchxla_impl.process.start import start
-from witnesses.doors.about import describe
+from witnesses.about import describe
 from witnesses.witness import Argument, Program, Witness, load_values
 
 

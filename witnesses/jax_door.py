@@ -18,7 +18,7 @@ from jax_impl.process import about as jax_about
 from jax_impl.process.start import configure
 from meshes.case import Case
 from meshes.twins.worker import Stages
-from witnesses.doors.about import describe
+from witnesses.about import describe
 from witnesses.witness import Argument, Program, Witness, WitnessError, load_values, resolve
 
 DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32, "s32": jnp.int32}
