@@ -164,8 +164,6 @@ def check(witness: Witness, case: Case) -> None:
             reason += ": its experts are a loop over those that were chosen, which no tracer follows from shapes alone"
     elif other:
         reason = f"is split over dp and tp only, and this mesh has {', '.join(f'{a}={n}' for a, n in other.items())}"
-    elif case.microbatches > 1:
-        reason = f"runs one batch at a time, and this case has {case.microbatches} microbatches"
     elif case.kv_heads != model.kv_heads:
         reason = f"holds its {model.kv_heads} KV heads once, and tp={mesh.tp} would need {case.kv_heads}"
     elif changed := _changed_rules(case):

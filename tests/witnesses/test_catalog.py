@@ -25,7 +25,7 @@ def test_the_report_knows_the_same_witnesses():
 def test_scopes_are_words_of_the_list_and_weights_are_ours(name):
     row = WITNESSES[name]
     assert {scope for _, scope in row.scopes} <= set(SCOPES)
-    ours = {spec.name: set(spec.dims.split()) for model in ("llama-3.1-8b", "qwen3-8b")
+    ours = {spec.name: set(spec.dims.split()) for model in ("llama-3.1-8b", "qwen3-32b")
             for spec in weights(Case.read("tp8", model_name=model, phases=("decode",)))}  # fmt: skip
     named = [tensor for tensor in row.tensors if tensor.weight]
     assert {tensor.weight for tensor in named} == set(ours)
@@ -34,26 +34,25 @@ def test_scopes_are_words_of_the_list_and_weights_are_ours(name):
 
 
 @pytest.mark.parametrize(
-    ("mesh", "model", "words", "reason"),
+    ("mesh", "model", "reason"),
     [
-        ("tp4pp2", "llama-3.1-8b", {}, "is split over dp and tp only, and this mesh has pp=2"),
-        ("cp2tp4", "llama-3.1-8b", {}, "this mesh has cp=2"),
-        ("tp8+sp", "llama-3.1-8b", {}, "this one changes stream_seq"),
-        ("tp8", "llama-3.1-8b", {"microbatches": 2}, "runs one batch at a time, and this case has 2 microbatches"),
-        ("tp16", "llama-3.1-8b", {}, "holds its 8 KV heads once, and tp=16 would need 16"),
-        ("tp8", "mixtral-8x7b", {}, "a loop over those that were chosen"),
+        ("tp4pp2", "llama-3.1-8b", "is split over dp and tp only, and this mesh has pp=2"),
+        ("cp2tp4", "llama-3.1-8b", "this mesh has cp=2"),
+        ("tp8+sp", "llama-3.1-8b", "this one changes stream_seq"),
+        ("tp16", "llama-3.1-8b", "holds its 8 KV heads once, and tp=16 would need 16"),
+        ("tp8", "mixtral-8x7b", "a loop over those that were chosen"),
     ],
 )
 @pytest.mark.parametrize("name", ["hf-torchxla", "tunix"])
-def test_what_is_no_program_of_a_witness_is_refused_by_name_with_the_reason(name, mesh, model, words, reason):
+def test_what_is_no_program_of_a_witness_is_refused_by_name_with_the_reason(name, mesh, model, reason):
     with pytest.raises(NotOfferedError, match=f"^{re.escape(name)} .*{re.escape(reason)}"):
-        check(witness(name), Case.read(mesh, model_name=model, phases=("decode",), **words))
+        check(witness(name), Case.read(mesh, model_name=model, phases=("decode",)))
 
 
 @pytest.mark.parametrize("name", WITNESSES)
 @pytest.mark.parametrize("mesh", ["tp8", "dp2tp4", "tp4", "dp8"])
 def test_tp_and_dp_by_tp_are_offered(name, mesh):
-    for model in ("llama-3.1-8b", "llama-3.2-1b", "qwen3-8b", "llama-3.1-70b"):
+    for model in ("llama-3.1-8b", "llama-3.2-1b", "qwen3-32b", "llama-3.1-70b"):
         check(witness(name), Case.read(mesh, model_name=model, phases=("prefill",)))
 
 
@@ -72,7 +71,7 @@ def test_every_tensor_of_the_model_has_a_row_and_is_split_as_megatron_does(famil
 
     from witnesses.huggingface import read_config
 
-    case = Case.read("dp2tp4", model_name={"Llama": "llama-3.1-8b", "Qwen3": "qwen3-8b"}[family], phases=("decode",))
+    case = Case.read("dp2tp4", model_name={"Llama": "llama-3.1-8b", "Qwen3": "qwen3-32b"}[family], phases=("decode",))
     with torch.device("meta"):
         model = getattr(transformers, f"{family}ForCausalLM")(read_config(case.model))
     split = {}
