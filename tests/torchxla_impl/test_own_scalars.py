@@ -27,9 +27,16 @@ def results(how: str, out: Path) -> dict[str, list[str]]:
     return {name: ast.literal_eval(notes) for name, _, notes in lines}
 
 
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[str]], Path]:
+    """The notes of each program, and the folder that holds them."""
+    out = tmp_path_factory.mktemp("own")
+    return results("own", out), out
+
+
 @pytest.mark.slow
-def test_they_are_told_with_their_values_and_lines(tmp_path: Path) -> None:
-    found = results("own", tmp_path)
+def test_they_are_told_with_their_values_and_lines(own: tuple[dict[str, list[str]], Path], tmp_path: Path) -> None:
+    found, _ = own
     one = "1 scalar tensor was compiled as a constant: "
     assert found == {
         "five": [],  # an argument, as where PyTorch/XLA runs
@@ -51,16 +58,16 @@ def test_they_are_told_with_their_values_and_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(tmp_path: Path) -> None:
+def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(own: tuple[dict[str, list[str]], Path]) -> None:
     """bf16 [8, 1024, 64], split over data=2 and tensor=4: a device gathers 3 of 4 parts of its half of the cache."""
-    results("own", tmp_path)
+    _, out = own
     axes = {"data": 2, "tensor": 4}
-    argument = collectives(tmp_path / "five.hlo", axes=axes, topology="v5e:2x4")
+    argument = collectives(out / "five.hlo", axes=axes, topology="v5e:2x4")
     assert argument.step_wire_bytes >= 8 // 2 * 1024 * 64 * 2 * 3 // 4
     # Who asked is the script's own line, and not what watches the scalars.
     (moved,) = [row for row in argument if row.kind == "all-gather"]
     assert moved.source_line is not None
     assert moved.source_line.endswith(f"own_scalars.py:{count_writes()}")
     assert moved.op_name.endswith("aten__index_copy")
-    constant = collectives(tmp_path / "one.hlo", axes=axes, topology="v5e:2x4")
+    constant = collectives(out / "one.hlo", axes=axes, topology="v5e:2x4")
     assert constant.counts() == {}
