@@ -90,8 +90,12 @@ def _entry(generation: str, mesh: str, model: str, *, cache: Cache) -> Entry:
     return Entry(
         shown,
         generation,
-        {(ARMS[one.arm].title, one.phase): _found(case, one) for one in outcomes},
-        tuple(f"{ARMS[one.arm].title} {one.phase}: {one.error}" for one in outcomes if one.status != "ok"),
+        {(ARMS[outcome.arm].title, outcome.phase): _found(case, outcome) for outcome in outcomes},
+        tuple(
+            f"{ARMS[outcome.arm].title} {outcome.phase}: {outcome.error}"
+            for outcome in outcomes
+            if outcome.status != "ok"
+        ),
     )
 
 

@@ -45,7 +45,7 @@ def page(entries: Sequence[Entry], *, models: str) -> str:
     by = {(entry.mesh, entry.generation): entry for entry in entries}
     meshes = list(dict.fromkeys(entry.mesh for entry in entries))
     rows = [f"| `{mesh}` | " + " | ".join(cell(by[mesh, name]) for name in GENERATIONS) + " |" for mesh in meshes]
-    failures = [f"* `{one.mesh}` on {one.generation}: {text}" for one in entries for text in one.failures]
+    failures = [f"* `{entry.mesh}` on {entry.generation}: {text}" for entry in entries for text in entry.failures]
     parts = [
         _HEAD.format(models=models),
         f"| mesh | {' | '.join(GENERATIONS)} |",
@@ -113,7 +113,7 @@ def _more(extras: Mapping[Extra, int], others: Mapping[Extra, int]) -> str:
 
 
 def _unserved(entries: Sequence[Entry]) -> Iterator[str]:
-    for one in entries:
-        for key, found in one.found.items():
+    for entry in entries:
+        for key, found in entry.found.items():
             if found and found.unserved_bytes:
-                yield f"* `{one.mesh}` on {one.generation}, {' '.join(key)}: {bytes_text(found.unserved_bytes)}"
+                yield f"* `{entry.mesh}` on {entry.generation}, {' '.join(key)}: {bytes_text(found.unserved_bytes)}"

@@ -111,7 +111,7 @@ def _timeline(row: Measurement, program: Program, hardware: Hardware) -> Timelin
     module = read(program.text)
     rows = collectives(module, {})
     if row.fields.get("alone"):
-        rows = [replace(one, groups=one.groups[:1]) for one in rows]
+        rows = [replace(row, groups=row.groups[:1]) for row in rows]
     torus = program.torus(chip(row), on_chip_weight=hardware.link_bytes_per_ns / hardware.chip_bytes_per_ns)
     return simulate(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
 

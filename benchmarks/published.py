@@ -93,5 +93,5 @@ def save(found: Mapping[str, Program]) -> None:
     PROGRAMS.write_bytes(gzip.compress(json.dumps(rows).encode(), mtime=0))
 
 
-def chip(one: Measurement) -> Generation:
-    return generation(one.generation)
+def chip(measurement: Measurement) -> Generation:
+    return generation(measurement.generation)

@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     questions = [] if asked.pattern or asked.json else [draw_question(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.open_cache(bypass=asked.no_cache) as kept:
-        every = build_each([*programs, *((one.lesson, one.program) for one in questions)], cache=kept, notify=complain)
+        every = build_each(
+            [*programs, *((question.lesson, question.program) for question in questions)], cache=kept, notify=complain
+        )
     made, answers = every[: len(programs)], every[len(programs) :]
     if asked.json:
         print_json([one.public() for one in made])

@@ -89,7 +89,7 @@ def _describe(module: Any, *, num_devices: int) -> StablehloProgram:
         shardy=b"sdy" in bytecode,
         open_parameters=tuple(not _is_sharded(row) for row in arguments),
         open_outputs=tuple(not _is_sharded(row) for row in results),
-        meshes=tuple(str(one) for one in module.body.operations if one.operation.name == "sdy.mesh"),
+        meshes=tuple(str(operation) for operation in module.body.operations if operation.operation.name == "sdy.mesh"),
     )
 
 
@@ -98,7 +98,7 @@ def _integer(attributes: Any, name: str) -> int | None:
 
 
 def _main(module: Any) -> Any:
-    found = [one for one in module.body.operations if one.operation.name == "func.func"]
+    found = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
     named = [one for one in found if ir.StringAttr(one.operation.attributes["sym_name"]).value == "main"]
     if not named and len(found) != 1:
         raise RefusedError("the program has no function main")

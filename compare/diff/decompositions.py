@@ -87,7 +87,7 @@ class _Near:
 
 def _can_be_a_result(row: Collective) -> bool:
     """Whether a gather can be of what a scatter made: of a weight or a cache it is not."""
-    return not any(one.parameters for one in row.operands)
+    return not any(operand.parameters for operand in row.operands)
 
 
 def _parts(whole: Collective, pool: Sequence[Collective], near: _Near) -> list[Collective]:
@@ -122,19 +122,19 @@ def _ring(whole: Collective, pool: Iterable[Collective], near: _Near) -> list[Co
     """Permutes of its shards around its groups that send as much as it: of a windowed einsum, or exactly as much."""
     size = max(map(len, whole.mesh_groups))
     needed = (whole.step_wire_bytes or 0) // (2 if whole.kind == SUM else 1)
-    own: list[Collective] = []
+    rows: list[Collective] = []
     sent = 0
     for row in pool:
         # Where it goes both ways around at once, a hop can be half a shard.
         shard = row.kind == HOP and row.payload_bytes * size in (whole.payload_bytes, whole.payload_bytes // 2)
         if shard and row.step_wire_bytes and _same_cargo(row, whole) and near(row):
-            own.append(row)
+            rows.append(row)
             sent += row.step_wire_bytes
-        if own and sent >= needed - len(own):  # each is rounded to whole bytes
+        if rows and sent >= needed - len(rows):  # each is rounded to whole bytes
             break
-    more = sent > needed + len(own)
-    enough = sent >= needed - len(own) and (not more or all(row.form == "windowed-einsum" for row in own))
-    return own if own and enough and _all_receive(own, whole) else []
+    more = sent > needed + len(rows)
+    enough = sent >= needed - len(rows) and (not more or all(row.form == "windowed-einsum" for row in rows))
+    return rows if rows and enough and _all_receive(rows, whole) else []
 
 
 def _all_receive(hops: Sequence[Collective], whole: Collective) -> bool:

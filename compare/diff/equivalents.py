@@ -151,12 +151,14 @@ def _same_operands(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
 
 
 def _operands(row: Collective) -> Counter[Hashable]:
-    return Counter((one.dtype, one.payload_bytes) for one in row.operands)
+    return Counter((operand.dtype, operand.payload_bytes) for operand in row.operands)
 
 
 def _of_one_place(a: Iterable[Collective], b: Iterable[Collective]) -> bool:
     """Whether nothing in either is of a part of the model that the other knows nothing of."""
-    sides = [{one.scope for row in rows for one in row.operands} | {row.scope for row in rows} for rows in (a, b)]
+    sides = [
+        {operand.scope for row in rows for operand in row.operands} | {row.scope for row in rows} for rows in (a, b)
+    ]
     return any("?" in side for side in sides) or sides[0] <= sides[1] or sides[1] <= sides[0]
 
 

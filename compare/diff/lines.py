@@ -37,39 +37,39 @@ class Line:
     entry: Report
 
 
-def difference_lines(found: Report) -> list[Line]:
-    return [_line(one) for one in found["differences"] or ()]
+def difference_lines(report: Report) -> list[Line]:
+    return [_line(one) for one in report["differences"] or ()]
 
 
-def _line(one: Report) -> Line:
-    runs = None if one["executions"] is None else one["executions"] * one["times"]
-    amount = f"{times_text(runs, one['executions_are'])} {bytes_text(one['payload_bytes'])}"
-    changes = ", ".join(_change(name, *values) for name, values in one["changes"].items())
+def _line(report: Report) -> Line:
+    runs = None if report["executions"] is None else report["executions"] * report["times"]
+    amount = f"{times_text(runs, report['executions_are'])} {bytes_text(report['payload_bytes'])}"
+    changes = ", ".join(_change(name, *values) for name, values in report["changes"].items())
     return Line(
-        sign=SIGNS[one["what"]],
-        amount=signed_bytes_text(one["delta_bytes"]),
-        what=f"{one['kind']} @ {one['axes']}",
-        scope=_marked(one, "scope"),
-        op_name=_op_name(one),
+        sign=SIGNS[report["what"]],
+        amount=signed_bytes_text(report["delta_bytes"]),
+        what=f"{report['kind']} @ {report['axes']}",
+        scope=_marked(report, "scope"),
+        op_name=_op_name(report),
         how=changes or amount,
-        source=one["source_line"] or "",
-        entry=one,
+        source=report["source_line"] or "",
+        entry=report,
     )
 
 
-def _marked(one: Report, name: str) -> str:
-    return f"{INFERRED * (name in one['inferred'])}{one[name]}"
+def _marked(report: Report, name: str) -> str:
+    return f"{INFERRED * (name in report['inferred'])}{report[name]}"
 
 
-def _op_name(one: Report) -> str:
+def _op_name(report: Report) -> str:
     """The path of the first; how many others there are."""
-    others = len(one["other_op_names"])
-    return _marked(one, "op_name") + f" (+{others})" * bool(others) if one["op_name"] else ""
+    others = len(report["other_op_names"])
+    return _marked(report, "op_name") + f" (+{others})" * bool(others) if report["op_name"] else ""
 
 
-def legend_text(found: Report) -> str:
+def legend_text(report: Report) -> str:
     """What the marks before scopes and paths mean; empty where there are none."""
-    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in difference_lines(found))
+    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in difference_lines(report))
     return LEGEND if marked else ""
 
 
@@ -96,10 +96,10 @@ def _value(name: str, value: Any) -> str:
     return times_text(value) if name == "executions" else str(value)
 
 
-def equivalent_words(found: Report) -> list[str]:
+def equivalent_words(report: Report) -> list[str]:
     """What is the same in another form: one sentence for each way, and each amount that it costs."""
     groups: dict[tuple[str, str, str], list[Report]] = {}
-    for one in found["equivalents"] or ():
+    for one in report["equivalents"] or ():
         sides = [_kinds(one[side]) for side in ("a", "b")]
         groups.setdefault((one["how"], *sides), []).append(one)
     told = []
@@ -112,7 +112,7 @@ def equivalent_words(found: Report) -> list[str]:
 
 def _cost(equivalents: Sequence[Report]) -> str:
     """Bytes that the other form sends more or less: `+33.6 MB a step`, `−8.4 MB a step over dcn`; empty if none."""
-    amounts = [sum(one[name] for one in equivalents) for name in ("delta_bytes", "delta_dcn_bytes")]
+    amounts = [sum(equivalent[name] for equivalent in equivalents) for name in ("delta_bytes", "delta_dcn_bytes")]
     words = [
         f"{signed_bytes_text(amount)} a step{on}"
         for amount, on in zip(amounts, ("", " over dcn"), strict=True)
@@ -129,29 +129,29 @@ def _kinds(rows: Sequence[Report]) -> str:
     return list_text([f"{number} {word}" for word, number in counts.items()])
 
 
-def total_words(found: Report, side: str) -> str:
+def total_words(report: Report, side: str) -> str:
     """`121 collectives, 3.40 GB a step`."""
-    own = found[side]
+    own = report[side]
     words = "at least " if own["unknown_rows"] else "at most " if own["upper_bound_rows"] else ""
     how = f" ({own['compiled']})" if own["compiled"] else ""
     return f"{count_text(own['collectives'], 'collective')}, {words}{bytes_text(own['step_wire_bytes'])} a step{how}"
 
 
-def verdict(found: Report) -> str:
+def verdict(report: Report) -> str:
     """What a diff says, in one sentence."""
-    number = len(found["differences"] or ())
-    alike = found["alike"]["collectives"] if found["alike"] else 0
-    other = len(found["equivalents"] or ())
+    number = len(report["differences"] or ())
+    alike = report["alike"]["collectives"] if report["alike"] else 0
+    other = len(report["equivalents"] or ())
     same = [f"{count_text(alike, 'collective')} match{'es' * (alike == 1)}"] * bool(alike or not (number or other))
     same += [f"{other} equivalent in another form"] * bool(other)
-    moved = found["alike"]["in_another_order"] if found["alike"] else 0
+    moved = report["alike"]["in_another_order"] if report["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
-    lost = found["alike"]["of_other_neighbours"] if found["alike"] else []
+    lost = report["alike"]["of_other_neighbours"] if report["alike"] else []
     scopes = list_text(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
     same += [f"{len(lost)} without a scope of their own, next to other neighbours ({scopes})"] * bool(lost)
     words = count_text(number, "difference")
     if not number:
-        cost = _cost(found["equivalents"] or ())
+        cost = _cost(report["equivalents"] or ())
         words = f"No difference but {cost}" if cost else "No difference"
     return f"{words}{';' if number else ':'} {', '.join(same)}." if same else f"{words}."
 
@@ -171,17 +171,17 @@ def totals_words(program: Report) -> list[str]:
     return told
 
 
-def case_words(found: Report) -> list[str]:
+def case_words(report: Report) -> list[str]:
     """What of the case is another, where the two runs are of different cases."""
-    return [f"{name}: {_short(before)} → {_short(after)}" for name, (before, after) in found["case_changes"].items()]
+    return [f"{name}: {_short(before)} → {_short(after)}" for name, (before, after) in report["case_changes"].items()]
 
 
 def _short(value: Any) -> str:
     return str(value.get("name", value)) if isinstance(value, Mapping) else str(value)
 
 
-def version_words(found: Report) -> list[str]:
+def version_words(report: Report) -> list[str]:
     """Packages whose version is another; those that are the same in one entry at the end."""
-    told = [f"{name} {a or 'none'} → {b or 'none'}" for name, (a, b) in found["versions"].items() if a != b]
-    same = [f"{name} {a}" for name, (a, b) in found["versions"].items() if a == b]
+    told = [f"{name} {a or 'none'} → {b or 'none'}" for name, (a, b) in report["versions"].items() if a != b]
+    same = [f"{name} {a}" for name, (a, b) in report["versions"].items() if a == b]
     return [*told, *([f"unchanged: {', '.join(same)}"] if same else [])]

@@ -56,7 +56,7 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Whether both move the same; another order, or another form of the same bytes, is no difference."""
-        costs = any(one.delta_bytes or one.delta_dcn_bytes for one in self.equivalents)
+        costs = any(equivalent.delta_bytes or equivalent.delta_dcn_bytes for equivalent in self.equivalents)
         return not self.differences and not costs
 
 
@@ -171,12 +171,12 @@ def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
     groups: defaultdict[Hashable, list[Difference]] = defaultdict(list)
     for one in differences:
         groups[one.what, one.changes, tuple((scope_or_path(row), _key(row)) for row in (*one.a, *one.b))].append(one)
-    for own in groups.values():
-        a, b = (tuple(row for one in own for row in getattr(one, side)) for side in ("a", "b"))
-        yield Difference(what=own[0].what, a=a, b=b, changes=own[0].changes)
+    for group in groups.values():
+        a, b = (tuple(row for one in group for row in getattr(one, side)) for side in ("a", "b"))
+        yield Difference(what=group[0].what, a=a, b=b, changes=group[0].changes)
 
 
-def _size(one: Difference) -> tuple[bool, int]:
+def _size(difference: Difference) -> tuple[bool, int]:
     """What can't be counted first, then by bytes."""
-    delta = one.delta_bytes
+    delta = difference.delta_bytes
     return delta is None, abs(delta or 0)

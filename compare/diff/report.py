@@ -40,8 +40,8 @@ def diff_values(diff: Diff) -> dict[str, Any]:
             "in_another_order": diff.moved,
             "of_other_neighbours": [[one.scope, other.scope] for one, other in diff.rescoped],
         },
-        "equivalents": [_equivalent(one) for one in diff.equivalents],
-        "differences": [_difference(one) for one in diff.differences],
+        "equivalents": [_equivalent(equivalent) for equivalent in diff.equivalents],
+        "differences": [_difference(difference) for difference in diff.differences],
     }
 
 
@@ -69,43 +69,45 @@ def _sum(rows: Iterable[Collective]) -> int:
     return sum(row.step_wire_bytes or 0 for row in rows)
 
 
-def _difference(one: Difference) -> dict[str, Any]:
-    row = one.first
+def _difference(difference: Difference) -> dict[str, Any]:
+    row = difference.first
     return {
-        "what": one.what,
+        "what": difference.what,
         **{name: getattr(row, name) for name in _COLUMNS},
         "where": scope_or_path(row),
-        **_op_names(one),
-        "times": len(one.b or one.a),
-        "step_wire_bytes": [_sum(one.a), _sum(one.b)],
-        "delta_bytes": one.delta_bytes,
-        "changes": {name: [_value(rows[0], name) for rows in (one.a, one.b)] for name in one.changes},
-        "a": [each.name for each in one.a],
-        "b": [each.name for each in one.b],
-        "source_line": next((each.source_line for each in (*one.b, *one.a) if each.source_line), None),
-        "hlo": {side: rows[0].text for side, rows in (("a", one.a), ("b", one.b)) if rows},
+        **_op_names(difference),
+        "times": len(difference.b or difference.a),
+        "step_wire_bytes": [_sum(difference.a), _sum(difference.b)],
+        "delta_bytes": difference.delta_bytes,
+        "changes": {
+            name: [_value(rows[0], name) for rows in (difference.a, difference.b)] for name in difference.changes
+        },
+        "a": [each.name for each in difference.a],
+        "b": [each.name for each in difference.b],
+        "source_line": next((each.source_line for each in (*difference.b, *difference.a) if each.source_line), None),
+        "hlo": {side: rows[0].text for side, rows in (("a", difference.a), ("b", difference.b)) if rows},
     }
 
 
-def _op_names(one: Difference) -> dict[str, Any]:
+def _op_names(difference: Difference) -> dict[str, Any]:
     """The framework's paths of its operations, each once, the first as `op_name`; what is only the nearest's."""
-    paths = list(dict.fromkeys(filter(None, map(path_of, one.b or one.a)))) or [""]
-    return {"op_name": paths[0], "other_op_names": paths[1:], "inferred": list(one.first.inferred)}
+    paths = list(dict.fromkeys(filter(None, map(path_of, difference.b or difference.a)))) or [""]
+    return {"op_name": paths[0], "other_op_names": paths[1:], "inferred": list(difference.first.inferred)}
 
 
 def _value(row: Collective, name: str) -> Any:
     return [list(group) for group in row.groups] if name == "groups" else getattr(row, name)
 
 
-def _equivalent(one: Equivalent) -> dict[str, Any]:
+def _equivalent(equivalent: Equivalent) -> dict[str, Any]:
     return {
-        "how": one.how,
-        "delta_bytes": one.delta_bytes,
-        "delta_dcn_bytes": one.delta_dcn_bytes,
+        "how": equivalent.how,
+        "delta_bytes": equivalent.delta_bytes,
+        "delta_dcn_bytes": equivalent.delta_dcn_bytes,
         **{
             side: [{"name": row.name, "kind": row.kind, "axes": row.axes, "where": scope_or_path(row),
                     "payload_bytes": row.payload_bytes, "executions": row.executions} for row in rows]
-            for side, rows in (("a", one.a), ("b", one.b))
+            for side, rows in (("a", equivalent.a), ("b", equivalent.b))
         },
     }  # fmt: skip
 
@@ -132,7 +134,7 @@ def run_report(
         "schema": SCHEMA,
         "a": {"run": names[0], "case": reports[0].case.name},
         "b": {"run": names[1], "case": reports[1].case.name},
-        "same": not (any(apart.values()) or changed) and all(one["same"] for one in programs),
+        "same": not (any(apart.values()) or changed) and all(program["same"] for program in programs),
         "case_changes": changed,
         "versions": _versions(cells),
         "programs": programs,

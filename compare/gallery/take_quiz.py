@@ -89,7 +89,7 @@ def compile_questions(
     questions: Sequence[Question], *, cache: Cache, notify: Callable[[str], None]
 ) -> list[LessonResult]:
     """The program of each question."""
-    return build_each([(one.lesson, one.program) for one in questions], cache=cache, notify=notify)
+    return build_each([(question.lesson, question.program) for question in questions], cache=cache, notify=notify)
 
 
 def question_source(question: Question) -> str:
@@ -116,34 +116,36 @@ def print_question(question: Question, source: str) -> None:
     _prose(out, f"Answer: {HOW}")
 
 
-def print_truth(told: AnsweredQuestion, answer: Answer | None) -> None:
+def print_truth(answered: AnsweredQuestion, answer: Answer | None) -> None:
     """Whether the answer is right, what is true, and why."""
     out = console()
-    if not told.result.ok:
+    if not answered.result.ok:
         _prose(
-            out, f"It could not be compiled, {told.result.status}: {one_line(told.result.error)}", style=STYLES[WRONG]
+            out,
+            f"It could not be compiled, {answered.result.status}: {one_line(answered.result.error)}",
+            style=STYLES[WRONG],
         )
         return
     if answer is not None:
-        truth = count_emitted(told.result)
+        truth = count_emitted(answered.result)
         right = answer.is_right(truth)
         wrong = "Wrong in number only" if answer.is_miscounted(truth) else "Wrong"
-        words = f"Right: {told.truth}" if right else f"{wrong}: you said {answer}; it is {told.truth}"
+        words = f"Right: {answered.truth}" if right else f"{wrong}: you said {answer}; it is {answered.truth}"
         _prose(out, words, style=STYLES[RIGHT if right else WRONG])
     else:
-        _prose(out, f"It is {told.truth}")
-    for line in told.lines:
+        _prose(out, f"It is {answered.truth}")
+    for line in answered.lines:
         _prose(out, f"  {strip_markup(line)}")
-    if shows_scatters([told.result]):
+    if shows_scatters([answered.result]):
         _prose(out, SCATTERED)
-    for line in rule_lines(told):
+    for line in rule_lines(answered):
         _prose(out, f"The rule, {line}")
-    for line in sum_lines(told):
+    for line in sum_lines(answered):
         _prose(out, f"  {line}")
-    if not told.follows:
+    if not answered.follows:
         _prose(out, "This is not what the rules say: the compiler or the framework has changed.", style=STYLES[WRONG])
-    for one in told.lessons:
-        _prose(out, f"Read: python -m compare.teach {one.name}, or docs/gallery/{one.name}.html")
+    for lesson in answered.lessons:
+        _prose(out, f"Read: python -m compare.teach {lesson.name}, or docs/gallery/{lesson.name}.html")
 
 
 def _prose(out: Console, words: str, *, style: str = "") -> None:

@@ -66,12 +66,12 @@ def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "",
     A name without a cell is looked for in the default cells, then in the others.  Raises `WorkError` where there is no
     such program, none whose passes were recorded, or none that has the name.
     """
-    cells = [one for one in run.programs if _fits(one, arm=arm, phase=phase, cell=cell)]
+    cells = [program for program in run.programs if _fits(program, arm=arm, phase=phase, cell=cell)]
     if not cells:
         raise WorkError(f"{run.run.folder} has no program {_asked(arm, phase, cell)}; there are {_all(run.programs)}")
-    told = [one for one in cells if one.lineage is not None]
+    told = [cell for cell in cells if cell.lineage is not None]
     if not told:
-        why = "; ".join(dict.fromkeys(one.why_no_lineage or one.result.status for one in cells))
+        why = "; ".join(dict.fromkeys(cell.why_no_lineage or cell.result.status for cell in cells))
         raise WorkError(f"the passes of {_all(cells)} are not recorded: {why}")
     if not cell:
         own = [one for one in told if one.result.cell == DEFAULT_CELL]
@@ -93,16 +93,16 @@ def _unknown(where: str, name: str, names: Sequence[str]) -> WorkError:
 
 def _of(cells: Sequence[JudgedProgram], name: str) -> list[History]:
     return [
-        History(arm=one.result.arm, phase=one.result.phase, cell=one.result.cell, row=row, track=life)
-        for one in cells
-        for row in one.rows
-        if (not name or row.name == name) and (life := (one.lineage or {}).get(row.name))
+        History(arm=cell.result.arm, phase=cell.result.phase, cell=cell.result.cell, row=row, track=life)
+        for cell in cells
+        for row in cell.rows
+        if (not name or row.name == name) and (life := (cell.lineage or {}).get(row.name))
     ]
 
 
-def _fits(one: JudgedProgram, *, arm: str, phase: str, cell: str) -> bool:
+def _fits(program: JudgedProgram, *, arm: str, phase: str, cell: str) -> bool:
     asked = (arm, phase, cell)
-    return all(not word or word == there for word, there in zip(asked, one.result.key, strict=True))
+    return all(not word or word == there for word, there in zip(asked, program.result.key, strict=True))
 
 
 def _asked(arm: str, phase: str, cell: str) -> str:
@@ -110,7 +110,7 @@ def _asked(arm: str, phase: str, cell: str) -> str:
 
 
 def _all(cells: Sequence[JudgedProgram]) -> str:
-    return ", ".join("/".join(one.result.key) for one in cells)
+    return ", ".join("/".join(cell.result.key) for cell in cells)
 
 
 def _event(event: Event) -> dict[str, Any]:

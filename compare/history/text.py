@@ -19,10 +19,10 @@ MARKS = ("«", "»")
 """Around what is other in one of two lines: readable without colour."""
 
 
-def print_histories(found: Sequence[History], *, out: Console | None = None) -> None:
+def print_histories(histories: Sequence[History], *, out: Console | None = None) -> None:
     """A line for each collective: what it is and who put it there; below it what became of it."""
     out = out or console()
-    for program, together in groupby(found, key=lambda one: one.program):
+    for program, together in groupby(histories, key=lambda one: one.program):
         out.print(Text(plain(program), style="bold"))
         own = list(together)
         cells = [(one.row.name, f"{one.row.kind} {axes_text(one.row.axes)}", one.row.scope) for one in own]
@@ -37,17 +37,17 @@ def print_histories(found: Sequence[History], *, out: Console | None = None) -> 
                 )
 
 
-def print_life(one: History, *, out: Console | None = None) -> None:
+def print_life(history: History, *, out: Console | None = None) -> None:
     """One collective from its first line to its last."""
     out = out or console()
-    width, row = text_width(out), one.row
-    begin = f"{row.name} of {one.program}: {row.kind} {axes_text(row.axes)} in {row.scope}"
+    width, row = text_width(out), history.row
+    begin = f"{row.name} of {history.program}: {row.kind} {axes_text(row.axes)} in {row.scope}"
     out.print(wrap_prose(f"{begin}, {bytes_text(row.step_wire_bytes)} a step", width=width, style="bold"))
-    out.print(wrap_prose(f"Origin: {row.origin}. {_sum(one)}", width=width))
+    out.print(wrap_prose(f"Origin: {row.origin}. {_sum(history)}", width=width))
     if row.source_line:
         out.print(wrap_prose(f"Source: {row.source_line}", width=width, style="dim"))
     number = 0
-    for is_rename, events in groupby(one.track.events, key=lambda event: event.what == RENAMED):
+    for is_rename, events in groupby(history.track.events, key=lambda event: event.what == RENAMED):
         own = list(events)
         if is_rename:
             out.print(wrap_prose(_renamed(own), width=width, indent=_INDENT, style="dim"))
@@ -59,10 +59,10 @@ def print_life(one: History, *, out: Console | None = None) -> None:
     out.print()
 
 
-def _sum(one: History) -> str:
-    if not one.row.changes:
+def _sum(history: History) -> str:
+    if not history.row.changes:
         return "No later pass changed it."
-    return "Then " + ", ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes) + "."
+    return "Then " + ", ".join(f"{change.what} by {by_text(change.by)}" for change in history.row.changes) + "."
 
 
 def _heading(event: Event) -> str:

@@ -78,7 +78,7 @@ def pack(folder: Path, *, strip: Callable[[str], str]) -> bytes:
 
 def unpack(data: bytes) -> list[Snapshot]:
     """The texts of an archive, in order.  `HloError` where it is cut, damaged or something else."""
-    found: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     try:
         with tarfile.open(fileobj=cast(IO[bytes], _Unpacked(data)), mode="r|") as tar:
             for entry in tar:
@@ -86,10 +86,10 @@ def unpack(data: bytes) -> list[Snapshot]:
                     raise HloError(f"the recorded passes hold {entry.name!r}, which is no text of a pass")
                 content = tar.extractfile(entry)
                 assert content is not None
-                found.append(_snapshot(entry.name, content.read().decode()))
+                snapshots.append(_snapshot(entry.name, content.read().decode()))
     except (lzma.LZMAError, tarfile.TarError, EOFError, UnicodeDecodeError, OSError) as error:
         raise HloError(f"the recorded passes are cut or damaged: {error}") from None
-    return found
+    return snapshots
 
 
 class _Unpacked:
@@ -151,25 +151,25 @@ def _word(name: str, pipeline: str) -> str:
 def _snapshot(name: str, text: str) -> Snapshot:
     if _FIRST.search(name):
         return Snapshot(pipeline="", after="", before="", text=text)
-    found = _DUMP.search(name)
-    if not found:
+    match = _DUMP.search(name)
+    if not match:
         raise HloError(f"the recorded passes hold {name!r}, which is no text of a pass")
-    return Snapshot(pipeline=found["pipeline"], after=found["after"], before=found["before"], text=text)
+    return Snapshot(pipeline=match["pipeline"], after=match["after"], before=match["before"], text=text)
 
 
 def _short(name: str) -> str:
     """The name of a dump, without its module's name."""
-    found = _DUMP.search(name)
-    return name[found.start() :].lstrip(".") if found else f"{FIRST}.txt"
+    match = _DUMP.search(name)
+    return name[match.start() :].lstrip(".") if match else f"{FIRST}.txt"
 
 
 def _order(name: str) -> int:
-    found = _DUMP.search(name)
-    return int(found["number"]) if found else -1
+    match = _DUMP.search(name)
+    return int(match["number"]) if match else -1
 
 
 def _module(path: Path) -> tuple[str, str]:
     """The number and the name of the module that a dump is of."""
     tail = _DUMP.search(path.name) or _FIRST.search(path.name)
-    found = _MODULE.match(path.name[: tail.start()] if tail else path.name)
-    return (found[1], found[2]) if found else ("", "")
+    match = _MODULE.match(path.name[: tail.start()] if tail else path.name)
+    return (match[1], match[2]) if match else ("", "")

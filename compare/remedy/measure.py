@@ -58,7 +58,7 @@ class ArmProgram:
         """A set in few words: of many, those that are not in it."""
         inside, outside = ([one.removeprefix("attention-") for one, remedy in self.remedies.items()
                             if remedy.kind == CODE and (one in names) == there] for there in (True, False))  # fmt: skip
-        beside = [one for one in names if self.remedies[one].kind != CODE]
+        beside = [name for name in names if self.remedies[name].kind != CODE]
         if len(inside) > MOST_NAMED:
             inside = [f"all but {', '.join(outside)}" if outside else "all"]
         return "+".join([*inside, *beside])
@@ -125,8 +125,12 @@ def find_witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[Arm
     For each phase with inflated bytes left: its default program and its program by hand.
     """
     arm = ARMS[WITNESS]
-    silent = [one for one in programs if not one.base.error and one.known[one.best].of("inflated") and not _tells(one)]
-    if arm.missing() or any(one.arm is arm for one in programs):
+    silent = [
+        program
+        for program in programs
+        if not program.base.error and program.known[program.best].of("inflated") and not _tells(program)
+    ]
+    if arm.missing() or any(program.arm is arm for program in programs):
         return []
     found = []
     for one in {one.case.phase: one for one in silent}.values():
@@ -144,7 +148,11 @@ def _tells(program: ArmProgram) -> bool:
 def _agree(programs: Sequence[ArmProgram]) -> None:
     """One set for all phases of an arm, where one is as good as each phase's own: it is one change of the code."""
     for arm in {program.arm.name for program in programs}:
-        own = [one for one in programs if one.arm.name == arm and not one.base.error and one.base.unneeded_bytes]
+        own = [
+            program
+            for program in programs
+            if program.arm.name == arm and not program.base.error and program.base.unneeded_bytes
+        ]
         shared = [
             names for names in (own[0].known if own else ()) if names and all(_as_good(one, names) for one in own)
         ]

@@ -65,12 +65,12 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, A
     }
 
 
-def measurement_to_json(found: Measurement) -> dict[str, Any]:
+def measurement_to_json(measurement: Measurement) -> dict[str, Any]:
     """Of one program."""
     return {
-        "unneeded_bytes": found.unneeded_bytes,
-        "induced_bytes": found.of("induced"), "inflated_bytes": found.of("inflated"),
-        "missing_bytes": found.missing, "unknown_rows": found.unknown_rows, "step_ns": found.step_ns,
+        "unneeded_bytes": measurement.unneeded_bytes,
+        "induced_bytes": measurement.of("induced"), "inflated_bytes": measurement.of("inflated"),
+        "missing_bytes": measurement.missing, "unknown_rows": measurement.unknown_rows, "step_ns": measurement.step_ns,
     }  # fmt: skip
 
 
@@ -102,14 +102,14 @@ def _as_good(program: ArmProgram, remedy: Remedy) -> list[dict[str, Any]]:
     return found
 
 
-def _beyond(program: ArmProgram, remedy: Remedy, names: Names, found: Measurement) -> dict[str, Any]:
+def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Measurement) -> dict[str, Any]:
     """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
     together = {"with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names)}
-    told = {**_words(remedy), **together, "error": found.error, "helps": False}
-    if found.error:
+    told = {**_words(remedy), **together, "error": measurement.error, "helps": False}
+    if measurement.error:
         return told
-    return {**told, "after": measurement_to_json(found), "helps": improves(program, names),
-            "removes_bytes": program.known[program.best].unneeded_bytes - found.unneeded_bytes}  # fmt: skip
+    return {**told, "after": measurement_to_json(measurement), "helps": improves(program, names),
+            "removes_bytes": program.known[program.best].unneeded_bytes - measurement.unneeded_bytes}  # fmt: skip
 
 
 def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:

@@ -62,14 +62,14 @@ def remedy_parser() -> Parser:
     return parser
 
 
-def read_request(asked: argparse.Namespace) -> Request:
+def read_request(options: argparse.Namespace) -> Request:
     """What the options ask for.  Raises `ValueError` on what cannot be."""
-    arms, case = tuple(parse_arms(asked.arm)), read_case(asked)
+    arms, case = tuple(parse_arms(options.arm)), read_case(options)
     if case.style == BY_HAND:
         raise WorkError(
             f"--style explicit has no remedies: its collectives are all written by hand; use one of {', '.join(STYLES)}"
         )
     check_fits(case)
-    if asked.into and (there := read_run(asked.into).case).at(phases=case.phases, style=case.style) != case:
-        raise WorkError(f"{asked.into} is a run of {there.name}, but the search is for {case.name}")
-    return Request(case=case, arms=arms, most=asked.max_compiles, timeout_s=asked.timeout)
+    if options.into and (there := read_run(options.into).case).at(phases=case.phases, style=case.style) != case:
+        raise WorkError(f"{options.into} is a run of {there.name}, but the search is for {case.name}")
+    return Request(case=case, arms=arms, most=options.max_compiles, timeout_s=options.timeout)

@@ -52,13 +52,13 @@ Answers = Mapping[Names, Measurement]
 Asking = Generator[list[Names], Answers, Names]
 
 
-def is_better(one: Measurement | None, base: Measurement) -> bool:
+def is_better(measurement: Measurement | None, base: Measurement) -> bool:
     """Whether a program has fewer unneeded bytes, counts no less of its own, and moved next to none elsewhere."""
-    if one is None or one.error or one.unknown_rows > base.unknown_rows:
+    if measurement is None or measurement.error or measurement.unknown_rows > base.unknown_rows:
         return False
-    added = one.bytes_beyond(base)
-    removed = base.unneeded_bytes - one.unneeded_bytes + added
-    return one.unneeded_bytes < base.unneeded_bytes and added <= removed * MOVED
+    added = measurement.bytes_beyond(base)
+    removed = base.unneeded_bytes - measurement.unneeded_bytes + added
+    return measurement.unneeded_bytes < base.unneeded_bytes and added <= removed * MOVED
 
 
 class Search:

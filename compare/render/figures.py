@@ -71,11 +71,11 @@ def draw_pictures(report: Report) -> list[Picture]:
 def draw_verdicts(report: Report) -> Picture:
     """Bytes a step by verdict, one bar for each program, against what the plan needs."""
     phases = report.phases
-    heights = [0.36 * max(len(found.headline), 1) for found in phases.values()]
+    heights = [0.36 * max(len(phase.headline), 1) for phase in phases.values()]
     told = f"{report.case.model.name} on {report.mesh.name} ({report.mesh.topology}), {_COUNTED}"
     head = heading_inches([told])
     tall = head + sum(heights) + _GAP * len(heights) + 0.35
-    names = [_name(line) for found in phases.values() for line in found.headline]
+    names = [_name(line) for phase in phases.values() for line in phase.headline]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
@@ -92,20 +92,20 @@ def draw_verdicts(report: Report) -> Picture:
         return save_figure("verdicts", caption, figure)
 
 
-def _bars(panel: Axes, phase: str, found: PhaseReport) -> None:
-    lines = found.headline
+def _bars(panel: Axes, phase: str, phase_report: PhaseReport) -> None:
+    lines = phase_report.headline
     rows = np.arange(len(lines))
     left = np.zeros(len(lines))
     for verdict, colour in VERDICTS.items():
         widths = np.array([getattr(line, verdict) or 0 for line in lines], dtype=float)
         panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
         left += widths
-    panel.axvline(found.inherent_total, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
-    most = max(float(left.max(initial=0)), found.inherent_total, 1)
+    panel.axvline(phase_report.inherent_total, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
+    most = max(float(left.max(initial=0)), phase_report.inherent_total, 1)
     for row, (line, end) in enumerate(zip(lines, left, strict=True)):
         told = bytes_text(line.wire_bytes) if line.wire_bytes is not None else str(line.status)
         # Words that the plan's line would run through stand behind it.
-        at = found.inherent_total if end < found.inherent_total < end + 0.13 * most else end
+        at = phase_report.inherent_total if end < phase_report.inherent_total < end + 0.13 * most else end
         panel.annotate(told, (at, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False)
     panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
     panel.invert_yaxis()

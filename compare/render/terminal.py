@@ -143,24 +143,26 @@ def _differences(block: Differences, *, width: int, details: bool) -> Iterator[T
         yield wrap_prose(f"and {len(block.items) - _FEW} more: --details", width=width, indent=_UNDER, style="dim")
 
 
-def _in_short(one: Difference, width: int) -> Iterator[Text]:
-    absent = [f"absent in {', '.join(one.absent_in)}"] if one.absent_in else []
-    words = "; ".join([f"{one.verdict}, {one.cause}", _source(one), *absent])
+def _in_short(difference: Difference, width: int) -> Iterator[Text]:
+    absent = [f"absent in {', '.join(difference.absent_in)}"] if difference.absent_in else []
+    words = "; ".join([f"{difference.verdict}, {difference.cause}", _source(difference), *absent])
     yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
-def _in_full(one: Difference, width: int) -> Iterator[Text]:
-    yield wrap_prose(_strip_backticks(f"{one.verdict}, {one.cause}: {one.sentence}"), width=width, indent=_UNDER)
-    words = "; ".join(filter(None, [_source(one), one.by_arm, one.control]))
+def _in_full(difference: Difference, width: int) -> Iterator[Text]:
+    yield wrap_prose(
+        _strip_backticks(f"{difference.verdict}, {difference.cause}: {difference.sentence}"), width=width, indent=_UNDER
+    )
+    words = "; ".join(filter(None, [_source(difference), difference.by_arm, difference.control]))
     yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
-def _source(one: Difference) -> str:
+def _source(difference: Difference) -> str:
     """The line of source with the most bytes, and how many more there are."""
-    if not one.sources:
+    if not difference.sources:
         return "no line of source is recorded"
-    line, amount = one.sources[0]
-    return f"{line} ({amount}, and {len(one.sources) - 1} more)" if len(one.sources) > 1 else line
+    line, amount = difference.sources[0]
+    return f"{line} ({amount}, and {len(difference.sources) - 1} more)" if len(difference.sources) > 1 else line
 
 
 def _table(table: Table, width: int) -> Iterator[Text]:

@@ -56,10 +56,10 @@ class Condition:
 
 def read_condition(text: str, *, arms: Collection[str], phases: Collection[str]) -> Condition:
     """Read one expression.  Raises `JudgeError`, one line, that says what was read and what would be right."""
-    found = _WORDS.fullmatch(text)
-    if not found:
+    match = _WORDS.fullmatch(text)
+    if not match:
         raise JudgeError(f"cannot read --fail-if {text!r}; {SHAPE}")
-    *words, total = found["name"].split(".")
+    *words, total = match["name"].split(".")
     if total not in TOTALS:
         raise JudgeError(f"--fail-if {text!r}: there is no total {total!r}; choose from {', '.join(TOTALS)}")
     if total in _COMPARED and len(arms) < 2:
@@ -73,12 +73,12 @@ def read_condition(text: str, *, arms: Collection[str], phases: Collection[str])
             f"({', '.join(phases)}) and no cell (tpu, tpu+gspmd …); {SHAPE}"
         )
     try:
-        limit = float(found["limit"].replace("_", "")) * _UNITS[found["unit"] or ""]
+        limit = float(match["limit"].replace("_", "")) * _UNITS[match["unit"] or ""]
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
-        raise JudgeError(f"--fail-if {text!r}: {found['limit']!r} is no number; {SHAPE}")
-    return Condition(text=text, arm=arm, phase=phase, cell=cell, total=total, test=found["test"], limit=limit)
+        raise JudgeError(f"--fail-if {text!r}: {match['limit']!r} is no number; {SHAPE}")
+    return Condition(text=text, arm=arm, phase=phase, cell=cell, total=total, test=match["test"], limit=limit)
 
 
 def list_violations(report: Report, conditions: Sequence[Condition]) -> list[str]:

@@ -31,7 +31,7 @@ NOTHING: Value = {"arms": {}, "results": []}
 
 
 def result_row(
-    one: Combination,
+    combination: Combination,
     *,
     status: str,
     error: str = "",
@@ -39,17 +39,17 @@ def result_row(
     report: Value | None = None,
 ) -> dict[str, Any]:
     """What came of one combination.  folder: the name of its run folder; report: the one in it."""
-    case = one.case.to_dict() if one.case else {}
+    case = combination.case.to_dict() if combination.case else {}
     return {
-        "model": one.model,
-        "mesh": one.mesh,
+        "model": combination.model,
+        "mesh": combination.mesh,
         "status": status,
         "error": error,
         "case": case.get("name"),
         "topology": case.get("topology"),
-        "num_devices": one.case.mesh.num_devices if one.case else None,
+        "num_devices": combination.case.mesh.num_devices if combination.case else None,
         **{word: case.get(word) for word in _OPTIONS},
-        "experts": one.case.model.experts if one.case else None,
+        "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
         "phases": {name: _phase(found) for name, found in report["phases"].items()} if report is not None else {},
     }
@@ -63,9 +63,9 @@ def earlier_rows(out: Path, results: Sequence[Value]) -> Value:
     try:
         found = read_json(out / FILE)
         check_sweep(found)
-        own = {one["folder"] for one in results}
+        own = {result["folder"] for result in results}
         rows = [one for one in found["results"] if _plain(one["folder"]) and one["folder"] not in own]
-        rows = [{**one, "earlier": True} for one in rows if (out / one["folder"] / "report.json").is_file()]
+        rows = [{**row, "earlier": True} for row in rows if (out / row["folder"] / "report.json").is_file()]
         return {"arms": dict(found["arms"]), "results": rows} if rows else NOTHING
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return NOTHING
@@ -159,7 +159,7 @@ def _stay(rows: int) -> str:
 
 def sentence(results: Sequence[Value]) -> str:
     """How many there are, and which program is furthest from its plan."""
-    counts = {status: sum(one["status"] == status for one in results) for status in ("done", "refused")}
+    counts = {status: sum(result["status"] == status for result in results) for status in ("done", "refused")}
     failed = len(results) - sum(counts.values())
     told = f"{counts['done']} of {len(results)} combinations compiled and judged"
     others = [f"{number} {word}" for number, word in ((counts["refused"], "refused"), (failed, "failed")) if number]
@@ -179,11 +179,11 @@ def is_complete(summary: Value) -> bool:
 
 
 def _ratios(results: Sequence[Value]) -> Iterator[tuple[float, Value, str, str]]:
-    for one in results:
-        for phase, found in one["phases"].items():
+    for result in results:
+        for phase, found in result["phases"].items():
             for program in found["programs"]:
                 if program["is_default"] and program["ratio"] is not None:
-                    yield program["ratio"], one, phase, program["title"]
+                    yield program["ratio"], result, phase, program["title"]
 
 
 def _phase(found: Value) -> dict[str, Any]:

@@ -87,18 +87,18 @@ def _add_work(parser: Parser) -> None:
     add("--json", action="store_true", help="print sweep.json; the path of the page goes to stderr")
 
 
-def combinations(asked: argparse.Namespace) -> list[Combination]:
+def combinations(options: argparse.Namespace) -> list[Combination]:
     """Each model on each mesh, models outermost, no case twice.
 
     Raises `MeshError` on a word that cannot be read, and `WorkError` where no combination at all can be: everything
     else that is wrong with one of them is its own.
     """
-    if "meshes" not in asked:
+    if "meshes" not in options:
         raise MeshError("no mesh is given; write --meshes tp8,tp4pp2, or see --list meshes")
-    meshes, models = _words(asked.meshes, "--meshes"), _models(asked)
+    meshes, models = _words(options.meshes, "--meshes"), _models(options)
     for name in meshes:
         _check_spelling(name)
-    found = [_combination(asked, name, mesh) for name in models for mesh in meshes]
+    found = [_combination(options, name, mesh) for name in models for mesh in meshes]
     if all(one.refused for one in found):
         reasons = list(dict.fromkeys(one.refused for one in found))
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
@@ -106,25 +106,25 @@ def combinations(asked: argparse.Namespace) -> list[Combination]:
     return list(_distinct(found))
 
 
-def _models(asked: argparse.Namespace) -> list[str]:
-    if asked.checkpoint is not None:
+def _models(options: argparse.Namespace) -> list[str]:
+    if options.checkpoint is not None:
         from meshes.checkpoint import read_model  # most cases are of presets
 
-        return [read_model(asked.checkpoint).name]
-    names = _words(asked.models, "--models")
+        return [read_model(options.checkpoint).name]
+    names = _words(options.models, "--models")
     for name in names:
         model(name)
     return names
 
 
-def _combination(asked: argparse.Namespace, name: str, mesh: str) -> Combination:
-    words = {**vars(asked), "model": name, "mesh": mesh, "phase": asked.phases}
+def _combination(options: argparse.Namespace, name: str, mesh: str) -> Combination:
+    words = {**vars(options), "model": name, "mesh": mesh, "phase": options.phases}
     try:
         plan = read_mesh(mesh)
         # Of a list, those are meant that have a pipeline, or experts.
         if plan.mesh.pp == 1:
             words.pop("microbatches", None)
-        if asked.checkpoint is None and not model(name).experts:
+        if options.checkpoint is None and not model(name).experts:
             words["capacity"] = CAPACITY
         case = read_case(argparse.Namespace(**words))
         assign_chips(case.plan)
@@ -142,10 +142,10 @@ def _check_spelling(mesh: str) -> None:
         MeshSpec.parse(mesh.partition("@")[0].partition("+")[0])
 
 
-def _distinct(found: Sequence[Combination]) -> Iterator[Combination]:
+def _distinct(combinations: Sequence[Combination]) -> Iterator[Combination]:
     """`tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
     seen: set[str] = set()
-    for one in found:
+    for one in combinations:
         name = one.case.name if one.case else f"{one.model} {one.mesh}"
         if name not in seen:
             seen.add(name)

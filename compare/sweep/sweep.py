@@ -67,22 +67,22 @@ class CaseEnd:
     """Its run folder, where there is one."""
 
 
-def name_sweep(found: Sequence[Combination], *, arms: Sequence[str]) -> str:
+def name_sweep(combinations: Sequence[Combination], *, arms: Sequence[str]) -> str:
     """Names a sweep's folder: two sweeps share it only if they are of the same cases."""
-    cases = [one.case for one in found if one.case]
+    cases = [one.case for one in combinations if one.case]
     models = list(dict.fromkeys(case.model.name for case in cases))
     whose = models[0] if len(models) == 1 else f"{len(models)}-models"
     digest = make_key([sorted(case.name for case in cases), list(arms)])[:8]
     return f"{whose}-{len(cases)}-case{'s' * (len(cases) != 1)}-{digest}"
 
 
-def run(found: Sequence[Combination], work: Work, *, notify: Notify) -> list[dict[str, Any]]:
+def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> list[dict[str, Any]]:
     """Make every case that is not done, and give what came of each combination, in their order (`sweep_report`).
 
     Raises `WorkError` where another sweep is at work in the same folder.
     """
     with _alone_in(work.out) as hidden:
-        cases = {work.place(one.case).name: one.case for one in found if one.case}
+        cases = {work.place(one.case).name: one.case for one in combinations if one.case}
         keys = {name: digest_inputs(case, work.arms) for name, case in cases.items()}
         ended: dict[str, CaseEnd] = {}
         for name in cases:
@@ -96,7 +96,7 @@ def run(found: Sequence[Combination], work: Work, *, notify: Notify) -> list[dic
             for task, made in ending:
                 ended[task.name] = _settle(made, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
                 notify(task.name, ended[task.name].status, made.seconds)
-        return [read_result(one, ended[work.place(one.case).name] if one.case else None) for one in found]
+        return [read_result(one, ended[work.place(one.case).name] if one.case else None) for one in combinations]
 
 
 def _request(case: Case, work: Work) -> dict[str, Any]:
@@ -105,36 +105,36 @@ def _request(case: Case, work: Work) -> dict[str, Any]:
     )
 
 
-def _settle(made: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEnd:
+def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEnd:
     """Put a run folder into its place, and mark it where every program of it is there."""
-    if made.run is None:
-        return CaseEnd(made.status, made.error)
+    if outcome.run is None:
+        return CaseEnd(outcome.status, outcome.error)
     try:
         with replace_folder.open_replacement(place) as beside:
-            for each in made.run.iterdir():
+            for each in outcome.run.iterdir():
                 each.rename(beside / each.name)
             run_folder.carry_measured(place, beside)
-            at, note = run_folder.put_in_place(beside, place, judged=made.judged)
+            at, note = run_folder.put_in_place(beside, place, judged=outcome.judged)
     except WorkError as error:
         return CaseEnd("failed", str(error))
-    if not made.whole:
+    if not outcome.whole:
         return CaseEnd("failed", " ".join(note), at)
     mark_done(mark, place, by=by)
     return CaseEnd(DONE, at=at)
 
 
-def read_result(one: Combination, ended: CaseEnd | None) -> dict[str, Any]:
+def read_result(combination: Combination, ended: CaseEnd | None) -> dict[str, Any]:
     """The row of one combination, from the report in its run folder; refused where it never was a case."""
     if ended is None:
-        return result_row(one, status="refused", error=one.refused)
+        return result_row(combination, status="refused", error=combination.refused)
     folder = ended.at.name if ended.at else None
     try:
         report = read_json(ended.at / REPORT) if ended.at else None
-        row = result_row(one, status=ended.status, error=ended.error, folder=folder, report=report)
+        row = result_row(combination, status=ended.status, error=ended.error, folder=folder, report=report)
         check_row(row)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         why = f"{REPORT} cannot be read again: {one_line(error, most=200)}"
-        return result_row(one, status="failed", error=why, folder=folder)
+        return result_row(combination, status="failed", error=why, folder=folder)
     return row
 
 

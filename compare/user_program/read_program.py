@@ -162,7 +162,7 @@ def read_all(
     """
     for one in programs:
         reading_axes(axes, _mesh(one), name=one.name)
-    found = [_compiled(one) for one in programs]
+    found = [_compiled(program) for program in programs]
     if topology and all(found):
         raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
     made = _compile_missing(

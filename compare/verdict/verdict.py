@@ -145,15 +145,15 @@ def _peel_and_fill(
     return inherent
 
 
-def _overflow(traffic: OperandTraffic, asked: ContractRow) -> str:
+def _overflow(traffic: OperandTraffic, row: ContractRow) -> str:
     """The cause of what serves a row that is full."""
-    if asked.scope == "pipeline.shift":
+    if row.scope == "pipeline.shift":
         return "bubble"  # unrolled ticks may lose their first or last shift
     if traffic.collective.form == "windowed-einsum":
         return "windowed-einsum"  # hops beyond those that the row needs
-    if asked.hops and traffic.collective.kind == asked.kind:
+    if row.hops and traffic.collective.kind == row.kind:
         return "wrap"  # unrolled, a ring's last hop is one permute of several
-    return "replicated" if traffic.collective.kind != asked.kind else "other"
+    return "replicated" if traffic.collective.kind != row.kind else "other"
 
 
 def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:

@@ -35,12 +35,12 @@ class Topology:
     @classmethod
     def parse(cls, name: str) -> Self:
         """`"v5e:2x4"`, `"v5p:4x4x8"`, or `"2xv5e:4x4"` for two slices."""
-        found = _NAME.fullmatch(name)
-        if not found:
+        match = _NAME.fullmatch(name)
+        if not match:
             raise MeshError(
                 f"cannot read topology {quote(name)}; write generation:shape, like 'v5e:2x4' or '2xv5e:4x4'"
             )
-        slices, chip, sides = found.groups()
+        slices, chip, sides = match.groups()
         topology = cls(chip, tuple(map(int, sides.split("x"))), int(slices or 1))
         topology._check(name)
         return topology

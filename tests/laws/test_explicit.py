@@ -69,5 +69,5 @@ def test_it_sends_exactly_the_contract(mesh: str, phase: str, folders: Mapping[s
     assert cell.judgement.served_bytes == tuple(row.step_wire_bytes for row in cell.contract)
     found = sum_totals(cell.judgement, cell.contract)
     assert found.wire_bytes == found.inherent == sum(row.step_wire_bytes for row in cell.contract)
-    emitted = {(one.collective.scope, one.collective.axes) for one in cell.judgement.verdicts}
+    emitted = {(verdict.collective.scope, verdict.collective.axes) for verdict in cell.judgement.verdicts}
     assert emitted == {(row.scope, row.axes) for row in cell.contract}

@@ -51,7 +51,7 @@ def test_a_change_moves_what_was_worked_out_by_hand(defect: Defect, arm: str, pr
     planted, plain = program(Job.of(defect, arm)), groups(program(Job.of(defect, arm).base))
     expected = {key: group for key, group in plain.items() if key not in defect.gone}
     assert set(defect.gone) <= set(plain), "what is gone was there"
-    expected |= {(one.scope, one.collective): by_hand(one) for one in defect.rows}
+    expected |= {(row.scope, row.collective): by_hand(row) for row in defect.rows}
     assert groups(planted) == expected
 
 

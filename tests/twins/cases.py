@@ -90,16 +90,16 @@ class Answers:
         else:
             self._check_logits(made.with_suffix(".npz"), words)
 
-    def _check_logits(self, made: Path, words: Words) -> None:
+    def _check_logits(self, path: Path, words: Words) -> None:
         right = self.reference / words["family"]
         logits = np.load(right / "logits.npy")
-        with np.load(made) as found:
+        with np.load(path) as found:
             assert found["logits"].shape == logits.shape
             assert np.abs(found["logits"] - logits).max() <= TOLERANCE * np.abs(logits).max()
             assert np.array_equal(found["tokens"], np.load(right / "tokens.npy"))
 
-    def _check_text(self, made: Path, words: Words) -> None:
-        found = json.loads(made.read_text())
+    def _check_text(self, path: Path, words: Words) -> None:
+        found = json.loads(path.read_text())
         right = json.loads((self.reference / words["family"] / "text.json").read_text())
         assert found["prompt_tokens"] == right["prompt_tokens"]
         assert found["tokens"] == right["tokens"]

@@ -39,14 +39,14 @@ def main(argv: Sequence[str]) -> int:
         return 2
     compiler.start()
     there = compiler.list_devices(topology)
-    for one in programs:
-        out = Path(one["out"])
+    for program in programs:
+        out = Path(program["out"])
         print(json.dumps({"stage": out.name}), flush=True)
         try:
-            made = compiler.build_options(one["compile_options"], there)
-            module = compiler.parse_stablehlo(Path(one["program"]).read_bytes())
-            if one.get("axes"):
-                gspmd_to_shardy.rewrite_annotations(module, axes=one["axes"])
+            made = compiler.build_options(program["compile_options"], there)
+            module = compiler.parse_stablehlo(Path(program["program"]).read_bytes())
+            if program.get("axes"):
+                gspmd_to_shardy.rewrite_annotations(module, axes=program["axes"])
             (hlo,) = compiler.compile_module(module, ordered=there, options=made).hlo_modules()
         except WorkerError as error:
             (out / FAILED).write_text(f"{error}\n", encoding="utf-8")

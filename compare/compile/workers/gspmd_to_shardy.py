@@ -67,11 +67,11 @@ def parse_sharding(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Spli
     """
     if sharding == "{replicated}":
         return ((),) * rank
-    found = _TILES.fullmatch(sharding)
-    if not found:
+    match = _TILES.fullmatch(sharding)
+    if not match:
         raise NotOfferedError(f"the sharding {sharding} has no form in Shardy; tiles and replicas have one")
-    ids = _device_ids(found)
-    tiles = ids.ndim - bool(found["last"])
+    ids = _device_ids(match)
+    tiles = ids.ndim - bool(match["last"])
     if tiles != rank or sorted(ids.ravel().tolist()) != list(range(prod(axes.values()))):
         raise NotOfferedError(f"the sharding {sharding} is not one of {rank} dims over {prod(axes.values())} devices")
     places = dict(zip(axes, np.unravel_index(ids, tuple(axes.values())), strict=True))
@@ -98,17 +98,17 @@ def _axes_along(
     return tuple(own) if np.array_equal(whole, np.broadcast_to(np.arange(size), whole.shape)) else None
 
 
-def _device_ids(found: re.Match[str]) -> np.ndarray[Any, Any]:
+def _device_ids(match: re.Match[str]) -> np.ndarray[Any, Any]:
     """The devices at each tile."""
-    shape = _numbers(found["tiles"])
-    if found["listed"]:
-        ids = np.array(_numbers(found["listed"]))
+    shape = _numbers(match["tiles"])
+    if match["listed"]:
+        ids = np.array(_numbers(match["listed"]))
     else:
-        counted = _numbers(found["counted"])
+        counted = _numbers(match["counted"])
         ids = np.arange(prod(counted)).reshape(counted)
-        ids = ids.transpose(_numbers(found["turned"])) if found["turned"] else ids
+        ids = ids.transpose(_numbers(match["turned"])) if match["turned"] else ids
     if ids.size != prod(shape):
-        raise NotOfferedError(f"the sharding {found[0]} names {ids.size} devices for {prod(shape)} tiles")
+        raise NotOfferedError(f"the sharding {match[0]} names {ids.size} devices for {prod(shape)} tiles")
     return ids.reshape(shape)
 
 

@@ -132,11 +132,11 @@ def _names(row: Collective) -> dict[str, str]:
     return {"scope": row.scope, "op_name": path_of(row), "source_line": row.source_line or ""}
 
 
-def assertion_message(found: Sequence[Surprise], table: Table, *, count: str) -> str:
+def assertion_message(surprises: Sequence[Surprise], table: Table, *, count: str) -> str:
     """What a failed assertion says: what was expected, what there is, and the whole table."""
-    width = max(len(one.word) for one in found)
+    width = max(len(one.word) for one in surprises)
     lines = [f"  {one.word:{width}}  expected {one.expected}, found {'?' if one.found is None else one.found}"
-             for one in found]  # fmt: skip
+             for one in surprises]  # fmt: skip
     more = "" if count == COUNTS[0] else f" ({count} in a step)"
     return "\n".join([f"these are not the expected collectives{more}:", *lines, "", str(table)])
 

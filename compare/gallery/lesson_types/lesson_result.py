@@ -111,5 +111,5 @@ def needed_wire(lesson: Lesson, moves: tuple[Move, ...] | None = None) -> int:
     return round(sum(lesson.wire(move) * move.times for move in (lesson.needs if moves is None else moves)))
 
 
-def row_of(found: Collective) -> Row:
-    return Row(**{name: getattr(found, name) for name in Row.__slots__})
+def row_of(row: Collective) -> Row:
+    return Row(**{name: getattr(row, name) for name in Row.__slots__})

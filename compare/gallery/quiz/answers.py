@@ -70,10 +70,10 @@ def format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{times} × {what}" if times != 1 else what for what, times in counts.items()) or "free"
 
 
-def count_emitted(made: LessonResult) -> dict[str, int]:
+def count_emitted(result: LessonResult) -> dict[str, int]:
     """What a compiled program has: kind@axes -> how often in a step."""
     found: dict[str, int] = {}
-    for (what, _), times in made.emitted.items():
+    for (what, _), times in result.emitted.items():
         found[what] = found.get(what, 0) + times
     return found
 

@@ -65,18 +65,18 @@ def _split(dim: str, axis: str | None) -> str:
 
 def picture_inches(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> float:
     """Inches of their picture."""
-    return sum(_width(one, mesh, scale) for one in tensors) + _ACROSS * (len(tensors) - 1)
+    return sum(_width(tensor, mesh, scale) for tensor in tensors) + _ACROSS * (len(tensors) - 1)
 
 
-def _width(one: Tensor, mesh: Mapping[str, int], scale: float) -> float:
-    wide, _ = _side(one, mesh, scale)
-    return _LEFT + max(wide, _LETTER * len(one.words)) + _RIGHT
+def _width(tensor: Tensor, mesh: Mapping[str, int], scale: float) -> float:
+    wide, _ = _side(tensor, mesh, scale)
+    return _LEFT + max(wide, _LETTER * len(tensor.words)) + _RIGHT
 
 
 def draw_tensors(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> str:
     """The tensors side by side, as SVG; `scale` is of the tensors, not of the words."""
-    sides = [_side(one, mesh, scale) for one in tensors]
-    widths = [_width(one, mesh, scale) for one in tensors]
+    sides = [_side(tensor, mesh, scale) for tensor in tensors]
+    widths = [_width(tensor, mesh, scale) for tensor in tensors]
     tall = _TOP + max(high for _, high in sides) + _BOTTOM
     wide = picture_inches(tensors, mesh, scale=scale)
     with mpl.rc_context(STYLE):
@@ -128,50 +128,57 @@ def _length(size: int) -> float:
     return min(1.7, 0.35 + 0.11 * max(0.0, log2(size)))
 
 
-def _cards(one: Tensor, mesh: Mapping[str, int]) -> int:
+def _cards(tensor: Tensor, mesh: Mapping[str, int]) -> int:
     """How many devices hold the same part."""
-    return prod(mesh.values()) // prod(mesh[axis] for axis in one.axes if axis)
+    return prod(mesh.values()) // prod(mesh[axis] for axis in tensor.axes if axis)
 
 
-def _side(one: Tensor, mesh: Mapping[str, int], scale: float) -> tuple[float, float]:
+def _side(tensor: Tensor, mesh: Mapping[str, int], scale: float) -> tuple[float, float]:
     """Width and height in inches, with the cards behind."""
     found = []
-    for at in one.drawn_dims():
-        shards = mesh[axis] if at >= 0 and (axis := one.axes[at]) else 1
-        length = scale * (_length(one.sizes[at]) if at >= 0 else 0.34)
+    for at in tensor.drawn_dims():
+        shards = mesh[axis] if at >= 0 and (axis := tensor.axes[at]) else 1
+        length = scale * (_length(tensor.sizes[at]) if at >= 0 else 0.34)
         cell = max(length / shards, 0.36 * scale)
-        found.append((cell + _CARD * (_cards(one, mesh) - 1)) * shards + _GAP * (shards - 1))
+        found.append((cell + _CARD * (_cards(tensor, mesh) - 1)) * shards + _GAP * (shards - 1))
     return found[1], found[0]
 
 
 def _tensor(
-    panel: mpl.axes.Axes, one: Tensor, mesh: Mapping[str, int], *, left: float, top: float, width: float, height: float
+    panel: mpl.axes.Axes,
+    tensor: Tensor,
+    mesh: Mapping[str, int],
+    *,
+    left: float,
+    top: float,
+    width: float,
+    height: float,
 ) -> None:
-    rows, columns = one.drawn_dims()
-    parts = [mesh[axis] if at >= 0 and (axis := one.axes[at]) else 1 for at in (rows, columns)]
-    behind = _CARD * (_cards(one, mesh) - 1)
+    rows, columns = tensor.drawn_dims()
+    parts = [mesh[axis] if at >= 0 and (axis := tensor.axes[at]) else 1 for at in (rows, columns)]
+    behind = _CARD * (_cards(tensor, mesh) - 1)
     high = (height - _GAP * (parts[0] - 1)) / parts[0] - behind
     wide = (width - _GAP * (parts[1] - 1)) / parts[1] - behind
     for row, column in product(range(parts[0]), range(parts[1])):
         x = left + column * (wide + behind + _GAP)
         y = top - row * (high + behind + _GAP) - behind - high
-        _part(panel, _holders(one, mesh, {rows: row, columns: column}), x=x, y=y, wide=wide, high=high,
-              partial=bool(one.partial))  # fmt: skip
-    panel.text(left - 0.02, top + 0.12, one.words, fontsize=9, fontweight="bold", color=INK, parse_math=False)
+        _part(panel, _holders(tensor, mesh, {rows: row, columns: column}), x=x, y=y, wide=wide, high=high,
+              partial=bool(tensor.partial))  # fmt: skip
+    panel.text(left - 0.02, top + 0.12, tensor.words, fontsize=9, fontweight="bold", color=INK, parse_math=False)
     if columns >= 0:
-        words = _label(one, columns, mesh)
+        words = _label(tensor, columns, mesh)
         panel.text(left + (width - behind) / 2, top - height - 0.16, words, fontsize=7.5, ha="center", color=INK)
     if rows >= 0:
-        words = _label(one, rows, mesh)
+        words = _label(tensor, rows, mesh)
         panel.text(left - 0.12, top - height / 2, words, fontsize=7.5, ha="center", va="center", rotation=90, color=INK)
 
 
-def _label(one: Tensor, dim: int, mesh: Mapping[str, int]) -> str:
+def _label(tensor: Tensor, dim: int, mesh: Mapping[str, int]) -> str:
     """`D = 1,024 / 4`; nothing of a dim that has no letter."""
-    if one.dims[dim].isdigit():
+    if tensor.dims[dim].isdigit():
         return ""
-    axis = one.axes[dim]
-    return f"{one.dims[dim]} = {one.sizes[dim]:,}" + (f" / {mesh[axis]}" if axis else "")
+    axis = tensor.axes[dim]
+    return f"{tensor.dims[dim]} = {tensor.sizes[dim]:,}" + (f" / {mesh[axis]}" if axis else "")
 
 
 def _part(
@@ -202,9 +209,9 @@ def _paler(colour: str) -> tuple[float, float, float]:
     return 1 - _PALE * (1 - red), 1 - _PALE * (1 - green), 1 - _PALE * (1 - blue)
 
 
-def _holders(one: Tensor, mesh: Mapping[str, int], at: Mapping[int, int]) -> list[int]:
+def _holders(tensor: Tensor, mesh: Mapping[str, int], at: Mapping[int, int]) -> list[int]:
     """The devices that hold the part at these places of its split dims."""
-    wanted = {axis: at[dim] for dim, axis in enumerate(one.axes) if axis and dim in at}
+    wanted = {axis: at[dim] for dim, axis in enumerate(tensor.axes) if axis and dim in at}
     places = product(*(range(size) for size in mesh.values()))
     found = [dict(zip(mesh, place, strict=True)) for place in places]
     return [number for number, place in enumerate(found) if all(place[axis] == part for axis, part in wanted.items())]

@@ -64,20 +64,20 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 """Those of the glossary that the lessons use."""
 
 
-def write_pages(made: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
+def write_pages(results: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in render_pages(made, quiz=quiz).items():
+    for name, text in render_pages(results, quiz=quiz).items():
         atomic_files.write_text(folder / name, text)
 
 
-def render_pages(made: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
+def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
     """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
 
     quiz: the values of its page, where there is to be one.
     """
     by_lesson: dict[str, list[LessonResult]] = {}
-    for one in made:
+    for one in results:
         by_lesson.setdefault(one.lesson.name, []).append(one)
     order = [lesson for lesson in LESSONS if lesson.name in by_lesson]
     found = {
@@ -86,16 +86,16 @@ def render_pages(made: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None
     }
     if len(order) == len(LESSONS):  # links of rules lead to all of them
         template = _environment().get_template("rules.html.j2")
-        found[RULES] = template.render(style=STYLE, versions=_versions(made), **rules_values(order, by_lesson))
+        found[RULES] = template.render(style=STYLE, versions=_versions(results), **rules_values(order, by_lesson))
     if quiz is not None:
         template = _environment().get_template("quiz.html.j2")
-        found[QUIZ] = template.render(style=STYLE, versions=_versions(made), **quiz)
+        found[QUIZ] = template.render(style=STYLE, versions=_versions(results), **quiz)
     links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in found]
     return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | found
 
 
-def _lesson(lesson: Lesson, made: Sequence[LessonResult], *, at: int, order: Sequence[Lesson]) -> str:
-    shown = next((one for one in made if one.source), None)
+def _lesson(lesson: Lesson, results: Sequence[LessonResult], *, at: int, order: Sequence[Lesson]) -> str:
+    shown = next((one for one in results if one.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
     panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
               ("After", _sent(lesson), gives)]  # fmt: skip
@@ -114,17 +114,17 @@ def _lesson(lesson: Lesson, made: Sequence[LessonResult], *, at: int, order: Seq
         mesh=Markup(draw_mesh(lesson.mesh)),
         panels=[(title, words, Markup(draw_tensors(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
                 for title, words, drawn in panels if drawn],
-        sources=_sources(lesson, made),
-        outcomes=outcomes(made),
+        sources=_sources(lesson, results),
+        outcomes=outcomes(results),
         needs=sums(lesson, lesson.needs),
         needed=needed_wire(lesson),
-        widest=max([one.wire_bytes for one in made] + [needed_wire(lesson), 1]),
-        disagreement=disagreement(made),
-        evidence=evidence(made),
-        standing=reach(lesson, made),
-        scattered=SCATTERED if shows_scatters(made) else "",
+        widest=max([one.wire_bytes for one in results] + [needed_wire(lesson), 1]),
+        disagreement=disagreement(results),
+        evidence=evidence(results),
+        standing=reach(lesson, results),
+        scattered=SCATTERED if shows_scatters(results) else "",
         chips=_CHIPS[lesson.num_devices],
-        versions=_versions(made),
+        versions=_versions(results),
         sums=sums,
     )  # fmt: skip
 
@@ -169,10 +169,10 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
     )  # fmt: skip
 
 
-def _card(made: Sequence[LessonResult]) -> dict[str, Any]:
+def _card(results: Sequence[LessonResult]) -> dict[str, Any]:
     """What the index says of a lesson: what it needs, and who moves something else."""
-    lesson = made[0].lesson
-    other = [one for one in outcomes(made) if one.verdict != "needed"]
+    lesson = results[0].lesson
+    other = [one for one in outcomes(results) if one.verdict != "needed"]
     return {
         "needs": needed_words(lesson).split(", ") if lesson.needs else [],
         "other": [(one.titles, one.words, one.emitted if one.first.ok else "") for one in other],
@@ -196,11 +196,11 @@ def _dtypes(lesson: Lesson) -> str:
     return "; ".join([*usual, *own]) + "."
 
 
-def _sources(lesson: Lesson, made: Sequence[LessonResult]) -> list[tuple[str, str, str]]:
+def _sources(lesson: Lesson, results: Sequence[LessonResult]) -> list[tuple[str, str, str]]:
     """For each framework its lines, or why it has none."""
     found = []
     for arm, title in ARMS.items():
-        own = [one for one in made if one.arm == arm]
+        own = [one for one in results if one.arm == arm]
         absent = lesson.absent.get(arm, "") or (own[0].error if own and not own[0].source else "")
         source = next((one.source for one in own if one.source), "")
         if own or absent:
@@ -208,9 +208,9 @@ def _sources(lesson: Lesson, made: Sequence[LessonResult]) -> list[tuple[str, st
     return found
 
 
-def _versions(made: Sequence[LessonResult]) -> str:
+def _versions(results: Sequence[LessonResult]) -> str:
     found: dict[str, str] = {}
-    for one in made:
+    for one in results:
         found |= one.versions
     return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if version)
 
@@ -270,11 +270,11 @@ def _case(case: tuple[str, str, str], name: str) -> dict[str, Any]:
     return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": sent, "lesson": lesson}
 
 
-def _rule_words(lesson: Lesson, made: Sequence[LessonResult]) -> dict[str, Any]:
+def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, Any]:
     """What is needed, and who emits something else; and how far the rule's standing reaches."""
     return {
         "standing": lesson.standing
-        + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(made)),
+        + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(results)),
         "needed": needed_words(lesson),
-        "emitted": [(one.titles, one.emitted) for one in outcomes(made) if one.verdict not in ("needed", "failed")],
+        "emitted": [(one.titles, one.emitted) for one in outcomes(results) if one.verdict not in ("needed", "failed")],
     }

@@ -79,9 +79,9 @@ def sizes(question: Question) -> str:
     return f"{letters}; mesh {mesh}; {types}; {TITLES[question.program]} for {lesson.topology}"
 
 
-def rule_lines(told: AnsweredQuestion) -> list[str]:
+def rule_lines(answered: AnsweredQuestion) -> list[str]:
     """Each rule with its standing, and where the lesson is."""
-    return [f"{one.name} ({one.standing}): {one.rule}" for one in told.lessons]
+    return [f"{lesson.name} ({lesson.standing}): {lesson.rule}" for lesson in answered.lessons]
 
 
 def question_to_json(question: Question, source: str) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def question_to_json(question: Question, source: str) -> dict[str, Any]:
     }
 
 
-def answer_to_json(told: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
+def answer_to_json(answered: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
     """The truth as JSON has it, and what became of an answer."""
-    made = told.result
+    made = answered.result
     known = count_emitted(made) if made.ok else None
     return {
         "status": made.status,
@@ -112,47 +112,47 @@ def answer_to_json(told: AnsweredQuestion, answer: Answer | None) -> dict[str, A
         "is_right": None if answer is None or known is None else answer.is_right(known),
         "is_wrong_in_number_only": None if answer is None or known is None else answer.is_miscounted(known),
         "truth": known,
-        "follows_the_rule": told.follows if made.ok else None,
+        "follows_the_rule": answered.follows if made.ok else None,
         "rules": [
             {
-                "lesson": one.name,
-                "page": f"{one.name}.html",
-                "standing": one.standing,
-                "standing_means": STANDINGS[one.standing],
-                "rule": one.rule,
-                "border": one.border,
+                "lesson": lesson.name,
+                "page": f"{lesson.name}.html",
+                "standing": lesson.standing,
+                "standing_means": STANDINGS[lesson.standing],
+                "rule": lesson.rule,
+                "border": lesson.border,
             }
-            for one in told.lessons
+            for lesson in answered.lessons
         ],
         "by_the_rule": [
             {
                 "collective": one.collective,
                 "times": one.times,
                 "payload": one.formula,
-                "payload_bytes": told.question.lesson.payload(one),
+                "payload_bytes": answered.question.lesson.payload(one),
             }
-            for one in told.question.lesson.needs
+            for one in answered.question.lesson.needs
         ],
         "program_rows": made.public()["collectives"],
         "versions": made.versions,
     }
 
 
-def sum_lines(told: AnsweredQuestion) -> list[str]:
+def sum_lines(answered: AnsweredQuestion) -> list[str]:
     """By the rule: each collective with its bytes."""
     return [
         f"{f'{one.move.times} × ' if one.move.times > 1 else ''}{one.move.kind} "
         f"{axes_phrase(one.move)}, {one.move.what}: "
         f"{one.formula} = {one.numbers} = {one.payload:,} B"
-        for one in told.sums
+        for one in answered.sums
     ]
 
 
 def quiz_values(
-    questions: Sequence[Question], made: Sequence[LessonResult], source_of: Callable[[Question], str]
+    questions: Sequence[Question], results: Sequence[LessonResult], source_of: Callable[[Question], str]
 ) -> Mapping[str, Any]:
     """What the page's template is given."""
-    asked = [AnsweredQuestion(question, one) for question, one in zip(questions, made, strict=True)]
+    asked = [AnsweredQuestion(question, one) for question, one in zip(questions, results, strict=True)]
     return {
         "scattered": SCATTERED,
         "asked": [

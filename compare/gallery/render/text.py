@@ -40,11 +40,11 @@ def print_names() -> None:
             out.print(Text(f"   {lesson.name:<22} {lesson.title}"))
 
 
-def print_gallery(made: Sequence[LessonResult]) -> None:
+def print_gallery(results: Sequence[LessonResult]) -> None:
     """A line for each lesson: what it needs, and who moves something else."""
     out = console()
     by_name: dict[str, list[LessonResult]] = {}
-    for one in made:
+    for one in results:
         by_name.setdefault(one.lesson.name, []).append(one)
     for number, chapter in enumerate(CHAPTERS, 1):
         own = [lesson for lesson in chapter.lessons if lesson.name in by_name]
@@ -59,32 +59,32 @@ def print_gallery(made: Sequence[LessonResult]) -> None:
                     out.print(Text(line, style=style), soft_wrap=True)
 
 
-def print_lesson(made: Sequence[LessonResult], *, before: str, after: str) -> None:
+def print_lesson(results: Sequence[LessonResult], *, before: str, after: str) -> None:
     """One lesson, as its page tells it."""
-    out, lesson = console(), made[0].lesson
+    out, lesson = console(), results[0].lesson
     out.print(Text(lesson.title, style="bold"))
-    shown = next((one for one in made if one.source), None)
+    shown = next((one for one in results if one.source), None)
     if shown:
         out.print(Text(signature(lesson, shown), style="cyan"))
     out.print(Text(", ".join(f"{name} = {size:,}" for name, size in lesson.letters.items()), style="dim"))
     for part in lesson.story.strip().split("\n\n"):
         _prose(out, part, before="\n")
     _prose(out, f"The rule: {lesson.rule}", before="\n", style="bold")
-    _prose(out, f"{lesson.standing.capitalize()}: {reach(lesson, made)}.", before="")
+    _prose(out, f"{lesson.standing.capitalize()}: {reach(lesson, results)}.", before="")
     if lesson.border:
         _prose(out, f"The border: {lesson.border}", before="\n")
     for arm, title in ARMS.items():
-        _source(out, title, next((one.source for one in made if one.arm == arm and one.source), ""))
+        _source(out, title, next((one.source for one in results if one.arm == arm and one.source), ""))
         if arm in lesson.absent:
             _prose(out, f"{title}: {lesson.absent[arm]}", before="\n")
     out.print(Text("\nWhat this split needs", style="bold"))
     _moves(out, lesson, lesson.needs)
     out.print(Text("\nWhat the compiled programs move", style="bold"))
-    if line := disagreement(made):
+    if line := disagreement(results):
         out.print(Text(line, style="red"))
-    for outcome in outcomes(made):
+    for outcome in outcomes(results):
         _outcome(out, lesson, outcome)
-    if shows_scatters(made):
+    if shows_scatters(results):
         _prose(out, SCATTERED, before="\n")
     _prose(out, f"A question: {lesson.question}", before="\n", style="bold")
     _prose(out, f"The answer: {lesson.answer}", before="\n" * 2)

@@ -114,20 +114,20 @@ def collectives_words(counts: Mapping[str, int]) -> str:
     return ", ".join(told) or "no collective"
 
 
-def shows_scatters(made: Sequence[LessonResult]) -> bool:
+def shows_scatters(results: Sequence[LessonResult]) -> bool:
     """An all-reduce that counts as a reduce-scatter is among these, or one where a reduce-scatter would do."""
     return any(
         row.form == "fused-reduce-scatter"
         or (row.kind == "all-reduce" and any(move.kind == "reduce-scatter" for move in one.lesson.needs))
-        for one in made
+        for one in results
         for row in one.rows
     )
 
 
-def outcomes(made: Sequence[LessonResult]) -> list[Outcome]:
+def outcomes(results: Sequence[LessonResult]) -> list[Outcome]:
     """The programs of one lesson, those alike together."""
     groups: list[list[LessonResult]] = []
-    for one in made:
+    for one in results:
         for group in groups:
             if _alike(group[0], one):
                 group.append(one)
@@ -137,9 +137,9 @@ def outcomes(made: Sequence[LessonResult]) -> list[Outcome]:
     return [_outcome(group) for group in groups]
 
 
-def _alike(one: LessonResult, other: LessonResult) -> bool:
-    same = one.emitted == other.emitted and one.wire_bytes == other.wire_bytes
-    return one.status == other.status and one.error == other.error and same
+def _alike(result: LessonResult, other: LessonResult) -> bool:
+    same = result.emitted == other.emitted and result.wire_bytes == other.wire_bytes
+    return result.status == other.status and result.error == other.error and same
 
 
 def _outcome(group: Sequence[LessonResult]) -> Outcome:
@@ -162,9 +162,9 @@ def _outcome(group: Sequence[LessonResult]) -> Outcome:
     return Outcome(names, one, moves, verdict, f"{ratio} × the bytes that are needed", why)
 
 
-def _strange(one: LessonResult) -> str:
+def _strange(result: LessonResult) -> str:
     return "This is not what the lesson was written for: the compiler or the framework has changed." * (
-        one.emitted != count_moves(one.lesson, one.lesson.needs)
+        result.emitted != count_moves(result.lesson, result.lesson.needs)
     )
 
 
@@ -185,10 +185,10 @@ def _sum(lesson: Lesson, move: Move) -> Sum:
     return Sum(move, move.formula, numbers, lesson.payload(move), wire, round(lesson.wire(move)))
 
 
-def tensors(lesson: Lesson, made: LessonResult) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+def tensors(lesson: Lesson, result: LessonResult) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """What a program takes, what each device has alone, and what it gives, as they are drawn."""
-    takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, made.takes, strict=True)]
-    gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, made.gives, strict=True)]
+    takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, result.takes, strict=True)]
+    gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, result.gives, strict=True)]
     alone = [
         Tensor(name=one.name, dims=tuple(one.dims.split()), sizes=_sizes(lesson, one.dims), axes=one.axes,
                partial=one.partial)
@@ -206,40 +206,42 @@ def _sizes(lesson: Lesson, dims: str) -> tuple[int, ...]:
     return tuple(int(dim) if dim.isdigit() else lesson.letters.get(dim, 1) for dim in dims.split())
 
 
-def signature(lesson: Lesson, made: LessonResult) -> str:
+def signature(lesson: Lesson, result: LessonResult) -> str:
     """`x[T, D/tp], w[D/tp, F] → y[T, F]`."""
-    takes, _, gives = tensors(lesson, made)
+    takes, _, gives = tensors(lesson, result)
     return f"{', '.join(one.words for one in takes)} → {', '.join(one.words for one in gives)}"
 
 
-def disagreement(made: Sequence[LessonResult]) -> str:
+def disagreement(results: Sequence[LessonResult]) -> str:
     """Where the frameworks' programs split their arrays differently, they can't be compared."""
-    found = {(one.takes, one.gives) for one in made if one.source}
+    found = {(one.takes, one.gives) for one in results if one.source}
     return "The programs of this page split their arrays differently: it compares nothing." if len(found) > 1 else ""
 
 
-def reach(lesson: Lesson, made: Sequence[LessonResult]) -> str:
+def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
     """How far the lesson's rule reaches, as its box says it: of this compiler with version and partitioners."""
     if lesson.standing != COMPILER:
         return STANDINGS[lesson.standing]
-    versions = {one.versions["libtpu"] for one in made if one.ok and "libtpu" in one.versions}
-    under = "the two partitioners differ, see below" if partitioners_differ(made) else "under both partitioners alike"
+    versions = {one.versions["libtpu"] for one in results if one.ok and "libtpu" in one.versions}
+    under = (
+        "the two partitioners differ, see below" if partitioners_differ(results) else "under both partitioners alike"
+    )
     return f"libtpu {list_text(sorted(versions)) or 'unknown'}, {under}; another version may differ"
 
 
-def partitioners_differ(made: Sequence[LessonResult]) -> bool:
+def partitioners_differ(results: Sequence[LessonResult]) -> bool:
     """A framework's program moves something else under Shardy than under GSPMD."""
     found: dict[str, list[Emitted]] = {}
-    for one in made:
+    for one in results:
         if one.ok:
             found.setdefault(one.arm, []).append(one.emitted)
     return any(emitted.count(emitted[0]) < len(emitted) for emitted in found.values())
 
 
-def evidence(made: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
+def evidence(results: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
     """Lines of the programs that have collectives, those alike but for names once: who, who else, lines."""
     groups: dict[tuple[str, ...], list[LessonResult]] = {}
-    for one in made:
+    for one in results:
         if one.rows:
             lines = [_NAME.sub("%", shorten_hlo(row)) for row in one.rows]
             groups.setdefault(tuple(sorted(lines)), []).append(one)

@@ -190,10 +190,10 @@ def _operands(
     sums: frozenset[str],
 ) -> tuple[Operand, ...]:
     """sums: the scopes in which the contract has a sum over the row's axes."""
-    found: list[Operand] = []
+    operands: list[Operand] = []
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
         one = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
-        found.append(
+        operands.append(
             Operand(
                 dtype=array.dtype,
                 shape=array.dims,
@@ -206,7 +206,7 @@ def _operands(
                 zero_elsewhere=one.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
             )
         )
-    return tuple(found)
+    return tuple(operands)
 
 
 def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Groups, Groups]:

@@ -173,8 +173,8 @@ def clone_of(name: str, known: Container[str]) -> str | None:
     `.clone.1`.  A bare number makes no clone (`all-reduce.1` is no `all-reduce`), nor do `.remat_compressed` and
     `.remat_uncompressed`, which are copies of a result.
     """
-    while found := _CLONE.search(name):
-        name = name[: found.start()]
+    while match := _CLONE.search(name):
+        name = name[: match.start()]
         if name in known:
             return name
     return None

@@ -135,8 +135,8 @@ def _meets(item: Instruction) -> str:
 
 def _fused(item: Instruction) -> tuple[str, str]:
     """Kind and part of a fusion with a collective, from the names that the TPU compiler gives it."""
-    if found := _CHAIN.match(item.name):
-        return UNKNOWN, found[1]
+    if match := _CHAIN.match(item.name):
+        return UNKNOWN, match[1]
     try:
         called = names(item.attributes.get("calls", ""))
     except HloError:

@@ -24,7 +24,7 @@ def depends_on_partition(index: Instruction) -> bool:
             found = True
         elif before is None and item.opcode not in _FOLLOWED:
             return False
-        made_of = [(frame, one, ()) for one in item.operands] if before is None else before
+        made_of = [(frame, operand, ()) for operand in item.operands] if before is None else before
         fresh = [one for one in made_of if one not in seen]
         seen.update(fresh)
         todo += fresh

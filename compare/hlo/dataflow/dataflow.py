@@ -50,7 +50,9 @@ def _handed(value: Value) -> list[Value] | None:
     if opcode == "parameter":
         return _handed_in(frame, item, path)
     if opcode == "tuple":
-        return [(frame, item.operand(path[0]), path[1:])] if path else [(frame, one, ()) for one in item.operands]
+        return (
+            [(frame, item.operand(path[0]), path[1:])] if path else [(frame, operand, ()) for operand in item.operands]
+        )
     if opcode == "while":
         body = body_of(item)
         return [(frame, item.operand(0), path), (frame.inside(item, body), body.root, path)]
@@ -87,12 +89,16 @@ def _out_of_call(frame: CallContext, item: Instruction, path: tuple[int, ...]) -
 
 def _of_start(frame: CallContext, item: Instruction, path: tuple[int, ...], result: Value) -> list[Value]:
     if not path:
-        return [*((frame, one, ()) for one in item.operands), result]
+        return [*((frame, operand, ()) for operand in item.operands), result]
     if path[0] == 1:
         return [result]
     if path[0] > 1:
         return []
-    return [(frame, item.operand(path[1]), path[2:])] if len(path) > 1 else [(frame, one, ()) for one in item.operands]
+    return (
+        [(frame, item.operand(path[1]), path[2:])]
+        if len(path) > 1
+        else [(frame, operand, ()) for operand in item.operands]
+    )
 
 
 def _asynchronous(value: Value) -> list[Value] | None:
@@ -172,7 +178,7 @@ def inputs_of(value: Value) -> list[Value]:
     frame, item, _ = value
     found = step_through(value)
     if found is None:
-        return [(frame, one, ()) for one in item.operands]
+        return [(frame, operand, ()) for operand in item.operands]
     return [*found, (frame, item.operand(0), ())] if item.opcode == "conditional" else found
 
 

@@ -40,14 +40,14 @@ def _read(text: str) -> Groups:
     if _LISTS.fullmatch(text):
         rows = [_ints(row) for row in re.findall(r"\{([\d\s,]*)\}", text[1:-1])]
         return _checked(tuple(row for row in rows if row), text)
-    if found := _IOTA.fullmatch(text):
-        shape, order, turn = _ints(found[1]), _ints(found[2]), found[3]
+    if match := _IOTA.fullmatch(text):
+        shape, order, turn = _ints(match[1]), _ints(match[2]), match[3]
         if math.prod(shape) != math.prod(order) or len(shape) != 2:
             raise HloError(f"device groups {text!r} do not hold what they count")
         _believable(order, text)
         return _checked(_rows(_iota(order, turn, text).reshape(shape)), text)
-    if found := _MESH.fullmatch(text):
-        return _checked(_mesh(found, text), text)
+    if match := _MESH.fullmatch(text):
+        return _checked(_mesh(match, text), text)
     raise HloError(f"unknown spelling of device groups: {text!r}")
 
 
@@ -93,15 +93,15 @@ def _iota(order: tuple[int, ...], turn: str | None, text: str) -> NDArray[np.int
     return devices.transpose(_ints(turn))
 
 
-def _mesh(found: re.Match[str], text: str) -> Groups:
+def _mesh(match: re.Match[str], text: str) -> Groups:
     """Groups along axes of a mesh that XLA names itself; a sub-axis `(p)s` is s of the axis, after p parts of it."""
-    axes = [_AXIS.fullmatch(part) for part in found[1].split(",")]
-    refs = [_REF.fullmatch(part) for part in found[3].split(",") if part.strip()]
+    axes = [_AXIS.fullmatch(part) for part in match[1].split(",")]
+    refs = [_REF.fullmatch(part) for part in match[3].split(",") if part.strip()]
     if not all(axes) or not all(refs):
         raise HloError(f"unknown spelling of device groups: {text!r}")
     sizes = {axis[1] or axis[2] or axis[3]: int(axis[4]) for axis in axes if axis}
     _believable(tuple(sizes.values()), text)
-    devices = _mesh_devices(found[2], tuple(sizes.values()), text)
+    devices = _mesh_devices(match[2], tuple(sizes.values()), text)
     cuts: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
     wanted: list[tuple[str, int, int]] = []
     for ref in refs:

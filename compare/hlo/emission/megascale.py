@@ -76,8 +76,8 @@ def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
     if _PAIRS in attributes:
         return program.repeat_in_slices(read_pairs(attributes[_PAIRS]))
     text = attributes.get("_xla_megascale_target", "")
-    if found := _PRODUCT.fullmatch(text):
-        slices, numbers = _range(found[1], item), _range(found[2], item)
+    if match := _PRODUCT.fullmatch(text):
+        slices, numbers = _range(match[1], item), _range(match[2], item)
         return tuple(tuple(_device(one, number, item, program) for one in slices) for number in numbers)
     rows = _LIST.findall(text)
     if not rows or "{" + ",".join("{" + row + "}" for row in rows) + "}" != text.replace(" ", ""):
@@ -126,8 +126,8 @@ def count_slices(item: Instruction) -> int:
     if not is_megascale(item):
         return 1
     text = _attributes(item).get("_xla_megascale_target", "")
-    if found := _PRODUCT.fullmatch(text):
-        return max(1, *_range(found[1], item))
+    if match := _PRODUCT.fullmatch(text):
+        return max(1, *_range(match[1], item))
     named = max((_number(word, item) // SLICE_UNIT for word in re.findall(r"\d+", text)), default=1)
     if named > MOST_DEVICES:
         raise item.error(f"its target names slice {named}, and {MOST_DEVICES} devices are the most")

@@ -167,7 +167,7 @@ class _Printer:
         elif opcode == "constant":
             inside = literal_text(item.literal)
         else:
-            inside = ", ".join(f"%{one.name}" for one in operands)
+            inside = ", ".join(f"%{operand.name}" for operand in operands)
         attributes = list(opcode_attributes(item, first=first))
         wrapped = self._wrapped_by(item, items) if opcode.startswith("async-") else None
         if wrapped is not None:

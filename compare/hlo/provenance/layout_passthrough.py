@@ -70,7 +70,7 @@ def trace_sources(
         elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
             before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _UPDATED
         elif before is None and updates and item.opcode == "select" and _is_float(item):
-            before, marks = [(frame, one, ()) for one in item.operands[1:]], marks | _UPDATED
+            before, marks = [(frame, operand, ()) for operand in item.operands[1:]], marks | _UPDATED
         if before is not None:
             fresh = [(one, marks) for one in before if (one, marks) not in seen]
             seen.update(fresh)
@@ -106,26 +106,26 @@ def _before(value: Value) -> list[Value] | None:
     if item.opcode in _FIRST or item.opcode in SLICE_STARTS:
         return [(frame, item.operand(0), ())]
     if item.opcode == "concatenate":
-        return [(frame, one, ()) for one in item.operands]
+        return [(frame, operand, ()) for operand in item.operands]
     if item.opcode == "custom-call" and _target(item) in _COPIES:
-        return [(frame, one, ()) for one in item.operands]
+        return [(frame, operand, ()) for operand in item.operands]
     return [(frame, one, ()) for one in _joined(item)] or None if item.opcode == "maximum" else None
 
 
 def _target(item: Instruction) -> str:
-    found = _TARGET.search(item.text)
-    return found[1] if found else ""
+    match = _TARGET.search(item.text)
+    return match[1] if match else ""
 
 
 def _moved(value: Value) -> list[Value] | None:
     """The operand of a data-moving collective; of a combined one, the operand of this element."""
     frame, item, path = value
     if item.opcode == "custom-call" and _target(item) in _ASYNCHRONOUS:
-        return [(frame, one, ()) for one in item.operands]
+        return [(frame, operand, ()) for operand in item.operands]
     if item.opcode.removesuffix("-start") not in _MOVES:
         return None
     at = path[1:] if item.opcode.endswith("-start") else path
-    return [(frame, item.operand(at[0]), ())] if at else [(frame, one, ()) for one in item.operands]
+    return [(frame, item.operand(at[0]), ())] if at else [(frame, operand, ()) for operand in item.operands]
 
 
 def moves_data(item: Instruction) -> bool:

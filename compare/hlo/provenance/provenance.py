@@ -223,7 +223,7 @@ class Provenance:
         """True for a sum whose operand is, on each device, zero outside a part of its own."""
         return zero_elsewhere((self.frames(site)[0], site.item.operand(number), ()))
 
-    def _feeds(self, start: Value, scope: str, own: Instruction) -> bool:
+    def _feeds(self, start: Value, scope: str, instruction: Instruction) -> bool:
         """Depth first, like `_reached`, forwards."""
         known = self._into_products.setdefault(scope, {})
         came_from: dict[Value, Value | None] = {start: None}
@@ -239,17 +239,17 @@ class Provenance:
             if value in known:
                 continue
             for after in self._used_by(value):
-                if after not in came_from and self._goes_on(after, scope, own):
+                if after not in came_from and self._goes_on(after, scope, instruction):
                     came_from[after] = value
                     todo.append(after)
         known.update(dict.fromkeys(came_from, False))
         return False
 
-    def _goes_on(self, value: Value, scope: str, own: Instruction) -> bool:
+    def _goes_on(self, value: Value, scope: str, instruction: Instruction) -> bool:
         """Past no collective but the rest of its own, and to no product but those of the scope."""
         _, item, _ = value
         if is_collective(item):
-            return self._row_of(item) is own
+            return self._row_of(item) is instruction
         return item.opcode not in PRODUCTS or self._scope_of_product(value) == scope
 
     def _scope_of_product(self, value: Value) -> str | None:
@@ -263,7 +263,7 @@ class Provenance:
 
     def scattered_by(self, site: Site, scatters: Set[Instruction]) -> tuple[str, ...]:
         """The `scatters` that its operands derive from, with no matmul and no other collective between."""
-        todo: list[Value] = [(frame, one, ()) for frame in self.frames(site) for one in site.item.operands]
+        todo: list[Value] = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         seen = set(todo)
         found: set[Instruction] = set()
         while todo:

@@ -45,7 +45,7 @@ class Source(Protocol):
     def number(self, at: int) -> int: ...
     def lines_text(self, first: int, last: int) -> str: ...
     def at(self, index: int) -> "Instruction": ...
-    def computation(self, name: str, asked: "Instruction") -> "Computation": ...
+    def computation(self, name: str, instruction: "Instruction") -> "Computation": ...
 
 
 class Instruction:
@@ -169,8 +169,8 @@ class Instruction:
     def op_name(self) -> str:
         """The framework's path of the operation; empty without one."""
         if self._op_name is None:
-            found = OP_NAME.search(self.text, self._open)
-            self._op_name = found[1] if found else ""
+            match = OP_NAME.search(self.text, self._open)
+            self._op_name = match[1] if match else ""
         return self._op_name
 
     @property
@@ -250,11 +250,11 @@ class Computation:
         index, root = {}, None
         lines = self.module.lines
         for at in range(self.first, self.last):
-            if found := _HEAD.match(lines[at]):
-                if found[2] in index:
-                    raise HloError(f"line {self.module.number(at)}: a second instruction named {found[2]!r}")
-                index[found[2]] = at
-                if found[1]:
+            if match := _HEAD.match(lines[at]):
+                if match[2] in index:
+                    raise HloError(f"line {self.module.number(at)}: a second instruction named {match[2]!r}")
+                index[match[2]] = at
+                if match[1]:
                     if root is not None:
                         raise HloError(f"line {self.module.number(at)}: a second ROOT of computation {self.name!r}")
                     root = at

@@ -118,10 +118,10 @@ class SourceMetadata:
         file, line = _FILE.search(item.text), _LINE.search(item.text)
         if file and line and self._names.is_users(file[1]):
             return f"{file[1]}:{line[1]}"
-        found = _FRAME_ID.search(item.text)
-        if found is None:
+        match = _FRAME_ID.search(item.text)
+        if match is None:
             return None
-        if (frame := int(found[1])) not in self._frame_lines:
+        if (frame := int(match[1])) not in self._frame_lines:
             self._frame_lines[frame] = self._user_frame(frame)
         return self._frame_lines[frame]
 
@@ -153,8 +153,8 @@ def _read_tables(module: Module) -> dict[str, dict[int, str]]:
     table: dict[int, str] | None = None
     end = min(item.first for item in module.computations.values())
     for line in module.lines[:end]:
-        if found := _TABLE.match(line.strip()):
-            table = tables.setdefault(found[1], {})
+        if match := _TABLE.match(line.strip()):
+            table = tables.setdefault(match[1], {})
         elif table is not None and (entry := _ENTRY.match(line.strip())):
             table[int(entry[1])] = entry[2]
         elif line.strip():

@@ -225,9 +225,9 @@ class Module:
                 if left[name] and left[caller]:
                     raise self.at(at).error(f"the computation {name!r} leads back to itself")
 
-    def computation(self, name: str, asked: Instruction) -> Computation:
+    def computation(self, name: str, instruction: Instruction) -> Computation:
         if name not in self.computations:
-            raise asked.error(f"the computation {name!r} is not in the text")
+            raise instruction.error(f"the computation {name!r} is not in the text")
         return self.computations[name]
 
     def _count(self, key: str) -> int | None:
@@ -261,7 +261,7 @@ class Module:
     def aliased_parameters(self) -> frozenset[int]:
         """The ENTRY parameters that an output aliases (`input_output_alias`): in a decoder, the caches."""
         aliases = split_top(self.header.get("input_output_alias", "").strip().removeprefix("{").removesuffix("}"))
-        return frozenset(int(found[1]) for alias in aliases if (found := _ALIAS.search(alias)))
+        return frozenset(int(match[1]) for alias in aliases if (match := _ALIAS.search(alias)))
 
 
 def read(text: str) -> Module:

@@ -68,14 +68,14 @@ def _read(text: str, at: int, depth: int = 0) -> tuple[Shape, int]:
             while text.startswith((",", " "), at):
                 at += 1
         return tuple(parts), at + 1
-    found = _ARRAY.match(text, at)
-    if not found or found[1] not in BITS:
+    match = _ARRAY.match(text, at)
+    if not match or match[1] not in BITS:
         raise HloError(f"cannot read the shape {text[:80]!r}; a shape looks like 'bf16[4,1024]{{1,0}}'")
-    layout = None if found[3] is None else _numbers(found[3], text)
-    array = Array(found[1], _numbers(found[2], text), layout)
+    layout = None if match[3] is None else _numbers(match[3], text)
+    array = Array(match[1], _numbers(match[2], text), layout)
     if array.elements * max(BITS[array.dtype], 1) > 8 * MOST_BYTES:
         raise HloError(f"the shape {text[:80]!r} has more bytes than 64 bits count; it is damaged")
-    return array, found.end()
+    return array, match.end()
 
 
 def _numbers(text: str, shape: str) -> tuple[int, ...]:

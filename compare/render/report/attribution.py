@@ -165,8 +165,11 @@ def _row(entry: Attribution, cells: Sequence[str]) -> Row:
 def control_lines(report: Report) -> list[str]:
     """One sentence for each control: what it removes of the bytes beyond the plan."""
     names = titles(report)
-    return [f"{names.get(one.arm, one.arm)} {one.cell}, {describe_control(one.cell)}: {_control_text(one.phases)}"
-            for one in report.controls]  # fmt: skip
+    return [
+        f"{names.get(control.arm, control.arm)} {control.cell}, {describe_control(control.cell)}: "
+        f"{_control_text(control.phases)}"
+        for control in report.controls
+    ]
 
 
 def _control_text(phases: Mapping[str, ControlPhase]) -> str:
@@ -179,13 +182,19 @@ def _control_text(phases: Mapping[str, ControlPhase]) -> str:
     return "; ".join(f"{words} in {list_text(at)}" for words, at in effects.items())
 
 
-def _effect(one: ControlPhase) -> str:
-    if one.status != "ok":
-        return str(one.error) if one.status == NOT_OFFERED else f"{one.status}: {one.error or 'no reason given'}"
-    if one.removed_bytes is None:
+def _effect(control: ControlPhase) -> str:
+    if control.status != "ok":
+        return (
+            str(control.error)
+            if control.status == NOT_OFFERED
+            else f"{control.status}: {control.error or 'no reason given'}"
+        )
+    if control.removed_bytes is None:
         return "not all of its bytes can be counted"
-    removed, added, before = one.removed_bytes, one.added_bytes, bytes_text(one.default_bytes)
-    parts = [f"removes {'all' if removed == one.default_bytes else bytes_text(removed)} of {before} beyond the plan"]
+    removed, added, before = control.removed_bytes, control.added_bytes, bytes_text(control.default_bytes)
+    parts = [
+        f"removes {'all' if removed == control.default_bytes else bytes_text(removed)} of {before} beyond the plan"
+    ]
     words = [*(parts if removed else ()), *([f"adds {bytes_text(added)} elsewhere"] if added else ())]
     return " and ".join(words) or "no change"
 

@@ -91,6 +91,6 @@ def _draw(
 
 def _strips(report: Report, programs: Sequence[TimedProgram]) -> list[Strip]:
     stage_of = stages(report.mesh)
-    every = [(one, strip(one, stage_of=stage_of)) for one in programs]
+    every = [(program, strip(program, stage_of=stage_of)) for program in programs]
     small = sum(len(json.dumps(drawn.to_json())) for _, drawn in every) <= STRIPS_BYTES
     return [drawn for one, drawn in every if small or one.default or one.timeline.source != "modelled"]

@@ -87,9 +87,9 @@ def has_uncompared(phase: PhaseReport) -> bool:
     return any(line.status == "ok" and line.common is None for line in phase.headline)
 
 
-def sum_bytes(arm: str, found: Sequence[Finding]) -> int:
+def sum_bytes(arm: str, findings: Sequence[Finding]) -> int:
     """Bytes a step of one arm in these findings."""
-    return sum(one.by_arm.get(arm, 0) for one in found)
+    return sum(one.by_arm.get(arm, 0) for one in findings)
 
 
 def arms_text(finding: Finding, *, titles: Mapping[str, str]) -> str:
@@ -174,15 +174,15 @@ def sources(entry: Difference, shown: Sequence[Program]) -> list[tuple[str, int]
     return sorted(found.items(), key=lambda line: -line[1])
 
 
-def difference(one: Finding, report: Report, phase: str) -> blocks.Difference:
+def difference(finding: Finding, report: Report, phase: str) -> blocks.Difference:
     """A finding in words, with its evidence: contract rows, and for each arm the HLO."""
-    entry, found, names = one.first, report.phases[phase], titles(report)
+    entry, found, names = finding.first, report.phases[phase], titles(report)
     shown = compared_programs(report, phase)
     contract = [_contract_row(found.inherent[number]) for number in entry.serves]
     near = [] if contract else [_contract_row(row) for row in found.inherent if row.scope == entry.scope]
     return blocks.Difference(
-        amount=bytes_text(one.excess_bytes or entry.bytes),
-        arm=names.get(entry.arm, entry.arm) if one.excess_bytes else "Every arm",
+        amount=bytes_text(finding.excess_bytes or entry.bytes),
+        arm=names.get(entry.arm, entry.arm) if finding.excess_bytes else "Every arm",
         collective=f"{entry.kind} {axes_text(entry.axes)}",
         scope=entry.scope,
         verdict=entry.verdict,
@@ -191,13 +191,13 @@ def difference(one: Finding, report: Report, phase: str) -> blocks.Difference:
         remedy=entry.remedy,
         executions=times_text(entry.executions),
         instructions=len(entry.names),
-        by_arm=arms_text(one, titles=names) if entry.others else "",
+        by_arm=arms_text(finding, titles=names) if entry.others else "",
         sources=tuple((line, bytes_text(amount)) for line, amount in sources(entry, shown)),
         absent_in=tuple(absent_in(entry)),
         control=control_text(entry, found),
         contract=tuple(contract),
         near=tuple(near),
-        evidence=tuple(proof for entry in one.entries for proof in _evidence(entry, shown)),
+        evidence=tuple(proof for entry in finding.entries for proof in _evidence(entry, shown)),
     )
 
 

@@ -19,7 +19,7 @@ def mark_ratio(ratio: str, *, short: bool) -> str:
 def is_short(phase: PhaseReport, line: HeadlineRow) -> bool:
     """Whether the program of this line of a phase's headline leaves a part of the plan unserved."""
     entries = phase.arms[line.arm].compiled if line.arm in phase.arms else ()
-    return any(row.unserved_bytes for one in entries if one.cell == line.cell for row in one.served)
+    return any(row.unserved_bytes for entry in entries if entry.cell == line.cell for row in entry.served)
 
 
 def shortfall_notes(report: Report, phase: str) -> Iterator[str]:

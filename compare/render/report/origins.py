@@ -64,7 +64,7 @@ def _inserted(program: Program) -> Iterator[tuple[str, Sum]]:
 def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Sum]]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in program.rows:
-        for key in dict.fromkeys((one.by, one.what) for one in row.changes):
+        for key in dict.fromkeys((change.by, change.what) for change in row.changes):
             found.setdefault(key, []).append(row.step_wire_bytes or 0)
     for key, amounts in found.items():
         yield key, (len(amounts), sum(amounts))

@@ -87,20 +87,20 @@ def _headline(report: Report, phase: str) -> Iterator[Block]:
         yield Fold(summary="Which pass inserted the collectives, and what later passes changed", blocks=(table,))
 
 
-def _chart(found: PhaseReport) -> dict[str, object]:
+def _chart(phase_report: PhaseReport) -> dict[str, object]:
     """Bars of one scale, with what the plan needs as a line through them."""
-    known = [line.wire_bytes for line in found.headline if line.wire_bytes]
-    widest = max([*known, found.inherent_total, 1])
+    known = [line.wire_bytes for line in phase_report.headline if line.wire_bytes]
+    widest = max([*known, phase_report.inherent_total, 1])
     apart = widest / max(1, min(known, default=widest))
     return {
-        "lines": [(line, _ratio(found, line)) for line in found.headline],
-        "needs": found.inherent_total,
+        "lines": [(line, _ratio(phase_report, line)) for line in phase_report.headline],
+        "needs": phase_report.inherent_total,
         "widest": widest,
         "apart": apart if apart > _FAR_APART else None,
     }
 
 
-def _table(phase: str, found: PhaseReport) -> Table:
+def _table(phase: str, phase_report: PhaseReport) -> Table:
     columns = [Column(heading=words, style=name) for name, words in _BYTES.items()]
     return Table(
         name=f"Bytes per step by verdict, {phase}",
@@ -117,11 +117,11 @@ def _table(phase: str, found: PhaseReport) -> Table:
                 code=line.cell,
                 cells=(
                     *(_bytes_cell(getattr(line, name), name) for name in _BYTES),
-                    Cell(_ratio(found, line)),
+                    Cell(_ratio(phase_report, line)),
                     Cell(line.partitioner or "–"),
                 ),
             )
-            for line in found.headline
+            for line in phase_report.headline
         ),
     )
 
@@ -130,8 +130,8 @@ def _bytes_cell(amount: int | None, style: str) -> Cell:
     return Cell(bytes_text(amount), style=style if amount else "zero", exact=exact_text(amount))
 
 
-def _ratio(found: PhaseReport, line: HeadlineRow) -> str:
-    return mark_ratio(ratio_text(line.ratio, line.qualifier), short=is_short(found, line))
+def _ratio(phase_report: PhaseReport, line: HeadlineRow) -> str:
+    return mark_ratio(ratio_text(line.ratio, line.qualifier), short=is_short(phase_report, line))
 
 
 def between_slices(report: Report, phase: str) -> list[str]:
@@ -205,22 +205,22 @@ def _differences(report: Report, phase: str) -> Iterator[Block]:
         yield Sentence(words, Tone.SOFT)
 
 
-def _group(found: Sequence[Finding], report: Report, phase: str) -> Blocks:
-    return (Differences(heading="", items=_items(found, report, phase)),)
+def _group(findings: Sequence[Finding], report: Report, phase: str) -> Blocks:
+    return (Differences(heading="", items=_items(findings, report, phase)),)
 
 
-def _items(found: Sequence[Finding], report: Report, phase: str) -> tuple[Difference, ...]:
-    return tuple(difference(one, report, phase) for one in found)
+def _items(findings: Sequence[Finding], report: Report, phase: str) -> tuple[Difference, ...]:
+    return tuple(difference(one, report, phase) for one in findings)
 
 
-def _alike(found: Sequence[Finding], names: Mapping[str, str]) -> str:
+def _alike(findings: Sequence[Finding], names: Mapping[str, str]) -> str:
     causes: dict[str, list[findings_model.Difference]] = {}
-    for one in found:
+    for one in findings:
         causes.setdefault(one.first.cause, []).append(one.first)
     sums = {cause: sum(entry.bytes for entry in entries) for cause, entries in causes.items()}
     ordered = sorted(causes, key=lambda cause: -sums[cause])
     words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
-    arms = list_text([names.get(arm, arm) for arm in dict.fromkeys(arm for one in found for arm in one.by_arm)])
+    arms = list_text([names.get(arm, arm) for arm in dict.fromkeys(arm for one in findings for arm in one.by_arm)])
     return f"The same in {arms}: {bytes_text(sum(sums.values()))} beyond the plan ({words})"
 
 

@@ -59,7 +59,7 @@ def draw_pictures(
         if not every:
             continue
         found.append(draw_exposed(phase, every))
-        own = [one for one in strips if one.phase == phase and one.default and one.lanes]
+        own = [strip for strip in strips if strip.phase == phase and strip.default and strip.lanes]
         found += [draw_step(phase, own)] if own else []
         default = [one for one in every if one.default]
         piped = [(one, one.section.pipeline) for one in default if one.section.pipeline and one.section.pipeline.ticks]
@@ -71,7 +71,7 @@ def draw_pictures(
 def draw_exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
     """A bar for each program: what of a step computes, waits by verdict, or does neither."""
     groups = by_group(every)
-    heights, told = [0.34 * len(own) for own in groups.values()], [one.label for one in every]
+    heights, told = [0.34 * len(group) for group in groups.values()], [one.label for one in every]
     head = heading_inches(told)
     tall = head + sum(heights) + 0.66 * len(heights) + 0.3
     left = 0.4 + 0.075 * max(len(_name(one)) for one in every)
@@ -113,8 +113,8 @@ def _bars(panel: Axes, own: Sequence[ProgramTiming]) -> None:
 
 def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
     """One step of each default program, on one scale: for each device what it computes, above what it communicates."""
-    whole, told = max(one.step_ns for one in strips), [one.label for one in strips]
-    heights, head = [_height(one) * 0.0094 for one in strips], heading_inches(told)
+    whole, told = max(strip.step_ns for strip in strips), [strip.label for strip in strips]
+    heights, head = [_height(strip) * 0.0094 for strip in strips], heading_inches(told)
     tall = head + sum(heights) + 0.4 * len(strips) + 0.62
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
@@ -137,7 +137,7 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
         handles.append(Patch(color=_pale(VERDICTS["induced"], _PALE), label="pale: hidden"))
         figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
-        sources = " and ".join(dict.fromkeys(one.source for one in strips)).capitalize()
+        sources = " and ".join(dict.fromkeys(strip.source for strip in strips)).capitalize()
         caption = (
             f"{sources}, {phase}: one step; heights are shares of the time; communication hidden behind compute is pale"
         )

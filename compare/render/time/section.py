@@ -91,7 +91,7 @@ def _blocks(
                              " steps."),))  # fmt: skip
     for phase in shown:
         yield from _phase(report, phase, phases[phase])
-    unknown = any(one.exposed("unknown") for found in phases.values() for one in found)
+    unknown = any(one.exposed("unknown") for phase in phases.values() for one in phase)
     yield Widget(template="time_legend.html.j2", values={"unknown": unknown})
     if strips:
         still = [inline_picture(one) for one in pictures if one.name.endswith(STILL)]
@@ -253,7 +253,7 @@ def _timeline_differences(report: Report, phases: Iterable[str], *, strips: bool
 def _embedded(strips: Sequence[Strip]) -> Markup:
     """Phase -> its strips, as JSON that stands in a script element: no `<` of a program's can end that."""
     phases: dict[str, list[object]] = {}
-    for one in strips:
-        phases.setdefault(one.phase, []).append(one.to_json())
+    for strip in strips:
+        phases.setdefault(strip.phase, []).append(strip.to_json())
     text = json.dumps(phases, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

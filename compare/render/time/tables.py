@@ -66,10 +66,10 @@ def save(report: Report, folder: Path, *, timelines: Sequence[TimedProgram]) -> 
     _write(folder / "steps.parquet", {**STEP_COLUMNS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
 
 
-def _judged(one: TimedProgram) -> pd.DataFrame:
+def _judged(program: TimedProgram) -> pd.DataFrame:
     """Its events, with the verdict of each communication: that of the largest part of its bytes."""
-    verdicts = {name: share.verdict for name, share in shares_by_name(one.shares).items()}
-    rows = one.timeline.events
+    verdicts = {name: share.verdict for name, share in shares_by_name(program.shares).items()}
+    rows = program.timeline.events
     names = rows["collective"].cat.categories
     found = pd.Categorical([verdicts.get(str(name), UNKNOWN_VERDICT) for name in names], _SHOWN)
     codes = np.where(rows["role"].eq(COMMUNICATION), found.codes[rows["collective"].cat.codes], len(_SHOWN) - 1)

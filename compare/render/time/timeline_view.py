@@ -61,13 +61,16 @@ def timed_programs(report: Report, timelines: Mapping[Key, Timeline]) -> list[Ti
     return found
 
 
-def middle_step(found: Timeline) -> tuple[int | None, float, float]:
+def middle_step(timeline: Timeline) -> tuple[int | None, float, float]:
     """Number, start and end of the step of the middle length; the whole span where there are no steps."""
-    if found.steps.empty:
-        ends = found.events["start_ns"] + found.events["duration_ns"]
-        return None, found.events["start_ns"].min(), ends.max()
-    ends = found.steps["start_ns"] + found.steps["duration_ns"]
-    begins, ends = found.steps["start_ns"].groupby(found.steps["step"]).min(), ends.groupby(found.steps["step"]).max()
+    if timeline.steps.empty:
+        ends = timeline.events["start_ns"] + timeline.events["duration_ns"]
+        return None, timeline.events["start_ns"].min(), ends.max()
+    ends = timeline.steps["start_ns"] + timeline.steps["duration_ns"]
+    begins, ends = (
+        timeline.steps["start_ns"].groupby(timeline.steps["step"]).min(),
+        ends.groupby(timeline.steps["step"]).max(),
+    )
     order = (ends - begins).sort_values(kind="stable").index
     number = int(order[(len(order) - 1) // 2])
     return number, begins[number], ends[number]

@@ -15,18 +15,18 @@ def add_axes(parser: argparse.ArgumentParser) -> None:
     add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
 
 
-def axes_of(asked: argparse.Namespace) -> Mapping[str, int]:
+def axes_of(options: argparse.Namespace) -> Mapping[str, int]:
     """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
-    if not asked.mesh:
-        return read_axes(asked.axes)
-    mesh = read_mesh(asked.mesh).mesh
+    if not options.mesh:
+        return read_axes(options.axes)
+    mesh = read_mesh(options.mesh).mesh
     return mesh.split_axes or mesh.axes
 
 
-def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
+def hint_axes(options: argparse.Namespace, axes: Iterable[str]) -> None:
     """What to say of axes as they were found: where none were named, or these are not the program's."""
     strange = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
-    if not (asked.mesh or asked.axes) and strange:
+    if not (options.mesh or options.axes) and strange:
         hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
     elif strange:
         told = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
@@ -34,4 +34,4 @@ def hint_axes(asked: argparse.Namespace, axes: Iterable[str]) -> None:
         hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
     else:
         return
-    print(hint, file=sys.stderr if asked.json else sys.stdout)
+    print(hint, file=sys.stderr if options.json else sys.stdout)

@@ -95,22 +95,22 @@ def add_list(parser: Parser) -> None:
     )
 
 
-def read_case(asked: argparse.Namespace) -> Case:
+def read_case(options: argparse.Namespace) -> Case:
     """The case that the options ask for.  Raises `MeshError` on what cannot be."""
-    if "mesh" not in asked:
+    if "mesh" not in options:
         raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
     return Case.read(
-        asked.mesh,
-        model_name=asked.model,
-        shapes=_shapes(asked.checkpoint),
-        microbatches=getattr(asked, "microbatches", None),
-        phases=tuple(asked.phase.split(",")),
-        batch=asked.batch,
-        seq=asked.seq,
-        capacity=asked.capacity,
-        style=asked.style,
-        loop=asked.loop,
-        attention=asked.attention,
+        options.mesh,
+        model_name=options.model,
+        shapes=_shapes(options.checkpoint),
+        microbatches=getattr(options, "microbatches", None),
+        phases=tuple(options.phase.split(",")),
+        batch=options.batch,
+        seq=options.seq,
+        capacity=options.capacity,
+        style=options.style,
+        loop=options.loop,
+        attention=options.attention,
     )
 
 

@@ -93,15 +93,15 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
     add("--no-passes", action="store_true", help="do not record which libtpu pass created each collective")
 
 
-def read_programs(asked: argparse.Namespace) -> Programs:
+def read_programs(options: argparse.Namespace) -> Programs:
     """The programs that the options ask for.  Raises `WorkError` on what cannot be."""
-    if asked.same_runtime and asked.execute != "cpu":
+    if options.same_runtime and options.execute != "cpu":
         raise WorkError("--same-runtime goes with --execute cpu")
-    libtpu = read_version(asked.libtpu) if "libtpu" in asked else ""
-    controls = parse_controls(asked.controls)
-    arms = {one.name: one for one in parse_arms(asked.arm)}
+    libtpu = read_version(options.libtpu) if "libtpu" in options else ""
+    controls = parse_controls(options.controls)
+    arms = {arm.name: arm for arm in parse_arms(options.arm)}
     return Programs(
-        witnesses=parse_witnesses(asked.witness, arms=list(arms)),
+        witnesses=parse_witnesses(options.witness, arms=list(arms)),
         arms=arms,
         controls=(*controls, "libtpu") if libtpu and "libtpu" not in controls else controls,
         libtpu=libtpu,

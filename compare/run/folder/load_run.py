@@ -88,7 +88,7 @@ def read_run(folder: Path) -> Run:
     if not there:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
     results = [_cell(path, case=case, run=folder) for path in there]
-    keys = {one.key for one in results}
+    keys = {result.key for result in results}
     results += [_missing(key, case=case) for key in _asked(read, keys, case) - keys]
     results.sort(key=lambda one: one.key)
     return Run(folder, case, tuple(results))

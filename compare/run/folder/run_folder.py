@@ -66,7 +66,7 @@ def _holds_programs(place: Path) -> bool:
 
 def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
     """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`; of a failed one what there is."""
-    programs = [f"{one.arm}/{one.phase}/{one.cell}" for one in outcomes]
+    programs = [f"{outcome.arm}/{outcome.phase}/{outcome.cell}" for outcome in outcomes]
     (folder / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: programs}, indent=1) + "\n")
     for outcome in outcomes:
         cell = folder / outcome.arm / outcome.phase / outcome.cell

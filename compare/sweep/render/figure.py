@@ -34,13 +34,13 @@ _COUNTED = "Counted in the compiled default program of each framework, not measu
 def draw_ratios(sweep: Sweep) -> Picture:
     """Emitted over inherent bytes of each default program."""
     results = sweep["results"]
-    models = list(dict.fromkeys(one["model"] for one in results))
-    phases = list(dict.fromkeys(phase for one in results for phase in one["phases"])) or ["no phase"]
-    rows = {model: [one for one in results if one["model"] == model] for model in models}
+    models = list(dict.fromkeys(result["model"] for result in results))
+    phases = list(dict.fromkeys(phase for result in results for phase in result["phases"])) or ["no phase"]
+    rows = {model: [result for result in results if result["model"] == model] for model in models}
     told = [_COUNTED, *footnotes(case_lines(sweep))]
     head = heading_inches(told)
-    tall = head + sum(len(own) * _ROW + _OVER + _UNDER for own in rows.values()) + 0.35
-    names = {id(one): label(sweep, one) for one in results}
+    tall = head + sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
+    names = {id(result): label(sweep, result) for result in results}
     left = 0.35 + 0.078 * max(map(len, names.values()), default=0)
     wide = (_WIDE - left - 0.75 * len(phases)) / len(phases)
     with mpl.rc_context(STYLE):
@@ -64,19 +64,19 @@ def draw_ratios(sweep: Sweep) -> Picture:
         return save_figure("sweep", caption, figure)
 
 
-def _panel(panel: Any, own: Sequence[Result], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
+def _panel(panel: Any, results: Sequence[Result], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
     """A line of marks for each mesh, from the plan (1) to what each arm moves."""
     panel.set_xscale("log" if largest > LOG_FROM else "linear")
     panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="inherent bytes")
-    for row, one in enumerate(own):
+    for row, one in enumerate(results):
         found = [_ratio_words(one, phase, arm) for arm in arms]
         if len(set(found)) == 1 and found[0][0] is None:  # of all arms the same: once is enough
             _mark(panel, row, *found[0])
             continue
         for at, (title, (ratio, words)) in enumerate(zip(arms.values(), found, strict=True)):
             _mark(panel, row + (at - (len(arms) - 1) / 2) * 0.36, ratio, words, number=at, label=title)
-    panel.set_ylim(len(own) - 0.5, -0.5)
-    low = min([1.0, *(ratio for one in own for arm in arms if (ratio := _ratio_words(one, phase, arm)[0]))])
+    panel.set_ylim(len(results) - 0.5, -0.5)
+    low = min([1.0, *(ratio for one in results for arm in arms if (ratio := _ratio_words(one, phase, arm)[0]))])
     if largest > LOG_FROM:
         panel.set_xlim(low / 1.9 if low < _BELOW else 0.8, largest * 1.9)
         panel.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3)))
@@ -103,12 +103,12 @@ def _mark(panel: Any, place: float, ratio: float | None, words: str, *, number: 
     )  # fmt: skip
 
 
-def _ratio_words(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
+def _ratio_words(result: Result, phase: str, arm: str) -> tuple[float | None, str]:
     """The ratio of an arm's default program, and what stands beside it; of what is not there, why."""
-    found = one["phases"].get(phase)
+    found = result["phases"].get(phase)
     programs = [] if not found else [p for p in found["programs"] if p["arm"] == arm and p["is_default"]]
     if not programs:
-        return None, "not requested" if one["status"] == "done" else one["status"]
+        return None, "not requested" if result["status"] == "done" else result["status"]
     program = programs[0]
     if program["wire_bytes"] is None:
         return None, str(program["status"])
@@ -121,8 +121,8 @@ def _ratio_words(one: Result, phase: str, arm: str) -> tuple[float | None, str]:
 
 
 def _largest(results: Sequence[Result], phase: str) -> float:
-    found = [program["ratio"] or 1.0 for one in results if phase in one["phases"]
-             for program in one["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
+    found = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
+             for program in result["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
     return max([1.5, *found])
 
 

@@ -64,9 +64,9 @@ def is_short(program: Program) -> bool:
     return bool(program.get("unserved"))
 
 
-def footnotes(found: Sequence[Line]) -> list[str]:
+def footnotes(lines: Sequence[Line]) -> list[str]:
     """What the marks in a table say."""
-    short = any(is_short(program) for line in found for program in line.programs.values())
+    short = any(is_short(program) for line in lines for program in line.programs.values())
     return [f"{MARK} {LESS}."] if short else []
 
 
@@ -100,9 +100,9 @@ def _words(one: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def crosses_slices(found: Sequence[Line]) -> bool:
+def crosses_slices(lines: Sequence[Line]) -> bool:
     """Whether any program moves bytes between slices."""
-    return any(program["dcn_wire_bytes"] for line in found for program in line.programs.values())
+    return any(program["dcn_wire_bytes"] for line in lines for program in line.programs.values())
 
 
 def case_lines(sweep: Sweep) -> list[Line]:

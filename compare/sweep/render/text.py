@@ -39,17 +39,17 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
     out.print()
 
 
-def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
+def _table(lines: Sequence[Line], arms: Mapping[str, str]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
     for name in ("model", "mesh"):
         table.add_column(name, vertical="bottom")  # may wrap: numbers never do
     table.add_column("phase", no_wrap=True, vertical="bottom")
-    far = list(arms) if crosses_slices(found) else []
+    far = list(arms) if crosses_slices(lines) else []
     heads = ["inherent\nbytes", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
     for head in (*heads, *(f"{title}\nstep time" for title in arms.values())):
         table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
     before = ("", "")
-    for line in found:
+    for line in lines:
         own = (line.model, line.label)
         shown = [plain(word) if own[: at + 1] != before[: at + 1] else "" for at, word in enumerate(own)]
         numbers = [Text(line.ratio(arm), style="bold") for arm in arms]
@@ -59,9 +59,9 @@ def _table(found: Sequence[Line], arms: Mapping[str, str]) -> Table:
     return table
 
 
-def _narrow(found: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
+def _narrow(lines: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
     """The same where a terminal has no room for a table."""
-    for line in found:
+    for line in lines:
         told = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
         words = f"{line.model} on {line.label}, {line.phase}: inherent {line.needs}; {told}"
         yield wrap_prose(words, width=width, hang="   ")

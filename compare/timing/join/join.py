@@ -65,30 +65,30 @@ def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
     )  # fmt: skip
 
 
-def _anonymous(told: Sequence[Operation]) -> Mask:
+def _anonymous(operations: Sequence[Operation]) -> Mask:
     """Calls of which nothing is known: communication only if another core shows what they ask for."""
-    return np.array([one.wraps and one.kind == UNKNOWN for one in told], np.bool_)
+    return np.array([one.wraps and one.kind == UNKNOWN for one in operations], np.bool_)
 
 
 def _links(
     raw: DeviceEvents,
-    told: Sequence[Operation],
+    operations: Sequence[Operation],
     of_talk: Ints,
     parts: CommunicationEvents,
-    found: Communications,
+    communications: Communications,
     comms: Ints,
 ) -> MatchedCalls:
     """Calls of other cores, and what these show of them, by their places among the communications."""
     device = raw.events["device"].to_numpy(np.int64)[comms]
 
     def seen(chosen: Mask) -> CoreEvents:
-        place = np.flatnonzero(chosen & found.stands)
-        kinds = [told[code].kind for code in of_talk[place]]
+        place = np.flatnonzero(chosen & communications.stands)
+        kinds = [operations[code].kind for code in of_talk[place]]
         return CoreEvents(
-            place=place, device=device[place], kind=kinds, starts=parts.starts[place], ends=found.ends[place]
+            place=place, device=device[place], kind=kinds, starts=parts.starts[place], ends=communications.ends[place]
         )  # fmt: skip
 
-    return match_calls(seen(_flags(told, "wraps")[of_talk]), seen(parts.half == INSIDE))
+    return match_calls(seen(_flags(operations, "wraps")[of_talk]), seen(parts.half == INSIDE))
 
 
 def _distinct(events: pd.DataFrame) -> tuple[Ints, Ints]:
@@ -117,30 +117,30 @@ def _told(events: pd.DataFrame, places: Ints, programs: ProfilePrograms) -> Iter
         yield identify_operation(told, programs.find(module), programs.mesh)
 
 
-def _collectives(events: pd.DataFrame, places: Ints, told: Sequence[Operation]) -> list[str]:
+def _collectives(events: pd.DataFrame, places: Ints, operations: Sequence[Operation]) -> list[str]:
     """The collective of each combination; one that several programs have is named with its program."""
     modules = _words(events, "module", places)
     homes: dict[str, set[str]] = {}
-    for module, one in zip(modules, told, strict=True):
+    for module, one in zip(modules, operations, strict=True):
         homes.setdefault(one.collective, set()).add(module)
     return [
         f"{module}/{one.collective}" if one.collective and len(homes[one.collective]) > 1 else one.collective
-        for module, one in zip(modules, told, strict=True)
+        for module, one in zip(modules, operations, strict=True)
     ]
 
 
-def _flags(told: Sequence[Operation], name: str) -> Mask:
-    return np.array([bool(getattr(one, name)) for one in told], np.bool_)
+def _flags(operations: Sequence[Operation], name: str) -> Mask:
+    return np.array([bool(getattr(one, name)) for one in operations], np.bool_)
 
 
 def _parts(
-    raw: DeviceEvents, told: Sequence[Operation], names: Sequence[str], of_event: Ints, comms: Ints
+    raw: DeviceEvents, operations: Sequence[Operation], names: Sequence[str], of_event: Ints, comms: Ints
 ) -> CommunicationEvents:
     events = raw.events.iloc[comms]
     spanning = _on(events, raw.spanning_lines)
-    half = np.array([one.half for one in told], np.int8)[of_event[comms]]
+    half = np.array([one.half for one in operations], np.int8)[of_event[comms]]
     half = np.where(_on(events, raw.other_cores), INSIDE, np.where(spanning & (half == INSIDE), WHOLE, half))
-    words = np.array([names, start_names(told, names)], dtype=object)
+    words = np.array([names, start_names(operations, names)], dtype=object)
     group = pd.factorize(words.ravel())[0].astype(np.int64).reshape(words.shape)[spanning.astype(int), of_event[comms]]
     for name in ("device", "run"):
         numbers = pd.factorize(events[name].to_numpy())[0]
@@ -157,15 +157,15 @@ def _on(events: pd.DataFrame, lines: Set[str]) -> Mask:
 
 
 def _roles(
-    raw: DeviceEvents, told: Sequence[Operation], of_event: Ints, comms: Ints, found: Communications
+    raw: DeviceEvents, operations: Sequence[Operation], of_event: Ints, comms: Ints, communications: Communications
 ) -> tuple[NDArray[np.int8], Floats]:
     """The role of each event, by its place in _ROLES, and when it ends."""
     compute, communication, container, part = range(len(_ROLES))
-    alone = [container if one.encloses else part if one.waits else compute for one in told]
+    alone = [container if one.encloses else part if one.waits else compute for one in operations]
     role = np.array(alone, np.int8)[of_event]
-    role[comms] = np.where(found.stands, communication, part)
+    role[comms] = np.where(communications.stands, communication, part)
     ends = raw.events["start_ns"].to_numpy(np.float64) + raw.events["duration_ns"].to_numpy(np.float64)
-    ends[comms] = found.ends
+    ends[comms] = communications.ends
     return role, ends
 
 
@@ -189,18 +189,19 @@ def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: CommunicationEv
 
 
 def _events(
-    events: pd.DataFrame, told: Sequence[Operation], names: Sequence[str], of_event: Ints, role: NDArray[np.int8],
+    events: pd.DataFrame, operations: Sequence[Operation], names: Sequence[str], of_event: Ints, role: NDArray[np.int8],
     ends: Floats,
 ) -> pd.DataFrame:  # fmt: skip
     words = {
-        name: words_by_code(of_event, [str(getattr(one, name)) for one in told]) for name in ("scope", "kind", "axes")
+        name: words_by_code(of_event, [str(getattr(one, name)) for one in operations])
+        for name in ("scope", "kind", "axes")
     }
     columns = {
         **{name: events[name].array for name in ("device", "line", "name", "hlo_op", "start_ns", "wait_ns")},
         **words,
         "role": words_by_code(role.astype(np.int64), _ROLES),
         "collective": words_by_code(of_event, names),
-        "payload_bytes": np.array([one.payload_bytes for one in told], np.float64)[of_event],
+        "payload_bytes": np.array([one.payload_bytes for one in operations], np.float64)[of_event],
         "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
     }
     return pd.DataFrame({name: columns[name] for name in EVENT_COLUMNS})
@@ -213,15 +214,15 @@ def _left_aside(events: pd.DataFrame, aside: Mask) -> Iterator[str]:
             yield f"{count} events on {line!r} are neither communication nor the device's own compute: left out"
 
 
-def _cut(found: Communications) -> Iterator[str]:
-    for missing, seen in (("end", found.unfinished), ("start", found.unbegun)):
-        if count := int((seen & found.stands).sum()):
+def _cut(communications: Communications) -> Iterator[str]:
+    for missing, seen in (("end", communications.unfinished), ("start", communications.unbegun)):
+        if count := int((seen & communications.stands).sum()):
             yield f"{count} asynchronous communications have no {missing} in the profile: what is seen of them counts"
 
 
-def _foreign(events: pd.DataFrame, told: Sequence[Operation], of_event: Ints) -> Iterator[str]:
+def _foreign(events: pd.DataFrame, operations: Sequence[Operation], of_event: Ints) -> Iterator[str]:
     """Operations that their program does not have."""
-    foreign = int(_flags(told, "foreign")[of_event].sum())
+    foreign = int(_flags(operations, "foreign")[of_event].sum())
     if foreign:
         share = foreign / len(events)
         most = "most operations, " if share > _MOST else ""

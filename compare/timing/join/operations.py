@@ -145,12 +145,12 @@ def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:
 
 def _by_category(signs: ProfileFields) -> Operation:
     """What kind it is, and no more."""
-    found = _CATEGORY.fullmatch(signs.category.lower())
-    if not found:
+    match = _CATEGORY.fullmatch(signs.category.lower())
+    if not match:
         return COMPUTES
     named = _NAMED.fullmatch(signs.hlo_op)
-    kind = "reduce-scatter" if found[1] == "all-reduce-scatter" else found[1]
-    half = found[2] or (named[2] if named else None)
+    kind = "reduce-scatter" if match[1] == "all-reduce-scatter" else match[1]
+    half = match[2] or (named[2] if named else None)
     return _unjoined(signs, kind, half, f"{named[1]}{named[3]}" if named else signs.hlo_op)
 
 

@@ -36,7 +36,7 @@ def read_profile(
     programs = ProfilePrograms(read_protos(spaces), axes=axes, given=hlo, modules=modules)
     hosts = number_by_place(hosts, programs)
     raw = merge_hosts(hosts)
-    devices = sorted({*raw.events["device"].unique().tolist(), *(one for host in hosts for one in host.devices)})
+    devices = sorted({*raw.events["device"].unique().tolist(), *(device for host in hosts for device in host.devices)})
     fewer = list(_check_axes(axes, devices))
     marks = [find_steps(host.raw, read_annotations(host.space)) for host in hosts]
     frame = pd.concat([found.frame for found in marks], ignore_index=True)

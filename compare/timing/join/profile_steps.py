@@ -65,16 +65,20 @@ def find_steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
     )
 
 
-def _for_all(own: pd.DataFrame, devices: Ints) -> StepMarks:
+def _for_all(table: pd.DataFrame, devices: Ints) -> StepMarks:
     """The devices' own marks; of a device without any, from the first that begins to the last that ends."""
-    without = np.setdiff1d(devices, own["device"])
+    without = np.setdiff1d(devices, table["device"])
     if not without.size:
-        return StepMarks(frame=own.astype(STEP_COLUMNS))
-    every = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
+        return StepMarks(frame=table.astype(STEP_COLUMNS))
+    every = (
+        table.assign(end=table["start_ns"] + table["duration_ns"])
+        .groupby("step")
+        .agg({"start_ns": "min", "end": "max"})
+    )
     rest = _frame(without, every.index, every["start_ns"], every["end"] - every["start_ns"])
     named = ", ".join(map(str, without))
     return StepMarks(
-        frame=pd.concat([own, rest], ignore_index=True).astype(STEP_COLUMNS),
+        frame=pd.concat([table, rest], ignore_index=True).astype(STEP_COLUMNS),
         notes=(f"devices {named} mark no steps of their own: those of the others are taken",),
     )
 

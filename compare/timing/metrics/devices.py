@@ -74,7 +74,7 @@ def arrival_lags(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.Dat
     return rows.assign(lag_ns=rows["start_ns"] - first, last=at_last & ties.eq(1))[met.transform("size").gt(1)]
 
 
-def stragglers(found: pd.DataFrame) -> tuple[Straggler, ...]:
+def stragglers(table: pd.DataFrame) -> tuple[Straggler, ...]:
     """device, mean_lag_ns, last_share (of its executions, those to which it alone comes last); the latest first."""
     rows = [
         Straggler(
@@ -82,6 +82,6 @@ def stragglers(found: pd.DataFrame) -> tuple[Straggler, ...]:
             mean_lag_ns=to_number(float(own["lag_ns"].mean())),
             last_share=to_ratio(int(own["last"].sum()), len(own)),
         )
-        for _, own in found.groupby("device")
+        for _, own in table.groupby("device")
     ]
     return tuple(sorted(rows, key=lambda row: (-(row.mean_lag_ns or 0), row.device)))

@@ -18,7 +18,7 @@ BEFORE, AFTER = "before", "after"
 
 
 def summarize_pipeline(
-    tracks: DeviceTracks, found: pd.DataFrame, *, microbatches: int, num_stages: int
+    tracks: DeviceTracks, table: pd.DataFrame, *, microbatches: int, num_stages: int
 ) -> PipelineTimes | None:
     """Means over devices and steps of what `ticks` found; `None` where it found nothing, or there is one stage.
 
@@ -26,18 +26,18 @@ def summarize_pipeline(
     ticks).  bubble_share, of all stages; gpipe_bubble_share, what a uniform pipeline has.  ticks: tick, start_ns,
     duration_ns, microbatches (of each stage, null for none).  phases: before, fill, steady, drain, after the pipeline.
     """
-    if found.empty or num_stages == 1:
+    if table.empty or num_stages == 1:
         return None
-    bubble = found["microbatch"].lt(0)
+    bubble = table["microbatch"].lt(0)
     weighted = pd.DataFrame({
-        "stage": found["stage"], "pipeline_ns": found["tick_ns"], "bubble_ns": found["tick_ns"].where(bubble, 0.0),
-        "busy_in_bubble_ns": found["busy_ns"].where(bubble, 0.0),
-        "idle_ns": found["tick_ns"] - found["busy_ns"], "bubble_ticks": bubble.astype(float),
+        "stage": table["stage"], "pipeline_ns": table["tick_ns"], "bubble_ns": table["tick_ns"].where(bubble, 0.0),
+        "busy_in_bubble_ns": table["busy_ns"].where(bubble, 0.0),
+        "idle_ns": table["tick_ns"] - table["busy_ns"], "bubble_ticks": bubble.astype(float),
     })  # fmt: skip
-    sums = weighted.drop(columns="stage").mul(found["weight"], axis=0).groupby(weighted["stage"]).sum()
-    ways = found[found["tick"].eq(0)].groupby("stage")["weight"].sum()
+    sums = weighted.drop(columns="stage").mul(table["weight"], axis=0).groupby(weighted["stage"]).sum()
+    ways = table[table["tick"].eq(0)].groupby("stage")["weight"].sum()
     total = sums.sum()
-    count = int(found["tick"].max()) + 1
+    count = int(table["tick"].max()) + 1
     return PipelineTimes(
         stages=tuple(
             _stage(stage, row, float(ways[stage]), count)
@@ -45,8 +45,8 @@ def summarize_pipeline(
         ),
         bubble_share=to_ratio(float(total["bubble_ns"]), float(total["pipeline_ns"])),
         gpipe_bubble_share=to_ratio(num_stages - 1, microbatches + num_stages - 1),
-        ticks=_ticks(found, microbatches, num_stages),
-        phases=_phases(tracks, found, microbatches, num_stages),
+        ticks=_ticks(table, microbatches, num_stages),
+        phases=_phases(tracks, table, microbatches, num_stages),
     )
 
 
@@ -61,9 +61,9 @@ def _stage(stage: int, row: Mapping[Hashable, float], ways: float, count: int) -
     )
 
 
-def _ticks(found: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[Tick, ...]:
+def _ticks(table: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[Tick, ...]:
     rows = []
-    for _, group in found.groupby("tick"):
+    for _, group in table.groupby("tick"):
         held = [int(group["tick"].iloc[0]) - stage for stage in range(num_stages)]
         rows.append(Tick(
             tick=held[0],
@@ -74,14 +74,14 @@ def _ticks(found: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[Tic
     return tuple(rows)
 
 
-def _phases(tracks: DeviceTracks, found: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[PipelinePhase, ...]:
+def _phases(tracks: DeviceTracks, table: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[PipelinePhase, ...]:
     """The sequence of phases in a mean step; those that take no tick are left out."""
-    names = np.select([found["tick"] >= microbatches, found["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
+    names = np.select([table["tick"] >= microbatches, table["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
     step = pd.DataFrame([
         {"device": track.device, "step": int(step), "step_ns": end - begin}
         for track in tracks.devices for step, begin, end in zip(track.steps, track.begins, track.ends, strict=True)
     ])  # fmt: skip
-    edges = found.assign(phase=names).groupby(["device", "step", "weight", "phase"], sort=False)
+    edges = table.assign(phase=names).groupby(["device", "step", "weight", "phase"], sort=False)
     spans = edges.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).reset_index()
     whole = spans.groupby(["device", "step", "weight"]).agg(low=("start_ns", "min"), high=("end_ns", "max"))
     whole = whole.reset_index().merge(step, on=["device", "step"])

@@ -98,7 +98,7 @@ def _mean(rows: pd.DataFrame, name: str) -> Number:
     return to_number(float((rows[name] * rows["weight"]).sum() / rows["weight"].sum()))
 
 
-def _volume(found: pd.DataFrame) -> dict[str, Volume]:
+def _volume(table: pd.DataFrame) -> dict[str, Volume]:
     """Curves by axes: of `bins` equal parts of the step, the bytes sent, and how much of each the network is up."""
     return {
         str(axes): Volume(
@@ -106,7 +106,7 @@ def _volume(found: pd.DataFrame) -> dict[str, Volume]:
             wire_bytes=tuple(to_number(value) for value in rows["wire_bytes"]),
             up=tuple(to_number(value) for value in rows["up"]),
         )
-        for axes, rows in found.groupby("axes")
+        for axes, rows in table.groupby("axes")
     }
 
 

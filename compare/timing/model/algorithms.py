@@ -60,8 +60,8 @@ def read_algorithm(kind: str, text: str) -> Algorithm:
         return Algorithm(DIRECT, note=_unknown("emitter", emitter, {"", *_STRAIGHT}, "messages to each target"))
     if "collective_offload_config" in text:
         return _offloaded(text)
-    if found := _GATHER.fullmatch(emitter):
-        return Algorithm(RING if found[1] == "1" else BLOCK)
+    if match := _GATHER.fullmatch(emitter):
+        return Algorithm(RING if match[1] == "1" else BLOCK)
     if emitter in _STRAIGHT:
         return Algorithm(DIRECT)
     note = _unknown("emitter", emitter, {*_IN_STEPS, *_AT_ONCE, *_SHORT}) or _unknown("strategy", strategy, {*_SHAPES})
@@ -73,8 +73,8 @@ def read_algorithm(kind: str, text: str) -> Algorithm:
 def _steps(emitter: str, text: str) -> tuple[bool, ...]:
     if emitter in _AT_ONCE:
         return (True,)
-    found = _MULTISTEP.search(text)
-    return tuple(word == "0" for word in found[1].split(",")) if found and emitter in _SHORT else ()
+    match = _MULTISTEP.search(text)
+    return tuple(word == "0" for word in match[1].split(",")) if match and emitter in _SHORT else ()
 
 
 def _sizes(orders: tuple[Order, ...], sizes: tuple[Order, ...]) -> tuple[tuple[int, int], ...]:

@@ -144,8 +144,8 @@ def is_free(item: Instruction) -> bool:
     """Whether nothing runs for it."""
     if item.opcode != "custom-call":
         return item.opcode in FREE
-    found = _TARGET.search(item.text)
-    return bool(found and found[1] in FREE_CALLS)
+    match = _TARGET.search(item.text)
+    return bool(match and match[1] in FREE_CALLS)
 
 
 def is_unknown(item: Instruction) -> bool:
@@ -156,8 +156,8 @@ def is_unknown(item: Instruction) -> bool:
 
 def estimated_cycles(item: Instruction) -> int | None:
     """What the compiler says that it takes, if it says anything."""
-    found = _CYCLES.search(item.text)
-    return int(found[1]) if found and int(found[1]) != _NO_ESTIMATE else None
+    match = _CYCLES.search(item.text)
+    return int(match[1]) if match and int(match[1]) != _NO_ESTIMATE else None
 
 
 def copied_bytes(start: Instruction) -> int:

@@ -149,24 +149,24 @@ class ClassCollective:
     their_starts: Ints
 
     @classmethod
-    def of(cls, meeting: CollectiveCost, found: Classes, torus: Torus) -> "ClassCollective":
+    def of(cls, meeting: CollectiveCost, classes: Classes, torus: Torus) -> "ClassCollective":
         by_chip = _first_of_chip(torus)
-        containing = _containing(meeting.groups, set(found.first.tolist()))
+        containing = _containing(meeting.groups, set(classes.first.tolist()))
         groups: dict[tuple[object, ...], int] = {}
         rows: list[tuple[float, float, list[int], list[int]]] = []
         theirs: list[list[int]] = []
-        takes_part = [number for number, device in enumerate(found.first.tolist()) if device in containing]
+        takes_part = [number for number, device in enumerate(classes.first.tolist()) if device in containing]
         for number in takes_part:
             mine = []
-            for at in containing[int(found.first[number])]:
-                members = sorted({int(found.of[device]) for device in meeting.groups[at]})
-                ways = {int(found.of[by_chip[use // SLOTS]]) * SLOTS + use % SLOTS for use in meeting.uses[at]}
+            for at in containing[int(classes.first[number])]:
+                members = sorted({int(classes.of[device]) for device in meeting.groups[at]})
+                ways = {int(classes.of[by_chip[use // SLOTS]]) * SLOTS + use % SLOTS for use in meeting.uses[at]}
                 before, moving = float(meeting.before_ns[at]), float(meeting.moving_ns[at])
                 key = (before, moving, tuple(members), frozenset(ways))
                 if key not in groups:
                     groups[key] = len(rows)
                     # A group without links of its own waits for a way that is never taken: the last.
-                    rows.append((before, moving, members, sorted(ways) or [found.number * SLOTS]))
+                    rows.append((before, moving, members, sorted(ways) or [classes.number * SLOTS]))
                 mine.append(groups[key])
             theirs.append(mine)
         everybody, member_starts = _flat([row[2] for row in rows])

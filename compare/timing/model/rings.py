@@ -28,7 +28,7 @@ class Block:
             rows.setdefault(int(torus.chip[device]), []).append(device)
         at = np.array([torus.at[members[0]] for members in rows.values()])
         values = tuple(tuple(sorted(set(at[:, dim].tolist()))) for dim in range(3))
-        full = int(np.prod([len(one) for one in values])) == len(rows)
+        full = int(np.prod([len(value) for value in values])) == len(rows)
         alike = len({len(members) for members in rows.values()}) == 1
         return cls(torus, tuple(map(tuple, rows.values())), values) if full and alike else None
 

@@ -59,22 +59,22 @@ class Record:
         return len(self.marks) + sum(len(self.runs[key].names) for key, _ in self.ran)
 
 
-def merge_alike(record: Record, found: Classes) -> Classes:
+def merge_alike(record: Record, classes: Classes) -> Classes:
     """Classes to which the very same happened are one."""
     columns = [np.stack(part) for part in zip(*record.times, strict=True)]
     columns += [np.stack([start for _, start in record.ran])] if record.ran else []
-    if not columns or found.number == 1:
-        return found
+    if not columns or classes.number == 1:
+        return classes
     _, same = np.unique(np.nan_to_num(np.concatenate(columns).round(3), nan=-1.0).T, axis=0, return_inverse=True)
     same = same.reshape(-1)
     first = np.array([int(np.flatnonzero(same == one)[0]) for one in range(int(same.max()) + 1)], np.int64)
-    order = np.argsort(found.first[first])
+    order = np.argsort(classes.first[first])
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
-    return Classes(rank[same][found.of], found.first[first[order]])
+    return Classes(rank[same][classes.of], classes.first[first[order]])
 
 
-def list_events(record: Record, found: Classes, kept: Classes, *, whole_runs: bool) -> pd.DataFrame:
+def list_events(record: Record, classes: Classes, kept: Classes, *, whole_runs: bool) -> pd.DataFrame:
     """The events of the first device of every kept class.  whole_runs: a run of operations is drawn as one event."""
     runs = {key: number for number, key in enumerate(record.runs)}
     names, durations, sizes = _operations(list(record.runs.values()), whole=whole_runs)
@@ -83,7 +83,7 @@ def list_events(record: Record, found: Classes, kept: Classes, *, whole_runs: bo
     run_codes = words.get_indexer(pd.Index(names, dtype=object)).astype(np.int64)
     parts = []
     for device in kept.first.tolist():
-        number = int(found.of[device])
+        number = int(classes.of[device])
         marks = _marks_of(record, labels, words, number)
         ops = _ops_of(record, runs, run_codes, durations, sizes, number)
         parts.append(_columns(device, marks, ops))

@@ -108,10 +108,10 @@ def op_events(space: Space) -> DeviceEvents:
 
 def _cores(space: Space) -> Iterator[_Core]:
     for plane in space.planes:
-        if found := _TENSOR_CORE.match(plane.name):
-            yield _Core(plane, int(found[1]), True, space.zero_of(plane))
-        elif found := _SPARSE_CORE.match(plane.name):
-            yield _Core(plane, int(found[1]), False, space.zero_of(plane))
+        if match := _TENSOR_CORE.match(plane.name):
+            yield _Core(plane, int(match[1]), True, space.zero_of(plane))
+        elif match := _SPARSE_CORE.match(plane.name):
+            yield _Core(plane, int(match[1]), False, space.zero_of(plane))
 
 
 def _kind(line: Line) -> str | None:
@@ -152,8 +152,8 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
 
 
 def _hlo_name(name: str) -> str:
-    found = _HLO_NAME.match(name)
-    return found[1] if found else ""
+    match = _HLO_NAME.match(name)
+    return match[1] if match else ""
 
 
 def _bare(name: str) -> str:

@@ -35,7 +35,7 @@ def test_the_same_in_another_form_is_no_difference(a, b, turned):
     diff = match(rows(*a), rows(*b))
     assert diff.differences == ()
     assert diff.is_empty
-    assert all(one.delta_bytes == 0 for one in diff.equivalents)
+    assert all(equivalent.delta_bytes == 0 for equivalent in diff.equivalents)
 
 
 def test_hops_beyond_those_that_a_gather_needs_are_told_in_bytes():
@@ -94,7 +94,7 @@ def test_arrays_that_a_combiner_has_joined_are_those_that_it_joined():
     for pair in ((joined, apart), (apart, joined)):
         diff = match(*pair)
         assert diff.is_empty
-        assert [one.how for one in diff.equivalents] == ["the same arrays, combined differently"]
+        assert [equivalent.how for equivalent in diff.equivalents] == ["the same arrays, combined differently"]
     assert not match(joined, rows(SUM)).is_empty
 
 
@@ -104,7 +104,7 @@ def test_beside_arrays_that_are_combined_otherwise_one_more_is_one_line():
     for more in (SUM, small, wire("all-reduce", "bf16[512]", scope="norm")):
         for order in ([more, SUM, small], [SUM, small, more]):
             diff = match(joined, rows(*order))
-            assert [(one.what, len(one.b)) for one in diff.differences] == [("only in b", 1)]
+            assert [(difference.what, len(difference.b)) for difference in diff.differences] == [("only in b", 1)]
             assert len(diff.equivalents) == 1
 
 
@@ -155,8 +155,8 @@ def test_a_loop_is_its_copies():
 def test_beside_a_loop_and_its_copies_one_more_is_one_line():
     loop = collectives(read(LOOP), AXES)
     for diff in (match(loop, rows(*[SUM] * 4)), match(rows(*[SUM] * 4), loop)):
-        assert [len(one.a) + len(one.b) for one in diff.equivalents] == [4]
-        assert [len(one.a) + len(one.b) for one in diff.differences] == [1]
+        assert [len(equivalent.a) + len(equivalent.b) for equivalent in diff.equivalents] == [4]
+        assert [len(difference.a) + len(difference.b) for difference in diff.differences] == [1]
 
 
 def test_the_toy_programs_say_what_they_are_said_to_say():
@@ -184,5 +184,5 @@ def test_copies_of_a_loop_s_collective_that_have_lost_their_names_are_its_copies
     nameless = SUM.partition(", metadata")[0]
     near = wire("all-reduce", "bf16[8]", scope="norm")
     diff = match(collectives(read(LOOP), AXES), rows(SUM, nameless, nameless, near))
-    assert [len(one.b) for one in diff.equivalents] == [3]
-    assert [one.first.scope for one in diff.differences] == ["norm"]
+    assert [len(equivalent.b) for equivalent in diff.equivalents] == [3]
+    assert [difference.first.scope for difference in diff.differences] == ["norm"]

@@ -17,7 +17,10 @@ OTHERS = [SUM, KV, GATHER, SCATTER, wire("all-reduce", "bf16[512]", over="data",
 
 
 def diff_values(diff):
-    return [(one.what, one.first.kind, len(one.a), len(one.b)) for one in diff.differences]
+    return [
+        (difference.what, difference.first.kind, len(difference.a), len(difference.b))
+        for difference in diff.differences
+    ]
 
 
 def test_a_program_is_the_same_as_itself():
@@ -78,7 +81,7 @@ def test_an_axis_of_another_size_is_told_by_its_groups():
     wide = wide.replace("{{0,1,2,3},{4,5,6,7}}", "{{0,1,2,3,4,5,6,7},{8,9,10,11,12,13,14,15}}")
     sides = collectives(read(program(SUM)), AXES), collectives(read(wide), {"data": 2, "tensor": 8})
     diff = match(*sides)
-    assert [one.changes for one in diff.differences] == [("groups",)]
+    assert [difference.changes for difference in diff.differences] == [("groups",)]
     assert [line.how for line in difference_lines(told_of(diff))] == ["groups of 4 → 8"]
 
 
@@ -93,7 +96,7 @@ def test_names_forms_and_lines_are_no_difference():
 def test_the_largest_difference_comes_first_and_what_cannot_be_counted_before_it():
     large = wire("all-gather", "bf16[4096,1024]", result="bf16[16384,1024]", scope="head")
     diff = match(rows(), rows(KV, large))
-    assert [one.first.scope for one in diff.differences] == ["head", "layer.attention.core"]
+    assert [difference.first.scope for difference in diff.differences] == ["head", "layer.attention.core"]
 
 
 def test_without_axes_groups_tell_collectives_apart():
@@ -110,7 +113,7 @@ def test_a_scope_that_is_only_a_neighbours_is_not_held_against_a_row():
         wire("all-reduce", "bf16[8]", scope="layer.mlp.down"),
     )
     diff = match(rows(nameless, near), rows(nameless, far))
-    assert [one.changes for one in diff.differences] == [("scope",)]
+    assert [difference.changes for difference in diff.differences] == [("scope",)]
 
 
 def test_a_lost_scope_that_other_neighbours_tell_is_told():

@@ -37,11 +37,11 @@ def answers() -> list[tuple[Question, LessonResult]]:
 
 
 @pytest.mark.slow
-def test_every_program_moves_what_its_lesson_says_by_hand(made: list[LessonResult]) -> None:
-    assert Counter(one.program for one in made) == {
+def test_every_program_moves_what_its_lesson_says_by_hand(results: list[LessonResult]) -> None:
+    assert Counter(one.program for one in results) == {
         program: len(LESSONS) if program in (SHARDY, GSPMD) else len(LESSONS) - 1 for program in PROGRAMS
     }
-    for one in made:
+    for one in results:
         named = (one.lesson.name, one.program)
         expected = one.lesson.expected(one.program)
         assert one.ok, (*named, one.error)
@@ -52,9 +52,9 @@ def test_every_program_moves_what_its_lesson_says_by_hand(made: list[LessonResul
 
 
 @pytest.mark.slow
-def test_both_frameworks_split_the_same_arrays_in_the_same_way(made: list[LessonResult]) -> None:
+def test_both_frameworks_split_the_same_arrays_in_the_same_way(results: list[LessonResult]) -> None:
     for lesson in LESSONS:
-        assert len({(one.takes, one.gives) for one in made if one.lesson is lesson}) == 1, lesson.name
+        assert len({(one.takes, one.gives) for one in results if one.lesson is lesson}) == 1, lesson.name
 
 
 @pytest.mark.slow
@@ -68,12 +68,12 @@ def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple
 
 @pytest.mark.slow
 def test_the_pages_in_docs_are_those_that_are_built(
-    made: list[LessonResult], answers: list[tuple[Question, LessonResult]]
+    results: list[LessonResult], answers: list[tuple[Question, LessonResult]]
 ) -> None:
     """Rebuild them with `python -m compare.teach`."""
     shown = answers[: len(PAGE)]
     quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], question_source)
-    built = render_pages(made, quiz=quiz)
+    built = render_pages(results, quiz=quiz)
     folder = ROOT / "docs/gallery"
     assert {path.name for path in folder.iterdir()} == set(built)
     for name, text in built.items():

@@ -170,7 +170,7 @@ ENTRY main {{
     inside = Snapshot(pipeline="xla", after="dce", before="while-simplifier", text=loop)
     outside = at("while-simplifier", "cse", reduce("sum.1"))
     (track,) = trace_lineage([inside, outside], text(reduce("sum.1"))).values()
-    assert [(one.what, one.detail) for one in track.events[1:]] == [("moved", "in 1 → 0 loops")]
+    assert [(event.what, event.detail) for event in track.events[1:]] == [("moved", "in 1 → 0 loops")]
 
 
 def test_one_that_became_a_transfer_between_slices_says_so():

@@ -36,9 +36,9 @@ def recorded(request):
 def test_the_reader_sees_what_a_search_finds(recorded):
     _, snapshots, _, _ = recorded
     checked = 0
-    for one in snapshots:
-        if "chain_id" not in one.text:  # parts of one collective would be found several times
-            assert sorted(item.line for item in read_snapshot(one.text)) == sorted(trace(one.text))
+    for snapshot in snapshots:
+        if "chain_id" not in snapshot.text:  # parts of one collective would be found several times
+            assert sorted(item.line for item in read_snapshot(snapshot.text)) == sorted(trace(snapshot.text))
             checked += 1
     assert checked > 15
 
@@ -83,11 +83,13 @@ def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused()
     folder = RECORDED / "sequence"
     text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
     lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
-    fused = [life for life in lives.values() if any(one.by == "tpu-all-reduce-scatter-fusion" for one in life.changes)]
+    fused = [
+        life for life in lives.values() if any(change.by == "tpu-all-reduce-scatter-fusion" for change in life.changes)
+    ]
     assert len(fused) == 3  # embed, attention.out, mlp.down
     for life in fused:
         assert " all-reduce(" in life.events[0].after
-        (detail,) = (one.detail for one in life.events if one.what == "replaced")
+        (detail,) = (event.detail for event in life.events if event.what == "replaced")
         assert detail == "all-reduce → reduce-scatter, written anew, without its name"
 
 
@@ -95,6 +97,6 @@ def test_gathers_of_attention_are_put_there_in_float32_and_narrowed_by_a_pass():
     folder = RECORDED / "sequence"
     text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
     lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
-    narrowed = [life for life in lives.values() if any(one.by == "bfloat16-propagation" for one in life.changes)]
+    narrowed = [life for life in lives.values() if any(change.by == "bfloat16-propagation" for change in life.changes)]
     assert len(narrowed) == 3  # queries, keys, values
     assert all(re.search(r"= f32\[[\d,]+\]\S* all-gather\(", life.events[0].after) for life in narrowed)

@@ -55,7 +55,7 @@ def run_search(table, *, arms=("torchxla",), phases=("prefill", "decode")):
 
 def test_both_phases_take_one_change_and_say_what_it_removes():
     programs, found = run_search(Table())
-    assert [one.best for one in programs] == [{"attention-per-sequence"}] * 2
+    assert [program.best for program in programs] == [{"attention-per-sequence"}] * 2
     prefill, decode = (found["arms"]["torchxla"]["phases"][phase] for phase in ("prefill", "decode"))
     assert [(one["name"], one["removes_bytes"]) for one in prefill["remedies"]] == [("attention-per-sequence", 80)]
     assert [one["removes_bytes"] for one in decode["remedies"]] == [20]
@@ -129,7 +129,7 @@ def test_no_more_is_compiled_than_was_allowed():
     assert table.compiles == 5
     phases = found["arms"]["torchxla"]["phases"]
     # In turn: each phase had two of its remedies.
-    assert [one["name"] for one in phases["prefill"]["remedies"]] == ["attention-einsum"]
+    assert [phase["name"] for phase in phases["prefill"]["remedies"]] == ["attention-einsum"]
     assert ["attention-per-sequence"] in phases["prefill"]["not_tried"]
 
 

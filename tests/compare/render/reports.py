@@ -78,12 +78,12 @@ def _torchxla_rows() -> list[Row]:
         for number, payload in ((11, 16_777_216), (12, 4_194_304), (13, 4_194_304))
     ]  # fmt: skip
     rows = _jax_rows()
-    return [rows[0], *gathers, *(one for one in rows[1:] if one["name"] != "all-reduce.4")]
+    return [rows[0], *gathers, *(row for row in rows[1:] if row["name"] != "all-reduce.4")]
 
 
 def _totals(rows: list[Row], asked: int) -> dict[str, Any]:
-    found = {part: sum(one[f"{part}_bytes"] for one in rows) for part in ("inherent", "inflated", "induced")}
-    wire = sum(one["step_wire_bytes"] for one in rows)
+    found = {part: sum(row[f"{part}_bytes"] for row in rows) for part in ("inherent", "inflated", "induced")}
+    wire = sum(row["step_wire_bytes"] for row in rows)
     return {"wire_bytes": wire, "ici_wire_bytes": wire, "dcn_wire_bytes": 0, **found, "missing": 0,
             "unserved": max(0, asked - found["inherent"]), "unknown_rows": 0, "upper_bound_rows": 0,
             "common": None, "framework_induced": None, "partitioner_induced": None}  # fmt: skip
@@ -112,24 +112,24 @@ def _line(arm: str, title: str, cell: dict[str, Any], *, asked: int) -> dict[str
 
 
 def _difference(arm: str, rows: list[Row], others: int, verdict: str, cause: str, **more: Any) -> dict[str, Any]:
-    amount = sum(one["causes"][cause] for one in rows)
+    amount = sum(row["causes"][cause] for row in rows)
     first = rows[0]
     return {
         "arm": arm, "scope": first["scope"], "axes": first["axes"], "kind": first["kind"], "verdict": verdict,
         "cause": cause, "bytes": amount, "excess_bytes": amount - others,
         "others": {"jax" if arm == "torchxla" else "torchxla": others},
-        "executions": sum(one["executions"] for one in rows), "sentence": _SENTENCES[cause],
-        "remedy": "pin it", "source_line": first["source_line"], "names": [one["name"] for one in rows],
+        "executions": sum(row["executions"] for row in rows), "sentence": _SENTENCES[cause],
+        "remedy": "pin it", "source_line": first["source_line"], "names": [row["name"] for row in rows],
         "serves": first["serves"], "controls": {}, **more,
     }  # fmt: skip
 
 
 def _by_cause(rows: list[Row]) -> dict[tuple[str, ...], list[Row]]:
     found: dict[tuple[str, ...], list[Row]] = {}
-    for one in rows:
-        for cause in one["causes"]:
+    for row in rows:
+        for cause in row["causes"]:
             if cause != "activation-gather":
-                found.setdefault((one["scope"], one["axes"], one["kind"], cause), []).append(one)
+                found.setdefault((row["scope"], row["axes"], row["kind"], cause), []).append(row)
     return found
 
 

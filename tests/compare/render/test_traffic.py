@@ -76,5 +76,5 @@ def test_bytes_are_conserved(found: list[tuple[str, int, int]]) -> None:
         for at, (kind, size, count) in enumerate(found)
         if not (kind == "collective-permute" and size == 8)
     ]
-    total = sum(one["step_wire_bytes"] for one in rows)
+    total = sum(row["step_wire_bytes"] for row in rows)
     assert traffic(rows, num_devices=8).total.sum() / 8 == pytest.approx(total)

@@ -99,7 +99,9 @@ def report(
     if framework is None:
         torch = replace(torch, totals=replace(torch.totals, common=None))
     arms = {
-        "jax": ArmPrograms(default=jax or cell("tpu", GSPMD, wire=113), controls={one.cell: one for one in controls}),
+        "jax": ArmPrograms(
+            default=jax or cell("tpu", GSPMD, wire=113), controls={control.cell: control for control in controls}
+        ),
         "torchxla": ArmPrograms(default=torch, controls={"tpu+einsum": cell("tpu+einsum", [], wire=110)}),
     }
     phase = PhaseReport(

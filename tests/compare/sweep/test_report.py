@@ -48,7 +48,7 @@ def test_what_was_measured_is_not_told_as_modelled():
     report["phases"]["prefill"]["arms"]["jax"]["timing"]["source"] = "measured"
     (one, *_) = combinations(ASKED)
     programs = result_row(one, status="done", folder="first", report=report)["phases"]["prefill"]["programs"]
-    assert [one["modelled_step_ns"] is None for one in programs] == [True, False, False, False, False]
+    assert [program["modelled_step_ns"] is None for program in programs] == [True, False, False, False, False]
 
 
 def test_the_sentence_counts_and_names_the_furthest(results):

@@ -20,7 +20,7 @@ def run(out: Path, engine: Copies, *, words=MESHES, told=None, **more):
 
 
 def statuses(results):
-    return {one["mesh"]: one["status"] for one in results}
+    return {result["mesh"]: result["status"] for result in results}
 
 
 def report(out: Path, name: str) -> bytes:
@@ -29,10 +29,10 @@ def report(out: Path, name: str) -> bytes:
 
 def test_each_case_has_its_run_folder_and_a_refused_one_its_reason(tmp_path):
     results = run(tmp_path, Copies())
-    assert [one["mesh"] for one in results] == ["tp8", "tp4pp2", "ep8", "dp2tp4"]
+    assert [result["mesh"] for result in results] == ["tp8", "tp4pp2", "ep8", "dp2tp4"]
     assert statuses(results) == {"tp8": "done", "tp4pp2": "done", "ep8": "refused", "dp2tp4": "done"}
     assert results[2]["error"].startswith("mesh ep8 splits experts over ep8, but tiny has none")
-    assert [one["folder"] for one in results] == [*NAMES[:2], None, NAMES[2]]
+    assert [result["folder"] for result in results] == [*NAMES[:2], None, NAMES[2]]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([".sweep", *NAMES])
     assert json.loads((tmp_path / NAMES[0] / "case.json").read_text())["name"] == NAMES[0]
 

@@ -35,7 +35,7 @@ def row(
 def verdicts(*rows, **options):
     found = judge_rows(rows, contract(**options), mesh=MESH)
     served = {asked.scope: amount for asked, amount in zip(contract(**options), found.served_bytes, strict=True)}
-    return [split(one) for one in found.verdicts], served
+    return [split(verdict) for verdict in found.verdicts], served
 
 
 @pytest.mark.parametrize("scope", ["layer.mlp.down", "layer.attention.out"])

@@ -50,11 +50,11 @@ def peaks(found: Mapping[str, SentBytes], mesh: DeviceMesh, link_bytes_per_s: fl
     return result
 
 
-def _links(one: SentBytes, torus: Torus) -> Fraction | None:
+def _links(sent: SentBytes, torus: Torus) -> Fraction | None:
     """The peak in links: how many times one link's bandwidth."""
-    if one.kind in ("collective-permute", "all-to-all", "ragged-all-to-all"):
-        return _by_routes(one, torus)
-    boxes = [Box.of(group, torus) for group in one.groups if len(group) > 1]
+    if sent.kind in ("collective-permute", "all-to-all", "ragged-all-to-all"):
+        return _by_routes(sent, torus)
+    boxes = [Box.of(group, torus) for group in sent.groups if len(group) > 1]
     found = [_by_box(box, torus) for box in boxes if box is not None]
     if not boxes or len(found) < len(boxes) or None in found:
         return None
@@ -75,13 +75,13 @@ def _by_box(box: Box, torus: Torus) -> Fraction | None:
     return links / shared or None
 
 
-def _by_routes(one: SentBytes, torus: Torus) -> Fraction | None:
+def _by_routes(sent: SentBytes, torus: Torus) -> Fraction | None:
     total: dict[tuple[tuple[int, ...], tuple[int, ...]], Fraction] = {}
-    for group in one.groups:
-        for (source, target), amount in link_loads(one.kind, group, torus).items():
+    for group in sent.groups:
+        for (source, target), amount in link_loads(sent.kind, group, torus).items():
             chips = torus.places[source][:CORE], torus.places[target][:CORE]
             if chips[0][SLICE] != chips[1][SLICE]:
                 return None
             if chips[0] != chips[1]:
                 total[chips] = total.get(chips, Fraction(0)) + amount
-    return one.bus_factor / max(total.values()) if total else None
+    return sent.bus_factor / max(total.values()) if total else None

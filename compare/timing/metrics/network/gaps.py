@@ -68,13 +68,13 @@ def quantiles(values: Times, weights: Ints, at: list[float]) -> list[float]:
     return [float(value) for value in low + (high - low) * (places - np.floor(places))]
 
 
-def interval_rows(found: pd.DataFrame) -> tuple[Gaps, ...]:
+def interval_rows(table: pd.DataFrame) -> tuple[Gaps, ...]:
     """from_axes, to_axes, n, median_ns, p95_ns, iqr_ns; each device counts as often as it stands for one.
 
     quantiles_ns: at CURVE, the distribution for a drawing.
     """
     rows = []
-    for (from_axes, to_axes), group in found.groupby(["from_axes", "to_axes"], observed=True):
+    for (from_axes, to_axes), group in table.groupby(["from_axes", "to_axes"], observed=True):
         weights = group["weight"].to_numpy(np.int64)
         values = quantiles(group["interval_ns"].to_numpy(np.float64), weights, [0.25, 0.5, 0.75, 0.95, *CURVE])
         low, median, high, most, *curve = values

@@ -84,11 +84,11 @@ def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
     return np.maximum.reduceat(np.cumsum(change), np.searchsorted(edges, up.starts))
 
 
-def summarize_network(tracks: DeviceTracks, found: pd.DataFrame) -> dict[str, NetworkUse]:
+def summarize_network(tracks: DeviceTracks, table: pd.DataFrame) -> dict[str, NetworkUse]:
     """axes -> duty_cycle, up_phases (of one device and step, mean), bytes_per_up_phase, peak_bytes_per_s (the most)."""
     lasts = sum(track.weight * float((track.ends - track.begins)[track.known].sum()) for track in tracks.devices)
     result = {}
-    for axes, rows in found.groupby("axes", sort=True):
+    for axes, rows in table.groupby("axes", sort=True):
         weight = rows["weight"]
         count = float(weight.sum())
         result[str(axes)] = NetworkUse(

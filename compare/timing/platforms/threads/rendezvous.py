@@ -72,5 +72,5 @@ def find_arrivals(threads: Threads) -> Arrivals:
 
 
 def _members(key: str) -> frozenset[int] | None:
-    found = _MEMBERS.search(key)
-    return frozenset(map(int, found[1].split(","))) if found and found[1] else None
+    match = _MEMBERS.search(key)
+    return frozenset(map(int, match[1].split(","))) if match and match[1] else None

@@ -128,7 +128,7 @@ def test_what_the_compiler_needs_for_itself_is_given_no_name():
 
 def test_the_gradients_of_a_compiled_fsdp_step_are_named():
     rows = collectives(read(FSDP), {"fsdp": 8})
-    told = {(one.kind, one.op_name.removeprefix("jit(step)/"), one.source_line, one.step_wire_bytes) for one in rows}
+    told = {(row.kind, row.op_name.removeprefix("jit(step)/"), row.source_line, row.step_wire_bytes) for row in rows}
     body = "while/body/closed_call"
     # Of four layers' weights of 1,024 × 4,096 bf16 seven eighths each, in either direction.
     assert told == {
@@ -136,8 +136,8 @@ def test_the_gradients_of_a_compiled_fsdp_step_are_named():
         ("reduce-scatter", f"transpose(jvp())/{body}/dot_general", "fsdp.py:13", 29_360_128),
         ("all-reduce", "jvp()/reduce_sum", "fsdp.py:18", 7),
     }
-    assert [one.form for one in rows].count("fused-reduce-scatter") == 2
-    assert not any(one.inferred for one in rows)
+    assert [row.form for row in rows].count("fused-reduce-scatter") == 2
+    assert not any(row.inferred for row in rows)
 
 
 def test_without_the_names_of_its_fusions_they_are_those_of_the_nearest():

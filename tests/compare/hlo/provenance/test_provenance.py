@@ -223,7 +223,7 @@ def test_the_operands_of_a_combined_collective_keep_their_producers_scopes():
     )
     (row,) = rows(entry(*lines))
     assert row.scope == "embed"
-    assert [(one.scope, one.dtype, one.payload_bytes) for one in row.operands] == [
+    assert [(operand.scope, operand.dtype, operand.payload_bytes) for operand in row.operands] == [
         ("layer.mlp.down", "f32", 32),
         ("norm", "bf16", 16),
     ]

@@ -55,8 +55,8 @@ def server(logdir: Path) -> Iterator[str]:
 def _address(log: Path, process: "subprocess.Popen[bytes]") -> str:
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text(errors="replace")):
-            return found[0]
+        if match := re.search(r"http://127\.0\.0\.1:\d+", log.read_text(errors="replace")):
+            return match[0]
         time.sleep(0.2)
     raise AssertionError(f"TensorBoard did not start: {log.read_text(errors='replace')[-2000:]}")
 

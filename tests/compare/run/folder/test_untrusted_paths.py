@@ -43,7 +43,9 @@ def statuses(place: Path) -> dict[str, str]:
 
 
 def error(place: Path, cell: str = CELL) -> str:
-    return next(one.result.error for one in judge_run(read_run(place)).programs if "/".join(one.result.key) == cell)
+    return next(
+        program.result.error for program in judge_run(read_run(place)).programs if "/".join(program.result.key) == cell
+    )
 
 
 def report(place: Path) -> Report:
@@ -112,7 +114,7 @@ def test_a_file_that_is_a_link_out_of_the_run_is_not_read(run, tmp_path, name):
     shutil.move(run / CELL / name, outside)
     (run / CELL / name).symlink_to(outside)
     if name == "passes.tar.xz":
-        cell = next(one for one in judge_run(read_run(run)).programs if "/".join(one.result.key) == CELL)
+        cell = next(program for program in judge_run(read_run(run)).programs if "/".join(program.result.key) == CELL)
         assert (cell.result.status, cell.result.passes) == ("ok", b"")
     else:
         assert statuses(run)[CELL] == {"about.json": "missing", "optimized.hlo.gz": "damaged"}[name]
@@ -171,7 +173,7 @@ def test_recorded_passes_that_are_a_bomb_are_not_read(run):
             archive.addfile(entry, Endless())
     (run / CELL / "passes.tar.xz").write_bytes(packed.getvalue())
     notify(run / CELL, passes_digest=hashlib.sha256(packed.getvalue()).hexdigest())
-    cell = next(one for one in judge_run(read_run(run)).programs if "/".join(one.result.key) == CELL)
+    cell = next(program for program in judge_run(read_run(run)).programs if "/".join(program.result.key) == CELL)
     assert (cell.result.status, cell.lineage) == ("ok", None)
     assert "more than 512 MiB" in cell.why_no_lineage
 
