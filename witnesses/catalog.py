@@ -73,6 +73,8 @@ _TUNIX = {
         (r"lm_head", "head"),
     ),
     "axis_names": MappingProxyType({"dp": "fsdp"}),
+    # Attention calls `apply_rope` without the config's theta (0.1.7): no collective depends on it, every logit does.
+    "rope_theta": 1e6,
 }
 
 _TORCHAX = {"door": "torchax", "packages": ("torch", "torchax", "jax", "transformers")}

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from meshes.case import Case
+from meshes.process.errors import NotOfferedError
 from meshes.process.last_word import claim_stderr
 from meshes.twins.greedy import save_scores
 from meshes.twins.worker import serve
@@ -24,6 +25,11 @@ def generate(case: Case, folder: Path, name: str) -> None:
     """Prefill the prompt, then decode."""
     row = witness(name)
     check(row, case)
+    if row.rope_theta and (case.model.rope_theta != row.rope_theta or case.model.rope_scaling):
+        raise NotOfferedError(
+            f"{name} turns queries and keys by theta={row.rope_theta:,.0f}, unscaled, whatever its config says; "
+            f"{case.model.name} asks for theta={case.model.rope_theta:,.0f}{', scaled' * bool(case.model.rope_scaling)}"
+        )
     with np.load(folder / "weights.npz") as file:
         session = resolve(f"{DOORS[row.door]}:Session")(row, case, lambda weight: file[weight])
     save_scores(folder, session, case=case)

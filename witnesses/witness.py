@@ -105,6 +105,8 @@ class Witness:
     scopes: tuple[tuple[str, str], ...]
     """Regular expression for a module's whole path -> a word of `meshes.scopes`.  `path:method` names a method other
     than the module's call."""
+    rope_theta: float | None = None
+    """The only base of the rotary embedding that its source computes, unscaled, whatever its config says."""
     override: str = ""
     """`module:function` that changes torchax's environment before the trace: one operation, and not the model."""
     axis_names: Mapping[str, str] = field(default_factory=dict)

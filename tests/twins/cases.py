@@ -1,6 +1,7 @@
 """Which cases are held against transformers, and how an arm is asked."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -61,7 +62,11 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def start_process(*command: str) -> subprocess.CompletedProcess[str]:
-    words = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TRANSFORMERS_VERBOSITY": "error"}
+    words = {
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+        "TRANSFORMERS_VERBOSITY": "error",
+    }
     environment = quick_environment() | words
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
 

@@ -10,7 +10,7 @@ from compare.report.model.report import PhaseReport, Report
 from compare.report.witnesses import WITNESSES, shared_bytes
 
 HEADING = "Models that other people wrote, held against the same plan"
-MOST = 3
+MOST = 2
 """Places that a sentence names."""
 
 
@@ -33,39 +33,44 @@ def witness_blocks(report: Report, phase: str) -> Iterator[Block]:
 
 
 def _sentence(report: Report, phase: str, arm: str, cell: str, program: ProgramReport) -> Sentence:
-    whose = f"`{cell}`, {WITNESSES[cell].description}," if cell in WITNESSES else f"`{cell}`"
+    whose = f"`{cell}` ({WITNESSES[cell].description})" if cell in WITNESSES else f"`{cell}`"
     if program.totals is None:
-        return Sentence(f"{whose} {program.status}: {program.error or 'no reason given'}", Tone.SOFT)
+        return Sentence(f"{whose}: {program.status}: {program.error or 'no reason given'}", Tone.SOFT)
     found = report.phases[phase]
     line = next(line for line in found.headline if line.cell == cell and line.arm == arm)
-    words = [f"{whose} moves {ratio_text(line.ratio, line.qualifier)} what the plan needs"]
-    groups = _largest(program)
-    if groups:
-        words.append(", ".join(_place(key, group) for key, group in groups[:MOST]))
-    else:
-        words.append("nothing beyond it")
-    if shared := _shared(found, arm, program, title=report.arms[arm].title):
+    words = [f"{whose}: {ratio_text(line.ratio, line.qualifier)}"]
+    words += [_place_text(place, groups) for place, groups in _places(program)[:MOST]] or ["nothing beyond the plan"]
+    if shared := _shared_text(found, arm, program, title=report.arms[arm].title):
         words.append(shared)
     if program.constraints:
         words.append(f"all {program.constraints} shardings that it asks for are in the program")
     return Sentence("; ".join(words))
 
 
-def _place(key: GroupKey, group: CauseGroup) -> str:
-    """`25.2 MB of all-gather over tp in layer.attention.core (models/llama/modeling_llama.py:257)`."""
-    line = f" ({group.source_line})" if group.source_line else ""
-    return f"{bytes_text(group.bytes)} of {key.kind} {axes_text(key.axes)} in `{key.scope}`{line}"
+def _places(program: ProgramReport) -> list[tuple[tuple[str, str, str], list[CauseGroup]]]:
+    """Kind, axes and scope of what is beyond the plan, with its groups; the most bytes first."""
+    found: dict[tuple[str, str, str], list[CauseGroup]] = {}
+    for key, group in _largest(program):
+        found.setdefault((key.kind, key.axes, key.scope), []).append(group)
+    return sorted(found.items(), key=lambda item: -sum(group.bytes for group in item[1]))
 
 
-def _shared(found: PhaseReport, arm: str, program: ProgramReport, *, title: str) -> str:
+def _place_text(place: tuple[str, str, str], groups: list[CauseGroup]) -> str:
+    """`114 MB all-gather over tp in layer.attention.core (transformers/integrations/sdpa_attention.py:193)`."""
+    kind, axes, scope = place
+    source = next((group.source_line for group in groups if group.source_line), "")
+    line = f" ({source.rpartition('site-packages/')[2]})" if source else ""
+    return f"{bytes_text(sum(group.bytes for group in groups))} {kind} {axes_text(axes)} in `{scope}`{line}"
+
+
+def _shared_text(found: PhaseReport, arm: str, program: ProgramReport, *, title: str) -> str:
     """How much of what the arm's compared program moves beyond the plan stands at the same places here."""
     own = [entry for entry in found.differences if entry.arm == arm]
     beyond, shared = sum(entry.bytes for entry in own), shared_bytes(program, own)
     if not beyond or shared is None:
         return ""
-    if not shared:
-        return f"nothing of the {bytes_text(beyond)} that {title} moves beyond the plan"
-    return f"{bytes_text(shared)} of the {bytes_text(beyond)} that {title} moves beyond the plan, at the same places"
+    amount = bytes_text(shared) if shared else "none"
+    return f"{amount} of {title}'s {bytes_text(beyond)} beyond the plan, at the same places"
 
 
 def _largest(program: ProgramReport) -> list[tuple[GroupKey, CauseGroup]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from compare.render.time.timeline_view import figure_label
 from compare.render.units import axes_text, time_text
+from compare.report.headline import title_of
 from compare.report.model.program import CollectiveRow, ProgramReport
 from compare.report.model.report import Report
 from compare.report.model.timing import CollectiveTimes, StepTimes, Timing
@@ -114,7 +115,7 @@ def timings(report: Report, phase: str) -> list[ProgramTiming]:
     for arm, programs in report.phases[phase].arms.items():
         title = report.arms[arm].title
         modelled += [
-            _timing(phase, arm, title, program, program.timing, default=program is programs.default)
+            _timing(phase, arm, title_of(program, title), program, program.timing, default=program is programs.default)
             for program in programs.compiled
             if program.timing
         ]

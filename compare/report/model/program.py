@@ -177,7 +177,7 @@ class ArmPrograms:
         return self.default, *self.controls.values(), *(self.witnesses or {}).values()
 
     def __iter__(self) -> Iterator[ProgramReport]:
-        """All: the default program, controls, and what was run."""
+        """All: the default program, controls, what other people wrote, and what was run."""
         yield from (*self.compiled, *self.profiles.values())
 
     def cell(self, name: str) -> ProgramReport:

@@ -81,8 +81,11 @@ def _with_times(
             return replace(program, timing=_timing(by_key[key], program, times.found[key]))
         return replace(program, timing_error=times.errors.get(key))
 
-    return ArmPrograms(
+    witnesses = programs.witnesses
+    return replace(
+        programs,
         default=timed(programs.default),
+        witnesses=witnesses and {cell: timed(program) for cell, program in witnesses.items()},
         controls={cell: timed(program) for cell, program in programs.controls.items()},
         profiles={cell: timed(program) for cell, program in programs.profiles.items()},
     )
