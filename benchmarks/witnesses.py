@@ -1,0 +1,115 @@
+"""`python -m benchmarks.witnesses`: models that other people wrote, held against the contract: docs/witnesses.json.
+
+Compiles every witness and both twins for each mesh at full depth (`compare.run --witness …`), and writes what each
+program moves, what is beyond the plan, and the line of source, into docs/witnesses.json and the tables of
+docs/witnesses.md.  About 20 minutes on two quiet cores for both meshes; what is cached is not compiled again.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from compare.render.units import bytes_text
+from compare.report.differences import group_by_cause
+from compare.report.model.program import ProgramReport
+from compare.report.model.report import Report
+from compare.report.witnesses import WITNESSES
+
+ROOT = Path(__file__).parents[1]
+DATA, PAGE = ROOT / "docs/witnesses.json", ROOT / "docs/witnesses.md"
+MESHES = ("dp2tp4", "tp8")
+SHOWN = ("tpu", "tpu+einsum", "tpu+torchax", *WITNESSES)
+
+
+def compile_run(mesh: str, *, model: str, out: Path) -> Path:
+    """The run folder of one mesh, with every witness."""
+    argv = [sys.executable, "-m", "compare.run", "--mesh", mesh, "--model", model, "--out", str(out), "--json",
+            "--witness", ",".join(WITNESSES), "--controls",
+            "partitioner,attention,tracer", "--timeout", "3600"]  # fmt: skip
+    done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"compare.run --mesh {mesh} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return Path(done.stderr.rstrip().splitlines()[-1]).parent
+
+
+def summarize(report: Report) -> Iterator[dict[str, object]]:
+    """One row for each phase and program."""
+    for phase, found in report.phases.items():
+        for line in found.headline:
+            if line.cell in SHOWN:
+                program = found.arms[line.arm].cell(line.cell)
+                yield {
+                    "model": report.case.model.name, "mesh": report.case.mesh.name, "phase": phase, "arm": line.arm,
+                    "program": line.cell, "status": line.status, "wire_bytes": line.wire_bytes, "ratio": line.ratio,
+                    "inherent": line.inherent, "inflated": line.inflated, "induced": line.induced,
+                    "missing": line.missing, "constraints": program.constraints, "versions": program.versions,
+                    "beyond": list(_beyond(program)),
+                }  # fmt: skip
+
+
+def _beyond(program: ProgramReport) -> Iterator[dict[str, object]]:
+    groups = sorted(group_by_cause(program.collectives).items(), key=lambda item: -item[1].bytes)
+    for key, group in groups:
+        line = (group.source_line or "").rpartition("site-packages/")[2]
+        yield key._asdict() | {"bytes": group.bytes, "executions": group.executions, "source_line": line}
+
+
+def tables(rows: list[dict[str, object]]) -> str:
+    """For each mesh and phase a table in Markdown."""
+    parts = []
+    for mesh, phase in dict.fromkeys((str(row["mesh"]), str(row["phase"])) for row in rows):
+        parts += [
+            f"**{mesh}, {phase}**",
+            "",
+            "| program | emitted ÷ inherent | beyond the plan | most of it |",
+            "|---|---|---|---|",
+        ]
+        parts += [_line(row) for row in rows if (row["mesh"], row["phase"]) == (mesh, phase)]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _line(row: dict[str, object]) -> str:
+    name = (
+        row["program"]
+        if row["program"] in WITNESSES
+        else f"{ {'jax': 'JAX', 'torchxla': 'TorchXLA'}[str(row['arm'])] } {row['program']}"
+    )
+    if row["ratio"] is None:
+        return f"| `{name}` | {row['status']} | | |"
+    beyond = int(str(row["inflated"])) + int(str(row["induced"]))
+    most = next(iter(row["beyond"]), None) if isinstance(row["beyond"], list) else None
+    text = (
+        f"{most['kind']} over {most['axes']} in {most['scope']}, {most['executions']} × ({most['source_line'] or '–'})"
+        if most
+        else ""
+    )
+    return f"| `{name}` | {float(str(row['ratio'])):.4g} × | {bytes_text(beyond)} | {text} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.witnesses", description=__doc__)
+    parser.add_argument("--meshes", default=",".join(MESHES))
+    parser.add_argument("--model", default="llama-3.1-8b")
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--table", action="store_true", help="only write the tables again, from docs/witnesses.json")
+    asked = parser.parse_args()
+    if not asked.table:
+        folders = [compile_run(mesh, model=asked.model, out=asked.out) for mesh in asked.meshes.split(",")]
+        reports = [Report.from_json(json.loads((folder / "report.json").read_text())) for folder in folders]
+        DATA.write_text(json.dumps([row for report in reports for row in summarize(report)], indent=1) + "\n")
+    rows = json.loads(DATA.read_text())
+    begin, end = "<!-- tables: python -m benchmarks.witnesses -->\n", "<!-- /tables -->"
+    PAGE.write_text(
+        re.sub(
+            f"{re.escape(begin)}.*{re.escape(end)}", lambda _: begin + tables(rows) + end, PAGE.read_text(), flags=re.S
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
