@@ -45,8 +45,18 @@ def answered(name: str, reference: Path, out: Path) -> Path:
     return out
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", WITNESSES)
+CASES = [
+    ("hf-torchxla", "llama"), ("hf-torchxla", "qwen3"), ("hf-torchax", "llama"), ("hf-torchax+jax-attention", "qwen3"),
+    ("tunix", "qwen3"), ("tunix+norm", "llama"),
+]  # fmt: skip
+"""Every witness, and every builder with both families."""
+
+
+def test_every_witness_is_asked() -> None:
+    assert {name for name, _ in CASES} == set(WITNESSES)
+
+
+@pytest.mark.parametrize(("name", "family"), CASES)
 def test_a_witness_scores_as_transformers_does(name: str, family: str, right: Path, tmp_path: Path) -> None:
     rope = "plain" if WITNESSES[name].rope_theta else "own"
     out = answered(name, right / f"{family}-{rope}", tmp_path / "out")
