@@ -3,7 +3,6 @@
 import json
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +35,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     names = [name for name in WITNESSES if find_spec("tunix") or not name.startswith("tunix")]
     done = run(
         sys.executable, "-m", "compare.run", "--mesh", "dp2tp4", "--phase", "decode", "--checkpoint", str(model),
-        "--seq", "256", "--witness", ",".join(names), "--controls", "partitioner,tracer", "--out", str(folder), "--json",
+        "--seq", "256", "--witness", ",".join(names), "--controls", "partitioner,tracer", "--out", str(folder),
+        "--json",
     )  # fmt: skip
     return Report.from_json(json.loads(done.stdout))
 
