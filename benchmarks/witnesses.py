@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from compare.render.units import bytes_text
+from compare.render.units import bytes_text, ratio_text
 from compare.report.differences import group_by_cause
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import Report
-from compare.report.witnesses import WITNESSES
+from compare.report.witnesses import WITNESSES, main_line
 
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "docs/witnesses.json", ROOT / "docs/witnesses.md"
@@ -54,8 +54,7 @@ def summarize(report: Report) -> Iterator[dict[str, object]]:
 def _beyond(program: ProgramReport) -> Iterator[dict[str, object]]:
     groups = sorted(group_by_cause(program.collectives).items(), key=lambda item: -item[1].bytes)
     for key, group in groups:
-        line = (group.source_line or "").rpartition("site-packages/")[2]
-        yield key._asdict() | {"bytes": group.bytes, "executions": group.executions, "source_line": line}
+        yield key._asdict() | {"bytes": group.bytes, "executions": group.executions, "source_line": main_line(group)}
 
 
 def tables(rows: list[dict[str, object]]) -> str:
@@ -88,7 +87,7 @@ def _line(row: dict[str, object]) -> str:
         if most
         else ""
     )
-    return f"| `{name}` | {float(str(row['ratio'])):.4g} × | {bytes_text(beyond)} | {text} |"
+    return f"| `{name}` | {ratio_text(float(str(row['ratio'])), '')} | {bytes_text(beyond)} | {text} |"
 
 
 def main() -> None:
@@ -96,10 +95,12 @@ def main() -> None:
     parser.add_argument("--meshes", default=",".join(MESHES))
     parser.add_argument("--model", default="llama-3.1-8b")
     parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--runs", nargs="*", type=Path, metavar="RUN", help="run folders that are there already")
     parser.add_argument("--table", action="store_true", help="only write the tables again, from docs/witnesses.json")
     asked = parser.parse_args()
     if not asked.table:
-        folders = [compile_run(mesh, model=asked.model, out=asked.out) for mesh in asked.meshes.split(",")]
+        meshes = [] if asked.runs else asked.meshes.split(",")
+        folders = asked.runs or [compile_run(mesh, model=asked.model, out=asked.out) for mesh in meshes]
         reports = [Report.from_json(json.loads((folder / "report.json").read_text())) for folder in folders]
         DATA.write_text(json.dumps([row for report in reports for row in summarize(report)], indent=1) + "\n")
     rows = json.loads(DATA.read_text())

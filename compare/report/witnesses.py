@@ -1,5 +1,6 @@
 """Programs that other people wrote, for the case of a run: who wrote them, and what they share with an arm's."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -8,6 +9,8 @@ from compare.report.controls import is_counted
 from compare.report.differences import CauseGroup, GroupKey, group_by_cause
 from compare.report.model.findings import Difference
 from compare.report.model.program import ProgramReport
+
+_BEFORE_PACKAGE = re.compile(r"^.*/(?=(?:transformers|tunix)/)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,13 @@ def shared_bytes(witness: ProgramReport, groups: Sequence[Difference]) -> int | 
         places[place] = places.get(place, 0) + group.bytes
     found = _by_place(group_by_cause(witness.collectives))
     return sum(min(amount, found.get(place, 0)) for place, amount in places.items())
+
+
+def main_line(group: CauseGroup) -> str:
+    """The line of source of the largest collective of a group, from its package on; empty where none is known."""
+    rows = sorted(group.rows, key=lambda row: -row.excess_bytes)
+    line = next((row.source_line for row in rows if row.source_line), "")
+    return _BEFORE_PACKAGE.sub("", line)
 
 
 def _by_place(groups: Mapping[GroupKey, CauseGroup]) -> dict[tuple[str, str, str], int]:

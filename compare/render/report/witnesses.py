@@ -7,7 +7,7 @@ from compare.render.units import axes_text, bytes_text, exact_text, ratio_text
 from compare.report.differences import CauseGroup, GroupKey, group_by_cause
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
-from compare.report.witnesses import WITNESSES, shared_bytes
+from compare.report.witnesses import WITNESSES, main_line, shared_bytes
 
 HEADING = "Models that other people wrote, held against the same plan"
 MOST = 2
@@ -58,8 +58,8 @@ def _places(program: ProgramReport) -> list[tuple[tuple[str, str, str], list[Cau
 def _place_text(place: tuple[str, str, str], groups: list[CauseGroup]) -> str:
     """`114 MB all-gather over tp in layer.attention.core (transformers/integrations/sdpa_attention.py:193)`."""
     kind, axes, scope = place
-    source = next((group.source_line for group in groups if group.source_line), "")
-    line = f" ({source.rpartition('site-packages/')[2]})" if source else ""
+    source = next(filter(None, map(main_line, groups)), "")
+    line = f" ({source})" if source else ""
     return f"{bytes_text(sum(group.bytes for group in groups))} {kind} {axes_text(axes)} in `{scope}`{line}"
 
 
@@ -96,7 +96,7 @@ def _table(cell: str, phase: str, groups: list[tuple[GroupKey, CauseGroup]]) -> 
                     Cell(f"{key.kind} {axes_text(key.axes)} in {key.scope}"),
                     Cell(f"{key.verdict}, {key.cause}"),
                     Cell(str(group.executions)),
-                    Cell(group.source_line or "–"),
+                    Cell(main_line(group) or "–"),
                 ),
             )
             for key, group in groups
