@@ -1,14 +1,15 @@
 """What judges: it reads what the arms write, and imports neither of them.
 
-For one's own program: `from compare import collectives, assert_collectives`; imported when it is asked for.
+For one's own program: `from compare import assert_collectives, collectives, contract_rows, judge`; imported when they
+are asked for.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compare.diff.own.api import assert_collectives, collectives
+    from compare.diff.own.api import assert_collectives, collectives, contract_rows, judge
 
-__all__ = ["assert_collectives", "collectives"]
+__all__ = ["assert_collectives", "collectives", "contract_rows", "judge"]
 
 
 def __getattr__(name: str) -> Any:

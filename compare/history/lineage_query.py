@@ -48,7 +48,7 @@ def query_saved(folder: Path, *, name: str = "") -> list[History]:
     program = read_saved(folder)
     if not program.passes:
         raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
-    rows = collectives(read(program.text), program.axes, device_ids=program.device_ids)
+    rows = collectives(read(program.text), program.axes, device_ids=program.device_ids, names=program.names)
     lives = trace_archive(program.passes, program.text)
     own = [
         History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])

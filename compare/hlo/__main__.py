@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
+from compare.run.cli.names_options import add_names, names_of
 from meshes.process.command_line import Parser, print_json, run_command
 
 
@@ -17,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     told = "HLO text, also gzipped; - reads it from standard input; or a folder of table.save(…), which knows its axes"
     parser.add_argument("file", metavar="FILE", help=told)
     add_axes(parser)
+    add_names(parser)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     asked = parser.parse_args(argv)
 
@@ -27,13 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.user_program.program_mesh import reading_axes
     from compare.user_program.saved_program import is_saved, read_saved
 
-    axes = axes_of(asked)
+    axes, names = axes_of(asked), names_of(asked)
     saved = read_saved(Path(asked.file)) if is_saved(Path(asked.file)) else None
     module = read(saved.text) if saved else read_file(asked.file)
     ids: tuple[int, ...] = ()
     if saved:
         axes, ids = reading_axes(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
-    rows = collectives(module, axes, device_ids=ids)
+        names = names.fill_from(saved.names)
+    rows = collectives(module, axes, device_ids=ids, names=names)
     if not rows:
         check_partitioned(module)
     if asked.json:

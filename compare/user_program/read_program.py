@@ -16,6 +16,7 @@ from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.proto import program as proto
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decode_text, decompress, read_bytes
+from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
@@ -152,13 +153,20 @@ class ProgramCollectives:
 
 
 def read_all(
-    programs: Sequence[ProgramInput], *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
+    programs: Sequence[ProgramInput],
+    *,
+    axes: Mapping[str, int],
+    topology: str = "",
+    no_cache: bool = False,
+    names: SourceNames | None = None,
 ) -> list[ProgramCollectives]:
     """The collectives of each program; what is not compiled yet is compiled first, each in a process of its own.
 
     axes: none, and each program's are those of its own mesh, where it knows that.
     topology: what for; empty: the smallest v5e slice that the program fills.  What was compiled once is in the cache;
-    what is being compiled is shown on stderr.  Raises `HloError` or `WorkError`, one line that names the program.
+    what is being compiled is shown on stderr.
+    names: what its scopes are, and whose files are the user's; what it leaves out is as a program was saved.
+    Raises `HloError` or `WorkError`, one line that names the program.
     """
     for one in programs:
         reading_axes(axes, _mesh(one), name=one.name)
@@ -168,7 +176,8 @@ def read_all(
     made = _compile_missing(
         [one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache
     )
-    return [_read(one, module, made.get(one), axes) for one, module in zip(programs, found, strict=True)]
+    asked = names or SourceNames()
+    return [_read(one, module, made.get(one), axes, asked) for one, module in zip(programs, found, strict=True)]
 
 
 def _mesh(program: ProgramInput) -> Axes:
@@ -199,7 +208,11 @@ def _compile_missing(
 
 
 def _read(
-    program: ProgramInput, module: Module | None, made: CompiledProgram | None, axes: Mapping[str, int]
+    program: ProgramInput,
+    module: Module | None,
+    made: CompiledProgram | None,
+    axes: Mapping[str, int],
+    names: SourceNames,
 ) -> ProgramCollectives:
     """What it emits, as it came or as it was compiled."""
     mesh = _mesh(program) or (mesh_of_text("\n".join(made.meshes)) if made else ())
@@ -212,15 +225,13 @@ def _read(
         )
     else:
         saved = program.saved or SavedProgram(text=decode_text(program.data) or module.text, axes=sizes)
-    rows = _rows(program, module, sizes, saved.device_ids)
-    return ProgramCollectives(rows, replace(saved, axes=sizes, notes=program.notes), mesh)
+    saved = replace(saved, axes=sizes, notes=program.notes, names=names.fill_from(saved.names))
+    return ProgramCollectives(_rows(program, module, saved), saved, mesh)
 
 
-def _rows(
-    program: ProgramInput, module: Module, axes: Mapping[str, int], device_ids: Sequence[int]
-) -> tuple[Collective, ...]:
+def _rows(program: ProgramInput, module: Module, saved: SavedProgram) -> tuple[Collective, ...]:
     try:
-        return tuple(collectives(module, axes, device_ids=device_ids))
+        return tuple(collectives(module, saved.axes, device_ids=saved.device_ids, names=saved.names))
     except HloError as error:
         raise HloError(f"{program.name}: {error}") from None
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 from compare.hlo.devices.axes import validate_axes
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decode_text, decompress
+from compare.hlo.text.metadata import SourceNames
 from compare.passes import archive as passes
 from compare.run.errors import WorkError
 
@@ -32,6 +33,8 @@ class SavedProgram:
     notes: tuple[str, ...] = ()
     passes: bytes = field(default=b"", repr=False)
     """The archive of the texts between the compiler's passes; empty where none were recorded."""
+    names: SourceNames = field(default_factory=SourceNames)
+    """The scope map that it was read with, and whose files count as the user's."""
 
 
 def is_saved(path: Path) -> bool:
@@ -46,7 +49,7 @@ def save(folder: Path, program: SavedProgram) -> None:
     beside = place.with_name(f".{place.name}.{uuid4().hex[:8]}.part")
     about = {
         "axes": dict(program.axes), "compiled": program.compiled, "device_ids": program.device_ids,
-        "notes": program.notes,
+        "notes": program.notes, "scopes": program.names.scope_map, "owns": program.names.owns,
     }  # fmt: skip
     try:
         beside.mkdir(parents=True)
@@ -76,11 +79,12 @@ def read_saved(folder: Path) -> SavedProgram:
         if not all(type(each) is int for each in ids) or not all(type(each) is str for each in notes):
             raise HloError(f"{ABOUT} has other device_ids or notes than were written")
         axes = validate_axes(about["axes"]) if about.get("axes") else {}
+        names = SourceNames.of(about.get("scopes"), about.get("owns", ()))
     except OSError as error:
         raise WorkError(f"{folder} is no program that was saved: {error.strerror or error}") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise WorkError(f"{folder} cannot be read again: {error}") from None
     return SavedProgram(
         text=text, axes=axes, compiled=str(about.get("compiled", "")), device_ids=tuple(ids), notes=tuple(notes),
-        passes=packed,
+        passes=packed, names=names,
     )  # fmt: skip

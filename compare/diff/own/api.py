@@ -1,18 +1,32 @@
-"""One's own program in Python: `from compare import collectives, assert_collectives` (docs/own_program.md)."""
+"""One's own program in Python: `from compare import collectives, assert_collectives, judge` (docs/own_program.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from compare.contract.row import ContractRow
+from compare.diff.own.case_contract import CaseContract, contract_rows
 from compare.diff.own.expected import COUNTS, find_surprises
+from compare.diff.own.program_verdict import ProgramVerdict, judge_program
 from compare.diff.own.table import Table, assertion_message
 from compare.hlo.devices.axes import read_axes, validate_axes
 from compare.hlo.text.errors import HloError
+from compare.hlo.text.metadata import SourceNames
 from compare.user_program.read_program import open_program, read_all
+from compare.user_program.saved_program import SavedProgram
 from meshes.mesh_argument import read_mesh
+
+__all__ = ["assert_collectives", "collectives", "contract_rows", "judge"]
 
 
 def collectives(
-    program: Any, *, axes: Mapping[str, int] | str | None = None, mesh: str = "", topology: str = ""
+    program: Any,
+    *,
+    axes: Mapping[str, int] | str | None = None,
+    mesh: str = "",
+    topology: str = "",
+    scopes: Mapping[str, str] | None = None,
+    owns: str | Iterable[str] = (),
 ) -> Table:
     """The collectives of a program, as a table that a notebook shows.
 
@@ -22,10 +36,13 @@ def collectives(
         None: those of the program's own mesh, where it knows that (JAX's do).
     topology: compile for this TPU (`v5e:2x4`), which need not be there, by libtpu in a process of its own.  Without it
         JAX compiles what it lowered for its own devices; what nobody can compile here goes to the smallest v5e slice.
+    scopes: what its paths are parts of, `{"o_proj": "layer.attention.out"}`: regular expressions that are searched in
+        `op_name`, of which the first that fits holds.  Without it this project's own words alone are scopes.
+    owns: parts of paths of installed files that count as the user's source, like `transformers/models/`.
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
-    sizes = _axes(axes, mesh)
-    (found,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology)
+    sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)
+    (found,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
     return Table(found.rows, found.saved.axes, found.compiled, found.saved, dict(found.mesh))
 
 
@@ -48,6 +65,34 @@ def assert_collectives(
     found = find_surprises(table.rows, expected, axes=table.axes, count=count)
     if found:
         raise AssertionError(assertion_message(found, table, count=count))
+
+
+def judge(
+    program: Any,
+    contract: CaseContract | Sequence[ContractRow],
+    *,
+    scopes: Mapping[str, str] | None = None,
+    axes: Mapping[str, int] | str | None = None,
+    mesh: str = "",
+    topology: str = "",
+) -> ProgramVerdict:
+    """What each collective of a program is for: `judge(table, contract_rows("dp2tp4"), scopes={…})`.
+
+    program: a table, or what `collectives` takes, with its axes; without any those of a case's contract.
+    contract: of a case, or `ContractRow`s written by hand, over the program's axes.
+    scopes: as `collectives` has them; none: those that the table was read with.
+    `ValueError`, one line, where the contract is of other axes, or the map has scopes that no contract has.
+    """
+    of_case = contract.axes if isinstance(contract, CaseContract) else {}
+    if isinstance(program, Table):
+        if axes or mesh or topology:
+            raise HloError("a table has its axes; axes, mesh and topology are for programs that are still to be read")
+        table = program
+    else:
+        table = collectives(program, axes=axes if axes or mesh else of_case or None, mesh=mesh, topology=topology)
+    saved = table.saved or SavedProgram(text=table.text, axes=table.axes)
+    names = SourceNames.of(scopes).fill_from(saved.names)
+    return judge_program(replace(saved, names=names), contract, axes=of_case)
 
 
 def _axes(axes: Mapping[str, int] | str | None, mesh: str) -> Mapping[str, int]:

@@ -2,24 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from compare.diff import lines as diff_lines
 from compare.diff.matching import match
 from compare.diff.own.expected import COUNTS, Surprise, count_collectives
+from compare.diff.own.show import print_to_text, render_html
 from compare.diff.report import diff_report
 from compare.diff.text import print_diff
 from compare.hlo.collective import PUBLIC, Collective
 from compare.hlo.scope_key import path_of
 from compare.render import units
 from compare.render.collectives_table import INFERRED, LEGEND, compiled_text, kind_lines, print_rows, total_line
-from compare.render.html import environment
-from compare.render.terminal import WIDTH, console
 from compare.user_program.program_mesh import format_axes
 from compare.user_program.saved_program import SavedProgram, save
 
@@ -86,7 +83,9 @@ class Table:
         return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
 
     def __str__(self) -> str:
-        return _printed(lambda out: print_rows(self.rows, how=compiled_text(self.compiled), notes=self.notes, out=out))
+        return print_to_text(
+            lambda out: print_rows(self.rows, how=compiled_text(self.compiled), notes=self.notes, out=out)
+        )
 
     __repr__ = __str__
 
@@ -104,7 +103,7 @@ class Table:
         total = f"{total_line(self.rows)} {compiled_text(self.compiled)}"
         legend = LEGEND if any(row.inferred for row in self.rows) else ""
         kinds = "\n".join(kind_lines(self.rows))
-        return _rendered("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)
+        return render_html("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)
 
 
 @dataclass(frozen=True)
@@ -120,12 +119,12 @@ class Differences:
         return len(self.found["differences"])
 
     def __str__(self) -> str:
-        return _printed(lambda out: print_diff(self.found, out=out))
+        return print_to_text(lambda out: print_diff(self.found, out=out))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return _rendered("own_diff.html.j2", found=self.found, words=diff_lines)
+        return render_html("own_diff.html.j2", found=self.found, words=diff_lines)
 
 
 def _names(row: Collective) -> dict[str, str]:
@@ -139,17 +138,3 @@ def assertion_message(surprises: Sequence[Surprise], table: Table, *, count: str
              for one in surprises]  # fmt: skip
     more = "" if count == COUNTS[0] else f" ({count} in a step)"
     return "\n".join([f"these are not the expected collectives{more}:", *lines, "", str(table)])
-
-
-def _printed(printing: Any) -> str:
-    file = StringIO()
-    out = console(file)
-    out.width = WIDTH
-    printing(out)
-    return file.getvalue().rstrip("\n")
-
-
-def _rendered(template: str, **values: Any) -> str:
-    made = environment()
-    made.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
-    return made.get_template(template).render(**values)

@@ -1,7 +1,7 @@
 """Where an instruction comes from: its scope, and its line in the user's code."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -17,9 +17,14 @@ _FILE = re.compile(r'source_file="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _LINE = re.compile(r"source_line=(\d+)")
 _INSTALLED = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages)/|^<|(?:^|/)lib/python3[\d.]*/"
-    r"|^(?:jax|jaxlib|flax|torch|torch_xla|numpy|optax|orbax|functorch)/"
-    r"|/(?:jax/_src|torch/nn/modules|torch/_[a-z]+|torch_xla/(?:core|distributed|experimental))/"
+    r"|^(?:jax|jaxlib|flax|torch|torch_xla|torchax|numpy|optax|orbax|functorch)/"
+    r"|/(?:jax/_src|torch/nn/modules|torch/_[a-z]+|torch_xla/(?:core|distributed|experimental)|torchax/ops)/"
+    r"|/torchax/(?:tensor|interop)\.py$"
 )
+MOST_PATTERNS = 1000
+"""Of a scope map."""
+MOST_CHARACTERS = 1000
+"""Of a pattern, a scope, or a part of a path."""
 _TABLE = re.compile(r"(FileNames|FileLocations|StackFrames)$")
 _ENTRY = re.compile(r"([0-9]{1,9}) (.*)$")
 _FIELD = re.compile(r"\b([a-z_]+)=([0-9]{1,9})\b")
@@ -46,14 +51,20 @@ class SourceNames:
 
     @classmethod
     def of(cls, scopes: Mapping[str, str] | None = None, owns: Iterable[str] = ()) -> Self:
-        """From a user's own words.  Raises `HloError` for a pattern that is no regular expression."""
-        found = []
-        for pattern, scope in (scopes or {}).items():
-            try:
-                found.append((re.compile(pattern), scope))
-            except re.error as error:
-                raise HloError(f"the scope map has {pattern!r}, which is no regular expression: {error}") from None
-        return cls(tuple(found), (owns,) if isinstance(owns, str) else tuple(owns))
+        """From a user's own words: a map of patterns to scopes, and parts of paths.
+
+        Raises `HloError` for what is no such map or path, and for a pattern that is no regular expression.
+        """
+        return cls(tuple(_read_map({} if scopes is None else scopes)), _read_parts(owns))
+
+    def fill_from(self, other: "SourceNames") -> "SourceNames":
+        """The same; what it does not have, the map or the parts of paths, is `other`'s."""
+        return SourceNames(self.scopes or other.scopes, self.owns or other.owns)
+
+    @property
+    def scope_map(self) -> dict[str, str]:
+        """The map that `of` takes."""
+        return {pattern.pattern: scope for pattern, scope in self.scopes}
 
     def scope_in(self, op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
         """The scope of an `op_name`; of several that are joined with `;` the last that is `wanted`, else the last."""
@@ -68,6 +79,39 @@ class SourceNames:
     def is_users(self, file: str) -> bool:
         """Whether a file is the user's own: none of a package but those that are named."""
         return not _INSTALLED.search(file) or any(part in file for part in self.owns)
+
+
+def _read_map(scopes: object) -> Iterator[tuple[re.Pattern[str], str]]:
+    if not isinstance(scopes, Mapping):
+        raise HloError(f"a scope map is {{pattern of an op_name: scope}}, and no {type(scopes).__name__}")
+    if len(scopes) > MOST_PATTERNS:
+        raise HloError(f"the scope map has {len(scopes):,} patterns; {MOST_PATTERNS:,} are the most")
+    for pattern, scope in scopes.items():
+        if not _is_word(pattern) or not _is_word(scope):
+            raise HloError(
+                f"the scope map has {pattern!r}: {scope!r}; both are text of 1 to {MOST_CHARACTERS:,} characters"
+            )
+        try:
+            yield re.compile(pattern), scope
+        except (re.error, RecursionError, OverflowError) as error:
+            raise HloError(f"the scope map has {pattern!r}, which is no regular expression: {error}") from None
+
+
+def _read_parts(owns: object) -> tuple[str, ...]:
+    parts = (owns,) if isinstance(owns, str) and owns else owns or ()
+    if not isinstance(parts, Iterable):
+        raise HloError(f"owns is {owns!r}; write parts of paths, like 'transformers/models/'")
+    read = tuple(parts)
+    if len(read) > MOST_PATTERNS or not all(map(_is_word, read)):
+        raise HloError(
+            f"owns has {next((part for part in read if not _is_word(part)), len(read))!r}; write at most "
+            f"{MOST_PATTERNS:,} parts of paths, like 'transformers/models/'"
+        )
+    return read
+
+
+def _is_word(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip()) and len(text) <= MOST_CHARACTERS
 
 
 class SourceMetadata:

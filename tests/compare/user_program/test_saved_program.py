@@ -2,13 +2,16 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
 from compare import collectives
 from compare.diff.__main__ import main as diff
 from compare.history.__main__ import main as history
+from compare.history.lineage_query import query_saved
 from compare.hlo.__main__ import main as hlo
+from compare.hlo.text.metadata import SourceNames
 from compare.run.errors import WorkError
 from compare.user_program.saved_program import SavedProgram, read_saved, save
 from tests.compare.test_history import RECORDED
@@ -81,6 +84,9 @@ def test_its_history_is_told_where_its_compile_recorded_it(saved, tmp_path, caps
     assert history([str(tmp_path / "ring"), "--name", name]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith(f"{name} of {tmp_path / 'ring'}: collective-permute over cp")
+    assert {row.row.scope for row in query_saved(tmp_path / "ring")} > {"layer.mlp.down"}
+    save(tmp_path / "mapped", replace(recorded, names=SourceNames.of({".": "block"})))
+    assert {row.row.scope for row in query_saved(tmp_path / "mapped")} == {"block"}
     with pytest.raises(WorkError, match="no collective is named 'nothing'"):
         history([str(tmp_path / "ring"), "--name", "nothing"])
     with pytest.raises(WorkError, match="not recorded: it was compiled elsewhere"):

@@ -65,7 +65,7 @@ def _run(code, *arguments, env):
 
 
 def test_there_is_an_example_of_each():
-    assert list(EXAMPLES) == ["jax", "torchxla", "text"]
+    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "text"]
 
 
 def test_the_example_of_text_runs(run):
@@ -75,6 +75,27 @@ def test_the_example_of_text_runs(run):
 @pytest.mark.slow
 def test_the_example_of_pytorch_runs(run):
     run(EXAMPLES["torchxla"])
+
+
+@pytest.mark.slow
+def test_the_example_of_a_model_is_judged_as_the_page_prints_it_and_its_remedy_leaves_the_contract(run, tmp_path):
+    def run_file(code):
+        (tmp_path / "model.py").write_text(code)
+        return run(f"import runpy; runpy.run_path({str(tmp_path / 'model.py')!r})")
+
+    page = (ROOT / "docs/own_program.md").read_text()
+    printed, shown = run_file(EXAMPLES["judge"]), page.partition("The\nverdict:\n\n```\n")[2].partition("```")[0]
+    assert shown.split() == printed.split()
+    # Two sums of [4, 2048] bf16 in each of 16 layers and one for the embedding, 24,576 B each on the wire; the winners
+    # of four shards for four sequences, 6 B each, of which 3/4 are sent.
+    required = 33 * 24_576 + 72
+    assert f"The contract requires {required:,} B" in printed
+    apart = {"8 * 32": "8, 32", "nqd": "bnqd", "nkd": "bnkd", "nqk": "bnqk"}
+    code = EXAMPLES["judge"]
+    for merged, kept in apart.items():
+        assert merged in code
+        code = code.replace(merged, kept)
+    assert f"Emitted {required:,} B a step" in run_file(code)
 
 
 @pytest.mark.slow

@@ -84,6 +84,10 @@ ENTRY main {
         ('source_file="a/b.py" source_line=5', "a/b.py:5"),
         ('source_file="torch/functional.py" source_line=5 stack_frame_id=4', "model.py:31"),
         ('source_file="/x/site-packages/jax/a.py" source_line=5', None),
+        ('source_file="torchax/ops/jtorch.py" source_line=5', None),
+        ('source_file="/x/torchax/ops/jtorch.py" source_line=5', None),
+        ('source_file="/x/torchax/tensor.py" source_line=5', None),
+        ('source_file="/x/torchax/examples/train.py" source_line=5', "/x/torchax/examples/train.py:5"),
     ],
 )
 def test_the_source_line_is_the_users_innermost(metadata, line):

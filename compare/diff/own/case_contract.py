@@ -1,0 +1,89 @@
+"""The contract of a case in Python: `from compare import contract_rows` (docs/own_program.md)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from compare.contract.reference_algorithms import required_rows
+from compare.contract.row import ContractRow, JudgeError
+from compare.diff.own.show import print_to_text
+from compare.render.report.plan import print_plan
+from compare.report.plan import plan, served_row
+from meshes.case import CAPACITY, Case
+from meshes.checkpoint import read_model
+
+MODEL = "llama-3.1-8b"
+
+
+@dataclass(frozen=True)
+class CaseContract:
+    """What one phase of a case has to move: a sequence of `ContractRow`."""
+
+    case: Case
+    rows: tuple[ContractRow, ...]
+
+    @property
+    def axes(self) -> Mapping[str, int]:
+        """The axes that the mesh splits, outermost first."""
+        return self.case.mesh.split_axes
+
+    @property
+    def step_wire_bytes(self) -> int:
+        """Of one step, mean over devices."""
+        return sum(row.step_wire_bytes for row in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[ContractRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, number: int) -> ContractRow:
+        return self.rows[number]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One line for each row, as `compare.plan --json` has them."""
+        frame = pd.DataFrame([asdict(served_row(row)) for row in self.rows])
+        return frame.drop(columns=["served_bytes", "unserved_bytes"], errors="ignore")
+
+    def __str__(self) -> str:
+        return print_to_text(lambda out: print_plan(plan(self.case), out=out))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.to_pandas().to_html(index=False)
+
+
+def contract_rows(
+    mesh: str,
+    *,
+    model: str | None = None,
+    checkpoint: str | Path | None = None,
+    phase: str = "decode",
+    batch: int = 8,
+    seq: int = 1024,
+    microbatches: int | None = None,
+    capacity: float | None = CAPACITY,
+    dtype: str = "bf16",
+) -> CaseContract:
+    """What a step of these shapes has to move on this mesh: the rows that `python -m compare.plan` prints.
+
+    mesh: like `dp2tp4`, or a TOML spec file.  model: a preset (default llama-3.1-8b); or `checkpoint`, a Hugging Face
+        folder whose config.json has the shapes.
+    phase: `prefill` or `decode`.  batch: sequences, of all devices.  seq: tokens of a prompt, or in the cache.
+    microbatches: default 4 with a pipeline, else 1.  capacity: of an expert; None drops no token.
+    `ValueError`, one line, where there can be no such case.
+    """
+    if model is not None and checkpoint is not None:
+        raise JudgeError(f"the shapes are named twice, by model={model!r} and by checkpoint={str(checkpoint)!r}")
+    for name, value in (("mesh", mesh), ("model", MODEL if model is None else model), ("phase", phase)):
+        if not isinstance(value, str):
+            raise JudgeError(f"{name} is {value!r}; write text, like contract_rows('dp2tp4', phase='decode')")
+    case = Case.read(
+        mesh, model_name=model or MODEL, shapes=None if checkpoint is None else read_model(Path(checkpoint)),
+        microbatches=microbatches, phases=(phase,), batch=batch, seq=seq, capacity=capacity, dtype=dtype,
+    )  # fmt: skip
+    return CaseContract(case, required_rows(case))

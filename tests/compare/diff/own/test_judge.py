@@ -1,0 +1,277 @@
+"""`judge` and `contract_rows`: somebody else's program against a contract, and the scope map that names its parts."""
+
+import json
+
+import pytest
+
+from compare import collectives, contract_rows, judge
+from compare.contract.row import ContractRow
+from compare.hlo.__main__ import main as hlo
+from compare.plan import main as plan
+from compare.run.cli.names_options import names_of
+from compare.user_program.saved_program import read_saved
+from compare.verdict.verdict import judge as judge_rows
+from tests.compare.verdict.toy_hlo import AXES, HEAD, OVER, program, wire
+
+OUT = wire("all-reduce", "bf16[256,1024]", scope="block/self_attn/o_proj")
+MIXED = wire("all-gather", "bf16[64,1024]", scope="block/self_attn", result="bf16[256,1024]")
+TEXT = program(OUT, MIXED, OUT)
+SCOPES = {"o_proj": "layer.attention.out", "self_attn": "layer.attention.core"}
+
+
+def summed(scope, *, axes="tensor"):
+    """One sum of [256, 1024] bf16 over four: 524,288 B, of which 2·3/4 are sent."""
+    return ContractRow(
+        scope=scope, kind="all-reduce", axes=axes, executions=1, payload_bytes=524_288, wire_bytes=786_432,
+        step_wire_bytes=786_432,
+    )  # fmt: skip
+
+
+CONTRACT = [summed("layer.attention.out"), summed("layer.mlp.down")]
+
+
+def test_the_verdict_on_a_program_of_other_words_is_that_worked_out_by_hand():
+    # One sum is the contract's; the gather of 524,288 B sends 3/4 of it for nothing; the second sum finds the row full;
+    # the sum of the MLP is not there.
+    found = judge(TEXT, CONTRACT, axes=AXES, scopes=SCOPES)
+    split = [(row.inherent_bytes, row.inflated_bytes, row.induced_bytes, dict(row.causes)) for row in found.rows]
+    assert split == [
+        (786_432, 0, 0, {}),
+        (0, 0, 393_216, {"activation-gather": 393_216}),
+        (0, 786_432, 0, {"other": 786_432}),
+    ]
+    assert found.totals == {
+        "required": 1_572_864, "wire_bytes": 1_966_080, "inherent": 786_432, "inflated": 786_432, "induced": 393_216,
+        "missing": 786_432, "unserved": 786_432, "unknown_rows": 0, "upper_bound_rows": 0,
+    }  # fmt: skip
+    assert found.unserved == ((CONTRACT[1], 786_432),)
+    assert found.emitted_over_inherent == 1.25
+    assert [row.serves for row in found] == [(0,), (), (0,)]
+    assert (len(found), found[1].collective.scope, found.without_scope) == (3, "layer.attention.core", ())
+
+
+def test_it_is_printed_shown_and_a_frame():
+    found = judge(TEXT.replace("model.py", "<b>.py"), CONTRACT, axes=AXES, scopes=SCOPES)
+    printed = [line for line in str(found).splitlines() if line.startswith(("Emitted", "The contract", "Nothing"))]
+    assert printed == [
+        "Emitted 1,966,080 B a step, mean over devices: 786,432 B inherent, 786,432 B inflated, 393,216 B induced.",
+        "The contract requires 1,572,864 B: emitted ÷ inherent 1.25 ×.",
+        "Nothing serves all-reduce @ tensor of layer.mlp.down, 1 ×: 786,432 B.",
+    ]
+    # `other` is a word of both tables: here it is the inflated one.
+    words = " ".join(str(found).split())
+    assert "other, inflated, 786,432 B: it satisfies the plan but sends more than the plan requires" in words
+    assert words.index("activation-gather, induced, 393,216 B: ") > words.index("other, inflated")
+    assert max(map(len, str(found).splitlines())) <= len(printed[0])
+    assert "393,216 B induced, activation-gather" in str(found)
+    html = found._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "786,432 B inflated, other" in html
+    assert "<b>.py" not in html
+    frame = found.to_pandas()
+    assert list(frame.induced_bytes) == [0, 393_216, 0]
+    assert list(frame.serves) == [["layer.attention.out"], [], ["layer.attention.out"]]
+    assert list(judge(program(), CONTRACT, axes=AXES).to_pandas().columns) == list(frame.columns)
+
+
+def test_without_a_map_nothing_is_served_and_that_is_said():
+    found = judge(TEXT, CONTRACT, axes=AXES)
+    assert (found.totals["inherent"], found.totals["missing"]) == (0, 1_572_864)
+    note = "3 collectives have no scope, and serve no row of the contract: give a scope map, {pattern: scope}, for"
+    assert note in " ".join(str(found).split())
+    assert "'jit(step)/block/self_attn/o_proj/dot_general'" in found._repr_html_().replace("&#39;", "'")
+    part = judge(TEXT, CONTRACT, axes=AXES, scopes={"o_proj": "layer.attention.out"})
+    # The gather's operand is named like the gather itself, which the map leaves out.
+    assert [row.name for row in part.without_scope] == ["c1"]
+    assert "1 collective has no scope, and serves no row of the contract: the scope map has no pattern for" in " ".join(
+        str(part).split()
+    )
+
+
+GATHERED = f"""{HEAD}
+ENTRY main {{
+  p = bf16[64,1024] parameter(0)
+  w = bf16[1024,128] parameter(1)
+  x = bf16[64,1024] negate(p)
+  g = bf16[256,1024] all-gather(x), channel_id=1, replica_groups={OVER["tensor"]}, dimensions={{0}}, \
+use_global_device_ids=true, metadata={{op_name="jit(step)/down_proj/dot_general"}}
+  ROOT d = bf16[256,128] dot(g, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, \
+metadata={{op_name="jit(step)/down_proj/dot_general"}}
+}}
+"""
+
+
+def test_the_program_is_read_again_with_the_contract():
+    """A gather of a product's operand sums nothing up: only a reader that knows the contract looks for that."""
+    table = collectives(GATHERED, mesh="dp2tp4", scopes={"down_proj": "layer.mlp.down"})
+    assert not table[0].operands[0].feeds_product
+    contract = [summed("layer.mlp.down", axes="tp")]
+    assert judge_rows(table.rows, contract, axes=table.axes).verdicts[0].inherent_bytes == 393_216
+    found = judge(table, contract)
+    assert (found[0].inherent_bytes, found[0].induced_bytes, found.totals["missing"]) == (0, 393_216, 786_432)
+
+
+def test_what_an_output_takes_over_is_a_cache_and_other_floats_are_weights():
+    text = program(MIXED).replace("(x0)", "(p0)")
+    donated = text.replace("is_scheduled=true", "is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }")
+    for spelled, cause in ((text, "weight-gather"), (donated, "cache-gather")):
+        assert dict(judge(spelled, [], axes=AXES, scopes=SCOPES)[0].causes) == {cause: 393_216}
+
+
+def test_a_table_that_was_saved_keeps_its_map_in_every_door(tmp_path, capsys):
+    owned = TEXT.replace("model.py", "/x/site-packages/transformers/models/llama.py")
+    table = collectives(owned, axes=AXES, scopes=SCOPES, owns="transformers/models/")
+    assert table[0].source_line == "/x/site-packages/transformers/models/llama.py:7"
+    table.save(tmp_path / "saved")
+    assert read_saved(tmp_path / "saved").names.scope_map == SCOPES
+    again = collectives(tmp_path / "saved")
+    assert again.rows == table.rows
+    assert [row.scope for row in again] == ["layer.attention.out", "layer.attention.core", "layer.attention.out"]
+    assert hlo([str(tmp_path / "saved"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps([row.public() for row in table]))
+    found = judge(tmp_path / "saved", CONTRACT)
+    assert found.totals == judge(table, CONTRACT).totals
+    assert found.totals["inherent"] == 786_432
+    # A map that is given replaces the one that was saved; what is left out stays.
+    other = collectives(tmp_path / "saved", scopes={".": "embed"})
+    assert ({row.scope for row in other}, other[0].source_line) == ({"embed"}, table[0].source_line)
+
+
+def test_a_folder_of_before_there_were_maps_is_read_and_a_damaged_one_refused(tmp_path):
+    collectives(TEXT, axes=AXES).save(tmp_path / "saved")
+    about = tmp_path / "saved/program.json"
+    told = json.loads(about.read_text())
+    for key in ("scopes", "owns"):
+        del told[key]
+    about.write_text(json.dumps(told))
+    assert [row.scope for row in collectives(tmp_path / "saved")] == ["?", "?", "?"]
+    for key, value, why in (
+        ("scopes", {"(": "embed"}, "no regular expression"),
+        ("scopes", [1], "and no list"),
+        ("owns", [3], "owns has 3"),
+        ("owns", 7, "owns is 7"),
+    ):
+        about.write_text(json.dumps(told | {key: value}))
+        with pytest.raises(ValueError, match=why):
+            collectives(tmp_path / "saved")
+
+
+def test_the_command_takes_a_map_and_packages(tmp_path, capsys):
+    (tmp_path / "program.hlo").write_text(TEXT.replace("model.py", "/x/site-packages/tunix/models/llama.py"))
+    (tmp_path / "map.json").write_text(json.dumps(SCOPES))
+    words = [str(tmp_path / "program.hlo"), "--mesh", "dp2tp4", "--json"]
+    assert hlo(words) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert {(row["scope"], row["source_line"]) for row in plain} == {("?", None)}
+    assert hlo([*words, "--scopes", str(tmp_path / "map.json"), "--owns", "transformers/models/,tunix/models/"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["scope"] for row in rows] == ["layer.attention.out", "layer.attention.core", "layer.attention.out"]
+    assert {row["source_line"] for row in rows} == {"/x/site-packages/tunix/models/llama.py:7"}
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (None, "cannot read .*map.json: No such file"),
+        ("{", "map.json is not JSON"),
+        ("null", "map.json: a scope map is .*, and not null"),
+        ('["o_proj"]', "map.json: a scope map is .*, and no list"),
+        ('{"o_proj": 3}', "map.json: the scope map has 'o_proj': 3; both are text"),
+        ('{"": "embed"}', "the scope map has '': 'embed'; both are text of 1 to 1,000 characters"),
+        ('{"(o": "embed"}', r"the scope map has '\(o', which is no regular expression: "),
+        (json.dumps({f"p{n}": "embed" for n in range(1001)}), "the scope map has 1,001 patterns; 1,000 are the most"),
+    ],
+)
+def test_a_map_that_cannot_be_is_one_line(tmp_path, written, why):
+    (tmp_path / "program.hlo").write_text(TEXT)
+    if written is not None:
+        (tmp_path / "map.json").write_text(written)
+    with pytest.raises(ValueError, match=why) as refused:
+        hlo([str(tmp_path / "program.hlo"), "--scopes", str(tmp_path / "map.json")])
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_package_owns_nothing():
+    class Asked:
+        scopes, owns = None, "transformers/models/,"
+
+    with pytest.raises(ValueError, match="owns has ''; write at most 1,000 parts of paths"):
+        names_of(Asked())
+
+
+def test_the_rows_of_a_case_are_those_of_the_plan(capsys):
+    found = contract_rows("dp2tp4", model="llama-3.2-1b", phase="prefill", batch=4, seq=256)
+    words = ["--mesh", "dp2tp4", "--model", "llama-3.2-1b", "--phase", "prefill", "--batch", "4", "--seq", "256"]
+    assert plan([*words, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["phases"]["prefill"]
+    assert [row.step_wire_bytes for row in found] == [row["step_wire_bytes"] for row in printed["inherent"]]
+    assert (found.step_wire_bytes, dict(found.axes)) == (printed["total"], {"dp": 2, "tp": 4})
+    assert [(row.scope, row.axes) for row in found][:2] == [("layer.attention.out", "tp"), ("layer.mlp.down", "tp")]
+    assert list(found.to_pandas().scope) == [row.scope for row in found]
+    assert "all-reduce over tp" in str(found)
+    assert found._repr_html_().count("layer.mlp.down") == 1
+    assert plan(words) == 0
+    assert capsys.readouterr().out.split() == str(found).split()
+
+
+def test_shapes_may_come_from_a_checkpoint_s_config(tmp_path):
+    config = {
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 256,
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_position_embeddings": 64, "hidden_act": "silu",
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = contract_rows("tp4", checkpoint=tmp_path, batch=2, seq=32)
+    # Two layers sum [2, 64] bf16 of decode: 2·3/4 of 256 B each.
+    assert (found[0].executions, found[0].step_wire_bytes) == (2, 2 * 384)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"mesh": "dp3q"}, "dp3q"),
+        ({"mesh": 8}, "mesh is 8; write text"),
+        ({"mesh": "tp4", "model": "llama-9"}, "llama-9"),
+        ({"mesh": "tp4", "phase": "prefill,decode"}, "phases is"),
+        ({"mesh": "tp4", "batch": 0}, "batch is 0"),
+        ({"mesh": "tp4", "model": "llama-3.2-1b", "checkpoint": "x"}, "the shapes are named twice"),
+        ({"mesh": "tp4", "checkpoint": "nowhere"}, "nowhere"),
+    ],
+)
+def test_a_case_that_cannot_be_is_one_line(asked, why):
+    with pytest.raises(ValueError, match=why) as refused:
+        contract_rows(asked.pop("mesh"), **asked)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("contract", "options", "why"),
+    [
+        (
+            contract_rows("dp2tp4"),
+            {"axes": AXES},
+            "of the axes dp=2,tp=4, and the program was read with data=2,tensor=4",
+        ),
+        (contract_rows("tp8"), {"mesh": "dp2tp4"}, "of the axes tp=8, and the program was read with dp=2,tp=4"),
+        ([summed("layer.mlp.down", axes="tp")], {"axes": AXES}, "is over 'tp'; .* are data=2,tensor=4"),
+        ([summed("layer.mlp.down", axes="tensor,data")], {"axes": AXES}, "over 'tensor,data'"),
+        ([summed("layer.mlp.down")], {}, "are none; read it with axes="),
+        ([summed("?")], {"axes": AXES}, r"has the scope '\?'; name the part"),
+        (["all-reduce"], {"axes": AXES}, "row 0 of the contract is 'all-reduce', and no ContractRow"),
+        (7, {"axes": AXES}, "a contract is rows, .* and no int"),
+        (CONTRACT, {"axes": AXES, "scopes": {"o": "layer.mlp.dwn"}}, "did you mean 'layer.mlp.down'"),
+        (CONTRACT, {"axes": AXES, "scopes": "o_proj"}, "and no str"),
+        (CONTRACT, {"axes": AXES, "mesh": "tp8"}, "the axes are named twice"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_line(contract, options, why):
+    with pytest.raises(ValueError, match=why) as refused:
+        judge(TEXT, contract, **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_table_has_its_axes_and_a_program_those_of_the_case():
+    with pytest.raises(ValueError, match="a table has its axes"):
+        judge(collectives(TEXT, axes=AXES), CONTRACT, axes=AXES)
+    rows = contract_rows("dp2tp4", model="llama-3.2-1b")
+    assert judge(TEXT, rows, scopes=SCOPES).axes == {"dp": 2, "tp": 4}
