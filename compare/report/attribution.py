@@ -104,10 +104,11 @@ def _owner(
         for cell, names in chosen.items():
             if names == (name,):
                 return name, cell
-    for cell, names in chosen.items():
-        # Another tracer brings its own partitioner with it: it owns what that partitioner alone leaves.
-        if set(names) == {"partitioner", "tracer"}:
-            return "tracer", cell
+    # Another tracer brings its own partitioner with it: it owns what that partitioner alone, if tried, leaves.
+    if any(effect.changes == ("partitioner",) for effect in effects.values()):
+        for cell, names in chosen.items():
+            if names == ("partitioner", "tracer"):
+                return "tracer", cell
     latest = max(origins, key=lambda origin: origins[origin])
     if not _NO_PASS.fullmatch(latest):
         return COMPILER, latest

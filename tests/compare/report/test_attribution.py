@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from compare.report.attribution import attribute_groups
 from compare.report.controls import compare_control, describe_control, list_changes
+from compare.report.differences import find_differences
 from compare.report.frameworks import Candidate, choose_compared, compare_by_partitioner
 from compare.report.model.findings import ControlEffect, ControlPhase, PartitionerPair
+from compare.report.witnesses import shared_bytes
 from tests.compare.report.records import collective, program, totals
 
 CORE = ("layer.attention.core", "tp")
@@ -53,6 +55,25 @@ def test_the_least_change_says_whose_it_is_where_several_remove_the_same():
 
 
 SHARDY = cell(GATHER, BUBBLE, partitioner="shardy")
+
+
+def test_what_goes_with_the_tracer_and_not_with_its_partitioner_alone_is_the_tracer_s():
+    torchax = replace(cell(BUBBLE, partitioner="shardy"), tracer="torchax")
+    assert owners(torchax=torchax, shardy=SHARDY) == [(100, "tracer", "tpu+torchax"), (40, "open", "")]
+    # The lesser change removes it too: then it is that one's.
+    assert owners(torchax=torchax, shardy=cell(BUBBLE, partitioner="shardy"))[0] == (100, "partitioner", "tpu+shardy")
+    # Nobody tried the partitioner alone: either may own it.
+    assert owners(torchax=torchax)[0] == (100, "open", "tpu+torchax")
+
+
+def test_a_witness_shares_bytes_where_scope_axes_and_verdict_are_the_same():
+    (gather, bubble) = find_differences({"torchxla": DEFAULT.collectives}, controls={})
+    assert (gather.bytes, bubble.bytes) == (100, 40)
+    other = cell(row(CORE, 60, cause="cache-gather"), row(("layer.mlp.down", "dp"), 40, cause="bubble"))
+    # Of the gather 60 at the same place under another cause; the bubble's axes are others.
+    assert shared_bytes(other, [gather, bubble]) == 60
+    assert shared_bytes(cell(row(CORE, 250)), [gather]) == 100
+    assert shared_bytes(cell(GATHER, unknown=1), [gather]) is None
 
 
 def test_what_only_collectives_by_hand_remove_is_the_form_s():
