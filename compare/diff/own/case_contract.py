@@ -82,8 +82,13 @@ def contract_rows(
     for name, value in (("mesh", mesh), ("model", MODEL if model is None else model), ("phase", phase)):
         if not isinstance(value, str):
             raise JudgeError(f"{name} is {value!r}; write text, like contract_rows('dp2tp4', phase='decode')")
+    if checkpoint is not None and not isinstance(checkpoint, str | Path):
+        raise JudgeError(f"checkpoint is {checkpoint!r}; write the path of a folder")
+    if capacity is not None and (isinstance(capacity, bool) or not isinstance(capacity, int | float)):
+        raise JudgeError(f"capacity is {capacity!r}; write a factor like 1.25, or None")
     case = Case.read(
-        mesh, model_name=model or MODEL, shapes=None if checkpoint is None else read_model(Path(checkpoint)),
+        mesh, model_name=MODEL if model is None else model,
+        shapes=None if checkpoint is None else read_model(Path(checkpoint)),
         microbatches=microbatches, phases=(phase,), batch=batch, seq=seq, capacity=capacity, dtype=dtype,
     )  # fmt: skip
     return CaseContract(case, required_rows(case))

@@ -26,6 +26,8 @@ from meshes.scopes import SCOPES
 
 NO_SCOPE = "?"
 BYTES = ("inherent_bytes", "inflated_bytes", "induced_bytes")
+COUNTS = ("executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "float_bytes", "integer_bytes")
+"""Of a row of a contract, what are whole numbers."""
 TOTALS = (
     "wire_bytes", "inherent", "inflated", "induced", "missing", "unserved", "unknown_rows", "upper_bound_rows",
 )  # fmt: skip
@@ -214,8 +216,13 @@ def _check_rows(contract: Iterable[ContractRow]) -> tuple[ContractRow, ...]:
             raise JudgeError(
                 f"row {number} of the contract has the kind {row.kind!r}; kinds are {', '.join(COLLECTIVE_KINDS)}"
             )
-        if not row.scope or row.scope == NO_SCOPE:
+        if not isinstance(row.scope, str) or row.scope in ("", NO_SCOPE):
             raise JudgeError(f"row {number} of the contract has the scope {row.scope!r}; name the part of the model")
+        if not isinstance(row.axes, str):
+            raise JudgeError(f"row {number} of the contract is over {row.axes!r}; write axes like 'data,tensor'")
+        for name in COUNTS:
+            if type(amount := getattr(row, name)) is not int or amount < 0:
+                raise JudgeError(f"row {number} of the contract has the {name} {amount!r}; write a whole number")
     return rows
 
 

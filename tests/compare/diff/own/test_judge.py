@@ -1,6 +1,7 @@
 """`judge` and `contract_rows`: somebody else's program against a contract, and the scope map that names its parts."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -236,6 +237,9 @@ def test_shapes_may_come_from_a_checkpoint_s_config(tmp_path):
         ({"mesh": "tp4", "batch": 0}, "batch is 0"),
         ({"mesh": "tp4", "model": "llama-3.2-1b", "checkpoint": "x"}, "the shapes are named twice"),
         ({"mesh": "tp4", "checkpoint": "nowhere"}, "nowhere"),
+        ({"mesh": "tp4", "checkpoint": 7}, "checkpoint is 7; write the path"),
+        ({"mesh": "tp4", "capacity": "full"}, "capacity is 'full'; write a factor"),
+        ({"mesh": "tp4", "model": ""}, "model"),
     ],
 )
 def test_a_case_that_cannot_be_is_one_line(asked, why):
@@ -258,6 +262,12 @@ def test_a_case_that_cannot_be_is_one_line(asked, why):
         ([summed("layer.mlp.down")], {}, "are none; read it with axes="),
         ([summed("?")], {"axes": AXES}, r"has the scope '\?'; name the part"),
         (["all-reduce"], {"axes": AXES}, "row 0 of the contract is 'all-reduce', and no ContractRow"),
+        ([replace(CONTRACT[0], wire_bytes=1.5)], {"axes": AXES}, "row 0 of the contract has the wire_bytes 1.5; write"),
+        (
+            [CONTRACT[0], summed("embed", axes=("tensor",))],
+            {"axes": AXES},
+            r"row 1 of the contract is over \('tensor',\)",
+        ),
         (7, {"axes": AXES}, "a contract is rows, .* and no int"),
         (CONTRACT, {"axes": AXES, "scopes": {"o": "layer.mlp.dwn"}}, "did you mean 'layer.mlp.down'"),
         (CONTRACT, {"axes": AXES, "scopes": "o_proj"}, "and no str"),
