@@ -77,6 +77,12 @@ def test_the_example_of_pytorch_runs(run):
     run(EXAMPLES["torchxla"])
 
 
+def test_a_layer_of_another_environment_is_judged_as_the_page_prints_it(run):
+    page = (ROOT / "docs/own_program.md").read_text()
+    shown = page.partition("<!-- example: other -->")[2].partition("```\n\n```\n")[2].partition("```")[0]
+    assert [line.rstrip() for line in run(EXAMPLES["other"]).splitlines()] == shown.splitlines()
+
+
 @pytest.mark.slow
 def test_the_example_of_a_model_is_judged_as_the_page_prints_it_and_its_remedy_leaves_the_contract(run, tmp_path):
     def run_file(code):

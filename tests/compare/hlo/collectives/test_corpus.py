@@ -1,8 +1,9 @@
 """The reader against compiled programs whose answers were worked out by hand.
 
-Each program of `corpus/` is HLO text as a compiler wrote it (jax 0.10.2, libtpu 0.0.42.1; `jax011_*` jax 0.11.2,
-libtpu 0.0.48; `hand_*` were typed, `*cpu_*` come from the CPU compiler), beside a JSON with its source, the mesh axes, and its rows with the arithmetic
-behind each.  A word that a row leaves out is not claimed: a scope that the source does not settle, for one.
+Each program of `corpus/` is HLO text as a compiler wrote it (jax 0.10.2, libtpu 0.0.42.1; `jax011_*` jax 0.11.2, libtpu
+0.0.48; `hand_*` were typed, `*cpu_*` come from the CPU compiler), beside a JSON with its source, the mesh axes, and its
+rows with the arithmetic behind each.  A word that a row leaves out is not claimed: a scope that the source does not
+settle, for one.
 """
 
 import gzip
