@@ -31,6 +31,57 @@ def attention_merged(q, k):
 
 
 @pattern(
+    q=P(None, "tp", None, None),
+    k=P(None, "tp", None, None),
+    v=P(None, "tp", None, None),
+    out=P(None, "tp", None, None),
+)
+def attention_matmul(q, k, v):
+    scores = q @ k.swapaxes(2, 3)
+    shares = jax.nn.softmax(scores, axis=-1)
+    return shares @ v
+
+
+@pattern(
+    q=P("dp", "tp", None, None),
+    k=P("dp", "tp", None, None),
+    out=P("dp", "tp", None, None),
+)
+def attention_one_sequence(q, k):
+    b, n, s, h = q.shape
+    q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
+    scores = jnp.matmul(q, k.swapaxes(1, 2))
+    return scores.reshape(b, n, s, s)
+
+
+@pattern(
+    q=P(None, "tp", None, None),
+    k=P(None, "tp", None, None),
+    v=P(None, "tp", None, None),
+    out=P(None, "tp", None, None),
+)
+def attention_per_sequence(q, k, v):
+    def attend(q, k, v):
+        shares = jax.nn.softmax(q @ k.swapaxes(1, 2), axis=-1)
+        return shares @ v
+
+    return jnp.stack([attend(q[i], k[i], v[i]) for i in range(len(q))])
+
+
+@pattern(
+    q=P("dp", "tp", None, None),
+    k=P("dp", "tp", None, None),
+    out=P("dp", "tp", None, None),
+)
+def attention_heads_first(q, k):
+    b, n, s, h = q.shape
+    q, k = (x.reshape(2, b // 2, n, s, h).swapaxes(1, 2) for x in (q, k))  # [dp, N, B/dp, S, H]
+    q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
+    scores = jnp.matmul(q, k.swapaxes(1, 2))
+    return scores.reshape(2, n, b // 2, s, s).swapaxes(1, 2).reshape(b, n, s, s)
+
+
+@pattern(
     x=P(None, None),
     wq=P(None, "tp"),
     wk=P(None, "tp"),

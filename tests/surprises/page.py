@@ -10,10 +10,10 @@ from tests.surprises.programs import EXAMPLES
 
 HEAD = """# Surprising collectives
 
-Public reports of programs that communicate more than their authors expected, each rebuilt in a few lines: what is
-emitted, why, and what to write instead. Every file runs (`python docs/surprises/reshard.py`), compiled by libtpu for a
-v5e:2x4 that need not be there; CI compiles them all, and this page is made from what came out
-(`python -m tests.surprises`).
+Programs that communicate more than their authors expected, most of them from public reports, each rebuilt in a few
+lines: what is emitted, why, and what to write instead. Every file runs (`python docs/surprises/reshard.py`), compiled
+by libtpu for a v5e:2x4 that need not be there; CI compiles them all, and this page is made from what came out
+(`python -m tests.surprises`). Examples of torchax need `pip install -e '.[witness]'`.
 
 How to read a program of your own like this: [own_program.md](../own_program.md).
 """
@@ -33,7 +33,7 @@ def _names(tables: Mapping[str, Table]) -> list[str]:
 def _example(name: str, tables: Mapping[str, Table]) -> str:
     title, *text = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text())).split("\n\n")
     own = {key.partition(".")[2]: table for key, table in tables.items() if key.startswith(f"{name}.")}
-    order = sorted(own, key=lambda word: (word == "instead", word))
+    order = sorted(own, key=lambda word: (word.startswith("instead"), word))
     rows = [f"| `{word}` | {_emitted(own[word])} | {_bytes(own[word])} |" for word in order]
     table = "\n".join(["| | emits | bytes a step |", "|---|---|---|", *rows])
     axes = ", ".join(f"{axis}={size}" for axis, size in next(iter(own.values())).axes.items())

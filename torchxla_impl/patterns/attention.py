@@ -30,6 +30,57 @@ def attention_merged(q, k):
 
 
 @pattern(
+    q=(None, "tp", None, None),
+    k=(None, "tp", None, None),
+    v=(None, "tp", None, None),
+    out=(None, "tp", None, None),
+)
+def attention_matmul(q, k, v):
+    scores = q @ k.transpose(2, 3)
+    shares = torch.softmax(scores, dim=-1)
+    return shares @ v
+
+
+@pattern(
+    q=("dp", "tp", None, None),
+    k=("dp", "tp", None, None),
+    out=("dp", "tp", None, None),
+)
+def attention_one_sequence(q, k):
+    b, n, s, h = q.shape
+    q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
+    scores = torch.bmm(q, k.transpose(1, 2))
+    return scores.reshape(b, n, s, s)
+
+
+@pattern(
+    q=(None, "tp", None, None),
+    k=(None, "tp", None, None),
+    v=(None, "tp", None, None),
+    out=(None, "tp", None, None),
+)
+def attention_per_sequence(q, k, v):
+    def attend(q, k, v):
+        shares = torch.softmax(q @ k.transpose(1, 2), dim=-1)
+        return shares @ v
+
+    return torch.stack([attend(q[i], k[i], v[i]) for i in range(len(q))])
+
+
+@pattern(
+    q=("dp", "tp", None, None),
+    k=("dp", "tp", None, None),
+    out=("dp", "tp", None, None),
+)
+def attention_heads_first(q, k):
+    b, n, s, h = q.shape
+    q, k = (x.reshape(2, b // 2, n, s, h).transpose(1, 2) for x in (q, k))  # [dp, N, B/dp, S, H]
+    q, k = q.reshape(b * n, s, h), k.reshape(b * n, s, h)
+    scores = torch.bmm(q, k.transpose(1, 2))
+    return scores.reshape(2, n, b // 2, s, s).transpose(1, 2).reshape(b, n, s, s)
+
+
+@pattern(
     x=(None, None),
     wq=(None, "tp"),
     wk=(None, "tp"),

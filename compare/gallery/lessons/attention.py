@@ -2,6 +2,7 @@
 
 from compare.gallery.lesson_types.lesson import (
     ADVICE,
+    COMPILER,
     LAW,
     PROGRAMS,
     TORCH,
@@ -13,6 +14,8 @@ from compare.gallery.lesson_types.lesson import (
 )
 
 _QKV = {"q": "B S N H", "k": "B S N H", "v": "B S N H"}
+_TOKEN = {"q": "B N 1 H", "k": "B N S H", "v": "B N S H"}
+_DECODE = {"B": 2, "N": 8, "S": 1024, "H": 128}
 _CACHE = {"B": 2, "S": 1024, "K": 8, "H": 128}
 _CP = {"cp": 4}
 _CONTEXT = {"B": 1, "S": 1024, "N": 4, "H": 128}
@@ -75,7 +78,123 @@ reshapes, or give up one of the splits.
         border="Merged for a plain matmul, as `F.linear` does, it is undone by the compiler: linear-merged.",
         question="When is the merge harmless?",
         answer="Where only the outer one (here B) is split: the merged dim is then split in the same way. Or where B "
-        "is 1 on every device, so that there is nothing to merge.",
+        "is 1 on every device, so that there is nothing to merge: attention-one-sequence.",
+    ),
+    Lesson(
+        name="attention-matmul",
+        title="PyTorch's matmul of 4-D tensors: a new token and its cache",
+        mesh={"tp": 4},
+        sizes=_DECODE,
+        takes=_TOKEN,
+        gives={"y": "B N 1 H"},
+        story="""
+A new token's queries meet all keys in the cache, and after a softmax their `shares` meet all values. Heads are
+split, and know nothing of each other.
+
+PyTorch decomposes a matmul of 4-D tensors into `expand`, `view`, `bmm` and `view`: it is attention-merged, without a
+reshape in your source. In [B·N, S, H] head n of sequence b is row b·8 + n, so device 0, with heads 0 and 1, has rows
+0, 1, 8 and 9 of 16: no contiguous block. `F.scaled_dot_product_attention` is made of the same two matmuls.
+
+JAX's matmul, and both `einsum`s, become one `dot` with *two* batch dims, B and N: nothing is merged.
+""",
+        alone=(Alone("y", "B N 1 H", (None, "tp", None, None)),),
+        alone_words="each device: its own heads",
+        needs=(),
+        but=(
+            Deviation(
+                (TORCH, TORCH_SHARDY),
+                (
+                    Move("all-gather@tp", "B·N·1·H·2", "all heads of q"),
+                    Move("all-gather@tp", "B·N·S·H·2", "all keys in the cache"),
+                    Move("all-gather@tp", "B·N·S·H·2", "all values in the cache"),
+                ),
+                "The whole cache is gathered for each new token, and every device multiplies all heads. Both "
+                "partitioners do so: the dims are merged before either sees the program. torchax, which is PyTorch "
+                "traced by JAX, takes the same decomposition and emits the same gathers "
+                "(docs/surprises/pytorch_matmul_torchax.py).",
+            ),
+        ),
+        rule="In PyTorch, write attention over split heads as `einsum`: a 4-D matmul merges batch and heads.",
+        standing=ADVICE,
+        border="Nothing is sent by `einsum` (attention-heads), with one sequence on each device "
+        "(attention-one-sequence), for one sequence at a time (attention-per-sequence), or with the heads before the "
+        "batch (attention-heads-first).",
+        question="With grouped-query attention K and V have fewer heads. Is it enough not to repeat them for the "
+        "queries of a group?",
+        answer="No: the gathers are smaller, by the size of a group, but batch and KV heads are merged as before.",
+    ),
+    Lesson(
+        name="attention-one-sequence",
+        title="Batch and heads merged, with one sequence on each device",
+        mesh={"dp": 2, "tp": 2},
+        sizes={"B": 2, "N": 8, "S": 256, "H": 128},
+        takes={"q": "B N S H", "k": "B N S H"},
+        gives={"scores": "B N S S"},
+        story="""
+The program of attention-merged, line by line; only B is 2 instead of 4, so that each device has one sequence.
+
+Now device 0 has heads 0 to 3 of sequence 0: rows 0 to 3 of the merged dim. Device 1 has rows 4 to 7, and so on: four
+contiguous blocks, in the order of the devices. That can be said: dp and tp together split B·N.
+""",
+        alone=(Alone("scores", "B N S S", ("dp", "tp", None, None)),),
+        alone_words="each device: four heads of its one sequence",
+        needs=(),
+        rule="Merging two split dims sends nothing where the outer one has size 1 on each device.",
+        standing=COMPILER,
+        border="B = 2 over dp = 2: nothing. B = 4, in attention-merged: two all-gathers.",
+        question="A program was measured with one sequence on each device. Then the batch doubles. What happens on the "
+        "wire?",
+        answer="It goes from nothing to all of q and k, without a change of the source: attention-merged. Measure with "
+        "the batch that you serve.",
+    ),
+    Lesson(
+        name="attention-per-sequence",
+        title="A matmul for each sequence",
+        mesh={"tp": 4},
+        sizes=_DECODE,
+        takes=_TOKEN,
+        gives={"y": "B N 1 H"},
+        story="""
+The token and the cache of attention-matmul, one sequence at a time. `q[i]` and `k[i]` are 3-D tensors,
+[N, 1, H] and [N, S, H], and their product is a `bmm` whose only batch dim is N: it stays split over tp.
+
+B is whole here. If dp splits it, `q[i]` picks from a split dim; reshape to [dp, B/dp, …] first, and pick from the
+second.
+""",
+        alone=(Alone("y", "B N 1 H", (None, "tp", None, None)),),
+        alone_words="each device: its own heads",
+        needs=(),
+        rule="A batched matmul whose only batch dim is the heads keeps their split.",
+        standing=COMPILER,
+        border="3-D tensors, once for each sequence: nothing. 4-D tensors, in attention-matmul: the whole cache, from "
+        "PyTorch.",
+        question="What does it cost?",
+        answer="Two matmuls for each sequence instead of two: the program grows with the batch, and its matmuls are "
+        "small.",
+    ),
+    Lesson(
+        name="attention-heads-first",
+        title="Merged, with the split dims first",
+        mesh={"dp": 2, "tp": 2},
+        sizes={"B": 4, "N": 8, "S": 256, "H": 128},
+        takes={"q": "B N S H", "k": "B N S H"},
+        gives={"scores": "B N S S"},
+        story="""
+attention-merged once more, with two sequences on each device. A merged dim can only be cut into contiguous blocks, so
+let what one device has *be* one: cut B into [dp, B/dp], and put the heads between, [dp, N, B/dp].
+
+Merged, head n of sequence 2·d + b is row (d·8 + n)·2 + b of 32. Device 0, with d = 0 and heads 0 to 3, has rows 0 to
+7; device 1 has rows 8 to 15. The reshape and the transpose move data within a device only.
+""",
+        alone=(Alone("scores", "B N S S", ("dp", "tp", None, None)),),
+        alone_words="each device: its own block",
+        needs=(),
+        rule="If dims must be merged, put the split ones first.",
+        standing=COMPILER,
+        border="[dp, N, B/dp]: nothing. [B, N], in attention-merged: two all-gathers.",
+        question="Why is [N, B] not enough here?",
+        answer="Without dp it is. With dp it has the old problem in the other order: B, now the inner dim, is split, "
+        "and a device's sequences lie apart.",
     ),
     Lesson(
         name="gqa-few-heads",

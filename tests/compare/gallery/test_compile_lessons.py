@@ -22,7 +22,7 @@ UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
 
 
 @pytest.fixture(scope="module")
-def made() -> list[LessonResult]:
+def results() -> list[LessonResult]:
     """Every program of every lesson, from the user's cache where it is there."""
     with cache.open_cache() as kept:
         return build(LESSONS, cache=kept, notify=lambda line: None)

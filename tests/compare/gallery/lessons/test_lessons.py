@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from compare.gallery.lesson_types.lesson import GSPMD, LAW, PROGRAMS, SHARDY, TORCH, Move, evaluate_formula
+from compare.gallery.lesson_types.lesson import (
+    GSPMD,
+    LAW,
+    PROGRAMS,
+    SHARDY,
+    TORCH,
+    TORCH_SHARDY,
+    Move,
+    evaluate_formula,
+)
 from compare.gallery.lesson_types.lesson_result import needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, LessonError, find_lesson
 from compare.gallery.lessons.partitioner import PARTITIONER
@@ -82,6 +91,14 @@ def test_what_a_split_needs_is_what_arithmetic_says(name: str) -> None:
     assert needed_wire(lesson) == SENDS[name]
 
 
+def test_a_4d_matmul_of_pytorch_gathers_the_queries_and_the_whole_cache() -> None:
+    (lesson,) = find_lesson("attention-matmul")
+    own_share = 2 * 2 * 128 * 2  # two sequences, two of eight heads, 128 numbers of two bytes
+    for program in (TORCH, TORCH_SHARDY):
+        assert needed_wire(lesson, lesson.expected(program)) == 3 * own_share * (1 + 1024 + 1024)
+    assert needed_wire(lesson) == 0
+
+
 def test_a_formula_is_worked_out_from_left_to_right() -> None:
     assert evaluate_formula("T·F·2/tp", {"T": 3, "F": 8, "tp": 4}) == 12
     assert evaluate_formula("T·2 + F·4", {"T": 3, "F": 8}) == 38
@@ -136,8 +153,15 @@ BORDERS = (
     ("gqa-head-dim", "gqa-head-dim-whole", TORCH),
 )
 
+# PyTorch's 4-D matmul against the forms that gather nothing, each with its neighbour of the same arrays.
+FORMS = (
+    ("attention-matmul", "attention-per-sequence", TORCH),
+    ("attention-merged", "attention-one-sequence", SHARDY),
+    ("attention-merged", "attention-heads-first", SHARDY),
+)
 
-@pytest.mark.parametrize(("name", "other", "program"), BORDERS)
+
+@pytest.mark.parametrize(("name", "other", "program"), BORDERS + FORMS)
 def test_on_the_two_sides_of_a_border_other_things_are_sent(name: str, other: str, program: str) -> None:
     one, two = (
         {(move.collective, move.formula, move.times) for move in find_lesson(each)[0].expected(program)}
@@ -172,6 +196,10 @@ def test_lessons_that_seem_to_contradict_each_other_name_each_other_at_the_borde
         ("expert-dispatch", "dispatch-sum"),
         ("dispatch-sum", "expert-dispatch"),
         ("linear-merged", "attention-merged"),
+        ("attention-matmul", "attention-heads-first"),
+        ("attention-one-sequence", "attention-merged"),
+        ("attention-per-sequence", "attention-matmul"),
+        ("attention-heads-first", "attention-merged"),
         ("read-traced", "cache-write-positions"),
     ):
         assert other in find_lesson(one)[0].border, one
