@@ -65,7 +65,7 @@ def _run(code, *arguments, env):
 
 
 def test_there_is_an_example_of_each():
-    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "text"]
+    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "text", "other"]
 
 
 def test_the_example_of_text_runs(run):
