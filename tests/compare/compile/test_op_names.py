@@ -55,8 +55,8 @@ def scopes(text):
 
 def test_a_collective_within_slices_is_known_by_its_channel():
     before = program(
-        instruction("all-reduce", "a", channel=3, scope="embed"),
-        instruction("all-reduce", "b", channel=4, scope="head", of="a"),
+        instruction("all-reduce", "a", channel=3, scope="layer.attention.qkv"),
+        instruction("all-reduce", "b", channel=4, scope="layer.mlp.down", of="a"),
         tables=TABLES,
     )
     after = program(
@@ -66,22 +66,22 @@ def test_a_collective_within_slices_is_known_by_its_channel():
     )
     found = restore_names(after, before)
     assert (found.lost, found.restored) == (2, 2)
-    assert scopes(found.text) == [("a.1", "embed", "model.py:7"), ("b.1", "head", "model.py:7")]
+    assert scopes(found.text) == [("a.1", "layer.attention.qkv", "model.py:7"), ("b.1", "layer.mlp.down", "model.py:7")]
 
 
 def test_a_send_between_slices_is_known_by_its_rendezvous():
-    before = program(instruction("all-reduce", "psum.7", scope="sample"), tables=TABLES)
+    before = program(instruction("all-reduce", "psum.7", scope="layer.attention.core"), tables=TABLES)
     found = restore_names(program(*transfer("psum.7_0"), partitions=2), before)
     assert (found.lost, found.restored) == (2, 2)  # the send and its receive
-    assert scopes(found.text) == [("send", "sample", "model.py:7")]
+    assert scopes(found.text) == [("send", "layer.attention.core", "model.py:7")]
     assert found.text.count(', backend_config={"a":1}') == 2
 
 
 def test_one_that_could_be_several_stays_without_a_name():
     """Every collective of a shard_map has channel 1."""
     before = program(
-        instruction("all-reduce", "a", scope="embed"),
-        instruction("all-reduce", "b", scope="head", of="a"),
+        instruction("all-reduce", "a", scope="layer.attention.qkv"),
+        instruction("all-reduce", "b", scope="layer.mlp.down", of="a"),
         tables=TABLES,
     )
     after = program(
@@ -93,7 +93,7 @@ def test_one_that_could_be_several_stays_without_a_name():
 
 def test_a_channel_of_one_that_was_sent_between_slices_says_nothing_of_another():
     """Its number is free, and given to what the compiler makes next."""
-    before = program(instruction("all-reduce", "psum.7", channel=3, scope="sample"), tables=TABLES)
+    before = program(instruction("all-reduce", "psum.7", channel=3, scope="layer.attention.core"), tables=TABLES)
     after = program(
         *transfer("psum.7_0"),
         "b = f32[64] all-reduce(r), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum",
@@ -101,7 +101,7 @@ def test_a_channel_of_one_that_was_sent_between_slices_says_nothing_of_another()
     )
     found = restore_names(after, before)
     assert (found.lost, found.restored) == (3, 2)
-    assert scopes(found.text)[0] == ("send", "sample", "model.py:7")
+    assert scopes(found.text)[0] == ("send", "layer.attention.core", "model.py:7")
     assert (
         "b = f32[64] all-reduce(r), channel_id=3, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum\n"
         in found.text
@@ -117,8 +117,8 @@ def twin_of(text, *channels):
 def test_a_twin_with_a_channel_for_each_tells_them_apart():
     """Both sums of a shard_map have channel 1; in the twin they have 1 and 2."""
     before = program(
-        instruction("all-reduce", "a", scope="embed"),
-        instruction("all-reduce", "b", scope="head", of="a"),
+        instruction("all-reduce", "a", scope="layer.attention.qkv"),
+        instruction("all-reduce", "b", scope="layer.mlp.down", of="a"),
         tables=TABLES,
     )
     one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
@@ -126,14 +126,17 @@ def test_a_twin_with_a_channel_for_each_tells_them_apart():
     twin = twin_of(after, 2, 1), twin_of(before, 1, 2)
     found = restore_names(after, before, twin=twin)
     assert (found.lost, found.restored) == (2, 2)
-    assert [(name, scope) for name, scope, _ in scopes(found.text)] == [("b.9", "head"), ("a.9", "embed")]
+    assert [(name, scope) for name, scope, _ in scopes(found.text)] == [
+        ("b.9", "layer.mlp.down"),
+        ("a.9", "layer.attention.qkv"),
+    ]
     assert found.text.count("channel_id=1,") == 2  # it is still the program that was compiled
 
 
 def test_a_twin_that_was_compiled_into_something_else_is_not_believed():
     before = program(
-        instruction("all-reduce", "a", scope="embed"),
-        instruction("all-reduce", "b", scope="head", of="a"),
+        instruction("all-reduce", "a", scope="layer.attention.qkv"),
+        instruction("all-reduce", "b", scope="layer.mlp.down", of="a"),
         tables=TABLES,
     )
     one = "channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=sum"
