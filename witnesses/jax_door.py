@@ -17,6 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax_impl.process import about as jax_about
 from jax_impl.process.start import configure
 from meshes.case import Case
+from meshes.process.packages import is_overwritten
 from meshes.twins.worker import Stages
 from witnesses.about import describe
 from witnesses.witness import Argument, Program, Witness, WitnessError, load_values, resolve
@@ -88,6 +89,8 @@ def _trace_torch(witness: Witness, case: Case) -> Traced:
     import torchax
     from torchax.interop import jax_view, torch_view
 
+    if is_overwritten("torchax"):
+        raise WitnessError("another package (torch_xla has a copy) was installed over torchax; see docs/witnesses.md")
     torch.set_grad_enabled(False)
     environment = torchax.default_env()
     if witness.override:

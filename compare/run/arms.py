@@ -12,10 +12,16 @@ from types import MappingProxyType
 from compare.report.witnesses import WITNESSES
 from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
+from meshes.process.packages import is_overwritten
 from meshes.reduced import reduce_case
 
 COMPILER = ("jaxlib", "libtpu")
 """The distributions that compile every arm's program."""
+
+
+_LAST = "pip install --no-deps --force-reinstall torchax==0.0.13 google-tunix==0.1.7 qwix==0.1.8"
+"""What pip cannot resolve: torch_xla brings a copy of torchax, which may be installed over it; the metadata of
+google-tunix asks for a training stack, which its models do not need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +42,10 @@ class Lowering:
         """One line when it can't run here; else nothing."""
         absent = [name for name in self.packages if not _version(name)]
         absent += [] if find_spec(self.module.partition(".")[0]) else [self.module]
-        return f"{', '.join(absent)} not installed; get it with {self.get}" if absent else ""
+        if absent:
+            return f"{', '.join(absent)} not installed; get it with {self.get}"
+        over = [name for name in self.packages if is_overwritten(name)]
+        return f"another package was installed over {', '.join(over)}; put it back with {_LAST}" if over else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +163,13 @@ class Arm:
 
 
 _WITNESS = "pip install -e '.[witness]' (without a checkout: pip install 'wirediff[witness]')"
-_TUNIX = "pip install --no-deps google-tunix==0.1.7 qwix==0.1.8"
-"""Its metadata asks for a training stack, which its models do not need."""
-
 _TORCHAX = Lowering(module="witnesses.torchax_twin", packages=("torchax", "jax"), get=_WITNESS)
 
 
 def _witness_cell(name: str) -> Cell:
     packages: tuple[str, ...] = ("google-tunix", "qwix") if WITNESSES[name].arm == "jax" else ("transformers",)
     packages += ("torchax", "jax") if "torchax" in name else ()
-    get = _TUNIX if WITNESSES[name].arm == "jax" else _WITNESS
+    get = _LAST if WITNESSES[name].arm == "jax" else _WITNESS
     return Cell(name, lowering=Lowering(module="witnesses.lower", arguments=(name,), packages=packages, get=get))
 
 
