@@ -39,7 +39,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answered(name: str, reference: Path, out: Path) -> Path:
     """A folder with what the witness answers."""
     for package in PACKAGES[name.partition("+")[0]]:
-        if find_spec(package) is None or is_overwritten(package):
+        if find_spec(package) is None or (package == "torchax" and is_overwritten(package)):
             pytest.skip(f"{package} is not installed as it is: docs/witnesses.md")
     shutil.copytree(reference, out)
     run(sys.executable, "-m", "witnesses.generate", str(out / "case.json"), str(out), name)
