@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.run.arms import ARMS, CONTROLS, find_arm, parse_controls
+from compare.run.arms import ARMS, CONTROLS, Lowering, find_arm, parse_controls, parse_witnesses
 from compare.run.errors import WorkError
 from meshes.case import Case
 
@@ -62,3 +62,30 @@ def test_one_lowering_serves_both_partitioners_where_the_arm_does_not_heed_them(
 def test_an_unknown_arm_is_refused_with_those_that_are_known():
     with pytest.raises(WorkError, match="unknown arm 'tf'; choose from jax, torchxla"):
         find_arm("tf")
+
+
+def test_witnesses_are_read_from_words_and_stand_beside_their_arm():
+    assert parse_witnesses("", arms=["jax"]) == ()
+    assert parse_witnesses("tunix, tunix+norm,tunix", arms=["jax"]) == ("tunix", "tunix+norm")
+    with pytest.raises(WorkError, match="unknown witness 'vllm'; choose from hf-torchxla, hf-torchax, "):
+        parse_witnesses("vllm", arms=["jax"])
+    with pytest.raises(WorkError, match="the witness tunix stands beside the arm jax, which --arm leaves out"):
+        parse_witnesses("tunix", arms=["torchxla"])
+
+
+def test_a_witness_is_a_cell_of_its_arm_that_another_worker_lowers():
+    case = Case.read("dp2tp4", phases=("decode",))
+    asked = ("hf-torchxla", "tunix")
+    cells = {arm: find_arm(arm).cells(case, controls=(), witnesses=asked) for arm in ARMS}
+    assert {arm: [cell.name for cell in own] for arm, own in cells.items()} == {
+        "jax": ["tpu", "tunix"],
+        "torchxla": ["tpu", "hf-torchxla"],
+    }
+    lowering = cells["jax"][1].lowering
+    assert lowering is not None
+    assert (lowering.module, lowering.arguments) == ("witnesses.lower", ("tunix",))
+
+
+def test_what_a_lowering_lacks_is_said_with_the_command_that_gets_it():
+    lowering = Lowering(module="witnesses.lower", packages=("no-such-thing",), get="pip install this")
+    assert lowering.missing() == "no-such-thing not installed; get it with pip install this"
