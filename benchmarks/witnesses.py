@@ -60,14 +60,14 @@ def _beyond(program: ProgramReport) -> Iterator[dict[str, object]]:
 def tables(rows: list[dict[str, object]]) -> str:
     """For each mesh and phase a table in Markdown."""
     parts = []
-    for mesh, phase in dict.fromkeys((str(row["mesh"]), str(row["phase"])) for row in rows):
+    for model, mesh, phase in dict.fromkeys((str(row["model"]), str(row["mesh"]), str(row["phase"])) for row in rows):
         parts += [
-            f"**{mesh}, {phase}**",
+            f"**{model}, {mesh}, {phase}**",
             "",
             "| program | emitted ÷ inherent | beyond the plan | most of it |",
             "|---|---|---|---|",
         ]
-        parts += [_line(row) for row in rows if (row["mesh"], row["phase"]) == (mesh, phase)]
+        parts += [_line(row) for row in rows if (row["model"], row["mesh"], row["phase"]) == (model, mesh, phase)]
         parts.append("")
     return "\n".join(parts)
 
