@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from meshes.case import Case
+from meshes.dims import MEGATRON
 from meshes.process.errors import MeshError, NotOfferedError
 from meshes.twins.layout import partition_axes
 from meshes.weights import weights
@@ -177,14 +178,8 @@ def check(witness: Witness, case: Case) -> None:
 
 def _changed_rules(case: Case) -> str:
     """The dims that the plan splits otherwise than Megatron's."""
-    from meshes.dims import MEGATRON
-
-    changed = [dim for dim in ("heads", "kv_heads", "ffn", "vocab", "stream_seq") if _rule(case, dim) != MEGATRON[dim]]
-    return ", ".join(changed)
-
-
-def _rule(case: Case, dim: str) -> str | None:
-    return case.plan.rules[dim]
+    dims = ("heads", "kv_heads", "ffn", "vocab", "stream_seq")
+    return ", ".join(dim for dim in dims if case.plan.rules[dim] != MEGATRON[dim])
 
 
 def load_values(witness: Witness, program: Program, read: Callable[[str], Array], *, case: Case) -> dict[str, Array]:
