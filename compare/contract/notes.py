@@ -1,4 +1,4 @@
-"""What a reader must know of a contract's numbers: what a case has beyond the model, and what it leaves out."""
+"""Notes on a contract's numbers: what a case adds to the model, and what it leaves out."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def list_notes(case: Case) -> list[str]:
 
 
 def _style(case: Case) -> Iterator[str]:
-    """How the default programs are written, where a case asks for another way than usual."""
+    """The style of the default programs, where it is not the usual one."""
     if case.style == "weights":
         yield "Style weights: only weights, cache and inputs are pinned; the partitioner splits the activations."
     elif case.style == "explicit":
@@ -21,18 +21,18 @@ def _style(case: Case) -> Iterator[str]:
 
 
 def _stream(case: Case) -> Iterator[str]:
-    """Sequence parallelism, or why this phase goes without it."""
+    """Sequence parallelism, or why this phase does not use it."""
     if not is_sequence_parallel(case.plan.rules):
         return
     tp = case.mesh.tp
     if case.phase == "prefill":
         yield f"Sequence parallelism: tp{tp} splits the tokens of the residual stream."
         return
-    own = case.batch // (case.mesh.dp * case.mesh.ep * case.microbatches)
-    if own % tp:
+    sequences = case.batch // (case.mesh.dp * case.mesh.ep * case.microbatches)
+    if sequences % tp:
         yield (
-            f"Sequence parallelism stands still in decode: {own} sequences of a microbatch cannot be shared out among "
-            f"tp{tp}, so that each layer is summed whole, as without it."
+            f"Sequence parallelism stands still in decode: {sequences} sequences of a microbatch cannot be shared out "
+            f"among tp{tp}, so that each layer is summed whole, as without it."
         )
     else:
         yield f"Sequence parallelism: with one position to a sequence, tp{tp} splits the sequences of the stream."
@@ -48,23 +48,23 @@ def _merge(case: Case) -> Iterator[str]:
 
 
 def _experts(case: Case) -> Iterator[str]:
-    """How much of what is sent to experts can be empty, and what happens to the rest."""
+    """How many of the slots that are sent to experts can be empty, and whether choices are dropped."""
     model = case.model
     if not model.experts:
         return
     tokens, slots = case.group_tokens, case.expert_slots
-    places, choices = model.experts * slots, tokens * model.experts_per_token
+    total_slots, choices = model.experts * slots, tokens * model.experts_per_token
     dropped = "no choice is dropped" if slots == tokens else "choices beyond an expert's places are dropped"
     yield (
-        f"Each group of {tokens:,} tokens has {_places(slots)} at each of {model.experts} experts: {_places(places)} "
-        f"for {choices:,} choices; {dropped}."
+        f"Each group of {tokens:,} tokens has {_places(slots)} at each of {model.experts} experts: "
+        f"{_places(total_slots)} for {choices:,} choices; {dropped}."
     )
 
 
 def _copies(case: Case) -> Iterator[str]:
     """What it costs that tp is larger than the number of KV heads."""
-    own = case.model.kv_heads
-    copies = case.kv_heads // own
+    kv_heads = case.model.kv_heads
+    copies = case.kv_heads // kv_heads
     if copies == 1:
         return
     more = cache_bytes(case) * (copies - 1) // copies
@@ -75,7 +75,7 @@ def _copies(case: Case) -> Iterator[str]:
         else "no collective carries them"
     )
     yield (
-        f"The {own} KV heads stand {copies} times, so that each of tp{case.mesh.tp} has as many: the cache is "
+        f"The {kv_heads} KV heads stand {copies} times, so that each of tp{case.mesh.tp} has as many: the cache is "
         f"{copies} × as large, {more / 1e6:,.1f} MB more a device; {wire}."
     )
 

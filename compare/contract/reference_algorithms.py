@@ -1,7 +1,7 @@
 """The contract: what the plan's reference algorithms move, from the numbers of a `Case` alone.
 
 Nothing here knows a sharding, a program or a framework: an error in what makes the shardings must not
-be repeated in what they are held against.  Definitions: docs/definitions.md, section 2.
+be repeated in what they are judged by.  Definitions: docs/definitions.md, section 2.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def _layer_rows(n: Symbols, case: Case) -> Iterator[ContractRow]:
     split, experts = case.plan.rules, case.model.experts > 0
     tp = n.size("tp") > 1
     if tp and split["heads"]:
-        yield from _whole_tokens(n, "layer.attention.qkv")
+        yield from _gather_tokens(n, "layer.attention.qkv")
     if n.size("cp") > 1:
         yield _ring(n) if n.prefill else _merge(n)
     if tp and split["heads"]:
@@ -53,12 +53,12 @@ def _layer_rows(n: Symbols, case: Case) -> Iterator[ContractRow]:
         yield from _experts(n, case, partial=tp and split["expert_ffn"] is not None)
     if tp and split["shared_ffn" if experts else "ffn"] and (case.model.shared_ffn or not experts):
         # Shared experts read the tokens that were gathered for the router.
-        yield from () if experts else _whole_tokens(n, "layer.mlp.up")
+        yield from () if experts else _gather_tokens(n, "layer.mlp.up")
         yield _partial_sums(n, "layer.mlp.down")
 
 
-def _whole_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
-    """Under sequence parallelism the tokens that a column-parallel matmul reads are gathered."""
+def _gather_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
+    """Under sequence parallelism: an all-gather of the tokens that a column-parallel matmul reads."""
     if n.scattered:
         yield make_row(
             n, scope=scope, kind="all-gather", axis="tp", executions=n.times, payload=n.hidden,
@@ -68,7 +68,7 @@ def _whole_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
 
 
 def _partial_sums(n: Symbols, scope: str, *, source: str = MEGATRON) -> ContractRow:
-    """A row-parallel matmul leaves partial sums: they are added up, and under sequence parallelism split, too."""
+    """The sum of a row-parallel matmul's partial results: all-reduce; under sequence parallelism reduce-scatter."""
     kind = "reduce-scatter" if n.scattered else "all-reduce"
     return make_row(
         n, scope=scope, kind=kind, axis="tp", executions=n.times, payload=n.hidden,
@@ -78,9 +78,9 @@ def _partial_sums(n: Symbols, scope: str, *, source: str = MEGATRON) -> Contract
 
 
 def _experts(n: Symbols, case: Case, *, partial: bool) -> Iterator[ContractRow]:
-    """Tokens go to their experts and back; the experts' partial sums are added up after the combine, as tokens."""
+    """Tokens go to their experts and back; the experts' partial sums are added up after the combine, token by token."""
     if partial:
-        yield from _whole_tokens(n, "layer.moe.route")
+        yield from _gather_tokens(n, "layer.moe.route")
     if n.size("ep") > 1:
         yield from (_exchange(n, case, scope) for scope in ("layer.moe.dispatch", "layer.moe.combine"))
     if partial:
@@ -88,7 +88,7 @@ def _experts(n: Symbols, case: Case, *, partial: bool) -> Iterator[ContractRow]:
 
 
 def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
-    """Every device sends each expert the slots that its groups of tokens have there, full or empty.
+    """Every device sends each expert all slots that its groups of tokens have there, full or empty.
 
     In prefill a group is a device's part of one sequence; in decode all tokens of a device are one group.
     """
@@ -111,7 +111,7 @@ def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
 
 
 def _ring(n: Symbols) -> ContractRow:
-    """Keys and values of every part of a sequence pass by every rank: cp − 1 hops of a rank's own."""
+    """The keys and values of every rank visit every other rank: cp − 1 hops."""
     hops = n.size("cp") - 1
     return make_row(
         n, scope="layer.attention.core", kind="collective-permute", axis="cp", executions=hops * n.times,
@@ -138,13 +138,13 @@ def _embed_row(n: Symbols) -> ContractRow:
     kind = "reduce-scatter" if n.scattered else "all-reduce"
     return make_row(
         n, scope="embed", kind=kind, axis="tp", executions=1, payload=n.m * n.hidden, devices=n.stage("first"),
-        formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, {n.wire_formula('tp', kind)}{n.at(which='first')}",
+        formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, {n.wire_formula('tp', kind)}{n.stage_text(which='first')}",
         source=SCATTERED if n.scattered else VOCABULARY,
     )  # fmt: skip
 
 
 def _shift_row(n: Symbols) -> ContractRow:
-    """Every stage but the last hands its activations on, once a microbatch; of a split stream its own part."""
+    """Every stage but the last sends its activations to the next, once per microbatch; of a split stream, its shard."""
     stages, ways = n.size("pp"), n.size("tp") if n.scattered else 1
     split, parts = ("/tp", f"/{ways}") if n.scattered else ("", "")
     return make_row(
@@ -156,30 +156,31 @@ def _shift_row(n: Symbols) -> ContractRow:
 
 
 def _head_row(n: Symbols) -> ContractRow:
-    """Of a stream that tp splits the tokens whose successors are chosen are made whole."""
+    """Under sequence parallelism: an all-gather of the tokens whose successors are chosen."""
     return make_row(
         n, scope="head", kind="all-gather", axis="tp", executions=1, payload=n.batch * n.embed * n.b,
         devices=n.sampling_devices(), vocab=n.vocab,
-        formula=f"B_local·D·b = {n.batch}·{n.embed}·{n.b}, {n.wire_formula('tp', 'all-gather')}{n.at(which='last')}",
+        formula=f"B_local·D·b = {n.batch}·{n.embed}·{n.b}, {n.wire_formula('tp', 'all-gather')}"
+                f"{n.stage_text(which='last')}",
         source="Megatron sequence parallelism, arXiv:2205.05198 §4.2.2, of the last tokens alone",
     )  # fmt: skip
 
 
 def _sample_row(n: Symbols) -> ContractRow:
-    """The winner of each shard of the vocabulary, its value and its id, to all shards."""
+    """An all-gather of the winner of each shard of the vocabulary: its value and its id."""
     shards = n.size("tp")
     return make_row(
         n, scope="sample", kind="all-gather", axis="tp", executions=1, payload=shards * n.batch * (n.b + 4),
         devices=n.sampling_devices(), carries=BOTH,
         formula=f"tp·B_local·(b+4) = {shards}·{n.batch}·({n.b}+4), {n.wire_formula('tp', 'all-gather')}"
-                f"{n.at(which='last')}",
+                f"{n.stage_text(which='last')}",
         source=GREEDY,
     )  # fmt: skip
 
 
 def _collect_row(n: Symbols) -> ContractRow:
     """The ids that the last stage chose go to the first, which embeds them next."""
-    rank = n.at(which="last").partition(" stages")[2]
+    rank = n.stage_text(which="last").partition(" stages")[2]
     return make_row(
         n, scope="pipeline.collect", kind="collective-permute", axis="pp", executions=1, payload=n.batch * 4,
         devices=n.sampling_devices(), carries=INTEGERS,
@@ -189,11 +190,11 @@ def _collect_row(n: Symbols) -> ContractRow:
 
 
 def _spread_row(n: Symbols) -> ContractRow:
-    """In prefill the ids that the last cp rank chose go to the others, which embed them next, too."""
+    """In prefill the ids that the last cp rank chose go to the other ranks, which embed them next, too."""
     return make_row(
         n, scope="pipeline.collect", kind="collective-broadcast", axis="cp", executions=1, payload=n.batch * 4,
         devices=n.stage("first"), carries=INTEGERS,
         formula=f"B_local·4 = {n.batch}·4 from the last of {n.size('cp')} cp ranks, "
-                f"{n.wire_formula('cp', 'collective-broadcast')}{n.at(which='first')}",
+                f"{n.wire_formula('cp', 'collective-broadcast')}{n.stage_text(which='first')}",
         source=LAST_PART,
     )  # fmt: skip

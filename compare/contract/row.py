@@ -1,4 +1,4 @@
-"""A row of the contract: one thing that the plan moves.  Written by hand, it judges any program."""
+"""A row of the contract: one collective that the plan requires.  Rows written by hand can judge any program."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +14,7 @@ FLOATS, INTEGERS, BOTH = "floats", "integers", "both"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractRow:
-    """What one step of the reference algorithm moves at one place; bytes as in docs/definitions.md."""
+    """One collective of the reference algorithm, over one step; bytes as in docs/definitions.md."""
 
     scope: str
     kind: str
@@ -29,27 +29,27 @@ class ContractRow:
     formula: str = ""
     source: str = ""
     network: str = "ici"
-    """What its groups talk through: `ici` within a slice, `dcn` between slices, `ici+dcn` where the axis is in both."""
+    """The network of its groups: `ici` within a slice, `dcn` between slices, `ici+dcn` where the axis is in both."""
     carries: str = FLOATS
     """`floats`, `integers` (a row that moves ids) or `both`."""
     float_bytes: int = 2
     integer_bytes: int = 4
     devices: frozenset[int] | None = None
-    """Those that send; `None` is all."""
+    """The devices that send; `None` is all."""
     ticks: int = 1
     """Of the pipeline's loop: m + pp − 1."""
     idle_ticks: int = 0
-    """Those in which a given stage has nothing to do: pp − 1."""
+    """Ticks in which a given stage is idle: pp − 1."""
     dims: tuple[tuple[int, int], ...] = ()
-    """(size, shards) of the dims of what it carries that are split: where rounding up can add elements."""
+    """(size, shards) of each sharded dim of its payload: where rounding up can add elements."""
     hops: int = 0
-    """Of a permute around a ring of n: n − 1, after which every device has had everything; 0: it is no ring."""
+    """Of a permute around a ring of n: n − 1, after which every device has seen all parts; 0: it is no ring."""
     vocab: int = 0
-    """Of a row of hidden states at the head: what has a dim of this size is logits, and not what the row asks."""
+    """Of a row of hidden states at the head: a tensor with a dim of this size is logits, and cannot satisfy the row."""
 
 
 def wire_factor(kind: str, n: int) -> Fraction:
-    """Bytes that a device of a group of `n` sends, by byte of payload, when it wastes nothing."""
+    """Bytes that a device in a group of `n` sends per byte of payload, in a bandwidth-optimal algorithm."""
     factors = {
         "all-reduce": Fraction(2 * (n - 1), n),
         "all-gather": Fraction(n - 1, n),
@@ -64,5 +64,5 @@ def wire_factor(kind: str, n: int) -> Fraction:
 
 
 def round_half_up(value: Fraction) -> int:
-    """To the nearest whole number, a half upwards."""
+    """To the nearest integer, halves upwards."""
     return floor(value + Fraction(1, 2))

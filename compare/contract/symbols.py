@@ -1,4 +1,4 @@
-"""The letters of the contract's formulas, and how a row is made of them: numbers of a `Case`, and nothing else."""
+"""The symbols of the contract's formulas, from the numbers of a `Case` alone, and the row that they make."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from meshes.case import Case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symbols:
-    """What the formulas of docs/definitions.md, section 2, call by one letter or one word."""
+    """The symbols of the formulas in docs/definitions.md, section 2."""
 
     sizes: Mapping[str, int]
     """Axis -> size, outermost first."""
     networks: Mapping[str, str]
-    """Axis -> what its groups talk through."""
+    """Axis -> network of its groups: `ici`, `dcn` or `ici+dcn`."""
     prefill: bool
     m: int
     layers: int
-    """L, of the whole model."""
+    """L, of the full model."""
     embed: int
     """D."""
     b: int
@@ -35,7 +35,7 @@ class Symbols:
     head_dim: int
     vocab: int
     scattered: bool
-    """Whether tp splits the residual stream: sequence parallelism, where it divides what there is to split."""
+    """Whether tp splits the residual stream: sequence parallelism, where tp divides the tokens."""
 
     @classmethod
     def of(cls, case: Case) -> "Symbols":
@@ -43,12 +43,12 @@ class Symbols:
         local = case.batch // (sizes["dp"] * sizes["ep"])
         tokens = local * (case.seq // sizes["cp"] if prefill else 1) // case.microbatches
         shards = sizes["tp"] if case.plan.rules["heads"] else 1
-        asked = sizes["tp"] > 1 and "tp" in str(case.plan.rules["stream_seq"]).split(",")
+        sequence_parallel = sizes["tp"] > 1 and "tp" in str(case.plan.rules["stream_seq"]).split(",")
         return cls(
             sizes=sizes, networks={axis: network_of(case.plan, axis) for axis in sizes}, prefill=prefill,
             m=case.microbatches, layers=model.layers, embed=model.embed, b=case.dtype_bytes, batch=local, t=tokens,
             heads=model.heads // shards, kv=case.kv_heads // shards, head_dim=model.head_dim, vocab=model.vocab,
-            scattered=asked and (prefill or tokens % sizes["tp"] == 0),
+            scattered=sequence_parallel and (prefill or tokens % sizes["tp"] == 0),
         )  # fmt: skip
 
     def size(self, axis: str) -> int:
@@ -66,11 +66,11 @@ class Symbols:
 
     @property
     def times_formula(self) -> str:
-        """How often, in words."""
+        """`times`, as a formula."""
         return f"(L/pp)·m = ({self.layers}/{self.size('pp')})·{self.m} times"
 
     def wire_formula(self, axis: str, kind: str) -> str:
-        """What part of its payload a device sends, in words."""
+        """The part of its payload that a device sends, as a formula."""
         n, twice, two = self.size(axis), *(("2", "2·") if kind == "all-reduce" else ("", ""))
         return f"{twice}({axis}−1)/{axis} = {two}{n - 1}/{n} on the wire"
 
@@ -79,26 +79,28 @@ class Symbols:
         return self.devices(pp=[0 if which == "first" else self.size("pp") - 1])
 
     def sampling_devices(self) -> frozenset[int]:
-        """The devices that choose tokens: the last stage; in prefill those that have the last part of a sequence."""
+        """The devices that choose tokens: the last stage; in prefill those with the last part of a sequence."""
         ranks = range(self.size("cp"))
         return self.devices(pp=[self.size("pp") - 1], cp=ranks[-1:] if self.prefill else ranks)
 
-    def at(self, *, which: str) -> str:
-        """Where, in words: a stage, and in prefill the rank with the last part of a sequence."""
-        told = f", on the {which} of {self.size('pp')} stages" if self.size("pp") > 1 else ""
+    def stage_text(self, *, which: str) -> str:
+        """The stage, and in prefill the cp rank with the last part of a sequence, as the formulas write them."""
+        stage = f", on the {which} of {self.size('pp')} stages" if self.size("pp") > 1 else ""
         last = self.prefill and which == "last" and self.size("cp") > 1
-        return told + (f", on the last of {self.size('cp')} cp ranks" if last else "")
+        return stage + (f", on the last of {self.size('cp')} cp ranks" if last else "")
 
-    def devices(self, **places: list[int] | range) -> frozenset[int]:
-        """Those at these places of these axes, anywhere on the others; ids are row-major over the axes."""
-        found = set()
-        for at in product(*(range(size) for size in self.sizes.values())):
-            if all(at[list(self.sizes).index(axis)] in allowed for axis, allowed in places.items()):
-                number = 0
-                for place, size in zip(at, self.sizes.values(), strict=True):
-                    number = number * size + place
-                found.add(number)
-        return frozenset(found)
+    def devices(self, **allowed_coordinates: list[int] | range) -> frozenset[int]:
+        """Device ids with one of the given coordinates on each named axis; any on the others.  Ids are row-major."""
+        ids = set()
+        for coordinates in product(*(range(size) for size in self.sizes.values())):
+            if all(
+                coordinates[list(self.sizes).index(axis)] in allowed for axis, allowed in allowed_coordinates.items()
+            ):
+                device = 0
+                for coordinate, size in zip(coordinates, self.sizes.values(), strict=True):
+                    device = device * size + coordinate
+                ids.add(device)
+        return frozenset(ids)
 
     @property
     def num_devices(self) -> int:
@@ -121,15 +123,15 @@ def make_row(
     hops: int = 0,
     vocab: int = 0,
 ) -> ContractRow:
-    """A row whose payload these devices send (`None`: all); its wire bytes are the mean over them and the others."""
-    everyone = n.num_devices
-    part = Fraction(len(devices), everyone) if devices is not None else Fraction(1)
-    wire = payload * wire_factor(kind, n.size(axis)) * part
+    """A row whose payload these devices send (`None`: all); its wire bytes are the mean over all devices."""
+    num_devices = n.num_devices
+    sending_share = Fraction(len(devices), num_devices) if devices is not None else Fraction(1)
+    wire = payload * wire_factor(kind, n.size(axis)) * sending_share
     idle = n.size("pp") - 1
     return ContractRow(
         scope=scope, kind=kind, axes=axis, executions=executions, payload_bytes=payload,
         wire_bytes=round_half_up(wire), step_wire_bytes=round_half_up(wire * executions), formula=formula,
         source=source,
         network=n.networks[axis], carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
-        devices=None if part == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
+        devices=None if sending_share == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
     )  # fmt: skip

@@ -26,20 +26,20 @@ class Words(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inflated:
-    """More of something that the plan asks for."""
+    """A cause of inflated bytes: traffic that satisfies a row of the plan, but exceeds it."""
 
     name: str
     measure: Callable[[OperandTraffic, ContractRow], Fraction] | None
-    """`None` where the judge measures over all operands of a row: see `verdict`."""
+    """`None` where it is measured over all operands that satisfy a row: see `verdict`."""
     sentence: str
     remedy: str
     without: Mapping[str, Words] = field(default_factory=dict)
-    """Axis -> the words on a mesh that does not split it, so that they name no axis that is not there."""
+    """Axis -> sentence and remedy for a mesh that does not split it, so that they name no missing axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Induced:
-    """Something that the plan does not ask for."""
+    """A cause of induced bytes: traffic that the plan does not require."""
 
     name: str
     holds: Callable[[OperandTraffic], bool]
@@ -174,21 +174,21 @@ INDUCED = (
 
 
 def _is_decision(traffic: OperandTraffic) -> bool:
-    """Whether it carries one predicate of each device; more of them are a mask, which is data."""
+    """Whether it carries one predicate per device; more than that is a mask, which is data."""
     members = max(map(len, traffic.collective.groups), default=1)
     return traffic.operand.dtype == "pred" and prod(traffic.operand.shape) <= members
 
 
 def induced_cause(traffic: OperandTraffic) -> str:
-    """The first cause of the table that holds."""
+    """The name of the first induced cause whose predicate holds."""
     return next(cause.name for cause in INDUCED if cause.holds(traffic))
 
 
 def describe_cause(cause: str, *, induced: bool, axes: Collection[str] | None) -> Words:
-    """What a cause means, and what usually removes it, on a mesh that splits these axes; None: on any."""
-    found = _find(cause, induced=induced)
-    missing = [axis for axis in found.without if axes is not None and axis not in axes]
-    return found.without[missing[0]] if missing else Words(found.sentence, found.remedy)
+    """What a cause means, and what usually removes it, on a mesh that splits these axes (`None`: on any mesh)."""
+    row = _find(cause, induced=induced)
+    missing = [axis for axis in row.without if axes is not None and axis not in axes]
+    return row.without[missing[0]] if missing else Words(row.sentence, row.remedy)
 
 
 def _find(cause: str, *, induced: bool) -> Inflated | Induced:

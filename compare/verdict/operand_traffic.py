@@ -1,4 +1,4 @@
-"""A share: what one operand of one collective moves in one step.  Combined collectives are judged share by share."""
+"""What one operand of one collective moves in one step.  Combined collectives are judged operand by operand."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,41 +30,41 @@ class OperandTraffic:
     operand: Operand
     step: Fraction
     """Bytes a step, mean over devices, exact."""
-    whole: int
-    """The same as whole bytes: those of a collective add up to its `step_wire_bytes`."""
+    step_bytes: int
+    """The same, rounded: the operands of a collective add up to its `step_wire_bytes`."""
     roles: frozenset[str]
-    """`weight`, `cache`, `input`: what the parameters are that it carries."""
+    """`weight`, `cache`, `input`: the roles of the parameters that it carries."""
     every_axis: bool
     """Whether the collective runs over all axes of the mesh."""
     sizes: Mapping[str, int]
     """Axis -> size, outermost first."""
 
     def coordinate(self, device: int, axis: str) -> int:
-        """The place of a device on an axis; ids are row-major."""
+        """The coordinate of a device on an axis; ids are row-major."""
         return coordinates_by_axis(tuple(self.sizes.items()))[axis][device]
 
 
 def split_by_operand(
     collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]
 ) -> Iterator[OperandTraffic]:
-    """The shares of a collective, in the order of its operands; without bytes where its executions are unknown.
+    """The traffic of each operand, in order; 0 bytes where the executions are unknown.
 
-    `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; one that is not named
-    counts as a weight, or as an input where integers are carried.
+    `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; an unnamed one
+    counts as a weight, or as an input if it holds integers.
     """
     exact = exact_step(collective)
     total = sum(operand.payload_bytes for operand in collective.operands)
-    every = ",".join(axis for axis, size in sizes.items() if size > 1) == collective.axes
-    cut, so_far = 0, Fraction(0)
+    all_axes = ",".join(axis for axis, size in sizes.items() if size > 1) == collective.axes
+    previous, so_far = 0, Fraction(0)
     for operand in collective.operands:
         step = exact * Fraction(operand.payload_bytes, total) if total else Fraction(0)
         so_far += step
-        until = round_half_up(so_far)
+        rounded = round_half_up(so_far)
         yield OperandTraffic(
-            collective=collective, operand=operand, step=step, whole=until - cut,
-            roles=_roles(operand, roles), every_axis=every, sizes=sizes,
+            collective=collective, operand=operand, step=step, step_bytes=rounded - previous,
+            roles=_roles(operand, roles), every_axis=all_axes, sizes=sizes,
         )  # fmt: skip
-        cut = until
+        previous = rounded
 
 
 def exact_step(collective: Collective) -> Fraction:

@@ -1,4 +1,4 @@
-"""The verdict on every collective: peel its causes off, then fill the contract.
+"""The verdict on every collective: subtract its causes, then fill the contract.
 
 Takes contract *rows*, not a `Case`: rows written by hand judge any program.  Bytes are conserved, as
 integers: inherent + inflated + induced = step_wire_bytes for each row.  Definitions: section 4.
@@ -18,7 +18,7 @@ from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One collective and what its bytes were for; `None` where its executions are unknown."""
+    """One collective and the verdict on its bytes; `None` where its executions are unknown."""
 
     collective: Collective
     inherent_bytes: int | None
@@ -27,22 +27,22 @@ class Verdict:
     causes: Mapping[str, int]
     """cause -> bytes, summing to inflated + induced."""
     serves: tuple[int, ...] = ()
-    """Numbers of the contract rows that it serves."""
+    """Indices of the contract rows that it satisfies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdicts in program order, and for each contract row the bytes that served it."""
+    """The verdicts in program order, and for each contract row the bytes that satisfy it."""
 
     verdicts: tuple[Verdict, ...]
     served_bytes: tuple[int, ...]
     uncounted: frozenset[int] = frozenset()
-    """Numbers of the rows that a collective of unknown executions serves: what they lack is unknown, too."""
+    """Indices of the rows that a collective of unknown executions satisfies: their unserved bytes are unknown, too."""
 
 
 @dataclass(slots=True)
 class _Account:
-    """What one collective's bytes were for, while its shares are judged."""
+    """The verdict on one collective's bytes, while its operands are judged."""
 
     inherent: int = 0
     inflated: dict[str, int] = field(default_factory=dict)
@@ -57,96 +57,97 @@ def judge(
     axes: Mapping[str, int],
     roles: Mapping[int, str] | None = None,
 ) -> Judgement:
-    """Hold a program's collectives, in program order, against a contract.
+    """Judge a program's collectives, in program order, by a contract.
 
     `axes` are the mesh's, outermost first, name -> size; `roles` says which parameters of the program are
-    `weight`, `cache` or `input` (by number; one not named counts as a weight unless it holds integers).
+    `weight`, `cache` or `input` (by number; an unnamed one counts as a weight unless it holds integers).
     """
-    parts = [traffic for row in collectives for traffic in split_by_operand(row, sizes=axes, roles=roles or {})]
-    served = match_contract(parts, contract)
-    rows = served.rows
-    counted = [traffic.collective.executions is not None for traffic in parts]
-    uncounted = {row for row, known in zip(rows, counted, strict=True) if row is not None and not known}
-    counted_over = {"bubble": _idle_parts(parts, rows, contract)}
-    counted_over["wrap"] = _last_hops(parts, rows, contract, idle=counted_over["bubble"])
-    left = [row.step_wire_bytes for row in contract]
+    operands = [traffic for row in collectives for traffic in split_by_operand(row, sizes=axes, roles=roles or {})]
+    match = match_contract(operands, contract)
+    rows = match.rows
+    is_counted = [traffic.collective.executions is not None for traffic in operands]
+    uncounted = {row for row, known in zip(rows, is_counted, strict=True) if row is not None and not known}
+    counted_over = {"bubble": _idle_parts(operands, rows, contract)}
+    counted_over["wrap"] = _last_hops(operands, rows, contract, idle=counted_over["bubble"])
+    remaining = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     halves = dict.fromkeys(range(len(contract)), 0)
-    for number in _filling_order(parts, served, contract):
-        traffic, row = parts[number], rows[number]
+    for index in _filling_order(operands, match, contract):
+        traffic, row = operands[index], rows[index]
         account = accounts.get(id(traffic.collective))
         if account is None:
             continue
         if row is None:
-            _add(account.induced, induced_cause(traffic), traffic.whole)
+            _add(account.induced, induced_cause(traffic), traffic.step_bytes)
         else:
-            own = {cause: found[number] for cause, found in counted_over.items() if number in found}
-            free = min(left[row], halves[row]) if number in served.completing else left[row]
-            inherent = _peel_and_fill(traffic, contract[row], counted=own, free=free, row=row, account=account)
-            left[row] -= inherent
+            counted = {cause: fractions[index] for cause, fractions in counted_over.items() if index in fractions}
+            free = min(remaining[row], halves[row]) if index in match.completing else remaining[row]
+            inherent = _peel_and_fill(traffic, contract[row], counted=counted, free=free, index=row, account=account)
+            remaining[row] -= inherent
             # A gather completes what was scattered, once.
-            halves[row] += -inherent if number in served.completing else inherent * is_scatter(traffic)
+            halves[row] += -inherent if index in match.completing else inherent * is_scatter(traffic)
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
-        served_bytes=tuple(row.step_wire_bytes - rest for row, rest in zip(contract, left, strict=True)),
+        served_bytes=tuple(row.step_wire_bytes - unserved for row, unserved in zip(contract, remaining, strict=True)),
         uncounted=frozenset(uncounted),
     )
 
 
 def _filling_order(
-    parts: Sequence[OperandTraffic], served: ContractMatch, contract: Sequence[ContractRow]
+    operands: Sequence[OperandTraffic], match: ContractMatch, contract: Sequence[ContractRow]
 ) -> list[int]:
-    """Collectives of the row's own kind fill it first, then those that stand in for them; each in program order.
+    """Indices: collectives of the row's own kind fill it first, then those of other kinds; each in program order.
 
-    Else a stray gather that comes before the layer's own all-reduce would take its place.  A gather that completes a
-    scatter comes after it, wherever in a loop's body it stands.
+    Otherwise a stray gather before the layer's own all-reduce would fill its row.  A gather that completes a scatter
+    comes after it, wherever it is in a loop's body.
     """
 
-    def stands_in(number: int) -> int:
-        row = served.rows[number]
-        if row is None or parts[number].collective.kind == contract[row].kind:
+    def stands_in(index: int) -> int:
+        row = match.rows[index]
+        if row is None or operands[index].collective.kind == contract[row].kind:
             return 0
-        return 2 if number in served.completing else 1
+        return 2 if index in match.completing else 1
 
-    return sorted(range(len(parts)), key=stands_in)
+    return sorted(range(len(operands)), key=stands_in)
 
 
 def _peel_and_fill(
     traffic: OperandTraffic,
-    asked: ContractRow,
+    row: ContractRow,
     *,
     counted: Mapping[str, Fraction],
     free: int,
-    row: int,
+    index: int,
     account: _Account,
 ) -> int:
-    """Take the causes off, fill the row with what is left, and name what overflows; the bytes that fill the row.
+    """Subtract the causes, fill the row with the rest, and name what overflows; returns the bytes that fill the row.
 
-    counted: cause -> the part of the share that it has by a count over all shares of the row.
-    free: the bytes of the row that are still to be filled by it.
+    counted: cause -> fraction of this traffic, for causes that are counted over all operands of the row.
+    free: bytes of the row that it may still fill.
+    index: of the row.
     """
     remaining, peeled = traffic.step, dict[str, Fraction]()
     for cause in INFLATED:
-        part = counted.get(cause.name) or (cause.measure(traffic, asked) if cause.measure else NOTHING)
+        part = counted.get(cause.name) or (cause.measure(traffic, row) if cause.measure else NOTHING)
         if taken := remaining * part:
             peeled[cause.name] = taken
             remaining -= taken
-    inherent = min(round_half_up(remaining), free, traffic.whole)
+    inherent = min(round_half_up(remaining), free, traffic.step_bytes)
     if round_half_up(remaining) > free:
-        cause_name = _overflow(traffic, asked)
+        cause_name = _overflow(traffic, row)
         peeled[cause_name] = peeled.get(cause_name, NOTHING) + remaining - inherent
     if not peeled:  # only rounding can be left over
-        inherent = min(traffic.whole, free)
-        peeled = {_overflow(traffic, asked): Fraction(traffic.whole - inherent)}
+        inherent = min(traffic.step_bytes, free)
+        peeled = {_overflow(traffic, row): Fraction(traffic.step_bytes - inherent)}
     account.inherent += inherent
-    account.serves.append(row)
-    for name, amount in _whole(peeled, total=traffic.whole - inherent).items():
+    account.serves.append(index)
+    for name, amount in _round_parts(peeled, total=traffic.step_bytes - inherent).items():
         _add(account.inflated, name, amount)
     return inherent
 
 
 def _overflow(traffic: OperandTraffic, row: ContractRow) -> str:
-    """The cause of what serves a row that is full."""
+    """The cause of traffic that satisfies a full row."""
     if row.scope == "pipeline.shift":
         return "bubble"  # unrolled ticks may lose their first or last shift
     if traffic.collective.form == "windowed-einsum":
@@ -156,54 +157,54 @@ def _overflow(traffic: OperandTraffic, row: ContractRow) -> str:
     return "replicated" if traffic.collective.kind != row.kind else "other"
 
 
-def _whole(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
-    """Round each part; the last takes the rounding."""
-    whole, rest = {}, total
+def _round_parts(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:
+    """Round each part; the last takes the rounding error, so that they add up to `total`."""
+    rounded, rest = {}, total
     for name, amount in list(parts.items())[:-1]:
-        whole[name] = min(round_half_up(amount), rest)
-        rest -= whole[name]
-    return {**whole, list(parts)[-1]: rest}
+        rounded[name] = min(round_half_up(amount), rest)
+        rest -= rounded[name]
+    return {**rounded, list(parts)[-1]: rest}
 
 
 def _idle_parts(
-    parts: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
+    operands: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
 ) -> dict[int, Fraction]:
-    """For each share that serves a row, the part of its executions that falls in idle ticks.
+    """For each operand that satisfies a row, the fraction of its executions in idle ticks.
 
-    Where the shift is in a loop of ticks, whatever is outside of that loop is no tick's; where it is in none, ticks are
-    unrolled, and a loop of as many trips is of something else.
+    Where the shift is in a loop of ticks, nothing outside that loop belongs to a tick; where it is in none, ticks are
+    unrolled, and a loop of as many trips is another loop.
     """
     idle: dict[int, Fraction] = {}
     unrolled: dict[tuple[int, str], list[int]] = {}
-    loops = _tick_loops(parts, rows, contract)
-    for number, (traffic, row) in enumerate(zip(parts, rows, strict=True)):
+    loops = _tick_loops(operands, rows, contract)
+    for index, (traffic, row) in enumerate(zip(operands, rows, strict=True)):
         if row is None or traffic.collective.in_exact_branch or not contract[row].idle_ticks:
             continue
         if in_tick_loop(traffic, contract[row]) and (loops is None or traffic.collective.loops[0].name in loops):
-            idle[number] = Fraction(contract[row].idle_ticks, contract[row].ticks)
-        elif not loops and (kind := _counted_as(traffic, contract[row])):
-            unrolled.setdefault((row, kind), []).append(number)
-    for (row, _), numbers in unrolled.items():
-        idle |= _idle_unrolled([(number, parts[number]) for number in numbers], contract[row])
+            idle[index] = Fraction(contract[row].idle_ticks, contract[row].ticks)
+        elif not loops and (kind := _tick_group(traffic, contract[row])):
+            unrolled.setdefault((row, kind), []).append(index)
+    for (row, _), indices in unrolled.items():
+        idle |= _idle_unrolled([(index, operands[index]) for index in indices], contract[row])
     return idle
 
 
 def _tick_loops(
-    parts: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
+    operands: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
 ) -> frozenset[str] | None:
-    """The loops over ticks, by the collectives that shift; `None` where nothing shifts, and any loop may be one."""
-    shifts = [(traffic, contract[row]) for traffic, row in zip(parts, rows, strict=True)
+    """Names of the loops over ticks, from the collectives that shift; `None` without a shift: any loop may be one."""
+    shifts = [(traffic, contract[row]) for traffic, row in zip(operands, rows, strict=True)
               if row is not None and contract[row].scope == "pipeline.shift"]  # fmt: skip
     if not shifts:
         return None
     return frozenset(traffic.collective.loops[0].name for traffic, row in shifts if in_tick_loop(traffic, row))
 
 
-def _counted_as(traffic: OperandTraffic, row: ContractRow) -> str:
-    """What is counted together when unrolled ticks are told by number: what comes once in each of them.
+def _tick_group(traffic: OperandTraffic, row: ContractRow) -> str:
+    """Grouping key for operands that occur exactly once per unrolled tick; empty: not counted.
 
-    The two gathers of one sampling, ids and values, are no two ticks of it; nor are the scatter and the gather that one
-    sum of a step comes as, nor the hops of its windowed einsum, which are not counted at all.
+    The two gathers of one sampling, ids and values, are not two ticks; nor are the scatter and the gather of one sum,
+    nor the hops of its windowed einsum.
     """
     once = row.executions == 1
     if once and traffic.collective.form == "windowed-einsum":
@@ -212,43 +213,43 @@ def _counted_as(traffic: OperandTraffic, row: ContractRow) -> str:
 
 
 def _last_hops(
-    parts: Sequence[OperandTraffic],
+    operands: Sequence[OperandTraffic],
     rows: Sequence[int | None],
     contract: Sequence[ContractRow],
     *,
     idle: Mapping[int, Fraction],
 ) -> dict[int, Fraction]:
-    """For each share of a ring in a loop, the part that its last hop is, where the row has no use for that hop.
+    """For each operand of a ring in a loop, the fraction of its last hop, where the row does not need that hop.
 
-    A loop of as many trips may also be one of layers, around a ring of no loop: then all hops are needed, and the row
-    takes them.
+    A loop of as many trips may also be over layers, around an unrolled ring: then the row needs all hops.
     """
-    found: dict[int, Fraction] = {}
-    for row, asked in enumerate(contract):
-        own = [number for number, served in enumerate(rows)
-               if served == row and asked.hops and parts[number].collective.kind == asked.kind]  # fmt: skip
+    last_hops: dict[int, Fraction] = {}
+    for index, row in enumerate(contract):
+        ring = [number for number, served in enumerate(rows)
+               if served == index and row.hops and operands[number].collective.kind == row.kind]  # fmt: skip
         sent = sum(
-            (parts[n].step * (1 - idle.get(n, NOTHING)) * (1 - widened_bytes(parts[n], asked)) for n in own), NOTHING
+            (operands[n].step * (1 - idle.get(n, NOTHING)) * (1 - widened_bytes(operands[n], row)) for n in ring),
+            NOTHING,
         )
-        if round_half_up(sent) > asked.step_wire_bytes:
-            found |= {n: part for n in own if (part := last_hop_bytes(parts[n], asked))}
-    return found
+        if round_half_up(sent) > row.step_wire_bytes:
+            last_hops |= {n: part for n in ring if (part := last_hop_bytes(operands[n], row))}
+    return last_hops
 
 
-def _idle_unrolled(parts: Sequence[tuple[int, OperandTraffic]], row: ContractRow) -> dict[int, Fraction]:
-    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they do not add up so.
+def _idle_unrolled(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow) -> dict[int, Fraction]:
+    """Of k·(m+pp−1) executions the last k·(pp−1), in program order; none where they are no such multiple.
 
-    None either where not all are sent by the same devices: then each tick is sent by the stages that it concerns.
+    None either where the sending devices differ: then each tick is sent only by the stages that are active in it.
     """
-    total = sum(traffic.collective.executions or 0 for _, traffic in parts)
-    if not total or total % row.ticks or len({frozenset(senders(traffic)) for _, traffic in parts}) > 1:
+    total = sum(traffic.collective.executions or 0 for _, traffic in operands)
+    if not total or total % row.ticks or len({frozenset(senders(traffic)) for _, traffic in operands}) > 1:
         return {}
     rest, idle = total // row.ticks * row.idle_ticks, {}
-    for number, traffic in reversed(parts):
+    for index, traffic in reversed(operands):
         times = traffic.collective.executions or 0
         taken = min(times, rest)
         if taken:
-            idle[number] = Fraction(taken, times)
+            idle[index] = Fraction(taken, times)
         rest -= taken
     return idle
 
