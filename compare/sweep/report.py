@@ -5,10 +5,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache as once
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, TypeGuard, cast
 
+from compare.report.model.findings import HeadlineRow
+from compare.report.model.program import ProgramReport
+from compare.report.model.report import PhaseReport, Report
 from compare.run.arms import find_arm
 from compare.sweep.request import Combination
+from compare.sweep.summary import EarlierRows, PhaseSummary, ProgramSummary, ResultRow, Sweep
 from meshes.process.documents import read_json
 from meshes.process.one_line import one_line
 
@@ -21,13 +25,9 @@ _OPTIONS = ("batch", "seq", "microbatches", "capacity", "dtype", "loop", "attent
 _ASKED = ("meshes", "models", "checkpoint", "phases", "arm", *_OPTIONS)
 """Options that say which programs were asked for; how they were made is another matter."""
 
-_TIMES = ("step_ns", "compute_ns", "exposed_ns")
-
 FILE = "sweep.json"
 
-Value = Mapping[str, Any]
-
-NOTHING: Value = {"arms": {}, "results": []}
+NOTHING: EarlierRows = {"arms": {}, "results": []}
 
 
 def result_row(
@@ -36,8 +36,8 @@ def result_row(
     status: str,
     error: str = "",
     folder: str | None = None,
-    report: Value | None = None,
-) -> dict[str, Any]:
+    report: Report | None = None,
+) -> ResultRow:
     """What came of one combination.  folder: the name of its run folder; report: the one in it."""
     case = combination.case.to_dict() if combination.case else {}
     return {
@@ -48,54 +48,76 @@ def result_row(
         "case": case.get("name"),
         "topology": case.get("topology"),
         "num_devices": combination.case.mesh.num_devices if combination.case else None,
-        **{word: case.get(word) for word in _OPTIONS},
+        "batch": case.get("batch"),
+        "seq": case.get("seq"),
+        "microbatches": case.get("microbatches"),
+        "capacity": case.get("capacity"),
+        "dtype": case.get("dtype"),
+        "loop": case.get("loop"),
+        "attention": case.get("attention"),
         "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
-        "phases": {name: _phase(found) for name, found in report["phases"].items()} if report is not None else {},
+        "phases": {name: _phase(phase) for name, phase in report.phases.items()} if report else {},
     }
 
 
-def earlier_rows(out: Path, results: Sequence[Value]) -> Value:
+def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:
     """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`.
 
     None of a file that is damaged, or of another schema: its run folders are left as they are.
     """
     try:
-        found = read_json(out / FILE)
-        check_sweep(found)
-        own = {result["folder"] for result in results}
-        rows = [one for one in found["results"] if _plain(one["folder"]) and one["folder"] not in own]
-        rows = [{**row, "earlier": True} for row in rows if (out / row["folder"] / "report.json").is_file()]
-        return {"arms": dict(found["arms"]), "results": rows} if rows else NOTHING
+        value = read_json(out / FILE)
+        check_sweep(value)
+        before = cast(Sweep, value)
+        replaced = {result["folder"] for result in results}
+        rows: list[ResultRow] = []
+        for row in before["results"]:
+            folder = row["folder"]
+            if _plain(folder) and folder not in replaced and (out / folder / "report.json").is_file():
+                rows.append({**row, "earlier": True})
+        return {"arms": dict(before["arms"]), "results": rows} if rows else NOTHING
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return NOTHING
 
 
-def check_sweep(found: Any) -> None:
+def check_sweep(sweep: object) -> None:
     """Raise `ValueError` where this is not what `sweep.schema.json` describes."""
     schema = _schema()
-    _check(found, schema, schema["$defs"], "sweep.json")
-    for row in found["results"]:
+    _check(sweep, schema, schema["$defs"], "sweep.json")
+    for row in cast(Sweep, sweep)["results"]:
         _check_case(row)
 
 
-def check_row(row: Any) -> None:
+def check_row(row: object) -> None:
     """The same of one of its results."""
     definitions = _schema()["$defs"]
     _check(row, definitions["result"], definitions, "the row")
-    _check_case(row)
+    _check_case(cast(ResultRow, row))
 
 
-def _check_case(row: Value) -> None:
+def _check_case(row: ResultRow) -> None:
     """A row of a case has that case's numbers."""
     for word in ("num_devices", "batch", "seq", "microbatches"):
-        if row["case"] is not None and row[word] is None:
+        if row["case"] is not None and row.get(word) is None:
             raise ValueError(f"the row has a case, and no {word}")
 
 
+_Schema = TypedDict(
+    "_Schema",
+    {
+        "$defs": Mapping[str, "_Schema"], "$ref": str, "type": str | Sequence[str], "enum": Sequence[object],
+        "const": object, "minimum": float, "items": "_Schema", "required": Sequence[str],
+        "properties": Mapping[str, "_Schema"], "additionalProperties": "_Schema",
+    },
+    total=False,
+)  # fmt: skip
+"""The words of JSON Schema that `sweep.schema.json` uses."""
+
+
 @once
-def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(Path(__file__).with_name("sweep.schema.json").read_text(encoding="utf-8"))
+def _schema() -> _Schema:
+    schema: _Schema = json.loads(Path(__file__).with_name("sweep.schema.json").read_text(encoding="utf-8"))
     return schema
 
 
@@ -105,11 +127,12 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def _check(value: Any, schema: Value, definitions: Value, name: str) -> None:
-    """The words of JSON Schema that `sweep.schema.json` uses; of anything else this would not know."""
+def _check(value: object, schema: _Schema, definitions: Mapping[str, _Schema], name: str) -> None:
+    """Raise `ValueError` where a value does not follow its schema."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rpartition("/")[2]]
-    names = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    kinds = schema.get("type", [])
+    names = [kinds] if isinstance(kinds, str) else kinds
     allowed = tuple(kind for word in names for kind in _TYPES[word])
     if names and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
         raise ValueError(f"{name} is no {' or '.join(names)}")
@@ -125,18 +148,18 @@ def _check(value: Any, schema: Value, definitions: Value, name: str) -> None:
             if word not in value:
                 raise ValueError(f"{name} has no {word}")
         for word, each in value.items():
-            inner = schema.get("properties", {}).get(word, schema.get("additionalProperties", {}))
+            inner = schema.get("properties", {}).get(word, schema.get("additionalProperties", _Schema()))
             _check(each, inner, definitions, f"{name}.{one_line(word, most=40)}")
 
 
-def _plain(name: Any) -> bool:
+def _plain(name: object) -> TypeGuard[str]:
     """Whether this is the name of a folder of the same folder."""
     return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name
 
 
 def build_summary(
-    results: Sequence[dict[str, Any]], *, asked: argparse.Namespace, arms: Sequence[str], before: Value = NOTHING
-) -> dict[str, Any]:
+    results: Sequence[ResultRow], *, asked: argparse.Namespace, arms: Sequence[str], before: EarlierRows = NOTHING
+) -> Sweep:
     """All of a sweep, the sentence first; the rows of `before` stay behind its own."""
     words = {name: value for name, value in sorted(vars(asked).items()) if name in _ASKED}
     return {
@@ -157,7 +180,7 @@ def _stay(rows: int) -> str:
     )
 
 
-def sentence(results: Sequence[Value]) -> str:
+def sentence(results: Sequence[ResultRow]) -> str:
     """How many there are, and which program is furthest from its plan."""
     counts = {status: sum(result["status"] == status for result in results) for status in ("done", "refused")}
     failed = len(results) - sum(counts.values())
@@ -173,12 +196,12 @@ def sentence(results: Sequence[Value]) -> str:
     return f"{told}. Largest ratio of emitted to inherent bytes: {number} × ({where})."
 
 
-def is_complete(summary: Value) -> bool:
+def is_complete(summary: Sweep) -> bool:
     """Whether every program of every case that was asked for and can be was compiled and judged."""
     return all(one["status"] in ("done", "refused") for one in summary["results"] if not one.get("earlier"))
 
 
-def _ratios(results: Sequence[Value]) -> Iterator[tuple[float, Value, str, str]]:
+def _ratios(results: Sequence[ResultRow]) -> Iterator[tuple[float, ResultRow, str, str]]:
     for result in results:
         for phase, found in result["phases"].items():
             for program in found["programs"]:
@@ -186,26 +209,41 @@ def _ratios(results: Sequence[Value]) -> Iterator[tuple[float, Value, str, str]]
                     yield program["ratio"], result, phase, program["title"]
 
 
-def _phase(found: Value) -> dict[str, Any]:
+def _phase(phase: PhaseReport) -> PhaseSummary:
     entries = {
-        (name, entry["cell"]): entry
-        for name, default in found["arms"].items()
-        for entry in (default, *default["controls"].values())
+        (arm, program.cell): program
+        for arm, programs in phase.arms.items()
+        for program in (programs.default, *programs.controls.values())
     }
-    programs = [_program(line, found, entries[line["arm"], line["cell"]]) for line in found["headline"]]
-    return {"inherent_total": found["inherent_total"], "programs": programs}
+    programs = [_program(line, phase, entries[line.arm, line.cell]) for line in phase.headline]
+    return {"inherent_total": phase.inherent_total, "programs": programs}
 
 
-def _program(line: Value, found: Value, entry: Value) -> dict[str, Any]:
+def _program(line: HeadlineRow, phase: PhaseReport, program: ProgramReport) -> ProgramSummary:
     """A line of a report's headline, with where it is from, its bytes between slices, and its modelled times."""
-    timing = entry.get("timing") or {}
-    steps = timing["per_step"] if timing.get("source") == "modelled" else {}
-    default = found["arms"][line["arm"]]["cell"]
+    totals = program.totals
+    modelled = program.timing.per_step if program.timing and program.timing.source == "modelled" else None
     return {
-        **line,
-        "is_default": line["cell"] == default,
-        "is_compared": found["compared_cells"].get(line["arm"]) == line["cell"],
-        "unserved": (entry["totals"] or {}).get("unserved"),
-        "dcn_wire_bytes": (entry["totals"] or {}).get("dcn_wire_bytes"),
-        **{f"modelled_{name}": steps.get(name) for name in _TIMES},
+        "arm": line.arm,
+        "title": line.title,
+        "cell": line.cell,
+        "partitioner": line.partitioner,
+        "status": line.status,
+        "error": line.error,
+        "inherent": line.inherent,
+        "inflated": line.inflated,
+        "induced": line.induced,
+        "common": line.common,
+        "framework_induced": line.framework_induced,
+        "missing": line.missing,
+        "wire_bytes": line.wire_bytes,
+        "ratio": line.ratio,
+        "qualifier": line.qualifier,
+        "is_default": line.cell == phase.arms[line.arm].default.cell,
+        "is_compared": phase.compared_cells.get(line.arm) == line.cell,
+        "unserved": totals.unserved if totals else None,
+        "dcn_wire_bytes": totals.dcn_wire_bytes if totals else None,
+        "modelled_step_ns": modelled.step_ns if modelled else None,
+        "modelled_compute_ns": modelled.compute_ns if modelled else None,
+        "modelled_exposed_ns": modelled.exposed_ns if modelled else None,
     }

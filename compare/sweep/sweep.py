@@ -12,10 +12,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
+from compare.report.model.report import Report
 from compare.run import cache
 from compare.run.arms import COMPILER, find_arm, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
@@ -24,9 +24,10 @@ from compare.run.folder import replace_folder, run_folder
 from compare.run.tasks import ROOT, lower_task
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import CaseOutcome, Task
-from compare.sweep.engines.worker import make_request
+from compare.sweep.engines.worker import CaseRequest, make_request
 from compare.sweep.report import check_row, result_row
 from compare.sweep.request import Combination
+from compare.sweep.summary import ResultRow
 from meshes.case import Case
 from meshes.process import atomic_files
 from meshes.process.documents import read_json
@@ -76,7 +77,7 @@ def name_sweep(combinations: Sequence[Combination], *, arms: Sequence[str]) -> s
     return f"{whose}-{len(cases)}-case{'s' * (len(cases) != 1)}-{digest}"
 
 
-def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> list[dict[str, Any]]:
+def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> list[ResultRow]:
     """Make every case that is not done, and give what came of each combination, in their order (`sweep_report`).
 
     Raises `WorkError` where another sweep is at work in the same folder.
@@ -99,7 +100,7 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
         return [read_result(one, ended[work.place(one.case).name] if one.case else None) for one in combinations]
 
 
-def _request(case: Case, work: Work) -> dict[str, Any]:
+def _request(case: Case, work: Work) -> CaseRequest:
     return make_request(
         case, arms=work.arms, timeout_s=work.timeout_s, no_cache=work.no_cache, before=work.place(case).absolute()
     )
@@ -123,13 +124,13 @@ def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEn
     return CaseEnd(DONE, at=at)
 
 
-def read_result(combination: Combination, ended: CaseEnd | None) -> dict[str, Any]:
+def read_result(combination: Combination, ended: CaseEnd | None) -> ResultRow:
     """The row of one combination, from the report in its run folder; refused where it never was a case."""
     if ended is None:
         return result_row(combination, status="refused", error=combination.refused)
     folder = ended.at.name if ended.at else None
     try:
-        report = read_json(ended.at / REPORT) if ended.at else None
+        report = Report.from_json(read_json(ended.at / REPORT)) if ended.at else None
         row = result_row(combination, status=ended.status, error=ended.error, folder=folder, report=report)
         check_row(row)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -3,17 +3,16 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.scheduler import cores
 from compare.run.tasks import ROOT
-from compare.sweep.engines.worker import MADE, RUN
+from compare.sweep.engines.worker import MADE, RUN, CaseRequest, CaseResult
 from meshes.process.documents import read_json
 
 WORKER = "compare.sweep.engines.worker"
@@ -24,7 +23,7 @@ class Task:
     """One case that is to be made."""
 
     name: str
-    request: Mapping[str, Any] = field(hash=False)
+    request: CaseRequest = field(hash=False)
     """What its worker is asked for."""
 
 
@@ -91,9 +90,9 @@ def _made(ended: ProcessEnd, out: Path) -> CaseOutcome:
     return CaseOutcome(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])
 
 
-def _read(out: Path) -> Mapping[str, Any] | None:
+def _read(out: Path) -> CaseResult | None:
     try:
-        found = read_json(out / MADE)
+        result: CaseResult = read_json(out / MADE)
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return result if isinstance(result, dict) else None

@@ -13,7 +13,8 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 from uuid import uuid4
 
 from compare.run.arms import ARMS
@@ -43,7 +44,7 @@ def run_cases(
         told = Queue(actor_options={"num_cpus": 0})
         run = ray.remote(num_cpus=1)(_run)
         at_once = at_once or len(tasks)  # the cluster has its own queue, and may grow by it
-        waiting, running = list(tasks), dict[Any, Task]()
+        waiting, running = list(tasks), dict[object, Task]()
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
@@ -60,7 +61,17 @@ def run_cases(
                 ray.cancel(left, force=True)
 
 
-def _run(task: Task, told: Any) -> tuple[CaseOutcome, bytes]:
+class _Queue(Protocol):
+    """What is used of `ray.util.queue.Queue`."""
+
+    def put(self, item: tuple[str, str, float], /) -> None: ...
+
+    def qsize(self) -> int: ...
+
+    def get_nowait_batch(self, num_items: int, /) -> list[tuple[str, str, float]]: ...
+
+
+def _run(task: Task, told: _Queue) -> tuple[CaseOutcome, bytes]:
     """On a node: make one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
         notifier = _Notifier(told)
@@ -84,7 +95,7 @@ def _node() -> str:
 class _Notifier:
     """Sends on what changes; that a case is told of is worth no failure."""
 
-    def __init__(self, told: Any):
+    def __init__(self, told: _Queue):
         self._told, self._last = told, ""
 
     def update(self, name: str, stage: str, seconds: float) -> None:
@@ -94,16 +105,15 @@ class _Notifier:
                 self._told.put((name, stage, seconds))
 
 
-def _heard(told: Any) -> list[tuple[str, str, float]]:
+def _heard(told: _Queue) -> list[tuple[str, str, float]]:
     """What nodes have said since; nothing where the actor's own node is gone: only words are lost."""
     try:
-        found: list[tuple[str, str, float]] = told.get_nowait_batch(told.qsize())
+        return told.get_nowait_batch(told.qsize())
     except Exception:
         return []
-    return found
 
 
-def _fetched(ray: Any, reference: Any, out: Path) -> CaseOutcome:
+def _fetched(ray: ModuleType, reference: object, out: Path) -> CaseOutcome:
     """What came of a task, its run folder unpacked at `out`."""
     try:
         result: tuple[CaseOutcome, bytes] = ray.get(reference)
@@ -119,7 +129,7 @@ def _fetched(ray: Any, reference: Any, out: Path) -> CaseOutcome:
 
 
 @contextmanager
-def _cluster() -> Iterator[Any]:
+def _cluster() -> Iterator[ModuleType]:
     """Ray, connected; and left again.  Raises `WorkError` where it is not installed, or no cluster answers."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

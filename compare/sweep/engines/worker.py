@@ -5,10 +5,10 @@ The same work as of `compare.run`.  It writes the whole run folder to `OUT/run` 
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from compare.run import cache, scheduler
 from compare.run.arms import ARMS, find_arm
@@ -23,7 +23,30 @@ RUN, MADE = "run", "made.json"
 """In the folder that it is given: the run folder, and what came of it."""
 
 
-def make_request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool, before: Path) -> dict[str, Any]:
+class CaseRequest(TypedDict):
+    """One case that is to be made, and how."""
+
+    case: Mapping[str, object]
+    """As `Case.to_dict` writes it."""
+    arms: list[str]
+    timeout_s: float
+    no_cache: bool
+    before: str
+    """Where a run of the same case may be."""
+    at_once: NotRequired[int]
+    """Programs made at a time; the engine decides that."""
+
+
+class CaseResult(TypedDict):
+    """What came of it."""
+
+    judged: bool
+    """Whether any program was."""
+    whole: bool
+    """Whether every program was."""
+
+
+def make_request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool, before: Path) -> CaseRequest:
     """What it is asked for.  before: where a run of the same case may be, whose measurements are taken over."""
     return {
         "case": case.to_dict(), "arms": list(arms), "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before)
@@ -49,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.render.report.draw import judge_and_draw
 
     report = judge_and_draw(read_run(run), run)
-    (out / MADE).write_text(json.dumps({"judged": is_judged(report), "whole": is_complete(report)}))
+    result = CaseResult(judged=is_judged(report), whole=is_complete(report))
+    (out / MADE).write_text(json.dumps(result))
     return 0
 
 

@@ -1,10 +1,9 @@
 """All that is drawn of a sweep: its page, tables and figure, written into its folder.  The page has no script."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -14,6 +13,7 @@ from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.lines import case_lines, common_words, crosses_slices, footnotes, list_reasons
 from compare.sweep.render.text import NOTE, print_sweep
+from compare.sweep.summary import Sweep
 from meshes.process import atomic_files
 
 PAGE = "sweep.html"
@@ -33,7 +33,7 @@ COLUMNS = {
 _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "unserved")
 
 
-def draw(sweep: dict[str, Any], folder: Path) -> dict[str, Any]:
+def draw(sweep: Sweep, folder: Path) -> Sweep:
     """Write sweep.json, .csv, .parquet, .png, .svg and .html, the same files from the same sweep; returns it."""
     picture = draw_ratios(sweep)
     table = programs(sweep)
@@ -47,13 +47,13 @@ def draw(sweep: dict[str, Any], folder: Path) -> dict[str, Any]:
     return sweep
 
 
-def show(sweep: Mapping[str, Any], folder: Path) -> None:
+def show(sweep: Sweep, folder: Path) -> None:
     """Print the table; the last line is the path of the page."""
     print_sweep(sweep)
     print(folder / PAGE)
 
 
-def page(sweep: Mapping[str, Any], *, picture: Picture) -> str:
+def page(sweep: Sweep, *, picture: Picture) -> str:
     """The whole page as HTML; links lead into the run folders beside it."""
     return (
         environment()
@@ -72,12 +72,12 @@ def page(sweep: Mapping[str, Any], *, picture: Picture) -> str:
     )
 
 
-def programs(sweep: Mapping[str, Any]) -> pd.DataFrame:
+def programs(sweep: Sweep) -> pd.DataFrame:
     """Every program of every case; one row without a program for a combination that has none, and why."""
     return frame(_rows(sweep), COLUMNS)
 
 
-def _rows(sweep: Mapping[str, Any]) -> Iterator[Row]:
+def _rows(sweep: Sweep) -> Iterator[Row]:
     for one in sweep["results"]:
         own = {name: one.get(name) for name in COLUMNS} | {
             "case_status": one["status"],

@@ -1,9 +1,10 @@
 """The figure of a sweep: what each arm moves over what the plan needs, by mesh, a panel for each model and phase."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
@@ -12,9 +13,7 @@ from compare.render.picture import Picture
 from compare.render.report.missing_notes import mark_ratio
 from compare.render.units import bytes_text, list_text, ratio_text
 from compare.sweep.render.lines import case_lines, footnotes, is_short, label
-
-Sweep = Mapping[str, Any]
-Result = Mapping[str, Any]
+from compare.sweep.summary import ResultRow, Sweep
 
 ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
 """Colour and marker of the first arm, the second …; no colour is a verdict's."""
@@ -64,7 +63,7 @@ def draw_ratios(sweep: Sweep) -> Picture:
         return save_figure("sweep", caption, figure)
 
 
-def _panel(panel: Any, results: Sequence[Result], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
+def _panel(panel: Axes, results: Sequence[ResultRow], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
     """A line of marks for each mesh, from the plan (1) to what each arm moves."""
     panel.set_xscale("log" if largest > LOG_FROM else "linear")
     panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="inherent bytes")
@@ -88,7 +87,7 @@ def _panel(panel: Any, results: Sequence[Result], phase: str, *, arms: Mapping[s
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} ×" if value >= 0 else ""))
 
 
-def _mark(panel: Any, place: float, ratio: float | None, words: str, *, number: int = 0, label: str = "") -> None:
+def _mark(panel: Axes, place: float, ratio: float | None, words: str, *, number: int = 0, label: str = "") -> None:
     """What one arm moves, or in words why there is nothing."""
     if ratio is not None:
         colour, marker = ARMS[number % len(ARMS)]
@@ -103,7 +102,7 @@ def _mark(panel: Any, place: float, ratio: float | None, words: str, *, number: 
     )  # fmt: skip
 
 
-def _ratio_words(result: Result, phase: str, arm: str) -> tuple[float | None, str]:
+def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None, str]:
     """The ratio of an arm's default program, and what stands beside it; of what is not there, why."""
     found = result["phases"].get(phase)
     programs = [] if not found else [p for p in found["programs"] if p["arm"] == arm and p["is_default"]]
@@ -120,15 +119,15 @@ def _ratio_words(result: Result, phase: str, arm: str) -> tuple[float | None, st
     )
 
 
-def _largest(results: Sequence[Result], phase: str) -> float:
+def _largest(results: Sequence[ResultRow], phase: str) -> float:
     found = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
              for program in result["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
     return max([1.5, *found])
 
 
-def _legend(panels: Sequence[Any]) -> tuple[list[Any], list[str]]:
+def _legend(panels: Sequence[Axes]) -> tuple[list[Artist], list[str]]:
     """Each label once, whichever panel has it."""
-    found: dict[str, Any] = {}
+    found: dict[str, Artist] = {}
     for panel in panels:
         for handle, word in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(word, handle)

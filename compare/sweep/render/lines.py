@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compare.render.report.missing_notes import LESS, MARK, mark_ratio
 from compare.render.units import bytes_text, count_text, ratio_text, time_text
-
-Sweep = Mapping[str, Any]
-Program = Mapping[str, Any]
+from compare.sweep.summary import ProgramSummary, ResultRow, Sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +24,7 @@ class Line:
     needs: str
     """What the plan needs."""
     folder: str
-    programs: Mapping[str, Program]
+    programs: Mapping[str, ProgramSummary]
     """Arm -> its default program."""
 
     def ratio(self, arm: str) -> str:
@@ -59,7 +56,7 @@ class Reason:
     reason: str
 
 
-def is_short(program: Program) -> bool:
+def is_short(program: ProgramSummary) -> bool:
     """Whether it leaves a part of the plan unserved."""
     return bool(program.get("unserved"))
 
@@ -76,27 +73,27 @@ def common_words(sweep: Sweep) -> list[str]:
     return [words[0] for words in zip(*found, strict=True) if len(set(words)) == 1 and words[0]]
 
 
-def distinct_words(sweep: Sweep, one: Mapping[str, Any]) -> str:
+def distinct_words(sweep: Sweep, one: ResultRow) -> str:
     """What they have not."""
     common = common_words(sweep)
     return ", ".join(word for word in _words(one) if word and word not in common) if one["case"] else ""
 
 
-def label(sweep: Sweep, one: Mapping[str, Any]) -> str:
+def label(sweep: Sweep, one: ResultRow) -> str:
     """The mesh; where another row is of this model on the same mesh, what tells them apart, too."""
     like = [row for row in sweep["results"] if (row["model"], row["mesh"]) == (one["model"], one["mesh"])]
     words = distinct_words(sweep, one) if len(like) > 1 else ""
     return f"{one['mesh']}, {words}" if words else str(one["mesh"])
 
 
-def _words(one: Mapping[str, Any]) -> tuple[str, ...]:
+def _words(one: ResultRow) -> tuple[str, ...]:
     capacity = "full" if one["capacity"] is None else one["capacity"]
     return (
         f"batch {one['batch']}",
-        count_text(one["seq"], "token"),
-        count_text(one["microbatches"], "microbatch"),
+        count_text(one["seq"] or 0, "token"),
+        count_text(one["microbatches"] or 0, "microbatch"),
         f"capacity {capacity}" if one.get("experts") else "",
-        one["dtype"],
+        one["dtype"] or "",
     )
 
 
@@ -110,8 +107,8 @@ def case_lines(sweep: Sweep) -> list[Line]:
     return [
         Line(
             model=one["model"], mesh=one["mesh"], label=label(sweep, one), words=distinct_words(sweep, one),
-            on=f"{one['topology']}, {count_text(one['num_devices'], 'device')}", phase=phase, folder=one["folder"],
-            needs=bytes_text(found["inherent_total"]),
+            on=f"{one['topology']}, {count_text(one['num_devices'] or 0, 'device')}", phase=phase,
+            folder=one["folder"] or "", needs=bytes_text(found["inherent_total"]),
             programs={program["arm"]: program for program in found["programs"] if program["is_default"]},
         )
         for one in sweep["results"]
@@ -129,7 +126,7 @@ def _bad(status: str) -> bool:
     return status not in ("done", "refused")
 
 
-def _of(one: Mapping[str, Any]) -> Iterator[Reason]:
+def _of(one: ResultRow) -> Iterator[Reason]:
     what = f"{one['model']} on {one['mesh']}"
     bad = [
         (phase, program)

@@ -1,7 +1,6 @@
 """A sweep in a terminal: its sentence, one table, and what is not there."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -11,9 +10,8 @@ from rich.text import Text
 
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.sweep.render.lines import Line, Reason, case_lines, common_words, crosses_slices, footnotes, list_reasons
+from compare.sweep.summary import Sweep
 from meshes.process.one_line import plain
-
-Sweep = Mapping[str, Any]
 
 NOTE = "×: emitted ÷ inherent bytes of the default program; step times are modelled, not measured."
 

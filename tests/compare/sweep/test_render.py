@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from rich.console import Console
 
+from compare.report.model.report import Report
 from compare.sweep.render.draw import draw, page, show
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.lines import case_lines, common_words, list_reasons
@@ -43,7 +44,7 @@ def sweep() -> Sweep:
         result_row(one, status="refused", error=one.refused)
         if one.refused
         else result_row(one, status="failed" if one.mesh == "dp2tp4" else "done", folder=f"{one.model}-{one.mesh}",
-                    report=by_mesh[one.mesh])
+                    report=Report.from_json(by_mesh[one.mesh]))
         for one in combinations(asked)
     ]  # fmt: skip
     return build_summary(results, asked=asked, arms=["jax", "torchxla"])

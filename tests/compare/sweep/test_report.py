@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from benchmarks.fuzz import mutate
+from compare.report.model.report import Report
 from compare.sweep.report import build_summary, check_sweep, earlier_rows, is_complete, result_row, sentence
 from compare.sweep.request import combinations, sweep_parser
 from compare.sweep.sweep import CaseEnd, read_result
@@ -21,7 +22,7 @@ ASKED = sweep_parser().parse_args(["--meshes", "tp4pp2,tp8,ep8"])
 def results():
     one, other, refused = combinations(ASKED)
     return [
-        result_row(one, status="done", folder="first", report=REPORT),
+        result_row(one, status="done", folder="first", report=Report.from_json(REPORT)),
         result_row(other, status="crashed", error="died of SIGABRT"),
         result_row(refused, status="refused", error=refused.refused),
     ]
@@ -47,7 +48,8 @@ def test_what_was_measured_is_not_told_as_modelled():
     report = copy.deepcopy(REPORT)
     report["phases"]["prefill"]["arms"]["jax"]["timing"]["source"] = "measured"
     (one, *_) = combinations(ASKED)
-    programs = result_row(one, status="done", folder="first", report=report)["phases"]["prefill"]["programs"]
+    row = result_row(one, status="done", folder="first", report=Report.from_json(report))
+    programs = row["phases"]["prefill"]["programs"]
     assert [program["modelled_step_ns"] is None for program in programs] == [True, False, False, False, False]
 
 

@@ -1,0 +1,87 @@
+"""The types of sweep.json, which is written from these values and read again as them (`sweep.schema.json`)."""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+
+class ProgramSummary(TypedDict):
+    """One program of a case in a phase.  Bytes are of one step, mean over devices; None where unknown."""
+
+    arm: str
+    title: str
+    cell: str
+    partitioner: str | None
+    status: str
+    error: str | None
+    inherent: int | None
+    inflated: int | None
+    induced: int | None
+    common: int | None
+    framework_induced: int | None
+    missing: int | None
+    wire_bytes: int | None
+    ratio: float | None
+    """Emitted ÷ inherent bytes."""
+    qualifier: str
+    is_default: bool
+    is_compared: bool
+    unserved: NotRequired[int | None]
+    """Not in what earlier versions wrote."""
+    dcn_wire_bytes: int | None
+    modelled_step_ns: float | None
+    modelled_compute_ns: float | None
+    modelled_exposed_ns: float | None
+
+
+class PhaseSummary(TypedDict):
+    """One phase of a case: the bytes that its contract requires, and its programs."""
+
+    inherent_total: int
+    programs: list[ProgramSummary]
+
+
+class ResultRow(TypedDict):
+    """One model on one mesh; what is None below is so where there is no case."""
+
+    model: str
+    mesh: str
+    """As it was written."""
+    status: str
+    """`done`, `failed`, `refused` or `crashed`."""
+    error: str
+    case: str | None
+    topology: str | None
+    num_devices: int | None
+    batch: int | None
+    seq: int | None
+    microbatches: int | None
+    capacity: float | None
+    """None also where no token is dropped."""
+    dtype: str | None
+    loop: NotRequired[str | None]
+    attention: NotRequired[str | None]
+    experts: NotRequired[int | None]
+    folder: str | None
+    """The name of the run folder, beside sweep.json."""
+    phases: dict[str, PhaseSummary]
+    earlier: NotRequired[bool]
+    """Whether it is of an earlier sweep into the same folder."""
+
+
+class EarlierRows(TypedDict):
+    """Of an earlier sweep into the same folder, the rows that stay."""
+
+    arms: Mapping[str, str]
+    results: list[ResultRow]
+
+
+class Sweep(TypedDict):
+    """All of a sweep."""
+
+    schema: int
+    sentence: str
+    asked: Mapping[str, object]
+    """The options that say which programs were asked for."""
+    arms: Mapping[str, str]
+    """Arm -> its title."""
+    results: list[ResultRow]
