@@ -10,7 +10,7 @@ from meshes.process.command_line import Parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: every program of the run was judged; 1: some failed, when it was made or now."""
+    """0: every program of the run was judged; 1: some program failed, in the run or now."""
     parser = Parser(
         prog="python -m compare.report",
         description="Judge a run folder again and redraw its report; needs no framework installed.",
@@ -20,22 +20,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
     parser.add_argument("--details", action="store_true", help="print all tables, not a screenful")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
-    asked = parser.parse_args(argv)
-    place = asked.out or asked.run
-    run = read_run(asked.run)
-    with replace_folder.open_replacement(place) as beside:
-        run_folder.copy_run(asked.run, beside)
+    options = parser.parse_args(argv)
+    folder = options.out or options.run
+    run = read_run(options.run)
+    with replace_folder.open_replacement(folder) as beside:
+        run_folder.copy_run(options.run, beside)
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
 
         report = judge_and_draw(run, beside, sections=sections(beside))
-        place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
-    if asked.json:
+        folder, note = run_folder.put_in_place(beside, folder, judged=is_judged(report))
+    if options.json:
         print_json(report.to_json())
-        print(*note, place / "report.html", sep="\n", file=sys.stderr)
+        print(*note, folder / "report.html", sep="\n", file=sys.stderr)
     else:
-        show_report(report, place, details=asked.details, note=note)
+        show_report(report, folder, details=options.details, note=note)
     return 0 if is_complete(report) else 1
 
 

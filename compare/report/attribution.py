@@ -13,16 +13,16 @@ Groups = Mapping[GroupKey, CauseGroup]
 NEARLY_ALL = 0.95
 """A control that removes this part of a group explains it."""
 SOME = 0.05
-"""One that removes less than this part leaves it as it is."""
+"""A control that removes less than this part does not affect the group."""
 
 FORM, COMPILER, OPEN = "form", "compiler", "open"
-"""Owners beside `CHANGES`: the SPMD form (only collectives written by hand avoid it), the compiler, unattributed."""
+"""Further owners: the SPMD form (only collectives written by hand avoid the bytes), the compiler, unattributed."""
 _NO_PASS = re.compile(r"(program|partitioner|not recorded|unknown)(:.*)?")
 """Origins that name no pass after the partitioner."""
 
 
 def attribute_groups(arms: Mapping[str, Mapping[str, ProgramReport]], *, default: str) -> tuple[Attribution, ...]:
-    """One entry for each group of inflated or induced bytes of any arm's default program, the largest first.
+    """One entry for each group of inflated or induced bytes of any arm's default program, largest first.
 
     arms: arm -> cell -> its program.  default: the name of the default cell.
     """
@@ -30,7 +30,7 @@ def attribute_groups(arms: Mapping[str, Mapping[str, ProgramReport]], *, default
         entry
         for arm, cells in arms.items()
         if (program := cells.get(default)) and program.totals
-        for entry in _of_arm(arm, program, cells, _left_by_hand(arms, default=default, but=arm))
+        for entry in _of_arm(arm, program, cells, _bytes_left_by_hand(arms, default=default, but=arm))
     ]
     return tuple(sorted(entries, key=lambda entry: -entry.bytes))
 
@@ -45,7 +45,7 @@ def _of_arm(
         if program is not default and is_counted(program)
     }
     for key, group in groups.items():
-        effects = {cell: _effect(key, changes, groups, left) for cell, (changes, left) in controls.items()}
+        effects = {cell: _effect(key, changes, groups, control) for cell, (changes, control) in controls.items()}
         removed = {cell: effect.removed_bytes / group.bytes for cell, effect in effects.items()}
         origins = group.by_origin(key.cause)
         owner, evidence = _owner(effects, removed, origins, hand=by_hand.get(key) == 0)
@@ -59,29 +59,30 @@ def _of_arm(
 
 
 def _effect(key: GroupKey, changes: tuple[str, ...], default: Groups, control: Groups) -> ControlEffect:
-    """What is left of a group in a control, and how much of it went.
+    """How many bytes of a group a control leaves, and how many it removes.
 
-    Bytes that only changed their kind or cause there, at the same place, have not gone; nor have those that come back
-    in the same scope over other axes or with the other verdict: they are taken off all that went from the scope, each
-    by its share.
+    Bytes that only change their kind or cause there are not removed; nor are those that reappear in the same scope over
+    other axes or with the other verdict: these reduce what was removed from the groups of the scope, in proportion.
     """
     left = control[key].bytes if key in control else 0
-    gone = max(0, min(default[key].bytes - left, _at(default, key) - _at(control, key)))
+    gone = max(0, min(default[key].bytes - left, _bytes_at(default, key) - _bytes_at(control, key)))
     places = {(other.axes, other.verdict): other for other in (*default, *control) if other.scope == key.scope}
-    less = [_at(default, other) - _at(control, other) for other in places.values()]
-    went, came = sum(part for part in less if part > 0), -sum(part for part in less if part < 0)
+    drops = [_bytes_at(default, other) - _bytes_at(control, other) for other in places.values()]
+    went, came = sum(drop for drop in drops if drop > 0), -sum(drop for drop in drops if drop < 0)
     removed = gone * max(0, went - came) // went if gone else 0
     return ControlEffect(changes=changes, left_bytes=left, removed_bytes=removed)
 
 
-def _at(groups: Groups, key: GroupKey) -> int:
+def _bytes_at(groups: Groups, key: GroupKey) -> int:
     """Bytes of the same scope, axes and verdict, whatever their kind and cause."""
-    place = key.scope, key.axes, key.verdict
-    return sum(group.bytes for other, group in groups.items() if (other.scope, other.axes, other.verdict) == place)
+    target = key.scope, key.axes, key.verdict
+    return sum(group.bytes for other, group in groups.items() if (other.scope, other.axes, other.verdict) == target)
 
 
-def _left_by_hand(arms: Mapping[str, Mapping[str, ProgramReport]], *, default: str, but: str) -> dict[GroupKey, int]:
-    """For each group that the other arms' default programs have too: the bytes left of it with collectives by hand."""
+def _bytes_left_by_hand(
+    arms: Mapping[str, Mapping[str, ProgramReport]], *, default: str, but: str
+) -> dict[GroupKey, int]:
+    """For each group that other arms' default programs have too: its bytes in their programs by hand."""
     left: dict[GroupKey, int] = {}
     for arm, cells in arms.items():
         hand = next((program for program in cells.values() if program.style == BY_HAND and is_counted(program)), None)
@@ -90,21 +91,21 @@ def _left_by_hand(arms: Mapping[str, Mapping[str, ProgramReport]], *, default: s
             continue
         groups = group_by_cause(hand.collectives)
         for key in group_by_cause(program.collectives):
-            left[key] = left.get(key, 0) + _at(groups, key)
+            left[key] = left.get(key, 0) + _bytes_at(groups, key)
     return left
 
 
 def _owner(
     effects: Mapping[str, ControlEffect], removed: Mapping[str, float], origins: Mapping[str, int], *, hand: bool
 ) -> tuple[str, str]:
-    """Whose a group is, and the cell or origin that shows it; `hand`: gone in another arm's program by hand."""
+    """The owner of a group, and the cell or origin that shows it; `hand`: another arm's program by hand removes it."""
     gone = {cell: effects[cell].changes for cell in effects if removed[cell] >= NEARLY_ALL}
     chosen = {cell: names for cell, names in gone.items() if not _is_by_hand(cell)}
     for name in CHANGES:
         for cell, names in chosen.items():
             if names == (name,):
                 return name, cell
-    # Another tracer brings its own partitioner with it: it owns what that partitioner alone, if tried, leaves.
+    # Another tracer also changes the partitioner: it owns what a control of that partitioner alone leaves.
     if any(effect.changes == ("partitioner",) for effect in effects.values()):
         for cell, names in chosen.items():
             if names == ("partitioner", "tracer"):
@@ -112,7 +113,7 @@ def _owner(
     latest = max(origins, key=lambda origin: origins[origin])
     if not _NO_PASS.fullmatch(latest):
         return COMPILER, latest
-    # By hand everything goes: it says whose a group is only beside a control that could have removed it.
+    # A program by hand removes everything: it shows the owner only beside a control that could have removed the group.
     tried = any("partitioner" in effect.changes for effect in effects.values())
     if by_hand := [cell for cell in gone if _is_by_hand(cell)]:
         return FORM if tried else OPEN, by_hand[0]
@@ -120,8 +121,8 @@ def _owner(
         return COMPILER, latest
     if hand and tried:
         return FORM, ""
-    most = max(removed, key=lambda cell: removed[cell], default="")
-    return OPEN, most if most and removed[most] >= SOME else ""
+    strongest = max(removed, key=lambda cell: removed[cell], default="")
+    return OPEN, strongest if strongest and removed[strongest] >= SOME else ""
 
 
 def _is_by_hand(cell: str) -> bool:

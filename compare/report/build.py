@@ -1,4 +1,4 @@
-"""The report of a run, built of its judged programs."""
+"""The report of a run, built from its judged programs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ Programs = Mapping[str, ProgramReport]
 
 
 def build_report(case: Case, programs: Sequence[JudgedProgram], *, titles: Mapping[str, str]) -> Report:
-    """All that is known of a run but its times.  `titles` are the names of the arms, in the order of the report."""
+    """The report without times.  `titles`: arm -> its name, in the order of the report."""
     phases = {phase: _phase(case.at(phases=(phase,)), programs, titles) for phase in case.phases}
     report = Report(
         schema=SCHEMA,
@@ -53,7 +53,9 @@ def lay_out_mesh(case: Case) -> DeviceMesh:
         sides=tuple(topology.sides),
         wraps=tuple(topology.wraps),
         slices=topology.slices,
-        devices=tuple(Device(id=id, coordinates=dict(at), place=place) for id, (at, place) in enumerate(places)),
+        devices=tuple(
+            Device(id=id, coordinates=dict(coordinates), place=place) for id, (coordinates, place) in enumerate(places)
+        ),
         groups={axis: tuple(map(tuple, case.mesh.groups(axis))) for axis in case.mesh.split_axes},
     )
 
@@ -76,16 +78,20 @@ def _phase(case: Case, programs: Sequence[JudgedProgram], titles: Mapping[str, s
     contract = required_rows(case)
     required = sum(row.step_wire_bytes for row in contract)
     programs = [program for program in programs if program.case.phases == case.phases]
-    witnesses = {arm: _table([one for one in programs if one.result.witness], arm, executed=False) for arm in titles}
-    programs = [one for one in programs if not one.result.witness]
+    witnesses = {
+        arm: _table([program for program in programs if program.result.witness], arm, executed=False) for arm in titles
+    }
+    programs = [program for program in programs if not program.result.witness]
     tables = {arm: table for arm in titles if (table := _table(programs, arm, executed=False))}
     candidates = {arm: _candidates(table) for arm, table in tables.items()}
     splits = split_excess(candidates)
     arms = {arm: _with_split(table, splits.get(arm)) for arm, table in tables.items()}
-    chosen = choose_compared(candidates) or {arm: found[0] for arm, found in candidates.items() if found}
+    chosen = choose_compared(candidates) or {
+        arm: arm_candidates[0] for arm, arm_candidates in candidates.items() if arm_candidates
+    }
     others = {
-        arm: {candidate.cell: candidate.rows for candidate in found if candidate is not chosen.get(arm)}
-        for arm, found in candidates.items()
+        arm: {candidate.cell: candidate.rows for candidate in arm_candidates if candidate is not chosen.get(arm)}
+        for arm, arm_candidates in candidates.items()
     }
     by_arm = {
         arm: _arm_programs(table, _table(programs, arm, executed=True), witnesses[arm]) for arm, table in arms.items()
@@ -116,7 +122,8 @@ def _controls(phases: Mapping[str, PhaseReport]) -> tuple[Control, ...]:
                 changes[key] = list_changes(programs.default, control) or changes.get(key, ())
                 effects.setdefault(key, {})[phase] = compare_control(programs.default, control)
     return tuple(
-        Control(arm=arm, cell=cell, changes=changes[arm, cell], phases=found) for (arm, cell), found in effects.items()
+        Control(arm=arm, cell=cell, changes=changes[arm, cell], phases=by_phase)
+        for (arm, cell), by_phase in effects.items()
     )
 
 
@@ -131,7 +138,7 @@ def _program(program: JudgedProgram) -> ProgramReport:
     about, result, judgement = program.about, program.result, program.judgement
     rows = tuple(collective_row(verdict) for verdict in judgement.verdicts) if judgement else ()
     if result.executed:
-        # A runtime's copy of a program can have stale lines (torch_xla's scan bodies do); the compiled one has them.
+        # A runtime's copy of a program can have stale lines (torch_xla's scan bodies do); the compile has them.
         rows = tuple(replace(row, source_line=None) for row in rows)
     return ProgramReport(
         cell=result.cell,
@@ -166,7 +173,7 @@ def _execution(program: JudgedProgram) -> Execution | None:
 
 
 def _candidates(table: Programs) -> list[Candidate]:
-    """The judged programs of an arm, the default first; none where that failed: a control can't stand for it."""
+    """The judged programs of an arm, the default first; none where that failed: a control cannot replace it."""
     default = table.get(DEFAULT_CELL)
     if not default or not default.totals:
         return []
@@ -179,7 +186,7 @@ def _candidates(table: Programs) -> list[Candidate]:
 
 
 def _with_split(table: Programs, split: ExcessSplit | None) -> dict[str, ProgramReport]:
-    """With what is common and what is the framework's in the totals of the default program and of the compared one."""
+    """The programs, with the split of excess bytes in the totals of the default program and of the compared one."""
     return {
         cell: replace(
             program,
@@ -203,16 +210,16 @@ def _arm_programs(table: Programs, profiles: Programs, witnesses: Programs) -> A
 
 
 def _least_served(contract: Sequence[ContractRow], tables: Mapping[str, Programs]) -> tuple[ServedRow, ...]:
-    """The contract, with what every judged arm's default program serves of it: the least of them."""
+    """The contract, each row with the least bytes that any judged arm's default program satisfies."""
     defaults = [table[DEFAULT_CELL].served for table in tables.values() if DEFAULT_CELL in table]
     served = [rows for rows in defaults if rows]
     return tuple(
-        served_row(row, served_bytes=_least([rows[number].served_bytes for rows in served]))
-        for number, row in enumerate(contract)
+        served_row(row, served_bytes=_least([rows[index].served_bytes for rows in served]))
+        for index, row in enumerate(contract)
     )
 
 
 def _least(served: Sequence[int | None]) -> int | None:
-    """The smallest; unknown where there is none, or any is unknown."""
+    """The smallest; `None` where there is none, or any is unknown."""
     known = [amount for amount in served if amount is not None]
     return min(known) if known and len(known) == len(served) else None

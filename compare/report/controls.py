@@ -1,4 +1,4 @@
-"""Controls: the same program made in one other way, so that what goes away with it was that way's doing."""
+"""Controls: the same program compiled with one thing changed; what the change removes, it caused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from compare.report.model.program import ProgramReport
 from compare.report.rows import excess_by_place
 
 CHANGES = ("partitioner", "attention", "loop", "libtpu", "tracer", "style")
-"""What a control can change, the least first: where several remove the same, this one says whose it was."""
+"""What a control can change, the smallest change first: where several remove the same bytes, the first is the owner."""
 
 BY_HAND = "explicit"
-"""The style in which every collective is written by hand: what only this removes is the form's, not a choice of it."""
+"""The style in which every collective is written by hand: what only this removes is due to the SPMD form."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """A cell in words: what it is, and how a sentence says that something is made so."""
+    """A cell in words: a noun phrase, and the phrase that follows a verb."""
 
     what: str
     how: str
@@ -39,7 +39,7 @@ _LIBTPU = "tpu+libtpu-"
 
 
 def describe_control(cell: str) -> str:
-    """What a cell is, as it stands in a sentence."""
+    """What a cell is, as a noun phrase."""
     if cell.startswith(_LIBTPU):
         return f"the same program compiled by libtpu {cell.removeprefix(_LIBTPU)}"
     return _CELLS[cell].what if cell in _CELLS else "another cell"
@@ -53,7 +53,7 @@ def describe_change(cell: str) -> str:
 
 
 def list_changes(default: ProgramReport, control: ProgramReport) -> tuple[str, ...]:
-    """In what a control differs from the default program of its arm, as both were compiled; words of `CHANGES`."""
+    """How a control differs from the default program of its arm, as both were compiled; words of `CHANGES`."""
     pairs = {
         "partitioner": (default.partitioner, control.partitioner),
         "attention": (default.attention, control.attention),
@@ -66,24 +66,23 @@ def list_changes(default: ProgramReport, control: ProgramReport) -> tuple[str, .
 
 
 def compare_control(default: ProgramReport, control: ProgramReport) -> ControlPhase:
-    """What one control did to the inflated and induced bytes: removed, added, left, in bytes a step.
-
-    None where one of the two can't be counted.
-    """
+    """How one control changes the inflated and induced bytes, in bytes a step; `None` where one cannot be counted."""
     if not is_counted(default) or not is_counted(control):
         return ControlPhase(
             status=control.status, error=control.error, default_bytes=None, control_bytes=None, removed_bytes=None,
             added_bytes=None,
         )  # fmt: skip
-    before, after = excess_by_place(default.collectives), excess_by_place(control.collectives)
-    less = [before.get(place, 0) - after.get(place, 0) for place in {**before, **after}]
+    default_excess, control_excess = excess_by_place(default.collectives), excess_by_place(control.collectives)
+    drops = [
+        default_excess.get(place, 0) - control_excess.get(place, 0) for place in {**default_excess, **control_excess}
+    ]
     return ControlPhase(
         status=control.status,
         error=control.error,
-        default_bytes=sum(before.values()),
-        control_bytes=sum(after.values()),
-        removed_bytes=sum(amount for amount in less if amount > 0),
-        added_bytes=-sum(amount for amount in less if amount < 0),
+        default_bytes=sum(default_excess.values()),
+        control_bytes=sum(control_excess.values()),
+        removed_bytes=sum(drop for drop in drops if drop > 0),
+        added_bytes=-sum(drop for drop in drops if drop < 0),
     )
 
 

@@ -12,7 +12,7 @@ _INDUCED_NAMES = {cause.name for cause in INDUCED} - {"other"}
 
 
 class GroupKey(NamedTuple):
-    """What bytes that are counted together have in common."""
+    """The key under which bytes are counted together."""
 
     scope: str
     axes: str
@@ -52,16 +52,16 @@ def group_by_cause(rows: Iterable[CollectiveRow]) -> dict[GroupKey, CauseGroup]:
             parts.setdefault(key, []).append((amount, row))
     return {
         key: CauseGroup(
-            sum(amount for amount, _ in found),
-            sum(row.executions or 0 for _, row in found),
-            tuple(row for _, row in found),
+            sum(amount for amount, _ in members),
+            sum(row.executions or 0 for _, row in members),
+            tuple(row for _, row in members),
         )
-        for key, found in parts.items()
+        for key, members in parts.items()
     }
 
 
 def _parts(row: CollectiveRow) -> Iterator[tuple[str, str, int]]:
-    """(verdict, cause, bytes) of one row; `other` is whichever verdict the named causes leave over."""
+    """(verdict, cause, bytes) of one row; `other` is induced if the named causes leave induced bytes over."""
     induced = row.induced_bytes or 0
     for cause, amount in row.causes.items():
         if cause in _INDUCED_NAMES:
@@ -82,8 +82,8 @@ def find_differences(
     """One entry for each group of any arm, the largest excess over the other arms first.
 
     `arms` are the rows of the compared programs; `controls` those of each arm's other cells, by cell: an entry's
-    `controls` say how many bytes of the same scope, axes and verdict are left there.  `axes` are those that the mesh
-    splits; where they are not known, words are of any mesh.
+    `controls` are the bytes of the same scope, axes and verdict there.  `axes` are those that the mesh splits; `None`:
+    unknown.
     """
     tables = {arm: group_by_cause(rows) for arm, rows in arms.items()}
     keys = dict.fromkeys(key for table in tables.values() for key in table)

@@ -15,11 +15,11 @@ TOTALS = (
     "framework_induced", "partitioner_induced", "induced", "inflated", "inherent", "common", "missing", "unserved",
     "wire_bytes", "ici_wire_bytes", "dcn_wire_bytes", "unknown_rows", "upper_bound_rows",
 )  # fmt: skip
-"""The totals of a report's programs that can be asked about."""
+"""The totals of a report's programs that an expression can name."""
 _EXACT = frozenset({"unknown_rows", "upper_bound_rows"})
-"""Counts that are known whatever the rows are."""
+"""Counts that are always exact."""
 _COMPARED = frozenset({"framework_induced", "partitioner_induced", "common"})
-"""Those that are between frameworks."""
+"""Totals that compare frameworks."""
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
     {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt}
@@ -35,7 +35,7 @@ SHAPE = "write [arm.][phase.][cell.]total > number, like framework_induced>0 or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What must not be so, of each program that it is about; empty words: of any."""
+    """A condition that must not hold; an empty arm, phase or cell matches any."""
 
     text: str
     arm: str
@@ -46,7 +46,7 @@ class Condition:
     limit: float
 
     def holds(self, low: float, high: float) -> bool | None:
-        """Of a total that is somewhere from `low` to `high`; None where that does not decide it."""
+        """Whether it holds for a total from `low` to `high`; `None` where the bounds do not decide it."""
         compare = _COMPARE[self.test]
         answers = {compare(value, self.limit) for value in (low, high)}
         if self.test in ("==", "!=") and low < self.limit < high:
@@ -82,7 +82,7 @@ def read_condition(text: str, *, arms: Collection[str], phases: Collection[str])
 
 
 def list_violations(report: Report, conditions: Sequence[Condition]) -> list[str]:
-    """One line for each program that a condition holds for, or of which that is not known."""
+    """One line for each program for which a condition holds or cannot be decided."""
     return [line for condition in conditions for line in _violations(report, condition)]
 
 
@@ -108,7 +108,7 @@ def _is_about(condition: Condition, phase: str, arm: str, program: ProgramReport
 
 
 def _violation(condition: Condition, program: ProgramReport) -> str:
-    """What trips, or why it is not known; nothing where the condition does not hold."""
+    """The value for which the condition holds, or why it is unknown; empty where it does not hold."""
     totals = program.totals
     if totals is None:
         return f"is not known: the program is {program.status}"

@@ -8,16 +8,16 @@ from compare.report.model.program import CollectiveRow
 from compare.report.rows import excess_by_place
 
 PREFERRED = "gspmd"
-"""Where every arm was compiled under each partitioner, and their own differ: no program had to be rewritten for it."""
+"""The partitioner to compare under where the arms' defaults differ: it needs no rewritten program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One judged program of an arm, which may be compared with those of other arms."""
+    """One judged program of an arm that can be compared with those of other arms."""
 
     cell: str
     partitioner: str | None
-    """That it was compiled under."""
+    """The one that it was compiled under."""
     rows: Sequence[CollectiveRow]
     alike: bool = True
     """Whether it differs from the arm's default in nothing but the partitioner."""
@@ -40,7 +40,7 @@ class ExcessSplit:
 
 
 def choose_compared(arms: Mapping[str, Sequence[Candidate]]) -> dict[str, Candidate]:
-    """For each arm the program to compare, all of one partitioner: the default ones where those agree.
+    """For each arm the program to compare, all of one partitioner: the defaults where their partitioners agree.
 
     Candidates come default first.  Empty where fewer than two arms were judged or no partitioner is common to all.
     """
@@ -73,12 +73,12 @@ def common_bytes(programs: Mapping[str, Candidate]) -> dict[tuple[str, str], int
 
 
 def split_excess(arms: Mapping[str, Sequence[Candidate]]) -> dict[str, ExcessSplit]:
-    """For each arm how its excess bytes split; empty where arms cannot be compared, or rows cannot be counted."""
+    """For each arm the split of its excess bytes; empty where arms cannot be compared, or rows cannot be counted."""
     return _split(choose_compared(arms), arms)
 
 
 def _split(chosen: Mapping[str, Candidate], arms: Mapping[str, Sequence[Candidate]]) -> dict[str, ExcessSplit]:
-    """The same of these programs, one of each arm."""
+    """The split for the chosen programs, one of each arm."""
     if any(row.executions is None for program in chosen.values() for row in program.rows):
         return {}
     common = sum(common_bytes(chosen).values())
@@ -94,9 +94,9 @@ def _split(chosen: Mapping[str, Candidate], arms: Mapping[str, Sequence[Candidat
 
 
 def compare_by_partitioner(arms: Mapping[str, Sequence[Candidate]]) -> tuple[PartitionerPair, ...]:
-    """What is common and what each framework's under each partitioner that all arms were compiled under.
+    """Common and framework-induced bytes under each partitioner that all arms were compiled under.
 
-    The first is the pair that the totals are of.  `framework_induced` is None where rows can't be counted.
+    The first is the pair of the totals.  `framework_induced` is `None` where rows cannot be counted.
     """
     chosen, pairs = choose_compared(arms), []
     for partitioner, programs in pair_by_partitioner(arms).items():

@@ -1,4 +1,4 @@
-"""The headline: one line a program, and one sentence that says what an engineer should know first."""
+"""The headline: one line per program, and one sentence with the main finding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -54,7 +54,7 @@ def headline_rows(
 
 
 def title_of(program: ProgramReport, arm_title: str) -> str:
-    """Whose a program is: the arm's own, or that of other people."""
+    """The title of a program: the arm's, or the witness's."""
     return WITNESSES[program.cell].title if program.cell in WITNESSES else arm_title
 
 
@@ -76,13 +76,21 @@ def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -
 
 
 def _qualifier(totals: Totals) -> str:
-    """What unknown and upper-bound rows do to a total: both at once leave it open."""
-    below, above = totals.unknown_rows > 0, totals.upper_bound_rows > 0
-    return "about" if below and above else "at least" if below else "at most" if above else ""
+    """How unknown and upper-bound rows qualify a total; with both it is neither bound."""
+    has_unknown, has_upper_bound = totals.unknown_rows > 0, totals.upper_bound_rows > 0
+    return (
+        "about"
+        if has_unknown and has_upper_bound
+        else "at least"
+        if has_unknown
+        else "at most"
+        if has_upper_bound
+        else ""
+    )
 
 
 def verdict_sentence(report: Report) -> str:
-    """The finding in one sentence; which arm failed where nothing can be compared."""
+    """The main finding in one sentence; where nothing can be compared, which arm failed."""
     worst = max(_candidates(report), default=None)
     if worst is None or worst[0] == 0:
         return _no_difference(report)
@@ -109,7 +117,7 @@ def _compared(phase: PhaseReport) -> list[HeadlineRow]:
 def _ratios(report: Report, arm: str, *, cell: str | None = None, noun: str = "") -> str:
     """`1.9 × in prefill and 177 × in decode`, or `1.3 × in both`, of the compared programs or of one cell.
 
-    `noun` stands behind the first number.
+    `noun` follows the first number.
     """
     texts: dict[str, str] = {}
     for name, phase in report.phases.items():
@@ -120,11 +128,13 @@ def _ratios(report: Report, arm: str, *, cell: str | None = None, noun: str = ""
             noun = noun if row.ratio is not None else ""
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))}{noun} in both"
-    return " and ".join(f"{times}{'' if at else noun} in {phase}" for at, (phase, times) in enumerate(texts.items()))
+    return " and ".join(
+        f"{times}{'' if index else noun} in {phase}" for index, (phase, times) in enumerate(texts.items())
+    )
 
 
 def _stands_for(row: HeadlineRow, phase: PhaseReport) -> str:
-    """The cell's name, where it was compared in place of an arm's default program and moves something else."""
+    """The cell's name in brackets, where it was compared in place of the arm's default and moves other bytes."""
     default = next(other for other in phase.headline if other.arm == row.arm)
     return f" ({row.cell})" if default.wire_bytes != row.wire_bytes else ""
 
@@ -139,46 +149,46 @@ def _times(row: HeadlineRow, wire_bytes: int) -> str:
 
 
 def _three_digits(ratio: float) -> str:
-    """As the tables have it: `1.95`, `12.4`, `177`."""
+    """As in the tables: `1.95`, `12.4`, `177`."""
     return f"{ratio:.{2 if ratio < 9.995 else 1 if ratio < 99.95 else 0}f}"
 
 
 def _main_reason(report: Report, arm: str) -> str:
-    """The one thing behind most of what an arm moves beyond the plan, over all phases.
+    """The main reason for an arm's excess bytes, over all phases.
 
-    What one control removes, if that is most of it (one by hand removes all, and says least: it comes last); else
-    the largest place.
+    What one control removes, if that is most of the excess (one by hand removes everything and explains least: it comes
+    last); else the scope and axes with the most bytes.
     """
     groups = [group for phase in report.phases.values() for group in phase.differences if group.arm == arm]
     beyond = sum(group.bytes for group in groups)
     groups = [group for group in groups if group.excess_bytes > 0]
     removed = _removed(groups)
-    chosen = {cell: gone for cell, gone in removed.items() if not cell.endswith(BY_HAND)}
-    cell, gone = max((chosen or removed).items(), key=lambda entry: _sum(entry[1]), default=(None, []))
-    if _sum(gone) <= _sum(groups) / 2:
-        cell, gone = max(removed.items(), key=lambda entry: _sum(entry[1]), default=(None, []))
-    main = gone if _sum(gone) > _sum(groups) / 2 else _largest_place(groups)
+    chosen = {cell: removed_groups for cell, removed_groups in removed.items() if not cell.endswith(BY_HAND)}
+    cell, removed_groups = max((chosen or removed).items(), key=lambda entry: _sum(entry[1]), default=(None, []))
+    if _sum(removed_groups) <= _sum(groups) / 2:
+        cell, removed_groups = max(removed.items(), key=lambda entry: _sum(entry[1]), default=(None, []))
+    main = removed_groups if _sum(removed_groups) > _sum(groups) / 2 else _largest_place(groups)
     reason = f"{100 * _sum(main) / beyond:.0f} % of the excess is one thing: {_what(main, report)}"
-    if main is gone and cell and (left := _ratios(report, arm, cell=cell)):
+    if main is removed_groups and cell and (left := _ratios(report, arm, cell=cell)):
         reason += f"; {describe_change(cell)} it moves {left}"
     return reason + _cited(report, arm, main)
 
 
 def _cited(report: Report, arm: str, groups: Sequence[Difference]) -> str:
-    """A witness that moves nearly all of the same, with the bytes found there; nothing where there is none."""
+    """A witness that moves nearly all of the same bytes, and how many; empty where there is none."""
     for name, witness in WITNESSES.items():
         if witness.arm != arm or witness.control:
             continue
-        found, asked = {}, 0
+        shared_by_phase, group_bytes = {}, 0
         for phase, contents in report.phases.items():
             program = (contents.arms[arm].witnesses or {}).get(name) if arm in contents.arms else None
-            here = [group for group in groups if any(group is other for other in contents.differences)]
-            if program and here and (shared := shared_bytes(program, here)) is not None:
-                found[phase] = shared
-                asked += sum(group.bytes for group in here)
-        if found and sum(found.values()) > NEARLY_ALL * asked:
+            phase_groups = [group for group in groups if any(group is other for other in contents.differences)]
+            if program and phase_groups and (shared := shared_bytes(program, phase_groups)) is not None:
+                shared_by_phase[phase] = shared
+                group_bytes += sum(group.bytes for group in phase_groups)
+        if shared_by_phase and sum(shared_by_phase.values()) > NEARLY_ALL * group_bytes:
             verb = _VERBS.get(max(groups, key=lambda group: group.excess_bytes).kind, "moves")
-            amounts = " and ".join(f"{_megabytes(amount)} in {phase}" for phase, amount in found.items())
+            amounts = " and ".join(f"{_megabytes(amount)} in {phase}" for phase, amount in shared_by_phase.items())
             return f"; {witness.description} ({name}) {verb} the same, {amounts}"
     return ""
 
@@ -188,7 +198,7 @@ def _megabytes(amount: int) -> str:
 
 
 def _removed(groups: Sequence[Difference]) -> dict[str, list[Difference]]:
-    """Control cell -> the groups that are all but gone there."""
+    """Control cell -> the groups of which it removes nearly all."""
     cells = dict.fromkeys(cell for group in groups for cell in group.controls)
     return {
         cell: [group for group in groups if group.controls.get(cell, group.bytes) <= (1 - NEARLY_ALL) * group.bytes]
@@ -197,7 +207,7 @@ def _removed(groups: Sequence[Difference]) -> dict[str, list[Difference]]:
 
 
 def _largest_place(groups: Sequence[Difference]) -> list[Difference]:
-    """The groups of the scope and axes that carry most."""
+    """The groups of the scope and axes with the most excess."""
     places: dict[tuple[str, str], list[Difference]] = {}
     for group in groups:
         places.setdefault((group.scope, group.axes), []).append(group)
@@ -225,7 +235,7 @@ def _what(groups: Sequence[Difference], report: Report) -> str:
 
 
 def _count(executions: int, case: Case) -> str:
-    """How many tensors a layer moves at a time: executions ÷ (layers of a stage · ticks), where that is whole."""
+    """How many tensors each layer moves: executions ÷ (layers of a stage · ticks), where that is an integer."""
     stages = case.mesh.axes["pp"]
     times = case.model.layers // stages * (case.microbatches + stages - 1)
     if executions % times:
@@ -234,7 +244,7 @@ def _count(executions: int, case: Case) -> str:
 
 
 def _no_difference(report: Report) -> str:
-    """Nothing that one framework adds and the other does not; or no comparison, and why."""
+    """The sentence where no framework adds bytes that the other does not, or why they could not be compared."""
     ratios = {arm: text for arm in report.arms if (text := _ratios(report, arm, noun=" what the plan needs"))}
     if not ratios:
         return _nothing_to_judge(report)
@@ -248,18 +258,20 @@ def _no_difference(report: Report) -> str:
 
 
 def _unserved(report: Report) -> str:
-    """Whose ratio looks better than it is, since a part of the plan is unserved; nothing where none's is."""
+    """Which programs leave a part of the plan unserved, so that their ratio looks too good; empty where none does."""
     phases: dict[str, list[str]] = {}
     for name, phase in report.phases.items():
         for row in _compared(phase):
             programs = phase.arms[row.arm].compiled if row.arm in phase.arms else ()
             if any(program.totals and program.totals.unserved for program in programs if program.cell == row.cell):
                 phases.setdefault(row.title, []).append(name)
-    return "".join(f" {who} does not move all that the plan asks in {' and '.join(at)}." for who, at in phases.items())
+    return "".join(
+        f" {title} does not move all that the plan asks in {' and '.join(names)}." for title, names in phases.items()
+    )
 
 
 def _failures(report: Report) -> str:
-    """The programs that are missing, in a sentence of their own; nothing where all are there."""
+    """A sentence on the programs that failed; empty where none did."""
     rows = [(name, row) for name, phase in report.phases.items() for row in phase.headline]
     bad = [f"{row.title} {row.cell} in {name} ({row.status})" for name, row in rows if row.status not in GOOD]
     return f" Missing: {', '.join(bad)}." if bad else ""

@@ -8,7 +8,7 @@ from meshes.case import Case
 
 
 def plan(case: Case) -> Contract:
-    """What each phase requires, with no program to serve it."""
+    """What each phase requires, without a program to judge."""
     return Contract(case=case, phases={phase: _phase(case.at(phases=(phase,))) for phase in case.phases})
 
 
@@ -22,7 +22,7 @@ def _phase(case: Case) -> PhaseContract:
 
 
 def served_row(row: ContractRow, *, served_bytes: int | None = None) -> ServedRow:
-    """A row of the contract with what is served of it; None where that is not known."""
+    """A row of the contract, with the bytes of it that are satisfied (`None`: unknown)."""
     return ServedRow(
         scope=row.scope, kind=row.kind, axes=row.axes, executions=row.executions, payload_bytes=row.payload_bytes,
         wire_bytes=row.wire_bytes, step_wire_bytes=row.step_wire_bytes, served_bytes=served_bytes,

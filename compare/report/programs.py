@@ -1,4 +1,4 @@
-"""What came of each program of a run, and the same read and judged."""
+"""The result of each program of a run, and the same read and judged."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,18 +20,18 @@ Key = tuple[str, str, str]
 """Arm, phase, cell."""
 
 NOT_OFFERED = "not offered"
-"""Of a control: this program cannot be compiled in this way, for a reason that is no failure."""
+"""Status of a control that does not exist for this program, which is no failure."""
 MISSING = "missing"
-"""Of a program that was compiled and is no longer there."""
+"""Status of a program that was compiled, and whose files are gone."""
 DAMAGED = "damaged"
-"""Of a program whose files cannot be read again."""
+"""Status of a program whose files cannot be read."""
 GOOD = ("ok", NOT_OFFERED)
-"""How a program may end when nothing went wrong."""
+"""Statuses that are no failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramResult:
-    """What came of one program of one arm: `hlo` and `about` where it was compiled, else why not."""
+    """The result of one program of one arm: `hlo` and `about` where it was compiled, else the error."""
 
     arm: str
     phase: str
@@ -41,12 +41,12 @@ class ProgramResult:
     error: str | None = None
     about: About | None = None
     witness: bool = False
-    """Whether other people wrote it."""
+    """Whether it is other people's program."""
     hlo: str | None = None
     passes: bytes | None = None
-    """The archive of the passes that its compile recorded; None where none were."""
+    """The archive of the passes that its compile recorded; `None` where there is none."""
     executed: Case | None = None
-    """Of a program that was run and measured: the case it was run for, which may be smaller than the run's."""
+    """Of a program that was run and measured: its case, which may be smaller than the run's."""
 
     @property
     def key(self) -> Key:
@@ -55,41 +55,43 @@ class ProgramResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedProgram:
-    """One program, read and judged; `module` and `judgement` are None where there is none."""
+    """One program, read and judged; `module` and `judgement` are `None` where it failed."""
 
     case: Case
-    """Of its own phase; of an executed one, the case it was run for."""
+    """Of its phase alone; of an executed program, the case it was run for."""
     result: ProgramResult
     contract: tuple[ContractRow, ...]
     module: Module | None = None
     rows: tuple[Collective, ...] = ()
     """Its collectives, in program order."""
     lineage: Mapping[str, Track] | None = None
-    """Collective -> what the compiler did with it; None where that is not known."""
+    """Collective -> what the compiler did to it; `None` where unknown."""
     why_no_lineage: str = ""
     judgement: Judgement | None = None
 
     @property
     def about(self) -> About:
-        """What is known of it; nothing but its status where it was not made."""
+        """Its about.json; only the status where it failed early."""
         return self.result.about or About(status=self.result.status)
 
 
 def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
-    """Read a program and judge it by the contract of its case.  Raises `HloError` where it cannot be understood."""
-    own = (result.executed or case).at(phases=(result.phase,))
-    contract = required_rows(own)
+    """Read a program and judge it by the contract of its case.  Raises `HloError` where its HLO is not understood."""
+    program_case = (result.executed or case).at(phases=(result.phase,))
+    contract = required_rows(program_case)
     lineage, why_not = _lineage(result)
-    program = JudgedProgram(case=own, result=result, contract=contract, lineage=lineage, why_no_lineage=why_not)
+    program = JudgedProgram(
+        case=program_case, result=result, contract=contract, lineage=lineage, why_no_lineage=why_not
+    )
     if result.status != "ok" or result.hlo is None:
         return program
-    axes, module = own.mesh.split_axes, read(result.hlo)
+    axes, module = program_case.mesh.split_axes, read(result.hlo)
     roles = {parameter.index: parameter.role for parameter in program.about.parameters or ()}
     rows = collectives(
         module,
         axes,
         contract=contract,
-        caches=frozenset(number for number, role in roles.items() if role == "cache"),
+        caches=frozenset(index for index, role in roles.items() if role == "cache"),
         device_ids=program.about.device_ids or (),
         names=SourceNames.of(owns=program.about.owns or ()),
     )
@@ -99,7 +101,7 @@ def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
 
 
 def judge_programs(case: Case, results: Iterable[ProgramResult]) -> list[JudgedProgram]:
-    """The programs of a run; one that cannot be understood is damaged, and the others stand."""
+    """The programs of a run, judged; one that is not understood becomes `damaged`, the others are unaffected."""
     return [_judge_or_say_why(case, result) for result in results]
 
 
@@ -112,7 +114,7 @@ def _judge_or_say_why(case: Case, result: ProgramResult) -> JudgedProgram:
 
 
 def _lineage(result: ProgramResult) -> tuple[Mapping[str, Track] | None, str]:
-    """By the name of each collective what the compiler did with it, or why that is not known."""
+    """(collective -> what the compiler did to it, or `None`; why that is unknown)."""
     if result.hlo is None or result.passes is None:
         why_not = ((result.about and result.about.passes) or {}).get("why_not")
         return None, why_not if isinstance(why_not, str) and why_not else "not recorded"

@@ -1,4 +1,4 @@
-"""One judged program as a report has it: its collectives, its totals, and what of the contract it serves."""
+"""One judged program in report form: its collectives, its totals, and the contract rows that it satisfies."""
 
 from collections.abc import Iterable, Sequence
 
@@ -23,19 +23,19 @@ def collective_row(verdict: Verdict) -> CollectiveRow:
         induced_bytes=verdict.induced_bytes, causes=dict(verdict.causes), serves=tuple(verdict.serves),
         loops=tuple(loop.trip_count for loop in row.loops),
         shapes=tuple(f"{operand.dtype}[{','.join(map(str, operand.shape))}]" for operand in row.operands),
-        # Nearly always the same everywhere, and then `executions` says it.
+        # Nearly always equal on all devices, and then `executions` has it.
         device_executions=row.device_executions if len(set(row.device_executions)) > 1 else None,
         hlo=row.text,
     )  # fmt: skip
 
 
 def sum_totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
-    """Sums of the rows' whole bytes."""
+    """Sums of the rows' integer bytes."""
     known = [row for row in judgement.verdicts if row.inherent_bytes is not None]
     rows = [
         (row, served)
-        for number, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
-        if number not in judgement.uncounted
+        for index, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
+        if index not in judgement.uncounted
     ]
     by_network = {"ici": 0, "dcn": 0}
     for row in known:
@@ -55,15 +55,15 @@ def sum_totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:
 
 
 def served_rows(judgement: Judgement, contract: Sequence[ContractRow]) -> tuple[ServedRow, ...]:
-    """The contract with what this program serves of it; unknown where one of its collectives can't be counted."""
+    """The contract, with the bytes that this program satisfies; `None` where a collective cannot be counted."""
     return tuple(
-        served_row(row, served_bytes=None if number in judgement.uncounted else served)
-        for number, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
+        served_row(row, served_bytes=None if index in judgement.uncounted else served)
+        for index, (row, served) in enumerate(zip(contract, judgement.served_bytes, strict=True))
     )
 
 
 def excess_by_place(rows: Iterable[CollectiveRow]) -> dict[tuple[str, str], int]:
-    """(scope, axes) -> inflated + induced bytes; places without any are left out."""
+    """(scope, axes) -> inflated + induced bytes, where there are any."""
     sums: dict[tuple[str, str], int] = {}
     for row in rows:
         if row.excess_bytes:
@@ -75,7 +75,7 @@ def excess_by_place(rows: Iterable[CollectiveRow]) -> dict[tuple[str, str], int]
 def origin_totals(rows: Iterable[CollectiveRow]) -> tuple[OriginTotals, ...]:
     """One entry for each origin, the most bytes first.
 
-    Rows of unknown executions are counted, and are in no sum.
+    Rows of unknown executions count as collectives, but in no sum of bytes.
     """
     by_origin: dict[str, list[CollectiveRow]] = {}
     for row in rows:

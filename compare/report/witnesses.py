@@ -1,4 +1,4 @@
-"""Programs that other people wrote, for the case of a run: who wrote them, and what they share with an arm's."""
+"""Witnesses: other people's programs for the case of a run, and the bytes that they share with an arm's."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ _BEFORE_PACKAGE = re.compile(r"^.*/(?=(?:transformers|tunix)/)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """One program of other people, in words."""
+    """One witness, in words."""
 
     arm: str
-    """The arm beside whose programs it stands."""
+    """The arm that it is reported with."""
     title: str
-    """Whose it is, in a table."""
+    """Its title in tables."""
     description: str
-    """What it is, in a sentence."""
+    """A noun phrase for sentences."""
     control: bool = False
-    """Whether one thing of it was changed: it shows a cause, and is not cited for what everybody runs."""
+    """Whether one thing in it was changed: it shows a cause, and is not cited as a program that people run."""
 
 
 WITNESSES: Mapping[str, Witness] = MappingProxyType({
@@ -43,13 +43,13 @@ WITNESSES: Mapping[str, Witness] = MappingProxyType({
         arm="jax", title="tunix", control=True, description="tunix's model with the weight of its norms whole",
     ),
 })  # fmt: skip
-"""By the name of their cell, which is that of the adapter in `witnesses/catalog.py`."""
+"""By cell name, which is the name of the adapter in `witnesses/catalog.py`."""
 
 
 def shared_bytes(witness: ProgramReport, groups: Sequence[Difference]) -> int | None:
-    """Of the bytes beyond the plan in these groups of an arm, how many the witness moves at the same places too.
+    """How many of the excess bytes in these groups of an arm the witness moves too, per scope, axes and verdict.
 
-    A place is scope, axes and verdict.  None where the witness cannot be counted.
+    `None` where the witness cannot be counted.
     """
     if not is_counted(witness):
         return None
@@ -57,12 +57,12 @@ def shared_bytes(witness: ProgramReport, groups: Sequence[Difference]) -> int | 
     for group in groups:
         place = group.scope, group.axes, group.verdict
         places[place] = places.get(place, 0) + group.bytes
-    found = _by_place(group_by_cause(witness.collectives))
-    return sum(min(amount, found.get(place, 0)) for place, amount in places.items())
+    witness_bytes = _by_place(group_by_cause(witness.collectives))
+    return sum(min(amount, witness_bytes.get(place, 0)) for place, amount in places.items())
 
 
 def main_line(group: CauseGroup) -> str:
-    """The line of source of the largest collective of a group, from its package on; empty where none is known."""
+    """The source line of the largest collective of a group, relative to its package; empty where unknown."""
     rows = sorted(group.rows, key=lambda row: -row.excess_bytes)
     line = next((row.source_line for row in rows if row.source_line), "")
     return _BEFORE_PACKAGE.sub("", line)

@@ -1,1 +1,1 @@
-"""A user's own program: read, compiled if it is not, saved."""
+"""A user's own program: read, compiled if necessary, saved."""

@@ -1,4 +1,4 @@
-"""Programs that are not compiled yet, compiled by libtpu: each in a process of its own, side by side, and cached."""
+"""Compile programs with libtpu: each in a process of its own, in parallel, and cached."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ from meshes.process.documents import read_json
 
 TIMEOUT_S = 1800.0
 KIND = "compiled-own"
-"""In the cache."""
+"""The kind of its cache entries."""
 MODULE = "compare.compile.workers.compile_any"
 RESULTS = ("optimized.hlo.gz", "compiled.json")
 
@@ -33,14 +33,14 @@ class CompileFailed(WorkError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class CompiledProgram:
-    """A compiled program's text, and for what and by what it was compiled."""
+    """A compiled program's text, and its target and compiler."""
 
     text: str
     how: str
     device_ids: tuple[int, ...]
     """The runtime's id of each device of the program."""
     meshes: tuple[str, ...]
-    """Shardy's, as the program writes them."""
+    """Shardy's meshes, as the program writes them."""
     passes: bytes
     """The archive of the texts between the compiler's passes; empty where none were recorded."""
 
@@ -55,34 +55,34 @@ def compile_all(
 ) -> dict[int, CompiledProgram]:
     """Compile each for `topology`, or for the smallest v5e slice that it fills.  Raises `CompileFailed`.
 
-    num_devices: as the axes say; 0: as each program does.
+    num_devices: the product of the axes; 0: as each program says.
     notify: called with number, stage and seconds of each program that is compiled, about ten times a second.
     """
     keys = {number: _key(data, num_devices, topology) for number, data in programs.items()}
-    found = {number: cache.find(KIND, own) for number, own in keys.items()}
-    begun: dict[int, Path] = {}
+    entries = {number: cache.find(KIND, key) for number, key in keys.items()}
+    folders: dict[int, Path] = {}
     try:
         with Pool[int](notify) as pool:
             for number, data in programs.items():
-                if found[number] is None:
-                    begun[number] = out = cache.begin()
+                if entries[number] is None:
+                    folders[number] = out = cache.begin()
                     (out / "program").write_bytes(data)
                     request = format_request(out / "program", topology=topology, num_devices=num_devices)
                     (out / "request.json").write_text(request)
                     pool.start(number, _command(out))
             while len(pool):
                 for number, ended in pool.wait().items():
-                    found[number] = _kept(number, ended, begun[number], cache, keys[number])
-        return {number: _made(entry) for number, entry in found.items() if entry}
+                    entries[number] = _keep_result(number, ended, folders[number], cache, keys[number])
+        return {number: _read_result(entry) for number, entry in entries.items() if entry}
     finally:
-        for folder in begun.values():
+        for folder in folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _key(data: bytes, num_devices: int, topology: str) -> str:
     made_by = {"versions": read_versions(COMPILER), "sources": compiler_sources()}
-    asked = {"program": hashlib.sha256(data).hexdigest(), "num_devices": num_devices, "topology": topology}
-    return make_key({**asked, **made_by, **describe_environment()})
+    request = {"program": hashlib.sha256(data).hexdigest(), "num_devices": num_devices, "topology": topology}
+    return make_key({**request, **made_by, **describe_environment()})
 
 
 def _command(out: Path) -> Command:
@@ -95,21 +95,21 @@ def _command(out: Path) -> Command:
     )
 
 
-def _kept(number: int, ended: ProcessEnd, out: Path, cache: Cache, own: str) -> Path:
-    """The entry: what was made, without the program that it was made of."""
+def _keep_result(number: int, ended: ProcessEnd, out: Path, cache: Cache, key: str) -> Path:
+    """Move the results, without the input program, into the cache; returns the cache entry."""
     if ended.status != "ok":
         raise CompileFailed(number, ended.error)
-    made = cache.begin()
+    entry = cache.begin()
     for name in (*RESULTS, passes.FILE):
         if name in RESULTS or (out / name).is_file():
-            (out / name).rename(made / name)
-    return cache.keep(made, kind=KIND, key=own)
+            (out / name).rename(entry / name)
+    return cache.keep(entry, kind=KIND, key=key)
 
 
-def _made(entry: Path) -> CompiledProgram:
-    found = read_json(entry / "compiled.json")
-    slices = f"{found['num_slices']}x" if found["num_slices"] > 1 else ""
-    how = f"compiled for {slices}{found['topology']} by libtpu {found['versions']['libtpu']}"
+def _read_result(entry: Path) -> CompiledProgram:
+    about = read_json(entry / "compiled.json")
+    slices = f"{about['num_slices']}x" if about["num_slices"] > 1 else ""
+    how = f"compiled for {slices}{about['topology']} by libtpu {about['versions']['libtpu']}"
     text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
     packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
-    return CompiledProgram(text, how, tuple(found["device_ids"]), tuple(found["meshes"]), packed)
+    return CompiledProgram(text, how, tuple(about["device_ids"]), tuple(about["meshes"]), packed)

@@ -1,4 +1,4 @@
-"""A user's own program held against a contract."""
+"""Judge a user's own program by a contract."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from compare.verdict.verdict import Judgement, judge
 
 
 def judge_saved(program: SavedProgram, contract: Sequence[ContractRow]) -> Judgement:
-    """The verdict on each collective of a program, which is read again: a contract makes the reader look closer.
+    """The verdict on each collective of a program, which is read again because the reader uses the contract.
 
-    What its parameters are is not known.  Those whose memory an output takes over (donated ones) are caches; any other
-    counts as a weight, unless it holds integers.
+    The roles of its parameters are unknown: those aliased to an output (donated) count as caches, the others as
+    weights, unless they hold integers.
     """
     module = read(program.text)
     rows = collectives(module, program.axes, contract=contract, device_ids=program.device_ids, names=program.names)

@@ -1,4 +1,4 @@
-"""Anybody's program, however it is handed over, and the collectives that it emits."""
+"""Read a user's program in any form, and the collectives that it emits."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,22 +30,22 @@ _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
 _HEAD_BYTES = 20_000
 _ONE_LINE = re.compile(r"\s*(?:$|(?:HloModule|(?:builtin\.)?module)[ {])")
-"""A program in one line, or nothing at all: no path begins like this."""
+"""A program in one line, or an empty text: no path begins like this."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramInput:
-    """A program as it was handed over."""
+    """A program as the user gave it."""
 
     name: str
-    """What messages call it: a path, or what it is."""
+    """Its name in messages: a path, or a description."""
     data: bytes
     mesh: Axes = ()
-    """That it knows itself, beside what its text says."""
+    """The mesh recorded in the JAX object, if any."""
     notes: tuple[str, ...] = ()
-    """What whoever made it says of it."""
+    """Remarks of the producer of the program."""
     saved: SavedProgram | None = field(default=None, compare=False)
-    """As it was saved, where it was."""
+    """The saved program that it was read from, if any."""
 
 
 @runtime_checkable
@@ -72,8 +72,8 @@ class _Lowered(_Readable, Protocol):
 def open_program(program: object, *, topology: str = "") -> ProgramInput:
     """Take a path, HLO or StableHLO text, module bytes, or an object of JAX: lowered, compiled, exported.
 
-    A JAX `Lowered` is compiled by JAX itself for the devices that it was lowered for, unless a `topology` is named:
-    then it is handed over as it is, to be compiled for that.  Raises `WorkError` for anything else.
+    JAX compiles a `Lowered` for the devices that it was lowered for, unless a `topology` is given: then it is kept as
+    StableHLO, to be compiled for that.  Raises `WorkError` for anything else.
     """
     if isinstance(program, bytes | bytearray | memoryview):
         notes = tuple(map(str, getattr(program, "notes", ())))
@@ -130,7 +130,7 @@ def _text(program: _Readable, *, name: str, mesh: Axes, topology: str) -> str:
 
 
 def _like(mesh: Axes) -> str:
-    """A topology that would do."""
+    """A topology that fits, for the error message."""
     try:
         return Topology.smallest(prod(size for _, size in mesh)).slice_name
     except MeshError:
@@ -139,13 +139,13 @@ def _like(mesh: Axes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCollectives:
-    """What a program emits."""
+    """The collectives that a program emits."""
 
     rows: tuple[Collective, ...]
     saved: SavedProgram
-    """The program itself: its text, its axes, and for what and by what it was compiled here."""
+    """The program: its text, its axes, its target and compiler."""
     mesh: Axes = ()
-    """That the program knows itself."""
+    """The mesh recorded in the program, if any."""
 
     @property
     def compiled(self) -> str:
@@ -160,28 +160,30 @@ def read_all(
     no_cache: bool = False,
     names: SourceNames | None = None,
 ) -> list[ProgramCollectives]:
-    """The collectives of each program; what is not compiled yet is compiled first, each in a process of its own.
+    """The collectives of each program; programs that are not compiled yet are compiled first, in parallel, cached.
 
-    axes: none, and each program's are those of its own mesh, where it knows that.
-    topology: what for; empty: the smallest v5e slice that the program fills.  What was compiled once is in the cache;
-    what is being compiled is shown on stderr.
-    names: what its scopes are, and whose files are the user's; what it leaves out is as a program was saved.
+    axes: empty: those of each program's recorded mesh.
+    topology: to compile for; empty: the smallest v5e slice that the program fills.  Progress goes to stderr.
+    names: the scope map, and which files are the user's; what it leaves out is taken from the saved program.
     Raises `HloError` or `WorkError`, one line that names the program.
     """
-    for one in programs:
-        reading_axes(axes, _mesh(one), name=one.name)
-    found = [_compiled(program) for program in programs]
-    if topology and all(found):
+    for program in programs:
+        reading_axes(axes, _mesh(program), name=program.name)
+    modules = [_compiled(program) for program in programs]
+    if topology and all(modules):
         raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
-    made = _compile_missing(
-        [one for one, module in zip(programs, found, strict=True) if module is None], axes, topology, no_cache
+    compiled = _compile_missing(
+        [program for program, module in zip(programs, modules, strict=True) if module is None], axes, topology, no_cache
     )
-    asked = names or SourceNames()
-    return [_read(one, module, made.get(one), axes, asked) for one, module in zip(programs, found, strict=True)]
+    source_names = names or SourceNames()
+    return [
+        _read(program, module, compiled.get(program), axes, source_names)
+        for program, module in zip(programs, modules, strict=True)
+    ]
 
 
 def _mesh(program: ProgramInput) -> Axes:
-    """The mesh that a program knows, as far as that is seen before it is compiled."""
+    """The mesh recorded in a program, as far as that is known before it is compiled."""
     if program.saved:
         return tuple(program.saved.axes.items())
     written = b"sdy.mesh" in program.data and not program.data.startswith(_MLIR_BYTECODE)
@@ -191,37 +193,41 @@ def _mesh(program: ProgramInput) -> Axes:
 def _compile_missing(
     programs: Sequence[ProgramInput], axes: Mapping[str, int], topology: str, no_cache: bool
 ) -> Mapping[ProgramInput, CompiledProgram]:
-    """Each program that is not compiled yet, compiled; the same twice is compiled once."""
+    """Program -> compiled program; duplicates are compiled once."""
     if not programs:
         return {}
-    ones = list(dict.fromkeys(programs))
-    with cache.open_cache(bypass=no_cache) as kept, progress.show_compiles(Console(stderr=True)) as notify:
+    unique = list(dict.fromkeys(programs))
+    with cache.open_cache(bypass=no_cache) as user_cache, progress.show_compiles(Console(stderr=True)) as notify:
         try:
-            found = compile_all(
-                {at: one.data for at, one in enumerate(ones)},
-                num_devices=prod(axes.values()) if axes else 0, topology=topology, cache=kept,
-                notify=lambda at, stage, seconds: notify(ones[at].name, stage, seconds),
+            compiled = compile_all(
+                {number: program.data for number, program in enumerate(unique)},
+                num_devices=prod(axes.values()) if axes else 0, topology=topology, cache=user_cache,
+                notify=lambda number, stage, seconds: notify(unique[number].name, stage, seconds),
             )  # fmt: skip
         except CompileFailed as failed:
-            raise WorkError(f"{ones[failed.number].name}: {failed}") from None
-    return {ones[at]: one for at, one in found.items()}
+            raise WorkError(f"{unique[failed.number].name}: {failed}") from None
+    return {unique[number]: program for number, program in compiled.items()}
 
 
 def _read(
     program: ProgramInput,
     module: Module | None,
-    made: CompiledProgram | None,
+    compiled: CompiledProgram | None,
     axes: Mapping[str, int],
     names: SourceNames,
 ) -> ProgramCollectives:
-    """What it emits, as it came or as it was compiled."""
-    mesh = _mesh(program) or (mesh_of_text("\n".join(made.meshes)) if made else ())
+    """The collectives of a program that came compiled (`module`) or was compiled here (`compiled`)."""
+    mesh = _mesh(program) or (mesh_of_text("\n".join(compiled.meshes)) if compiled else ())
     sizes = reading_axes(axes, mesh, name=program.name)
     if module is None:
-        assert made is not None
-        module = read(made.text)
+        assert compiled is not None
+        module = read(compiled.text)
         saved = SavedProgram(
-            text=made.text, axes=sizes, compiled=made.how, device_ids=made.device_ids, passes=made.passes
+            text=compiled.text,
+            axes=sizes,
+            compiled=compiled.how,
+            device_ids=compiled.device_ids,
+            passes=compiled.passes,
         )
     else:
         saved = program.saved or SavedProgram(text=decode_text(program.data) or module.text, axes=sizes)
@@ -237,7 +243,7 @@ def _rows(program: ProgramInput, module: Module, saved: SavedProgram) -> tuple[C
 
 
 def _compiled(program: ProgramInput) -> Module | None:
-    """The program read, if it is one that the partitioner has seen; None where it is still to be compiled."""
+    """The module of a partitioned program; `None` where it is still to be compiled."""
     data = program.data
     if data.startswith(_MLIR_BYTECODE):
         return None
@@ -245,7 +251,7 @@ def _compiled(program: ProgramInput) -> Module | None:
         text = decode_text(data)
         if text is None:
             module = read(proto.write_hlo_text(data))
-            # Written out it has no shardings: without a schedule and a collective it is one that has still to get them.
+            # An HLO proto loses its shardings when read: without schedule and collectives it is not compiled yet.
             return (
                 module if is_partitioned(module) and (is_scheduled(module) or collective_instructions(module)) else None
             )

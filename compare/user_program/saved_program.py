@@ -1,4 +1,4 @@
-"""A program that was read, kept in a folder that `compare.hlo`, `compare.diff` and `compare.history` take."""
+"""A program saved in a folder that `compare.hlo`, `compare.diff` and `compare.history` can read."""
 
 import gzip
 import json
@@ -16,25 +16,25 @@ from compare.passes import archive as passes
 from compare.run.errors import WorkError
 
 ABOUT = "program.json"
-"""What a folder must hold to be taken for one."""
+"""The file that marks a saved program."""
 HLO = "optimized.hlo.gz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedProgram:
-    """A compiled program, and what is known of it beside its text."""
+    """A compiled program: its text and metadata."""
 
     text: str
     axes: Mapping[str, int]
     compiled: str = ""
-    """For what and by what it was compiled here; empty where it came compiled."""
+    """Target and compiler, where it was compiled here; empty where it came compiled."""
     device_ids: tuple[int, ...] = ()
-    """The runtime's id of each device of the program; of a program of several slices groups can't be read without."""
+    """The runtime's id of each device of the program; needed to read the groups of a program of several slices."""
     notes: tuple[str, ...] = ()
     passes: bytes = field(default=b"", repr=False)
     """The archive of the texts between the compiler's passes; empty where none were recorded."""
     names: SourceNames = field(default_factory=SourceNames)
-    """The scope map that it was read with, and whose files count as the user's."""
+    """The scope map that it was read with, and which files count as the user's."""
 
 
 def is_saved(path: Path) -> bool:
@@ -42,41 +42,41 @@ def is_saved(path: Path) -> bool:
 
 
 def save(folder: Path, program: SavedProgram) -> None:
-    """Write it whole, or not at all.  Raises `WorkError` where something else is there, or it can't be written."""
+    """Write it atomically.  Raises `WorkError` where the folder holds something else or cannot be written."""
     if folder.exists() and not (folder.is_dir() and (is_saved(folder) or not any(folder.iterdir()))):
         raise WorkError(f"{folder} is there, and no program that was saved (no {ABOUT} in it); name another folder")
-    place = folder.absolute()
-    beside = place.with_name(f".{place.name}.{uuid4().hex[:8]}.part")
+    target = folder.absolute()
+    scratch = target.with_name(f".{target.name}.{uuid4().hex[:8]}.part")
     about = {
         "axes": dict(program.axes), "compiled": program.compiled, "device_ids": program.device_ids,
         "notes": program.notes, "scopes": program.names.scope_map, "owns": program.names.owns,
     }  # fmt: skip
     try:
-        beside.mkdir(parents=True)
-        (beside / ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        (beside / HLO).write_bytes(gzip.compress(program.text.encode(), mtime=0))
+        scratch.mkdir(parents=True)
+        (scratch / ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (scratch / HLO).write_bytes(gzip.compress(program.text.encode(), mtime=0))
         if program.passes:
-            (beside / passes.FILE).write_bytes(program.passes)
-        if place.exists():
-            shutil.rmtree(place)
-        beside.rename(place)
+            (scratch / passes.FILE).write_bytes(program.passes)
+        if target.exists():
+            shutil.rmtree(target)
+        scratch.rename(target)
     except OSError as error:
         raise WorkError(f"cannot write {folder}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def read_saved(folder: Path) -> SavedProgram:
-    """Raises `WorkError` where it is none, or damaged."""
+    """Raises `WorkError` where it is not a saved program, or damaged."""
     try:
         about: object = json.loads((folder / ABOUT).read_bytes())
         text = decode_text(decompress((folder / HLO).read_bytes()))
-        kept = folder / passes.FILE
-        packed = kept.read_bytes() if kept.is_file() else b""
+        archive = folder / passes.FILE
+        packed = archive.read_bytes() if archive.is_file() else b""
         if text is None or not isinstance(about, dict):
             raise HloError(f"{HLO if text is None else ABOUT} is not what was written")
         ids, notes = about.get("device_ids", []), about.get("notes", [])
-        if not all(type(each) is int for each in ids) or not all(type(each) is str for each in notes):
+        if not all(type(item) is int for item in ids) or not all(type(item) is str for item in notes):
             raise HloError(f"{ABOUT} has other device_ids or notes than were written")
         axes = validate_axes(about["axes"]) if about.get("axes") else {}
         names = SourceNames.of(about.get("scopes"), about.get("owns", ()))

@@ -1,4 +1,4 @@
-"""What the processes that made a program say of it: the fields of its about.json that a report repeats or judges by."""
+"""The fields of a program's about.json, written by its workers, that a report repeats or uses for judging."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Parameter:
 class About:
     """The fields are None where about.json does not have them: a program that failed early has few of them.
 
-    Other fields of the file are its own: workers hand them on from one to the next as JSON.
+    Other fields of the file pass from one worker to the next as JSON.
     """
 
     status: str | None = None
-    """`ok`, or what happened instead; of a run folder only, like `error`, `case` and the digests."""
+    """`ok`, or what happened instead; in a run folder only, like `error`, `case` and the digests."""
     error: str | None = None
     case: Case | None = None
-    """Of a program that was run: what it was run for."""
+    """Of a program that was run: the case it was run for."""
     label: str | None = None
     executed: Mapping[str, Json] | None = None
     """Platform, devices, runtime … of one that was run."""
@@ -38,18 +38,18 @@ class About:
     attention: str | None = None
     style: str | None = None
     tracer: str | None = None
-    """What traced it, where that is not the arm's own tracer: `torchax`."""
+    """The tracer, where it is not the arm's own: `torchax`."""
     witness: str | None = None
     """Of a program that other people wrote: the name of its adapter."""
     constraints: int | None = None
-    """How many shardings of activations such a program asks for; all are in it."""
+    """Of such a program: the number of sharding constraints on activations."""
     owns: tuple[str, ...] | None = None
-    """Parts of paths of installed files that are its source."""
+    """Parts of paths: installed files that match count as its source."""
     compile_options: Mapping[str, Json] | None = None
     parameters: tuple[Parameter, ...] | None = None
     device_ids: tuple[int, ...] | None = None
     passes: Mapping[str, Json] | None = None
-    """Of the recorded passes `why_not`, where they were not."""
+    """`why_not`: why the passes were not recorded."""
     memory: Mapping[str, float | None] | None = None
     """Bytes on one device, as the compiler planned them."""
     cost: Mapping[str, Json] | None = None
@@ -60,5 +60,5 @@ class About:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Of about.json, or of what will be in it.  Raises `ReportError`, one line, naming the first bad field."""
+        """From the contents of about.json.  Raises `ReportError`, one line, naming the first bad field."""
         return decode(cls, value)

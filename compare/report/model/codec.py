@@ -1,7 +1,7 @@
-"""Frozen dataclasses to JSON and back, by their fields and type hints.  The only file of the report that knows `Any`.
+"""Frozen dataclasses to JSON and back, by their fields and type hints.  The only file of the report that uses `Any`.
 
 A field is a key of the same name, in the same order.  A field with a default is one that reports of earlier versions
-lack.  Keys that no field names are those of later versions, and are left out.
+lack.  Keys without a field come from later versions, and are ignored.
 """
 
 import types
@@ -16,7 +16,7 @@ from meshes.devices.topology import Place
 
 if TYPE_CHECKING:
     Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
-    """What JSON can say: of parts of a report that are repeated as they were read."""
+    """A JSON value: the type of parts of a report that are repeated as they were read."""
 else:
     Json = object
 
@@ -35,11 +35,11 @@ _LEAVES: dict[Any, frozenset[type]] = {
     int: frozenset({int}),
     float: frozenset({int, float}),
 }
-"""What JSON may have where a hint says this; a whole number is a number too."""
+"""Type hint -> the types that JSON may have there; an int is a valid float."""
 
 
 class ReportError(ValueError):
-    """JSON that is no report: where, what was read, and what would be right."""
+    """JSON that is not a report; the message says where, what was read, and what is expected."""
 
 
 class _RefusedError(Exception):
@@ -56,26 +56,26 @@ def key(name: str) -> Mapping[str, object]:
 
 
 def inline(at: str, *, last: Sequence[str] = ()) -> Mapping[str, object]:
-    """Metadata of a field whose record's keys stand among those of the record around it.
+    """Metadata of a field whose record's keys are merged into those of the record around it.
 
-    at: the key that is there where the record is.  last: its keys that come after all those around it.
+    at: the key that is present if the record is.  last: its keys that come after all those of the outer record.
     """
     return {"inline": last, "key": at, "optional": True}
 
 
 def encode(record: object) -> JsonObject:
-    """A record as plain values of its own: changing them does not change the record."""
+    """A record as plain JSON values, copied: changing them does not change the record."""
     return typing.cast(JsonObject, _encoder(typing.cast(Any, type(record)))(record))
 
 
 def decode(kind: type[T], value: object) -> T:
-    """The reverse.  Raises `ReportError`, one line, where a key is missing or has a value of another type."""
+    """A record from JSON values.  Raises `ReportError`, one line, where a key is missing or has another type."""
     try:
         return typing.cast(T, _decoder(typing.cast(Any, kind))(value))
     except _RefusedError as refused:
-        at = ".".join(reversed(refused.path)) or "it"
+        path = ".".join(reversed(refused.path)) or "it"
         article = "an" if kind.__name__[0] in "AEIO" else "a"
-        raise ReportError(f"this is not {article} {kind.__name__} of wirediff: {at} {refused.why}") from None
+        raise ReportError(f"this is not {article} {kind.__name__} of wirediff: {path} {refused.why}") from None
 
 
 def _pairs(value: Any) -> Any:
@@ -85,22 +85,22 @@ def _pairs(value: Any) -> Any:
 
 
 def _place(value: Any) -> Place:
-    found = dict(_pairs(value))
-    if set(found) != set(Place._fields):
-        raise _RefusedError(f"has {', '.join(found) or 'nothing'}, not {', '.join(Place._fields)}")
-    return Place(**found)
+    values = dict(_pairs(value))
+    if set(values) != set(Place._fields):
+        raise _RefusedError(f"has {', '.join(values) or 'nothing'}, not {', '.join(Place._fields)}")
+    return Place(**values)
 
 
 _BORDERS: dict[Any, tuple[Code, Code]] = {
     Case: (Case.to_dict, Case.from_dict),
     Place: (Place._asdict, _place),
 }
-"""Types with a JSON form of their own: how they are written, and how read."""
+"""Types with a JSON form of their own: (encoder, decoder)."""
 
 
 @cache
 def _encoder(hint: Any) -> Code:
-    """How a value of this type becomes plain; `_same` where it is."""
+    """The function that encodes a value of this type; `_same` where it is a JSON value already."""
     options = _options(hint)
     if len(options) != 1:
         return _same
@@ -128,26 +128,26 @@ def _dict_encoder(code: Code) -> Code:
 
 def _record_encoder(kind: Any) -> Code:
     parts = [(part.name, _key(part), _encoder(hint), part.metadata) for part, hint in _fields(kind)]
-    last = [at for *_, metadata in parts for at in metadata.get("inline", ())]
+    last = [key_name for *_, metadata in parts for key_name in metadata.get("inline", ())]
 
     def code(record: Any) -> JsonObject:
-        found: JsonObject = {}
-        for name, at, inner, metadata in parts:
+        encoded: JsonObject = {}
+        for name, key_name, inner, metadata in parts:
             value = getattr(record, name)
             if value is None and "optional" in metadata:
                 continue
             if "inline" in metadata:
-                found |= inner(value)
+                encoded |= inner(value)
             else:
-                found[at] = inner(value)
-        return found | {at: found.pop(at) for at in last if at in found}
+                encoded[key_name] = inner(value)
+        return encoded | {key_name: encoded.pop(key_name) for key_name in last if key_name in encoded}
 
     return code
 
 
 @cache
 def _decoder(hint: Any) -> Code:
-    """How a plain value becomes one of this type, checked."""
+    """The function that decodes and checks a JSON value of this type."""
     options = _options(hint)
     optional = len(options) < len(typing.get_args(hint) or (hint,)) if _is_union(hint) else False
     if all(option in _LEAVES for option in options):
@@ -191,14 +191,14 @@ def _mapping_decoder(hint: Any) -> Code:
     item = _decoder(hint)
 
     def code(value: Any) -> dict[str, Any]:
-        found, name, pairs = {}, "", _pairs(value)
+        decoded, name, pairs = {}, "", _pairs(value)
         try:
             for name, inner in pairs:
-                found[name] = item(inner)
+                decoded[name] = item(inner)
         except _RefusedError as refused:
             refused.path.append(name)
             raise
-        return found
+        return decoded
 
     return code
 
@@ -211,20 +211,20 @@ def _record_decoder(kind: Any) -> Code:
 
     def code(value: Any) -> Any:
         _pairs(value)
-        found, at = {}, ""
+        values, key_name = {}, ""
         try:
-            for name, at, inner, default, inline in parts:
-                if inline and at in value:
-                    at = ""
-                    found[name] = inner(value)
-                elif at in value:
-                    found[name] = inner(value[at])
+            for name, key_name, inner, default, inline in parts:
+                if inline and key_name in value:
+                    key_name = ""
+                    values[name] = inner(value)
+                elif key_name in value:
+                    values[name] = inner(value[key_name])
                 elif default is MISSING:
                     raise _RefusedError("is not there")
         except _RefusedError as refused:
-            refused.path += [at] if at else []
+            refused.path += [key_name] if key_name else []
             raise
-        return kind(**found)
+        return kind(**values)
 
     return code
 
@@ -235,7 +235,7 @@ def _fields(kind: Any) -> list[tuple["Field[Any]", Any]]:
 
 
 def _key(part: "Field[Any]") -> str:
-    """A field's key; of an inlined record the one that is there where the record is."""
+    """A field's key; of an inlined record, the key that is present if the record is."""
     return str(part.metadata.get("key", part.name))
 
 

@@ -1,4 +1,4 @@
-"""The contract as a report writes it: each row, and how much of it is served."""
+"""The contract as a report writes it: each row, and how many of its bytes a program satisfies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from meshes.case import Case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRow:
-    """One row of the contract, and how many of its bytes are served: in all programs the least, or in one program."""
+    """One row of the contract, and how many of its bytes are served: by one program, or the least over programs."""
 
     scope: str
     kind: str
@@ -19,7 +19,7 @@ class ServedRow:
     wire_bytes: int
     step_wire_bytes: int
     served_bytes: int | None
-    """None where it is not known, like `unserved_bytes`."""
+    """`None` where unknown, like `unserved_bytes`."""
     unserved_bytes: int | None
     formula: str
     source: str

@@ -1,4 +1,4 @@
-"""What a report says of its programs: the headline, differences between arms, controls, attribution."""
+"""The findings of a report: the headline, differences between arms, controls, attribution."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineRow:
-    """One program in one line; numbers are None where it was not judged."""
+    """One program in one line; numbers are `None` where it was not judged."""
 
     arm: str
     title: str
@@ -22,14 +22,14 @@ class HeadlineRow:
     missing: int | None
     wire_bytes: int | None
     ratio: float | None
-    """Wire bytes ÷ those of the contract; None also where that asks for none."""
+    """Wire bytes ÷ those of the contract; `None` also where the contract requires none."""
     qualifier: str
     """`at least`, `at most` or `about`, where rows cannot be counted exactly; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Bytes of one arm with the same scope, axes, kind, verdict and cause, held against the other arms'."""
+    """Bytes of one arm with the same scope, axes, kind, verdict and cause, compared with the other arms'."""
 
     arm: str
     scope: str
@@ -40,7 +40,7 @@ class Difference:
     cause: str
     bytes: int
     excess_bytes: int
-    """Beyond the most that another arm has."""
+    """`bytes` less the most that another arm has."""
     others: Mapping[str, int]
     """Arm -> its bytes of the same."""
     executions: int
@@ -52,12 +52,12 @@ class Difference:
     """The collectives."""
     serves: tuple[int, ...]
     controls: Mapping[str, int]
-    """Cell -> bytes of this scope, axes and verdict that are left there."""
+    """Cell -> bytes of this scope, axes and verdict there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPhase:
-    """What a control did to the inflated and induced bytes of one phase; None where one of the two is not counted."""
+    """How a control changes the inflated and induced bytes of one phase; `None` where one program is not counted."""
 
     status: str
     error: str | None
@@ -69,12 +69,12 @@ class ControlPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """One program compiled in one other way."""
+    """The default program with one thing changed."""
 
     arm: str
     cell: str
     changes: tuple[str, ...]
-    """`partitioner attention loop libtpu style`: in which of these it differs."""
+    """Those of `partitioner attention loop libtpu style` in which it differs."""
     phases: Mapping[str, ControlPhase]
 
 
@@ -86,14 +86,14 @@ class PartitionerPair:
     cells: Mapping[str, str]
     """Arm -> cell."""
     chosen: bool
-    """Whether the totals are of this pair."""
+    """Whether the totals compare this pair."""
     common: int | None
     framework_induced: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlEffect:
-    """What one control leaves and removes of a group of bytes."""
+    """How many bytes of a group one control leaves and removes."""
 
     changes: tuple[str, ...]
     left_bytes: int

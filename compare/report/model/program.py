@@ -1,4 +1,4 @@
-"""The programs of a report: each collective with its verdict, the totals, and what of the contract is served."""
+"""The programs of a report: each collective with its verdict, the totals, and the contract rows that it satisfies."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from meshes.case import Case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassChange:
-    """What a compiler pass did to a collective that was there before it."""
+    """What a compiler pass did to an existing collective."""
 
     by: str = field(metadata=key("pass"))
     what: str
@@ -37,7 +37,7 @@ class CollectiveRow:
     wire_bytes: int
     """One execution, mean over devices."""
     step_wire_bytes: int | None
-    """All executions of a step; None where these are unknown, like the three below."""
+    """All executions of a step; `None` where these are unknown, like the three below."""
     source_line: str | None
     changes: tuple[PassChange, ...] = ()
     groups: tuple[tuple[int, ...], ...]
@@ -48,7 +48,7 @@ class CollectiveRow:
     causes: Mapping[str, int]
     """Cause -> bytes a step; they add up to inflated + induced."""
     serves: tuple[int, ...]
-    """Numbers of the contract rows that it serves."""
+    """Indices of the contract rows that it satisfies."""
     loops: tuple[int | None, ...]
     """Trip counts of the loops around it, outermost first."""
     shapes: tuple[str, ...] = ()
@@ -65,31 +65,31 @@ class CollectiveRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Bytes of one step of a program, mean over devices; rows of unknown executions are in none but `unknown_rows`."""
+    """Bytes of one step of a program, mean over devices; rows of unknown executions count in `unknown_rows` only."""
 
     wire_bytes: int
     ici_wire_bytes: int | None = field(default=None, metadata=OPTIONAL)
-    """Of `wire_bytes`, those of collectives within slices.  None in a report of an earlier version."""
+    """`wire_bytes` of collectives within slices.  `None` in a report of an earlier version."""
     dcn_wire_bytes: int | None = field(default=None, metadata=OPTIONAL)
-    """Those of collectives between slices, over the data centre's network."""
+    """`wire_bytes` of collectives between slices, over the data centre's network."""
     inherent: int
     inflated: int
     induced: int
     missing: int
-    """Of contract rows that nothing serves; rows that a collective of unknown executions serves are in neither."""
+    """Bytes of contract rows that nothing satisfies; without rows that a collective of unknown executions satisfies."""
     unserved: int
-    """Of all contract rows, what nothing serves."""
+    """Bytes of all contract rows that nothing satisfies; the same rows are left out."""
     unknown_rows: int
     upper_bound_rows: int
     common: int | None = None
-    """Of inflated + induced, what every arm has.  None where the program was not compared, like the two below."""
+    """Of inflated + induced, what every arm has.  `None` where the program was not compared, like the two below."""
     framework_induced: int | None = None
     partitioner_induced: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginTotals:
-    """What the program itself, the partitioner or one later pass put there."""
+    """The collectives of one origin: the program itself, the partitioner or a later pass."""
 
     origin: str
     collectives: int
@@ -98,7 +98,7 @@ class OriginTotals:
     inflated_bytes: int
     induced_bytes: int
     changes: Mapping[str, int]
-    """`pass: what` -> how many of the collectives it was done to."""
+    """`pass: what` -> number of collectives that it changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Execution:
     """How a program was run and measured."""
 
     case: Case
-    """What it was run for, which may be smaller than the run's case."""
+    """The case it was run for, which may be smaller than the run's case."""
     label: str | None
     executed: Mapping[str, Json] | None
     """Platform, devices, runtime …"""
@@ -114,7 +114,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramReport:
-    """One program of an arm: how it was compiled, its collectives, its totals; or why there is none."""
+    """One program of an arm: how it was compiled, its collectives, its totals; or why it failed."""
 
     cell: str
     status: str
@@ -130,11 +130,11 @@ class ProgramReport:
     attention: str | None
     style: str | None
     tracer: str | None = field(default=None, metadata=OPTIONAL)
-    """What traced it, where that is not the arm's own tracer."""
+    """The tracer, where it is not the arm's own."""
     witness: str | None = field(default=None, metadata=OPTIONAL)
     """Of a program that other people wrote: the name of its adapter."""
     constraints: int | None = field(default=None, metadata=OPTIONAL)
-    """How many shardings of activations such a program asks for."""
+    """Of such a program: the number of sharding constraints on activations."""
     program_digest: str | None = None
     execution: Execution | None = field(default=None, metadata=inline("case"))
     """Of a program that was run."""
@@ -142,9 +142,9 @@ class ProgramReport:
     origins: tuple[OriginTotals, ...] = ()
     """Most bytes first; empty where the compiler's passes were not recorded."""
     origins_why_not: str | None = field(default=None, metadata=OPTIONAL)
-    """Why they were not, empty where they were; None where there is no program."""
+    """Why they were not recorded, empty where they were; `None` where there is no program."""
     served: tuple[ServedRow, ...]
-    """The contract, and what this program serves of it."""
+    """The contract, and the bytes of each row that this program satisfies."""
     totals: Totals | None
     """None where there is no program."""
     timing: Timing | None = field(default=None, metadata=OPTIONAL)
@@ -153,7 +153,7 @@ class ProgramReport:
 
     @property
     def platform(self) -> str | None:
-        """What a program that was run ran on: `cpu` or `tpu`."""
+        """The platform of a program that was run: `cpu` or `tpu`."""
         executed = self.execution.executed if self.execution else None
         platform = (executed or {}).get("platform")
         return platform if isinstance(platform, str) else None
@@ -165,11 +165,11 @@ class ArmPrograms:
 
     default: ProgramReport = field(metadata=inline("cell", last=("timing", "timing_error")))
     controls: Mapping[str, ProgramReport] = field(default_factory=dict)
-    """Cell -> the same program compiled in one other way."""
+    """Cell -> the default program with one thing changed."""
     profiles: Mapping[str, ProgramReport] = field(default_factory=dict)
     """Cell -> a program that was run and measured."""
     witnesses: Mapping[str, ProgramReport] | None = field(default=None, metadata=OPTIONAL)
-    """Cell -> a program that other people wrote; None where none was asked for."""
+    """Cell -> a program that other people wrote; `None` where none was requested."""
 
     @property
     def compiled(self) -> tuple[ProgramReport, ...]:
@@ -177,7 +177,7 @@ class ArmPrograms:
         return self.default, *self.controls.values(), *(self.witnesses or {}).values()
 
     def __iter__(self) -> Iterator[ProgramReport]:
-        """All: the default program, controls, what other people wrote, and what was run."""
+        """All programs: the default, controls, witnesses, and those that were run."""
         yield from (*self.compiled, *self.profiles.values())
 
     def cell(self, name: str) -> ProgramReport:

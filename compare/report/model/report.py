@@ -1,4 +1,4 @@
-"""The report of one run: `report.json`, which the tables, the page and the terminal are drawn from."""
+"""The report of one run: `report.json`, from which the tables, the page and the terminal are rendered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from compare.report.model.timing import TimeDifference
 from meshes.case import Case
 
 SCHEMA = 1
-"""Raised when a script that reads the report would have to change; new fields do not raise it."""
+"""Increased when scripts that read the report would have to change; new fields do not increase it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,29 +22,29 @@ class ArmInfo:
 
     title: str
     status: str
-    """`ok`, or that of the first of its programs that failed."""
+    """`ok`, or the status of the first of its programs that failed."""
     error: str | None
     versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseReport:
-    """Prefill or decode: the contract, the programs of each arm, and what they differ in."""
+    """Prefill or decode: the contract, the programs of each arm, and their differences."""
 
     inherent: tuple[ServedRow, ...]
-    """The contract; `served_bytes` is the least that any arm's default program serves of a row."""
+    """The contract; `served_bytes` is the least over the arms' default programs."""
     inherent_total: int
     notes: tuple[str, ...] = ()
     compared_cells: Mapping[str, str]
     """Arm -> the cell that was compared with the other arms."""
     arms: Mapping[str, ArmPrograms]
     differences: tuple[Difference, ...]
-    """The largest excess first."""
+    """Largest excess first."""
     pairs: tuple[PartitionerPair, ...] = ()
     attribution: tuple[Attribution, ...] = ()
     headline: tuple[HeadlineRow, ...]
     time_differences: Mapping[str, TimeDifference] = field(default_factory=dict)
-    """`modelled`, and the cell of each pair that was measured alike."""
+    """By `modelled`, and by the cell of each pair that was measured alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ class Report:
     phases: Mapping[str, PhaseReport]
 
     def to_json(self) -> JsonObject:
-        """As `report.json` has it."""
+        """The contents of `report.json`."""
         return encode(self)
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """A report of this version or an earlier one; raises `ReportError`, one line, where it is none."""
+        """A report of this version or an earlier one; raises `ReportError`, one line, where it is not a report."""
         return decode(cls, value)

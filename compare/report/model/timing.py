@@ -1,14 +1,14 @@
 """The times of a report: one program's metrics, and two arms' timelines compared.  docs/metrics.md defines each.
 
-Times are of one device and one step, means over both, unless a field says otherwise; `None` is what does not apply, or
-what the timeline does not show.
+Times are per device and step, means over both, unless a field says otherwise; `None` where a field does not apply or
+the timeline does not show it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 Number = int | float | None
-"""Whole where it is, to the picosecond where not, `None` where unknown."""
+"""An int where it is one, else a float to the picosecond; `None` where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Times:
     step_ns: Number
     communication_ns: Number
     exposed_ns: Number
-    """Communication behind which nothing is computed; the rest is hidden."""
+    """Communication with no compute in parallel; the rest is hidden."""
     hidden_ns: Number
     wait_ns: Number
     compute_ns: Number
@@ -28,7 +28,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartTimes(Times):
-    """The same of a part of the communication, and how much there is of it."""
+    """The same for a part of the communication, with its executions and payload."""
 
     executions: Number
     payload_bytes: Number
@@ -36,7 +36,7 @@ class PartTimes(Times):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceTimes(Times):
-    """The whole step, and its communication by axes and kind: what any profile shows."""
+    """The full step, and its communication by axes and kind: what any profile shows."""
 
     by_axes: Mapping[str, PartTimes]
     by_kind: Mapping[str, PartTimes]
@@ -44,7 +44,7 @@ class TraceTimes(Times):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes(TraceTimes):
-    """The same of a program whose scopes are known."""
+    """The same for a program whose scopes are known."""
 
     by_scope: Mapping[str, PartTimes]
 
@@ -82,9 +82,9 @@ class CollectiveTimes:
     exposed_ns: Number
     wait_ns: Number
     verdict: str
-    """That of most of its bytes, or `unknown`."""
+    """The verdict on most of its bytes, or `unknown`."""
     cause: str | None = None
-    """That with the most bytes."""
+    """The cause with the most bytes."""
     algorithm_bytes_per_s: int | None = None
     bus_bytes_per_s: int | None = None
     peak_bytes_per_s: int | None = None
@@ -105,7 +105,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """How much of the step the network of some axes carries anything."""
+    """The part of the step in which the network of some axes is in use."""
 
     duty_cycle: Number
     up_phases: Number
@@ -115,7 +115,7 @@ class NetworkUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """Curves over the step: bytes sent, and how much of each bin the network carries anything."""
+    """Curves over the step: per bin the bytes sent, and the fraction of time in which the network is in use."""
 
     bins: int
     wire_bytes: tuple[Number, ...]
@@ -124,7 +124,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTraffic:
-    """What one device sends to another."""
+    """The bytes that one device sends to another."""
 
     device_from: int
     device_to: int
@@ -155,7 +155,7 @@ class Tick:
     start_ns: Number
     duration_ns: Number
     microbatches: tuple[int | None, ...]
-    """Of each stage the one that it holds; None for none."""
+    """Per stage the microbatch that it holds, or `None`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,19 +169,19 @@ class PipelinePhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineTimes:
-    """The pipeline, and how much of its time stages hold no microbatch."""
+    """The pipeline, and the fraction of its time in which stages hold no microbatch."""
 
     stages: tuple[StageTimes, ...]
     bubble_share: Number
     gpipe_bubble_share: Number
-    """What a uniform GPipe pipeline has."""
+    """The bubble share of a uniform GPipe pipeline."""
     ticks: tuple[Tick, ...]
     phases: tuple[PipelinePhase, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTimes:
-    """One device that the timeline shows, and for how many it stands."""
+    """One device of the timeline, and how many devices it represents."""
 
     device: int
     stands_for: int
@@ -196,7 +196,7 @@ class DeviceTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imbalance:
-    """The largest over devices ÷ the mean, and whose it is."""
+    """The largest over devices ÷ the mean, and the device that has it."""
 
     largest_over_mean: Number
     device: int
@@ -204,12 +204,12 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
-    """How late a device comes to its collectives."""
+    """How late a device reaches its collectives."""
 
     device: int
     mean_lag_ns: Number
     last_share: Number
-    """Of its executions, those to which it alone comes last."""
+    """The fraction of its executions that it alone reaches last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,13 +222,13 @@ class Messages:
     dtype: str | None
     shapes: tuple[str, ...] | None
     payload_bytes: Number
-    """Of one."""
+    """Of one message."""
     count: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """What a timeline says on one page, modelled or measured as `source` says; `compare.trace --json` prints it."""
+    """A one-page summary of a timeline, modelled or measured (`source`); `compare.trace --json` prints it."""
 
     source: str
     label: str
@@ -252,7 +252,7 @@ class Timing(TraceSummary):
     """By axes, and `all`."""
     volume: Mapping[str, Volume]
     matrix: tuple[PairTraffic, ...] | None
-    """None where there would be too many pairs."""
+    """`None` where there would be too many pairs."""
     pipeline: PipelineTimes | None
     per_device: tuple[DeviceTimes, ...]
     imbalance: Mapping[str, Imbalance]
@@ -262,7 +262,7 @@ class Timing(TraceSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Which program one side of a comparison is."""
+    """The program on one side of a comparison."""
 
     arm: str
     cell: str
@@ -282,7 +282,7 @@ class TotalTimeDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeTimeDifference:
-    """The same of one scope and axes."""
+    """The same for one scope and axes."""
 
     scope: str
     axes: str
@@ -302,7 +302,7 @@ class ScopeTimeDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedCollective:
-    """A collective of one side, added up over the executions that nothing on the other side matches."""
+    """A collective of one side: the sum over its executions without a match on the other side."""
 
     side: str
     collective: str
@@ -321,12 +321,12 @@ class UnmatchedCollective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedInterval:
-    """A stretch of communication that nothing on the other side matches."""
+    """An interval of communication without a match on the other side."""
 
     side: str
     device: int
     weight: int
-    """Devices for which it stands."""
+    """Number of devices that it represents."""
     step: int
     start_ns: Number
     """From the step's start."""
@@ -350,12 +350,12 @@ class TimeDifference:
     left: Side
     right: Side
     labels: Mapping[str, str]
-    """`left` and `right`: what each timeline is."""
+    """`left` and `right` -> description of the timeline."""
     total: TotalTimeDifference
     by_scope: tuple[ScopeTimeDifference, ...]
     """The largest exposed difference first."""
     excess: tuple[UnmatchedCollective, ...]
     stretches: tuple[UnmatchedInterval, ...]
-    """The longest of them."""
+    """The longest ones."""
     num_stretches: int
     notes: tuple[str, ...]
