@@ -60,16 +60,22 @@ def _beyond(program: ProgramReport) -> Iterator[dict[str, object]]:
 def tables(rows: list[dict[str, object]]) -> str:
     """For each mesh and phase a table in Markdown."""
     parts = []
-    for model, mesh, phase in dict.fromkeys((str(row["model"]), str(row["mesh"]), str(row["phase"])) for row in rows):
+    for table in dict.fromkeys(map(_table, rows)):
+        model, mesh, phase = table
         parts += [
             f"**{model}, {mesh}, {phase}**",
             "",
             "| program | emitted ÷ inherent | beyond the plan | most of it |",
             "|---|---|---|---|",
         ]
-        parts += [_line(row) for row in rows if (row["model"], row["mesh"], row["phase"]) == (model, mesh, phase)]
+        parts += [_line(row) for row in rows if _table(row) == table]
         parts.append("")
     return "\n".join(parts)
+
+
+def _table(row: dict[str, object]) -> tuple[str, str, str]:
+    """Model, mesh and phase: a table of the page."""
+    return str(row["model"]), str(row["mesh"]), str(row["phase"])
 
 
 def _line(row: dict[str, object]) -> str:
@@ -102,7 +108,10 @@ def main() -> None:
         meshes = [] if asked.runs else asked.meshes.split(",")
         folders = asked.runs or [compile_run(mesh, model=asked.model, out=asked.out) for mesh in meshes]
         reports = [Report.from_json(json.loads((folder / "report.json").read_text())) for folder in folders]
-        DATA.write_text(json.dumps([row for report in reports for row in summarize(report)], indent=1) + "\n")
+        rows = [row for report in reports for row in summarize(report)]
+        made = {_table(row) for row in rows}
+        kept = [row for row in json.loads(DATA.read_text()) if _table(row) not in made]
+        DATA.write_text(json.dumps([*kept, *rows], indent=1) + "\n")
     rows = json.loads(DATA.read_text())
     begin, end = "<!-- tables: python -m benchmarks.witnesses -->\n", "<!-- /tables -->"
     PAGE.write_text(

@@ -8,7 +8,7 @@ from witnesses.witness import Tensor, Witness, WitnessError
 LAYER = r"model\.layers\.(\d+)\."
 
 _HUGGINGFACE = {
-    "families": ("llama", "qwen3"),
+    "families": ("llama", "qwen3", "mixtral"),
     "owns": ("transformers/models/", "transformers/cache_utils.py", "transformers/integrations/"),
     "build": "witnesses.huggingface:build",
     "tensors": (
@@ -22,6 +22,13 @@ _HUGGINGFACE = {
         Tensor(path=LAYER + r"mlp\.gate_proj\.weight", dims="ffn embed", weight="layers.mlp.gate"),
         Tensor(path=LAYER + r"mlp\.up_proj\.weight", dims="ffn embed", weight="layers.mlp.up"),
         Tensor(path=LAYER + r"mlp\.down_proj\.weight", dims="embed ffn", weight="layers.mlp.down"),
+        Tensor(path=LAYER + r"mlp\.gate\.weight", dims="choices embed", weight="layers.moe.router"),
+        Tensor(
+            path=LAYER + r"mlp\.experts\.gate_up_proj",
+            dims="experts expert_ffn embed",
+            weight="layers.moe.gate layers.moe.up",
+        ),
+        Tensor(path=LAYER + r"mlp\.experts\.down_proj", dims="experts embed expert_ffn", weight="layers.moe.down"),
         Tensor(path=LAYER + r"input_layernorm\.weight", dims="embed", weight="layers.attention_norm.scale"),
         Tensor(path=LAYER + r"post_attention_layernorm\.weight", dims="embed", weight="layers.mlp_norm.scale"),
         Tensor(path=r"model\.norm\.weight", dims="embed", weight="norm.scale"),
@@ -33,6 +40,9 @@ _HUGGINGFACE = {
         (r"model\.layers\.\d+\.self_attn\.[qkv]_proj", "layer.attention.qkv"),
         (r"model\.layers\.\d+\.self_attn\.o_proj", "layer.attention.out"),
         (r"model\.layers\.\d+\.self_attn", "layer.attention.core"),
+        (r"model\.layers\.\d+\.mlp\.gate", "layer.moe.route"),
+        # Experts and the sum over those that a token chose are one module; what is required of it is the sum.
+        (r"model\.layers\.\d+\.mlp\.experts", "layer.moe.combine"),
         (r"model\.layers\.\d+\.mlp\.down_proj", "layer.mlp.down"),
         (r"model\.layers\.\d+\.mlp(\.(gate|up)_proj)?", "layer.mlp.up"),
         (r".*norm", "norm"),

@@ -11,8 +11,13 @@ from meshes.case import Case
 from meshes.models import Model
 from witnesses.witness import Argument, Enter, Program, Witness, input_arguments, kv_arguments, name_scope
 
-CLASSES = {"llama": "Llama", "qwen3": "Qwen3"}
+CLASSES = {"llama": "Llama", "qwen3": "Qwen3", "mixtral": "Mixtral"}
 """By the `family` of a model: how transformers' classes begin."""
+
+EXPERTS = {"experts_implementation": "batched_mm"}
+"""Of transformers' ways to compute a mixture of experts the one that can be traced from shapes: `eager` is a Python
+loop over the experts that were chosen, and neither tracer has `grouped_mm`.  For each token it copies the weights of
+its experts."""
 
 DTYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 
@@ -22,9 +27,10 @@ def build(witness: Witness, case: Case, enter: Enter) -> Program:
     config = read_config(case.model)
     kind = getattr(transformers, f"{CLASSES[case.model.family]}ForCausalLM")
     with torch.device("meta"):
-        model = kind._from_config(config, dtype=DTYPES[case.dtype]).eval()
+        model = kind._from_config(config, dtype=DTYPES[case.dtype], **EXPERTS if case.model.experts else {}).eval()
     for path, module in model.named_modules():
-        if scope := witness.scope_of(path):
+        # What a block of experts does beside its router belongs to the experts.
+        if scope := witness.scope_of(f"{path}.experts" if hasattr(module, "experts") else path):
             module.forward = name_scope(module.forward, scope, enter=enter)
     tensors_of = dict(model.named_parameters()) | dict(model.named_buffers())
     names = [(f"cache.k.{layer}", f"cache.v.{layer}") for layer in range(case.model.layers)]
@@ -71,10 +77,12 @@ def read_config(model: Model) -> Any:
             "high_freq_factor": scaling.high_freq_factor,
             "original_max_position_embeddings": scaling.original_seq,
         }
+    experts = {"num_local_experts": model.experts, "num_experts_per_tok": model.experts_per_token}
     return getattr(transformers, f"{CLASSES[model.family]}Config")(
+        **experts if model.experts else {},
         vocab_size=model.vocab,
         hidden_size=model.embed,
-        intermediate_size=model.ffn,
+        intermediate_size=model.expert_ffn if model.experts else model.ffn,
         num_hidden_layers=model.layers,
         num_attention_heads=model.heads,
         num_key_value_heads=model.kv_heads,

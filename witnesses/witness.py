@@ -83,7 +83,7 @@ class Tensor:
     dims: str
     """The tensor's dims in order; `heads.head_dim` where it has two of ours in one.  The outer one is split."""
     weight: str = ""
-    """The name in `meshes.weights`; empty where no checkpoint has it."""
+    """The name in `meshes.weights`, or several, side by side in the split dim; empty where no checkpoint has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +163,6 @@ def check(witness: Witness, case: Case) -> None:
     other = {axis: size for axis, size in mesh.axes.items() if axis not in ("dp", "tp") and size > 1}
     if model.family not in witness.families:
         reason = f"is a model of the families {', '.join(witness.families)}, and {model.name} is {model.family}"
-        if model.experts:
-            reason += ": its experts are a loop over those that were chosen, which no tracer follows from shapes alone"
     elif other:
         reason = f"is split over dp and tp only, and this mesh has {', '.join(f'{a}={n}' for a, n in other.items())}"
     elif case.kv_heads != model.kv_heads:
@@ -194,12 +192,16 @@ def load_values(witness: Witness, program: Program, read: Callable[[str], Array]
             found[each.name] = program.values[each.name]
             continue
         row, layer = witness.row(each.name)
-        name = row.weight if row.weight in specs else "embedding.table"  # a tied head
-        dims, whole = specs[name].dims.split(), read(name)
-        if layer is not None:
-            whole, dims = whole[layer, 0], dims[2:]
-        order = [dims.index(dim) for dim in row.dims.replace(".", " ").split()]
-        found[each.name] = np.ascontiguousarray(np.transpose(whole, order).reshape(each.shape))
+        order = row.dims.replace(".", " ").split()
+        parts = []
+        for name in row.weight.split():
+            name = name if name in specs else "embedding.table"  # a tied head
+            dims, array = specs[name].dims.split(), read(name)
+            if layer is not None:
+                array, dims = array[layer, 0], dims[2:]
+            parts.append(np.transpose(array, [dims.index(dim) for dim in order]))
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=order.index("expert_ffn"))
+        found[each.name] = np.ascontiguousarray(joined.reshape(each.shape))
     return found
 
 

@@ -25,12 +25,13 @@ def test_the_report_knows_the_same_witnesses():
 def test_scopes_are_words_of_the_list_and_weights_are_ours(name):
     row = WITNESSES[name]
     assert {scope for _, scope in row.scopes} <= set(SCOPES)
-    ours = {spec.name: set(spec.dims.split()) for model in ("llama-3.1-8b", "qwen3-32b")
-            for spec in weights(Case.read("tp8", model_name=model, phases=("decode",)))}  # fmt: skip
-    named = [tensor for tensor in row.tensors if tensor.weight]
-    assert {tensor.weight for tensor in named} == set(ours)
-    for tensor in named:
-        assert set(re.split(r"[ .]", tensor.dims)) == ours[tensor.weight] - {"layers", "stages"}, tensor
+    models = {"llama": "llama-3.1-8b", "qwen3": "qwen3-32b", "mixtral": "mixtral-8x7b"}
+    ours = {spec.name: set(spec.dims.split()) for family in row.families
+            for spec in weights(Case.read("tp8", model_name=models[family], phases=("decode",)))}  # fmt: skip
+    named = [(tensor, weight) for tensor in row.tensors for weight in tensor.weight.split()]
+    assert {weight for _, weight in named} == set(ours)
+    for tensor, weight in named:
+        assert set(re.split(r"[ .]", tensor.dims)) == ours[weight] - {"layers", "stages"}, tensor
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_scopes_are_words_of_the_list_and_weights_are_ours(name):
         ("cp2tp4", "llama-3.1-8b", "this mesh has cp=2"),
         ("tp8+sp", "llama-3.1-8b", "this one changes stream_seq"),
         ("tp16", "llama-3.1-8b", "holds its 8 KV heads once, and tp=16 would need 16"),
-        ("tp8", "mixtral-8x7b", "a loop over those that were chosen"),
+        ("tp8", "qwen1.5-moe-a2.7b", "and qwen1.5-moe-a2.7b is qwen2_moe"),
     ],
 )
 @pytest.mark.parametrize("name", ["hf-torchxla", "tunix"])
@@ -64,14 +65,15 @@ def test_an_unknown_name_and_an_unknown_tensor_are_said():
 
 
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
-@pytest.mark.parametrize("family", ["Llama", "Qwen3"])
+@pytest.mark.parametrize("family", ["Llama", "Qwen3", "Mixtral"])
 def test_every_tensor_of_the_model_has_a_row_and_is_split_as_megatron_does(family):
     import torch
     import transformers
 
     from witnesses.huggingface import read_config
 
-    case = Case.read("dp2tp4", model_name={"Llama": "llama-3.1-8b", "Qwen3": "qwen3-32b"}[family], phases=("decode",))
+    names = {"Llama": "llama-3.1-8b", "Qwen3": "qwen3-32b", "Mixtral": "mixtral-8x7b"}
+    case = Case.read("dp2tp4", model_name=names[family], phases=("decode",))
     with torch.device("meta"):
         model = getattr(transformers, f"{family}ForCausalLM")(read_config(case.model))
     split = {}
@@ -83,6 +85,7 @@ def test_every_tensor_of_the_model_has_a_row_and_is_split_as_megatron_does(famil
         ]
     ends = {name: dims for name, dims in split.items() if dims}
     # Column-parallel in, row-parallel out; norms and the rotary table whole (arXiv 1909.08053).
-    assert {name.split(".")[-2] for name in ends} == {
-        "embed_tokens", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head",
+    feed_forward = {"gate_up_proj", "down_proj"} if family == "Mixtral" else {"gate_proj", "up_proj", "down_proj"}
+    assert {name.removesuffix(".weight").split(".")[-1] for name in ends} == feed_forward | {
+        "embed_tokens", "q_proj", "k_proj", "v_proj", "o_proj", "lm_head",
     }  # fmt: skip

@@ -23,7 +23,7 @@ PACKAGES = {
     "hf-torchax": ("torchax", "transformers"),
     "tunix": ("tunix",),
 }
-FAMILIES = ("llama", "qwen3")
+FAMILIES = ("llama", "qwen3", "mixtral")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def answered(name: str, reference: Path, out: Path) -> Path:
 
 CASES = [
     ("hf-torchxla", "llama"), ("hf-torchxla", "qwen3"), ("hf-torchax", "llama"), ("hf-torchax+jax-attention", "qwen3"),
-    ("tunix", "qwen3"), ("tunix+norm", "llama"),
+    ("tunix", "qwen3"), ("tunix+norm", "llama"), ("hf-torchxla", "mixtral"), ("hf-torchax", "mixtral"),
 ]  # fmt: skip
 """Every witness, and every builder with both families."""
 

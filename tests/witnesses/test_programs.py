@@ -3,6 +3,7 @@
 import json
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ CONFIG = {
     "model_type": "llama", "vocab_size": 8192, "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 2,
     "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 64, "rms_norm_eps": 1e-5, "rope_theta": 1e6,
 }  # fmt: skip
+MIXTRAL = CONFIG | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None}
 LAYERS, SEQUENCES = 2, 4
 """Sequences of one of the two data-parallel groups."""
 CACHE = SEQUENCES * 8 * 384 * 64 * 2
@@ -29,15 +31,23 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     for package in ("jax", "torch_xla", "torchax", "transformers"):
         if find_spec(package) is None or (package == "torchax" and is_overwritten(package)):
             pytest.skip(f"{package} is not installed as it is: docs/witnesses.md")
-    folder = tmp_path_factory.mktemp("witnesses")
-    model = folder / "tiny-llama"
-    model.mkdir()
-    (model / "config.json").write_text(json.dumps(CONFIG))
     names = [name for name in WITNESSES if find_spec("tunix") or not name.startswith("tunix")]
+    return compile_decode(CONFIG, tmp_path_factory.mktemp("llama"), witnesses=names, controls="partitioner,tracer")
+
+
+@pytest.fixture(scope="module")
+def mixtral(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    for package in ("torch_xla", "transformers"):
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    return compile_decode(MIXTRAL, tmp_path_factory.mktemp("mixtral"), witnesses=["hf-torchxla"], controls="none")
+
+
+def compile_decode(config: dict[str, object], folder: Path, *, witnesses: list[str], controls: str) -> Report:
+    (folder / "config.json").write_text(json.dumps(config))
     done = run(
-        sys.executable, "-m", "compare.run", "--mesh", "dp2tp4", "--phase", "decode", "--checkpoint", str(model),
-        "--seq", "256", "--witness", ",".join(names), "--controls", "partitioner,tracer", "--out", str(folder),
-        "--json",
+        sys.executable, "-m", "compare.run", "--mesh", "dp2tp4", "--phase", "decode", "--checkpoint", str(folder),
+        "--seq", "256", "--witness", ",".join(witnesses), "--controls", controls, "--out", str(folder), "--json",
     )  # fmt: skip
     return Report.from_json(json.loads(done.stdout))
 
@@ -109,3 +119,27 @@ def test_lines_are_those_of_their_source(report: Report, cell: str) -> None:
     gathers = [row for row in rows if row.induced_bytes]
     assert gathers
     assert all(row.source_line and package in row.source_line for row in gathers)
+
+
+def test_mixtrals_experts_are_summed_over_the_wire_once_for_each_that_a_token_chose(mixtral: Report) -> None:
+    program = mixtral.phases["decode"].arms["torchxla"].cell("hf-torchxla")
+    assert program.totals is not None
+    assert (program.totals.unserved, program.totals.inherent) == (0, mixtral.phases["decode"].inherent_total)
+    sums = [row for row in program.collectives if row.kind == "all-reduce" and row.scope == "layer.moe.combine"]
+    # The plan adds up tokens: 4 of 1024 in bf16.  transformers weighs and adds the two experts of a token afterwards.
+    token_bytes = 4 * 1024 * 2
+    assert [row.payload_bytes for row in sums] == [2 * token_bytes] * LAYERS
+    # Of a sum over 4 each device sends 2 · 3/4; one half is the plan's.
+    assert sum(row.inherent_bytes or 0 for row in sums) == LAYERS * token_bytes * 2 * 3 // 4
+    assert sum(row.inflated_bytes or 0 for row in sums) == LAYERS * token_bytes * 2 * 3 // 4
+
+
+def test_mixtrals_gate_and_up_in_one_tensor_have_to_be_moved_apart(mixtral: Report) -> None:
+    rows = mixtral.phases["decode"].arms["torchxla"].cell("hf-torchxla").collectives
+    moved = [row for row in rows if row.induced_bytes and row.scope.startswith("layer.moe")]
+    assert {(row.kind, row.scope) for row in moved} == {("collective-permute", "layer.moe.combine")}
+    assert all(row.source_line and "transformers/integrations/moe.py" in row.source_line for row in moved)
+    # Two devices of four hold gate, two hold up, and each wants half of a half.  Three quarters of all 8·2·2048
+    # elements lie elsewhere; what comes over the wire is at least that, in each of two data-parallel groups.
+    wanted = 8 * 2 * 2048 * 2 * 3 // 4
+    assert sum(row.induced_bytes or 0 for row in moved) >= LAYERS * wanted // 4
