@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.diff import request
+from compare.diff.result import ProgramsDiff, RunsDiff
 from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
 from meshes.process import atomic_files
 from meshes.process.command_line import Parser, print_json, run_command
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write an HTML page")
     asked = parser.parse_args(argv)
+    found: ProgramsDiff | RunsDiff
     a, b = Path(asked.a), Path(asked.b)
     kind = request.kind_of(a, b)
     if kind == request.PROGRAMS:
@@ -52,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.diff.text import print_diff
 
         print_diff(found)
-    if kind == request.PROGRAMS:
-        hint_axes(asked, [row["axes"] for side in ("a", "b") for row in found[side]["by_kind"]])
+    if kind == request.PROGRAMS and "axes" in found:
+        hint_axes(asked, [row["axes"] for side in (found["a"], found["b"]) for row in side["by_kind"]])
     return 0 if found["same"] else 1
 
 

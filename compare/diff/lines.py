@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from compare.diff.result import (
+    CellDiff,
+    DifferenceEntry,
+    DiffValues,
+    EquivalentEntry,
+    EquivalentRow,
+    ProgramSide,
+    RunsDiff,
+    Value,
+)
 from compare.render.collectives_table import INFERRED, LEGEND
 from compare.render.units import axes_text, bytes_text, count_text, list_text, times_text
 
-Report = Mapping[str, Any]
+Comparison = DiffValues | CellDiff
 
 SIGNS: Mapping[str, str] = {"only in a": "−", "only in b": "+", "changed": "~"}
 
@@ -34,42 +43,39 @@ class Line:
     how: str
     """How often and how much; of a change what was, and what is."""
     source: str
-    entry: Report
+    entry: DifferenceEntry
 
 
-def difference_lines(report: Report) -> list[Line]:
-    return [_line(one) for one in report["differences"] or ()]
+def difference_lines(diff: Comparison) -> list[Line]:
+    return [_line(entry) for entry in diff["differences"] or ()]
 
 
-def _line(report: Report) -> Line:
-    runs = None if report["executions"] is None else report["executions"] * report["times"]
-    amount = f"{times_text(runs, report['executions_are'])} {bytes_text(report['payload_bytes'])}"
-    changes = ", ".join(_change(name, *values) for name, values in report["changes"].items())
+def _line(entry: DifferenceEntry) -> Line:
+    runs = None if entry["executions"] is None else entry["executions"] * entry["times"]
+    amount = f"{times_text(runs, entry['executions_are'])} {bytes_text(entry['payload_bytes'])}"
+    changes = ", ".join(_change(name, *values) for name, values in entry["changes"].items())
     return Line(
-        sign=SIGNS[report["what"]],
-        amount=signed_bytes_text(report["delta_bytes"]),
-        what=f"{report['kind']} @ {report['axes']}",
-        scope=_marked(report, "scope"),
-        op_name=_op_name(report),
+        sign=SIGNS[entry["what"]],
+        amount=signed_bytes_text(entry["delta_bytes"]),
+        what=f"{entry['kind']} @ {entry['axes']}",
+        scope=INFERRED * ("scope" in entry["inferred"]) + entry["scope"],
+        op_name=_op_name(entry),
         how=changes or amount,
-        source=report["source_line"] or "",
-        entry=report,
+        source=entry["source_line"] or "",
+        entry=entry,
     )
 
 
-def _marked(report: Report, name: str) -> str:
-    return f"{INFERRED * (name in report['inferred'])}{report[name]}"
-
-
-def _op_name(report: Report) -> str:
+def _op_name(entry: DifferenceEntry) -> str:
     """The path of the first; how many others there are."""
-    others = len(report["other_op_names"])
-    return _marked(report, "op_name") + f" (+{others})" * bool(others) if report["op_name"] else ""
+    others = len(entry["other_op_names"])
+    first = INFERRED * ("op_name" in entry["inferred"]) + entry["op_name"]
+    return first + f" (+{others})" * bool(others) if entry["op_name"] else ""
 
 
-def legend_text(report: Report) -> str:
+def legend_text(diff: Comparison) -> str:
     """What the marks before scopes and paths mean; empty where there are none."""
-    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in difference_lines(report))
+    marked = any(INFERRED in (line.scope[:1], line.op_name[:1]) for line in difference_lines(diff))
     return LEGEND if marked else ""
 
 
@@ -80,39 +86,40 @@ def signed_bytes_text(count: int | None) -> str:
     return f"+{bytes_text(count)}" if count > 0 else bytes_text(count)
 
 
-def _change(name: str, before: Any, after: Any) -> str:
-    if name == "groups":
+def _change(name: str, before: Value, after: Value) -> str:
+    if isinstance(before, list) and isinstance(after, list):
         sizes = [{len(group) for group in groups} for groups in (before, after)]
         if sizes[0] == sizes[1]:
             return "other pairs" if sizes[0] == {2} else "other groups"
-        return "groups of " + " → ".join(list_text(sorted(map(str, one))) for one in sizes)
-    told = [_value(name, value) for value in (before, after)]
-    return f"{_COLUMNS[name]}{told[0]} → {told[1]}"
+        return "groups of " + " → ".join(list_text(sorted(map(str, side))) for side in sizes)
+    return f"{_COLUMNS[name]}{_value_text(name, before)} → {_value_text(name, after)}"
 
 
-def _value(name: str, value: Any) -> str:
-    if name == "payload_bytes":
-        return bytes_text(value)
-    return times_text(value) if name == "executions" else str(value)
+def _value_text(name: str, value: Value) -> str:
+    if isinstance(value, str | list):
+        return str(value)
+    return times_text(value) if name == "executions" else bytes_text(value)
 
 
-def equivalent_words(report: Report) -> list[str]:
+def equivalent_words(diff: Comparison) -> list[str]:
     """What is the same in another form: one sentence for each way, and each amount that it costs."""
-    groups: dict[tuple[str, str, str], list[Report]] = {}
-    for one in report["equivalents"] or ():
-        sides = [_kinds(one[side]) for side in ("a", "b")]
-        groups.setdefault((one["how"], *sides), []).append(one)
-    told = []
-    for (how, a, b), own in groups.items():
-        times = f", {len(own)} ×" if len(own) > 1 else ""
-        cost = _cost(own)
-        told.append(f"{a} = {b}{times} ({how}){f'; {cost}' if cost else ''}")
-    return told
+    groups: dict[tuple[str, str, str], list[EquivalentEntry]] = {}
+    for entry in diff["equivalents"] or ():
+        groups.setdefault((entry["how"], _kinds(entry["a"]), _kinds(entry["b"])), []).append(entry)
+    sentences = []
+    for (how, a, b), entries in groups.items():
+        times = f", {len(entries)} ×" if len(entries) > 1 else ""
+        cost = _cost(entries)
+        sentences.append(f"{a} = {b}{times} ({how}){f'; {cost}' if cost else ''}")
+    return sentences
 
 
-def _cost(equivalents: Sequence[Report]) -> str:
+def _cost(equivalents: Sequence[EquivalentEntry]) -> str:
     """Bytes that the other form sends more or less: `+33.6 MB a step`, `−8.4 MB a step over dcn`; empty if none."""
-    amounts = [sum(equivalent[name] for equivalent in equivalents) for name in ("delta_bytes", "delta_dcn_bytes")]
+    amounts = (
+        sum(equivalent["delta_bytes"] for equivalent in equivalents),
+        sum(equivalent["delta_dcn_bytes"] for equivalent in equivalents),
+    )
     words = [
         f"{signed_bytes_text(amount)} a step{on}"
         for amount, on in zip(amounts, ("", " over dcn"), strict=True)
@@ -121,7 +128,7 @@ def _cost(equivalents: Sequence[Report]) -> str:
     return " and ".join(words)
 
 
-def _kinds(rows: Sequence[Report]) -> str:
+def _kinds(rows: Sequence[EquivalentRow]) -> str:
     counts: dict[str, int] = {}
     for row in rows:
         word = f"{row['kind']} {axes_text(row['axes'])}"
@@ -129,29 +136,28 @@ def _kinds(rows: Sequence[Report]) -> str:
     return list_text([f"{number} {word}" for word, number in counts.items()])
 
 
-def total_words(report: Report, side: str) -> str:
+def total_words(side: ProgramSide) -> str:
     """`121 collectives, 3.40 GB a step`."""
-    own = report[side]
-    words = "at least " if own["unknown_rows"] else "at most " if own["upper_bound_rows"] else ""
-    how = f" ({own['compiled']})" if own["compiled"] else ""
-    return f"{count_text(own['collectives'], 'collective')}, {words}{bytes_text(own['step_wire_bytes'])} a step{how}"
+    words = "at least " if side["unknown_rows"] else "at most " if side["upper_bound_rows"] else ""
+    how = f" ({side['compiled']})" if side["compiled"] else ""
+    return f"{count_text(side['collectives'], 'collective')}, {words}{bytes_text(side['step_wire_bytes'])} a step{how}"
 
 
-def verdict(report: Report) -> str:
+def verdict(diff: Comparison) -> str:
     """What a diff says, in one sentence."""
-    number = len(report["differences"] or ())
-    alike = report["alike"]["collectives"] if report["alike"] else 0
-    other = len(report["equivalents"] or ())
+    number = len(diff["differences"] or ())
+    alike = diff["alike"]["collectives"] if diff["alike"] else 0
+    other = len(diff["equivalents"] or ())
     same = [f"{count_text(alike, 'collective')} match{'es' * (alike == 1)}"] * bool(alike or not (number or other))
     same += [f"{other} equivalent in another form"] * bool(other)
-    moved = report["alike"]["in_another_order"] if report["alike"] else 0
+    moved = diff["alike"]["in_another_order"] if diff["alike"] else 0
     same += [f"{moved} in another order"] * bool(moved)
-    lost = report["alike"]["of_other_neighbours"] if report["alike"] else []
+    lost = diff["alike"]["of_other_neighbours"] if diff["alike"] else []
     scopes = list_text(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
     same += [f"{len(lost)} without a scope of their own, next to other neighbours ({scopes})"] * bool(lost)
     words = count_text(number, "difference")
     if not number:
-        cost = _cost(report["equivalents"] or ())
+        cost = _cost(diff["equivalents"] or ())
         words = f"No difference but {cost}" if cost else "No difference"
     return f"{words}{';' if number else ':'} {', '.join(same)}." if same else f"{words}."
 
@@ -160,28 +166,28 @@ TOTALS = ("wire_bytes", "inherent", "inflated", "induced", "framework_induced", 
 """Of a run's program, the totals that are told where they differ."""
 
 
-def totals_words(program: Report) -> list[str]:
+def totals_words(program: CellDiff) -> list[str]:
     """What of a program's totals is another number."""
-    told = []
+    changes = []
     for name in TOTALS:
         before, after = program["totals"].get(name, (None, None))
         if before != after:
-            values = [bytes_text(one) if name != "unknown_rows" else str(one) for one in (before, after)]
-            told.append(f"{name.replace('_', '-').replace('wire-bytes', 'moved')} {values[0]} → {values[1]}")
-    return told
+            values = [bytes_text(total) if name != "unknown_rows" else str(total) for total in (before, after)]
+            changes.append(f"{name.replace('_', '-').replace('wire-bytes', 'moved')} {values[0]} → {values[1]}")
+    return changes
 
 
-def case_words(report: Report) -> list[str]:
+def case_words(diff: RunsDiff) -> list[str]:
     """What of the case is another, where the two runs are of different cases."""
-    return [f"{name}: {_short(before)} → {_short(after)}" for name, (before, after) in report["case_changes"].items()]
+    return [f"{name}: {_short(before)} → {_short(after)}" for name, (before, after) in diff["case_changes"].items()]
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return str(value.get("name", value)) if isinstance(value, Mapping) else str(value)
 
 
-def version_words(report: Report) -> list[str]:
+def version_words(diff: RunsDiff) -> list[str]:
     """Packages whose version is another; those that are the same in one entry at the end."""
-    told = [f"{name} {a or 'none'} → {b or 'none'}" for name, (a, b) in report["versions"].items() if a != b]
-    same = [f"{name} {a}" for name, (a, b) in report["versions"].items() if a == b]
-    return [*told, *([f"unchanged: {', '.join(same)}"] if same else [])]
+    changes = [f"{name} {a or 'none'} → {b or 'none'}" for name, (a, b) in diff["versions"].items() if a != b]
+    same = [f"{name} {a}" for name, (a, b) in diff["versions"].items() if a == b]
+    return [*changes, *([f"unchanged: {', '.join(same)}"] if same else [])]

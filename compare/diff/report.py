@@ -1,10 +1,21 @@
 """A diff as one plain value, which `--json`, the terminal and the page all read."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from compare.diff.equivalents import Equivalent
 from compare.diff.matching import Diff, Difference, match
+from compare.diff.result import (
+    CellDiff,
+    DifferenceEntry,
+    DiffValues,
+    EquivalentEntry,
+    EquivalentRow,
+    KindTotals,
+    ProgramsDiff,
+    ProgramSide,
+    RunsDiff,
+    Value,
+)
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import path_of, scope_or_path
 from compare.report.model.codec import encode
@@ -13,24 +24,19 @@ from compare.report.programs import JudgedProgram
 
 SCHEMA = 1
 
-_COLUMNS = ("kind", "axes", "network", "scope", "dtype", "payload_bytes", "executions", "executions_are")
-
 
 def diff_report(
     diff: Diff, *, names: tuple[str, str], axes: Mapping[str, int], compiled: tuple[str, str] = ("", "")
-) -> dict[str, Any]:
+) -> ProgramsDiff:
     """What `compare.diff A B --json` prints of two programs.
 
     compiled: of each, for what and by what it was compiled here; empty where it came compiled.
     """
-    sides = {
-        side: {"name": name, "compiled": how, **_totals(rows)}
-        for side, name, how, rows in zip("ab", names, compiled, (diff.a, diff.b), strict=True)
-    }
-    return {"schema": SCHEMA, "axes": dict(axes), **sides, **diff_values(diff)}
+    a, b = (_side(*side) for side in zip(names, compiled, (diff.a, diff.b), strict=True))
+    return {"schema": SCHEMA, "axes": dict(axes), "a": a, "b": b, **diff_values(diff)}
 
 
-def diff_values(diff: Diff) -> dict[str, Any]:
+def diff_values(diff: Diff) -> DiffValues:
     """What is the same, and what not."""
     return {
         "same": diff.is_empty,
@@ -45,8 +51,10 @@ def diff_values(diff: Diff) -> dict[str, Any]:
     }
 
 
-def _totals(rows: Sequence[Collective]) -> dict[str, Any]:
+def _side(name: str, compiled: str, rows: Sequence[Collective]) -> ProgramSide:
     return {
+        "name": name,
+        "compiled": compiled,
         "collectives": len(rows),
         "step_wire_bytes": _sum(rows),
         "unknown_rows": sum(row.step_wire_bytes is None for row in rows),
@@ -55,7 +63,7 @@ def _totals(rows: Sequence[Collective]) -> dict[str, Any]:
     }
 
 
-def _by_kind(rows: Sequence[Collective]) -> list[dict[str, Any]]:
+def _by_kind(rows: Sequence[Collective]) -> list[KindTotals]:
     found: dict[tuple[str, str], list[Collective]] = {}
     for row in rows:
         found.setdefault((row.kind, row.axes), []).append(row)
@@ -69,13 +77,24 @@ def _sum(rows: Iterable[Collective]) -> int:
     return sum(row.step_wire_bytes or 0 for row in rows)
 
 
-def _difference(difference: Difference) -> dict[str, Any]:
+def _difference(difference: Difference) -> DifferenceEntry:
     row = difference.first
+    # The paths of its operations in the framework, each once.
+    paths = list(dict.fromkeys(filter(None, map(path_of, difference.b or difference.a)))) or [""]
     return {
         "what": difference.what,
-        **{name: getattr(row, name) for name in _COLUMNS},
+        "kind": row.kind,
+        "axes": row.axes,
+        "network": row.network,
+        "scope": row.scope,
+        "dtype": row.dtype,
+        "payload_bytes": row.payload_bytes,
+        "executions": row.executions,
+        "executions_are": row.executions_are,
         "where": scope_or_path(row),
-        **_op_names(difference),
+        "op_name": paths[0],
+        "other_op_names": paths[1:],
+        "inferred": list(row.inferred),
         "times": len(difference.b or difference.a),
         "step_wire_bytes": [_sum(difference.a), _sum(difference.b)],
         "delta_bytes": difference.delta_bytes,
@@ -89,27 +108,32 @@ def _difference(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _op_names(difference: Difference) -> dict[str, Any]:
-    """The framework's paths of its operations, each once, the first as `op_name`; what is only the nearest's."""
-    paths = list(dict.fromkeys(filter(None, map(path_of, difference.b or difference.a)))) or [""]
-    return {"op_name": paths[0], "other_op_names": paths[1:], "inferred": list(difference.first.inferred)}
+def _value(row: Collective, name: str) -> Value:
+    if name == "groups":
+        return [list(group) for group in row.groups]
+    value: Value = getattr(row, name)
+    return value
 
 
-def _value(row: Collective, name: str) -> Any:
-    return [list(group) for group in row.groups] if name == "groups" else getattr(row, name)
-
-
-def _equivalent(equivalent: Equivalent) -> dict[str, Any]:
+def _equivalent(equivalent: Equivalent) -> EquivalentEntry:
     return {
         "how": equivalent.how,
         "delta_bytes": equivalent.delta_bytes,
         "delta_dcn_bytes": equivalent.delta_dcn_bytes,
-        **{
-            side: [{"name": row.name, "kind": row.kind, "axes": row.axes, "where": scope_or_path(row),
-                    "payload_bytes": row.payload_bytes, "executions": row.executions} for row in rows]
-            for side, rows in (("a", equivalent.a), ("b", equivalent.b))
-        },
-    }  # fmt: skip
+        "a": [_equivalent_row(row) for row in equivalent.a],
+        "b": [_equivalent_row(row) for row in equivalent.b],
+    }
+
+
+def _equivalent_row(row: Collective) -> EquivalentRow:
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "axes": row.axes,
+        "where": scope_or_path(row),
+        "payload_bytes": row.payload_bytes,
+        "executions": row.executions,
+    }
 
 
 Key = tuple[str, str, str]
@@ -121,28 +145,27 @@ def run_report(
     reports: tuple[Report, Report],
     *,
     names: tuple[str, str],
-) -> dict[str, Any]:
+) -> RunsDiff:
     """What `compare.diff RUN_A RUN_B --json` prints: program by program, what an upgrade has changed."""
     a, b = cells
     programs = [_program(key, a[key], b[key], reports) for key in a if key in b]
-    apart = {
-        "only_in_a": [list(key) for key in a if key not in b],
-        "only_in_b": [list(key) for key in b if key not in a],
-    }
+    only_in_a = [list(key) for key in a if key not in b]
+    only_in_b = [list(key) for key in b if key not in a]
     changed = _changes(*(report.case.to_dict() for report in reports))
     return {
         "schema": SCHEMA,
         "a": {"run": names[0], "case": reports[0].case.name},
         "b": {"run": names[1], "case": reports[1].case.name},
-        "same": not (any(apart.values()) or changed) and all(program["same"] for program in programs),
+        "same": not (only_in_a or only_in_b or changed) and all(program["same"] for program in programs),
         "case_changes": changed,
         "versions": _versions(cells),
         "programs": programs,
-        **apart,
+        "only_in_a": only_in_a,
+        "only_in_b": only_in_b,
     }
 
 
-def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _changes(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, list[object]]:
     return {name: [a.get(name), b.get(name)] for name in {**a, **b} if a.get(name) != b.get(name) and name != "name"}
 
 
@@ -159,11 +182,12 @@ def _versions(cells: tuple[Mapping[Key, JudgedProgram], Mapping[Key, JudgedProgr
     return dict(sorted(rows.items(), key=lambda row: row[1][0] == row[1][1]))
 
 
-def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report, Report]) -> dict[str, Any]:
+def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report, Report]) -> CellDiff:
     arm, phase, cell = key
     totals = [_totals_of(report, key) for report in reports]
     status = [cell.result.status for cell in (a, b)]
-    base = {
+    diff = diff_values(match(a.rows, b.rows)) if status == ["ok", "ok"] else None
+    return {
         "arm": arm,
         "title": reports[1].arms[arm].title,
         "phase": phase,
@@ -172,19 +196,14 @@ def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report
         "error": [cell.result.error for cell in (a, b)],
         "partitioner": [cell.about.partitioner for cell in (a, b)],
         "totals": {name: [side.get(name) for side in totals] for name in {**totals[0], **totals[1]}},
+        "same": diff["same"] and totals[0] == totals[1] if diff else status[0] == status[1],
+        "alike": diff["alike"] if diff else None,
+        "equivalents": diff["equivalents"] if diff else None,
+        "differences": diff["differences"] if diff else None,
     }
-    if status != ["ok", "ok"]:
-        return {
-            **base,
-            "same": status[0] == status[1],
-            **{name: None for name in ("alike", "equivalents", "differences")},
-        }
-    diff = diff_values(match(a.rows, b.rows))
-    same = diff["same"] and totals[0] == totals[1]
-    return {**base, **diff, "same": same}
 
 
-def _totals_of(report: Report, key: Key) -> dict[str, Any]:
+def _totals_of(report: Report, key: Key) -> dict[str, int | None]:
     """None of a program that was not judged."""
     arm, phase, cell = key
     programs = report.phases[phase].arms.get(arm, ())

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from compare.diff.matching import match
 from compare.diff.report import Key, diff_report, run_report
+from compare.diff.result import ProgramsDiff, RunsDiff
 from compare.report.programs import MISSING, JudgedProgram
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
@@ -39,7 +39,7 @@ def _kind(path: Path) -> str:
 
 def diff_programs(
     a: str, b: str, *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
-) -> dict[str, Any]:
+) -> ProgramsDiff:
     """The diff of two files, or folders of programs that were saved; compiled first where they are not.
 
     axes: none, and those that the programs know are used; they must be the same.
@@ -52,7 +52,7 @@ def diff_programs(
     return diff_report(match(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
 
 
-def diff_cells(a: Path, b: Path) -> dict[str, Any]:
+def diff_cells(a: Path, b: Path) -> ProgramsDiff:
     """The diff of two programs of run folders, over the axes of the second's case."""
     one, other = _cell(a), _cell(b)
     axes = other.case.mesh.split_axes
@@ -67,7 +67,7 @@ def _cell(path: Path) -> JudgedProgram:
     return found
 
 
-def diff_runs(a: Path, b: Path) -> dict[str, Any]:
+def diff_runs(a: Path, b: Path) -> RunsDiff:
     """The diff of two run folders, both judged anew, by the same rules."""
     runs = judge_run(read_run(a)), judge_run(read_run(b))
     return run_report((_cells(runs[0]), _cells(runs[1])), (runs[0].report(), runs[1].report()), names=(str(a), str(b)))

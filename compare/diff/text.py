@@ -1,13 +1,13 @@
 """A diff on a terminal, one line for each difference, at most 100 columns wide; and as a page without a script."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from compare.diff import lines
 from compare.diff.lines import (
+    Comparison,
     Line,
     case_words,
     difference_lines,
@@ -18,6 +18,7 @@ from compare.diff.lines import (
     verdict,
     version_words,
 )
+from compare.diff.result import CellDiff, ProgramsDiff, RunsDiff
 from compare.render import units
 from compare.render.terminal import console, text_width, wrap_prose
 from meshes.process.one_line import plain
@@ -29,28 +30,28 @@ _NARROWEST = ((2, 24), (1, 20), (3, 28), (2, 12), (4, 14), (3, 20), (4, 10), (3,
 """What of a line gives way first: its columns, and how far; no scope of the closed list is longer than 20."""
 
 
-def print_diff(found: Mapping[str, Any], *, out: Console | None = None) -> None:
+def print_diff(diff: ProgramsDiff | RunsDiff, *, out: Console | None = None) -> None:
     """Of two programs, or of two runs."""
     out = out or console()
-    if "programs" in found:
-        _print_runs(found, out)
+    if "programs" in diff:
+        _print_runs(diff, out)
         return
-    for side, sign in (("a", "−"), ("b", "+")):
-        words = f"{sign} {found[side]['name']}: {total_words(found, side)}"
+    for side, sign in ((diff["a"], "−"), (diff["b"], "+")):
+        words = f"{sign} {side['name']}: {total_words(side)}"
         out.print(wrap_prose(words, width=text_width(out), hang="  ", style="bold"))
-    _print_lines(found, out)
+    _print_lines(diff, out)
 
 
-def _print_lines(found: Mapping[str, Any], out: Console, *, indent: int = 0) -> None:
-    told = difference_lines(found)
-    if told:
-        out.print(*_table(told, width=text_width(out), indent=indent), sep="\n")
+def _print_lines(diff: Comparison, out: Console, *, indent: int = 0) -> None:
+    rows = difference_lines(diff)
+    if rows:
+        out.print(*_table(rows, width=text_width(out), indent=indent), sep="\n")
     pad = " " * indent
-    if words := legend_text(found):
+    if words := legend_text(diff):
         out.print(wrap_prose(words, width=text_width(out), indent=pad, style="dim"))
-    for words in equivalent_words(found):
+    for words in equivalent_words(diff):
         out.print(wrap_prose(f"= {words}", width=text_width(out), indent=pad, hang=pad + "  ", style="dim"))
-    out.print(wrap_prose(verdict(found), width=text_width(out), indent=pad))
+    out.print(wrap_prose(verdict(diff), width=text_width(out), indent=pad))
 
 
 def _table(lines: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
@@ -87,15 +88,15 @@ def _file(source: str) -> str:
     return source.rpartition("/")[2]
 
 
-def _print_runs(found: Mapping[str, Any], out: Console) -> None:
+def _print_runs(diff: RunsDiff, out: Console) -> None:
     width = text_width(out)
-    for side, sign in (("a", "−"), ("b", "+")):
-        words = f"{sign} {found[side]['run']}: {found[side]['case']}"
+    for side, sign in ((diff["a"], "−"), (diff["b"], "+")):
+        words = f"{sign} {side['run']}: {side['case']}"
         out.print(wrap_prose(words, width=width, hang="  ", style="bold"))
-    for title, told in (("case: ", case_words(found)), ("versions: ", version_words(found))):
-        if told:
-            out.print(wrap_prose(f"{title}{'; '.join(told)}", width=width, hang="  "))
-    for program in found["programs"]:
+    for title, changes in (("case: ", case_words(diff)), ("versions: ", version_words(diff))):
+        if changes:
+            out.print(wrap_prose(f"{title}{'; '.join(changes)}", width=width, hang="  "))
+    for program in diff["programs"]:
         if program["same"]:
             continue
         out.print()
@@ -104,26 +105,26 @@ def _print_runs(found: Mapping[str, Any], out: Console) -> None:
         if program["differences"] is not None:
             _print_lines(program, out, indent=2)
     out.print()
-    if same := [_name(program) for program in found["programs"] if program["same"]]:
+    if same := [_name(program) for program in diff["programs"] if program["same"]]:
         out.print(wrap_prose(f"identical: {', '.join(same)}", width=width, hang="  "))
-    for side, words in (("only_in_a", "only in the first"), ("only_in_b", "only in the second")):
-        for arm, phase, cell in found[side]:
+    for keys, words in ((diff["only_in_a"], "only in the first"), (diff["only_in_b"], "only in the second")):
+        for arm, phase, cell in keys:
             out.print(wrap_prose(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
-    verdict_words = "The two runs move the same bytes." if found["same"] else "The two runs differ."
+    verdict_words = "The two runs move the same bytes." if diff["same"] else "The two runs differ."
     out.print(Text(verdict_words, style="bold"))
 
 
-def _name(program: Mapping[str, Any]) -> str:
+def _name(program: CellDiff) -> str:
     failed = "" if program["status"][0] == "ok" else f" ({program['status'][0]} in both)"
     return f"{program['title']} {program['phase']} {program['cell']}{failed}"
 
 
-def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
+def _program(program: CellDiff, width: int) -> Iterator[Text]:
     yield wrap_prose(_name(program), width=width, style="bold")
     if program["status"] != ["ok", "ok"]:
-        told = [f"{status}{f' ({error})' if error else ''}" for status, error in
+        ends = [f"{status}{f' ({error})' if error else ''}" for status, error in
                 zip(program["status"], program["error"], strict=True)]  # fmt: skip
-        yield wrap_prose(" → ".join(told), width=width, indent="  ", style="red")
+        yield wrap_prose(" → ".join(ends), width=width, indent="  ", style="red")
         return
     if program["partitioner"][0] != program["partitioner"][1]:
         yield wrap_prose(f"partitioner {' → '.join(map(str, program['partitioner']))}", width=width, indent="  ")
@@ -131,20 +132,20 @@ def _program(program: Mapping[str, Any], width: int) -> Iterator[Text]:
         yield wrap_prose("; ".join(words), width=width, indent="  ")
 
 
-def page(found: Mapping[str, Any]) -> str:
+def page(diff: ProgramsDiff | RunsDiff) -> str:
     """A page that needs nothing else, of two programs or of two runs."""
     from compare.render.html import environment, read_static
 
-    made = environment()
-    made.filters |= {
+    templates = environment()
+    templates.filters |= {
         "bytes": units.bytes_text,
         "exact": units.exact_text,
         "kept": units.keep_units_together,
         "axes": units.axes_text,
     }
-    return made.get_template("diff.html.j2").render(
-        found=found,
-        programs=[one for one in found["programs"] if not one["same"]] if "programs" in found else [found],
+    return templates.get_template("diff.html.j2").render(
+        found=diff,
+        programs=[program for program in diff["programs"] if not program["same"]] if "programs" in diff else [diff],
         style=read_static("page.css"),
         words=lines,
     )

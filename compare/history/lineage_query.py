@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
@@ -32,7 +31,7 @@ class History:
         """What it is called: arm, phase and cell of a run, or the folder of a program that was saved."""
         return "/".join(filter(None, (self.arm, self.phase, self.cell)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         words = {name: getattr(self, name) for name in ("arm", "phase", "cell")}
         told = ("name", "kind", "axes", "scope", "form", "step_wire_bytes", "source_line", "origin")
         return {
@@ -113,7 +112,7 @@ def _all(cells: Sequence[JudgedProgram]) -> str:
     return ", ".join("/".join(cell.result.key) for cell in cells)
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: Event) -> dict[str, object]:
     return {
         "pass": event.span,
         "what": event.what,

@@ -3,11 +3,10 @@
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
-from compare.remedy.remedies import CODE, HAND, PLAN, Remedy, apply_remedies, candidate_remedies, case_changes
+from compare.remedy.remedies import CODE, HAND, PLAN, Group, Remedy, apply_remedies, candidate_remedies, case_changes
 from compare.remedy.search import Asking, Measurement, Names, Search, is_better
 from compare.report.differences import group_by_cause
 from compare.report.model.about import About
@@ -38,7 +37,7 @@ class ArmProgram:
     case: Case
     remedies: dict[str, Remedy] = field(default_factory=dict)
     known: dict[Names, Measurement] = field(default_factory=dict)
-    origins: dict[Any, dict[str, int]] = field(default_factory=dict)
+    origins: dict[Group, dict[str, int]] = field(default_factory=dict)
     """Of the default's groups: origin -> bytes."""
     best: Names = frozenset()
     refused: set[Names] = field(default_factory=set)
@@ -220,7 +219,7 @@ def improves(program: ArmProgram, names: Names) -> bool:
     return names in program.known and is_better(program.known[names], program.known[program.best])
 
 
-def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measurement, dict[Any, dict[str, int]]]:
+def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measurement, dict[Group, dict[str, int]]]:
     """What came of one program, judged by the contract of its own case."""
     if outcome.status != "ok" or outcome.compiled is None:
         return Measurement(error=f"{outcome.status}: {outcome.error}"), {}

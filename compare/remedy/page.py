@@ -1,12 +1,11 @@
 """What a search for remedies found, as a page of its own and as a section of its run's report: no script."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jinja2 import TemplateError
 
 from compare.remedy import text
+from compare.remedy.result import SearchResult
 from compare.render.blocks import Section, Widget
 from compare.render.errors import ViewError
 from compare.render.html import read_static, shared_environment, to_html
@@ -15,12 +14,12 @@ from meshes.process.documents import read_json
 from meshes.process.one_line import one_line
 
 
-def page(found: Mapping[str, Any]) -> str:
+def page(result: SearchResult) -> str:
     """The ordered list of each arm with its code, what was compiled on the way, and what remains."""
     return (
         shared_environment()
         .get_template("remedy.html.j2")
-        .render(found=found, style=read_static("page.css"), words=text)
+        .render(found=result, style=read_static("page.css"), words=text)
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from meshes.case import Case
 from meshes.dims import rules
@@ -32,7 +31,7 @@ class Remedy:
     sentence: str
     """What to do, as an imperative."""
     code: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, object] = field(default_factory=dict)
     """Words of the case, but for its variants."""
     variants: tuple[str, ...] = ()
     kind: str = CODE
@@ -56,7 +55,7 @@ def apply_remedies(case: Case, remedies: Iterable[Remedy]) -> Case:
     return case.at(**case_changes(case, remedies))
 
 
-def case_changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, Any]:
+def case_changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, object]:
     """The words of the case that these remedies change."""
     own = list(remedies)
     words = {word: value for remedy in own for word, value in remedy.changes.items()}

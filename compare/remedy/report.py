@@ -1,13 +1,25 @@
 """What a search for remedies found, as one plain value: what to change, what that removes, what remains and why."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 
 from compare.remedy.measure import ArmProgram, Measurer, find_witnesses, improves, list_measured_beyond, search
 from compare.remedy.remedies import CODE, HAND, Group, Remedy
 from compare.remedy.request import Request
+from compare.remedy.result import (
+    Alternative,
+    ArmResult,
+    ChosenRemedy,
+    FailedSet,
+    MeasuredSet,
+    MeasurementJson,
+    NamedKind,
+    PhaseResult,
+    RemainingGroup,
+    RemedyBeyond,
+    SearchResult,
+)
 from compare.remedy.search import Measurement, Names
 from compare.run import progress
 from compare.run.cache import Cache
@@ -18,7 +30,7 @@ GONE = 0.05
 """A group of which at most this part is left elsewhere is gone there."""
 
 
-def find_remedies(request: Request, *, cache: Cache) -> dict[str, Any]:
+def find_remedies(request: Request, *, cache: Cache) -> SearchResult:
     """Search as asked, with progress on stderr, and tell what was found.  Raises `MeshError` before anything starts."""
     case = request.case
     programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
@@ -31,19 +43,19 @@ def find_remedies(request: Request, *, cache: Cache) -> dict[str, Any]:
 
 def search_report(
     case: Case, programs: Sequence[ArmProgram], making: Measurer, *, beside: Sequence[ArmProgram] = ()
-) -> dict[str, Any]:
+) -> SearchResult:
     """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
 
     beside: witnesses, extra programs compiled only to attribute the remaining bytes.
     """
-    arms: dict[str, Any] = {}
+    arms: dict[str, ArmResult] = {}
     for program in programs:
         entry = arms.setdefault(program.arm.name, {"title": program.arm.title, "phases": {}})
         entry["phases"][program.case.phase] = _program(program, [*programs, *beside])
     return {"case": case.to_dict(), "compiles": making.compiles, "most_compiles": making.most, "arms": arms}
 
 
-def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, Any]:
+def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> PhaseResult:
     if program.base.error:
         return {"error": program.base.error}
     best = program.known[program.best]
@@ -65,7 +77,7 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> dict[str, A
     }
 
 
-def measurement_to_json(measurement: Measurement) -> dict[str, Any]:
+def measurement_to_json(measurement: Measurement) -> MeasurementJson:
     """Of one program."""
     return {
         "unneeded_bytes": measurement.unneeded_bytes,
@@ -74,11 +86,7 @@ def measurement_to_json(measurement: Measurement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _words(remedy: Remedy) -> dict[str, Any]:
-    return {name: getattr(remedy, name) for name in ("name", "scope", "kind", "sentence", "code")}
-
-
-def _chosen(program: ArmProgram, remedy: Remedy) -> dict[str, Any]:
+def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
     """One of the smallest set, and what comes back without it; where that was not compiled, what it does alone."""
     best = program.known[program.best]
     without, alone = program.best - {remedy.name}, frozenset((remedy.name,))
@@ -86,13 +94,21 @@ def _chosen(program: ArmProgram, remedy: Remedy) -> dict[str, Any]:
         removes, against = program.known[without].unneeded_bytes - best.unneeded_bytes, sorted(without)
     else:
         removes, against = program.base.unneeded_bytes - program.known[alone].unneeded_bytes, []
-    return {**_words(remedy), "removes_bytes": removes, "measured_against": against,
-            "as_good": _as_good(program, remedy)}  # fmt: skip
+    return {
+        "name": remedy.name,
+        "scope": remedy.scope,
+        "kind": remedy.kind,
+        "sentence": remedy.sentence,
+        "code": remedy.code,
+        "removes_bytes": removes,
+        "measured_against": against,
+        "as_good": _as_good(program, remedy),
+    }
 
 
-def _as_good(program: ArmProgram, remedy: Remedy) -> list[dict[str, Any]]:
+def _as_good(program: ArmProgram, remedy: Remedy) -> list[Alternative]:
     """What could stand in its place, and leaves no more bytes."""
-    best, found = program.known[program.best], []
+    best, found = program.known[program.best], list[Alternative]()
     for other in program.remedies.values():
         names = program.best - {remedy.name} | {other.name}
         there = program.known.get(names)
@@ -102,17 +118,28 @@ def _as_good(program: ArmProgram, remedy: Remedy) -> list[dict[str, Any]]:
     return found
 
 
-def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Measurement) -> dict[str, Any]:
+def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Measurement) -> RemedyBeyond:
     """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
-    together = {"with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names)}
-    told = {**_words(remedy), **together, "error": measurement.error, "helps": False}
+    entry: RemedyBeyond = {
+        "name": remedy.name,
+        "scope": remedy.scope,
+        "kind": remedy.kind,
+        "sentence": remedy.sentence,
+        "code": remedy.code,
+        "with": sorted(names - {remedy.name}),
+        "in_place_of": sorted(program.best - names),
+        "error": measurement.error,
+        "helps": False,
+    }
     if measurement.error:
-        return told
-    return {**told, "after": measurement_to_json(measurement), "helps": improves(program, names),
-            "removes_bytes": program.known[program.best].unneeded_bytes - measurement.unneeded_bytes}  # fmt: skip
+        return entry
+    entry["after"] = measurement_to_json(measurement)
+    entry["helps"] = improves(program, names)
+    entry["removes_bytes"] = program.known[program.best].unneeded_bytes - measurement.unneeded_bytes
+    return entry
 
 
-def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:
+def _tried(program: ArmProgram, names: Names) -> FailedSet | MeasuredSet:
     found = program.known[names]
     if found.error:
         return {"names": sorted(names), "error": found.error}
@@ -124,13 +151,15 @@ def _tried(program: ArmProgram, names: Names) -> dict[str, Any]:
     }
 
 
-def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[ArmProgram]) -> dict[str, Any]:
+def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[ArmProgram]) -> RemainingGroup:
     """One group of bytes that the smallest set leaves, and what is known about it."""
     scope, axes, kind, verdict, cause = key
     left = {
         remedy.name: _left(key, found.groups) for remedy, _, found in list_measured_beyond(program) if not found.error
     }
-    gone = [{"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount]
+    gone: list[NamedKind] = [
+        {"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount
+    ]
     return {
         "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
         "sentence": describe_cause(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,

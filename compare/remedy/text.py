@@ -1,18 +1,23 @@
 """Remedies in words: what to change, in order, what was measured, and what remains."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from compare.remedy.remedies import HAND
+from compare.remedy.result import (
+    ArmResult,
+    MeasurementJson,
+    MergedRemedy,
+    PhaseResult,
+    RemainingGroup,
+    RemedyBeyond,
+    SearchResult,
+)
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import axes_text, bytes_text, count_text, list_text, time_text
 from meshes.process.one_line import plain
-
-Found = Mapping[str, Any]
-Entry = Mapping[str, Any]
 
 _INDENT = "   "
 _NOT_RECORDED = "not recorded"
@@ -22,7 +27,7 @@ LONGER = 1.02
 """A modelled step that has grown by more than this has grown."""
 
 
-def print_remedies(found: Found, *, out: Console | None = None) -> None:
+def print_remedies(found: SearchResult, *, out: Console | None = None) -> None:
     """For each arm the ordered list, what it was checked against, what else would help, and what remains."""
     out = out or console()
     width = text_width(out)
@@ -41,7 +46,7 @@ def print_remedies(found: Found, *, out: Console | None = None) -> None:
     out.print(wrap_prose(count_compiles(found), width=width, style="dim"))
 
 
-def headline(found: Found, arm: Entry) -> str:
+def headline(found: SearchResult, arm: ArmResult) -> str:
     """`TorchXLA, llama-3.1-8b on pp2tp4: 3 changes take …`."""
     case, own = found["case"], steps(arm)
     name = f"{arm['title']}, {case['model']['name']} on {case['mesh']['name']}"
@@ -54,9 +59,9 @@ def headline(found: Found, arm: Entry) -> str:
     return f"{name}: {count_text(len(own), 'change')}, largest effect first, each compiled and measured"
 
 
-def steps(arm: Entry) -> list[dict[str, Any]]:
+def steps(arm: ArmResult) -> list[MergedRemedy]:
     """The remedies of all phases, each once, the most bytes first; `removes`: phase -> bytes."""
-    merged: dict[str, dict[str, Any]] = {}
+    merged: dict[str, MergedRemedy] = {}
     for phase, one in arm["phases"].items():
         for entry in one.get("remedies", ()):
             row = merged.setdefault(entry["name"], {**entry, "removes": {}, "others": {}})
@@ -66,21 +71,21 @@ def steps(arm: Entry) -> list[dict[str, Any]]:
     return sorted(merged.values(), key=lambda row: -sum(row["removes"].values()))
 
 
-def step_line(entry: Entry) -> str:
+def step_line(entry: MergedRemedy) -> str:
     """`write attention as einsum …: −2.26 GB a step in prefill, −75.5 MB in decode, verified`."""
     (first, amount), *more = entry["removes"].items()
     parts = [f"{bytes_text(-amount)} a step in {first}", *(f"{bytes_text(-less)} in {phase}" for phase, less in more)]
     return f"{entry['sentence']}: {', '.join(parts)}, verified ({entry['name']})"
 
 
-def others_line(entry: Entry) -> str:
+def others_line(entry: MergedRemedy) -> str:
     """What removes as much in its place, with its modelled steps; nothing where there is none."""
     told = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
             for name, steps in entry["others"].items()]  # fmt: skip
     return f"equally good alternatives: {'; '.join(told)}" if told else ""
 
 
-def phase_lines(phase: str, one: Entry) -> Iterator[str]:
+def phase_lines(phase: str, one: PhaseResult) -> Iterator[str]:
     """What the changes were checked against, what else was tried, and what remains."""
     if one["error"]:
         yield f"{phase}: {one['error']}"
@@ -100,32 +105,33 @@ def phase_lines(phase: str, one: Entry) -> Iterator[str]:
         yield f"{phase}: {count_text(len(one['not_tried']), 'set')} of changes not compiled; raise --max-compiles"
 
 
-def _alike(remains: Sequence[Entry]) -> dict[str, list[Entry]]:
+def _alike(remains: Sequence[RemainingGroup]) -> dict[str, list[RemainingGroup]]:
     """What remains, by what is to be said of it; a thousandth of all that remains together, unexplained."""
-    total, found = sum(entry["bytes"] for entry in remains), dict[str, list[Entry]]()
+    total, found = sum(entry["bytes"] for entry in remains), dict[str, list[RemainingGroup]]()
     for entry in remains:
         words = f"({entry['verdict']}, {entry['cause']}): {explain_remainder(entry)}"
         found.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
     return found
 
 
-def _amount(entry: Entry) -> str:
+def _amount(entry: RemainingGroup) -> str:
     return f"{bytes_text(entry['bytes'])} in {entry['scope']} {axes_text(entry['axes'])}"
 
 
-def _change(before: Entry, after: Entry) -> str:
-    parts = [
-        f"{word} {bytes_text(before[name])} → {bytes_text(after[name])}"
-        for word, name in (("induced", "induced_bytes"), ("inflated", "inflated_bytes"), ("missing", "missing_bytes"))
-        if before[name] or after[name]
-    ]
+def _change(before: MeasurementJson, after: MeasurementJson) -> str:
+    amounts = {
+        "induced": (before["induced_bytes"], after["induced_bytes"]),
+        "inflated": (before["inflated_bytes"], after["inflated_bytes"]),
+        "missing": (before["missing_bytes"], after["missing_bytes"]),
+    }
+    parts = [f"{word} {bytes_text(old)} → {bytes_text(new)}" for word, (old, new) in amounts.items() if old or new]
     if before["step_ns"] and after["step_ns"]:
         longer = ", longer in spite of fewer bytes" if after["step_ns"] > LONGER * before["step_ns"] else ""
         parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}{longer}")
     return ", ".join(parts)
 
 
-def _beyond(entry: Entry) -> str:
+def _beyond(entry: RemedyBeyond) -> str:
     begin = f"{entry['sentence']} ({entry['code']})" if entry["kind"] != HAND else entry["sentence"]
     if entry["error"]:
         return f"{begin}: {entry['error']}"
@@ -136,12 +142,12 @@ def _beyond(entry: Entry) -> str:
     return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
 
 
-def explain_remainder(entry: Entry) -> str:
+def explain_remainder(entry: RemainingGroup) -> str:
     """What is known of bytes that remain: the cause's sentence, and what shows whose they are."""
     return f"{entry['sentence']}; {_shown(entry)}"
 
 
-def _shown(entry: Entry) -> str:
+def _shown(entry: RemainingGroup) -> str:
     names = [one["name"] for one in entry["gone_with"]]
     if names and all(one["kind"] == HAND for one in entry["gone_with"]):
         told = "removed only by explicit collectives, so the SPMD form causes it"
@@ -158,7 +164,7 @@ def _shown(entry: Entry) -> str:
     return f"{told}; reduced by {list_text(entry['less_with'])}" if entry["less_with"] else told
 
 
-def count_compiles(found: Found) -> str:
+def count_compiles(found: SearchResult) -> str:
     """`10 programs compiled or taken from the cache, of at most 40`."""
     most = found["most_compiles"]
     return f"{count_text(found['compiles'], 'program')} compiled or taken from the cache (limit {most})"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from compare.contract.row import ContractRow
 from compare.diff.own.case_contract import CaseContract, contract_rows
@@ -20,7 +19,7 @@ __all__ = ["assert_collectives", "collectives", "contract_rows", "judge"]
 
 
 def collectives(
-    program: Any,
+    program: object,
     *,
     axes: Mapping[str, int] | str | None = None,
     mesh: str = "",
@@ -47,7 +46,7 @@ def collectives(
 
 
 def assert_collectives(
-    program: Any,
+    program: object,
     expected: Mapping[str, int],
     *,
     axes: Mapping[str, int] | str | None = None,
@@ -68,7 +67,7 @@ def assert_collectives(
 
 
 def judge(
-    program: Any,
+    program: object,
     contract: CaseContract | Sequence[ContractRow],
     *,
     scopes: Mapping[str, str] | None = None,

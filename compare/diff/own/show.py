@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from io import StringIO
-from typing import Any
 
 from markupsafe import Markup
 from rich.console import Console
@@ -20,7 +19,7 @@ def print_to_text(printing: Callable[[Console], None]) -> str:
     return file.getvalue().rstrip("\n")
 
 
-def render_html(template: str, **values: Any) -> str:
+def render_html(template: str, **values: object) -> str:
     """A template of `compare/render/templates`, filled."""
     templates = environment()
     templates.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))

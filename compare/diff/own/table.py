@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -12,6 +11,7 @@ from compare.diff.matching import match
 from compare.diff.own.expected import COUNTS, Surprise, count_collectives
 from compare.diff.own.show import print_to_text, render_html
 from compare.diff.report import diff_report
+from compare.diff.result import ProgramsDiff
 from compare.diff.text import print_diff
 from compare.hlo.collective import PUBLIC, Collective
 from compare.hlo.scope_key import path_of
@@ -110,7 +110,7 @@ class Table:
 class Differences:
     """What two programs communicate differently; true where they do."""
 
-    found: Mapping[str, Any]
+    found: ProgramsDiff
 
     def __bool__(self) -> bool:
         return not self.found["same"]

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup, escape
@@ -64,14 +63,14 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 """Those of the glossary that the lessons use."""
 
 
-def write_pages(results: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, Any] | None = None) -> None:
+def write_pages(results: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, object] | None = None) -> None:
     """Write every page; what else is in the folder stays."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in render_pages(results, quiz=quiz).items():
         atomic_files.write_text(folder / name, text)
 
 
-def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, Any] | None = None) -> dict[str, str]:
+def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, object] | None = None) -> dict[str, str]:
     """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
 
     quiz: the values of its page, where there is to be one.
@@ -169,7 +168,7 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
     )  # fmt: skip
 
 
-def _card(results: Sequence[LessonResult]) -> dict[str, Any]:
+def _card(results: Sequence[LessonResult]) -> dict[str, object]:
     """What the index says of a lesson: what it needs, and who moves something else."""
     lesson = results[0].lesson
     other = [one for one in outcomes(results) if one.verdict != "needed"]
@@ -245,7 +244,7 @@ AXIS = "a"
 RULES = "rules.html"
 
 
-def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[LessonResult]]) -> dict[str, Any]:
+def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[LessonResult]]) -> dict[str, object]:
     """What the page's template is given; `lessons` are those that have pages, `made` their programs by name."""
     return {
         "scattered": SCATTERED,
@@ -259,7 +258,7 @@ def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[LessonRe
     }
 
 
-def _case(case: tuple[str, str, str], name: str) -> dict[str, Any]:
+def _case(case: tuple[str, str, str], name: str) -> dict[str, object]:
     """One line of the table of matmuls: how an axis splits x, w and y, and what is sent."""
     arrays = [
         f"{array}[{', '.join(f'{dim}/{AXIS}' if dim == split else dim for dim in dims)}]"
@@ -270,7 +269,7 @@ def _case(case: tuple[str, str, str], name: str) -> dict[str, Any]:
     return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": sent, "lesson": lesson}
 
 
-def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, Any]:
+def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, object]:
     """What is needed, and who emits something else; and how far the rule's standing reaches."""
     return {
         "standing": lesson.standing

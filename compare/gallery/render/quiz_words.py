@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compare.gallery.lesson_types.lesson import STANDINGS, Lesson, count_moves
 from compare.gallery.lesson_types.lesson_result import LessonResult
@@ -84,7 +83,7 @@ def rule_lines(answered: AnsweredQuestion) -> list[str]:
     return [f"{lesson.name} ({lesson.standing}): {lesson.rule}" for lesson in answered.lessons]
 
 
-def question_to_json(question: Question, source: str) -> dict[str, Any]:
+def question_to_json(question: Question, source: str) -> dict[str, object]:
     """The question as JSON has it, without its answer."""
     lesson = question.lesson
     return {
@@ -101,7 +100,7 @@ def question_to_json(question: Question, source: str) -> dict[str, Any]:
     }
 
 
-def answer_to_json(answered: AnsweredQuestion, answer: Answer | None) -> dict[str, Any]:
+def answer_to_json(answered: AnsweredQuestion, answer: Answer | None) -> dict[str, object]:
     """The truth as JSON has it, and what became of an answer."""
     made = answered.result
     known = count_emitted(made) if made.ok else None
@@ -150,7 +149,7 @@ def sum_lines(answered: AnsweredQuestion) -> list[str]:
 
 def quiz_values(
     questions: Sequence[Question], results: Sequence[LessonResult], source_of: Callable[[Question], str]
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """What the page's template is given."""
     asked = [AnsweredQuestion(question, one) for question, one in zip(questions, results, strict=True)]
     return {

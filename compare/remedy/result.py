@@ -1,0 +1,141 @@
+"""The types of what a search for remedies finds: remedies.json, `--json`, the terminal and the page.
+
+Bytes are of one step, mean over devices; `step_ns` is the modelled step, None where it cannot be modelled.
+"""
+
+from collections.abc import Mapping
+from typing import Required, TypedDict
+
+from compare.report.model.codec import JsonObject
+
+
+class MeasurementJson(TypedDict):
+    """One program."""
+
+    unneeded_bytes: int
+    induced_bytes: int
+    inflated_bytes: int
+    missing_bytes: int
+    unknown_rows: int
+    step_ns: float | None
+
+
+class Alternative(TypedDict):
+    """A remedy that could replace another, and leaves no more bytes."""
+
+    name: str
+    code: str
+    step_ns: float | None
+
+
+class RemedyJson(TypedDict):
+    """A remedy in words."""
+
+    name: str
+    scope: str
+    kind: str
+    sentence: str
+    code: str
+
+
+class ChosenRemedy(RemedyJson):
+    """One of the smallest set."""
+
+    removes_bytes: int
+    measured_against: list[str]
+    """The other remedies of the set; empty where it was measured alone."""
+    as_good: list[Alternative]
+
+
+class MergedRemedy(ChosenRemedy):
+    """The same of all phases of an arm."""
+
+    removes: dict[str, int]
+    """Phase -> bytes."""
+    others: dict[str, dict[str, float | None]]
+    """Name of an alternative -> phase -> its step."""
+
+
+_Together = TypedDict("_Together", {"with": list[str], "in_place_of": list[str]})
+
+
+class RemedyBeyond(RemedyJson, _Together, total=False):
+    """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
+
+    error: Required[str]
+    helps: Required[bool]
+    after: MeasurementJson
+    """Of one that was measured only, like `removes_bytes`."""
+    removes_bytes: int
+
+
+class FailedSet(TypedDict):
+    """A set of remedies whose program could not be measured."""
+
+    names: list[str]
+    error: str
+
+
+class MeasuredSet(MeasurementJson):
+    """A set of remedies that was measured."""
+
+    names: list[str]
+    error: str
+    added_bytes: int
+    """At places where the default program has fewer."""
+
+
+class NamedKind(TypedDict):
+    """A remedy's name, and what it changes."""
+
+    name: str
+    kind: str
+
+
+class RemainingGroup(TypedDict):
+    """One group of bytes that the smallest set leaves, and what is known about it."""
+
+    scope: str
+    axes: str
+    kind: str
+    verdict: str
+    cause: str
+    bytes: int
+    sentence: str
+    gone_with: list[NamedKind]
+    less_with: list[str]
+    gone_by_hand_in: list[str]
+    """Titles of other arms."""
+    tried: list[str]
+    origins: Mapping[str, int]
+    """Origin -> bytes."""
+
+
+class PhaseResult(TypedDict, total=False):
+    """One arm's program of one phase; of one that could not be measured the error alone."""
+
+    error: Required[str]
+    before: MeasurementJson
+    after: MeasurementJson
+    remedies: list[ChosenRemedy]
+    beyond: list[RemedyBeyond]
+    remains: list[RemainingGroup]
+    missing_remains: int
+    tried: list[FailedSet | MeasuredSet]
+    not_tried: list[list[str]]
+
+
+class ArmResult(TypedDict):
+    """One arm."""
+
+    title: str
+    phases: dict[str, PhaseResult]
+
+
+class SearchResult(TypedDict):
+    """All of a search."""
+
+    case: JsonObject
+    compiles: int
+    most_compiles: int
+    arms: dict[str, ArmResult]
