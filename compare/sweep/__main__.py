@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.run.arms import parse_arms
+from compare.run.arms import parse_arms, parse_controls
 from compare.run.cli.case_options import listing
 from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = combinations(asked)
     out = asked.out if "out" in asked else Path("sweeps") / sweep.name_sweep(found, arms=arms)
     work = sweep.Work(
-        out=out, arms=arms, engine=ENGINES[asked.engine], at_once=getattr(asked, "jobs", None),
-        timeout_s=asked.timeout, no_cache=asked.no_cache,
+        out=out, arms=arms, controls=parse_controls(asked.controls), engine=ENGINES[asked.engine],
+        at_once=getattr(asked, "jobs", None), timeout_s=asked.timeout, no_cache=asked.no_cache,
     )  # fmt: skip
     with progress.show_progress([one for one in found if one.refused]) as notify:
         results = sweep.run(found, work, notify=notify)

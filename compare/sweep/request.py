@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.run import scheduler
-from compare.run.arms import ARMS
+from compare.run.arms import ARMS, DEFAULT_CONTROLS
 from compare.run.cli.case_options import add_list, add_step, read_case, seconds
 from compare.run.errors import WorkError
 from compare.sweep.engines.engines import ENGINES
@@ -61,6 +61,8 @@ def _add_work(parser: Parser) -> None:
     add = parser.add_argument_group("the work").add_argument
     out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
     add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
+    controls = "further programs of each case, as in compare.run; or all, or none"
+    add("--controls", metavar="LIST", default=",".join(DEFAULT_CONTROLS), help=controls)
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
     add(
         "--jobs",

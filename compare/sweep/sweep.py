@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from compare.report.model.report import Report
 from compare.run import cache
-from compare.run.arms import COMPILER, find_arm, read_versions
+from compare.run.arms import COMPILER, DEFAULT_CONTROLS, find_arm, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
@@ -48,6 +48,8 @@ class Work:
 
     out: Path
     arms: Sequence[str]
+    controls: Sequence[str] = DEFAULT_CONTROLS
+    """Further programs of each case: words of `arms.CONTROLS`."""
     engine: Engine
     at_once: int | None
     timeout_s: float
@@ -84,7 +86,7 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
     """
     with _alone_in(work.out) as hidden:
         cases = {work.place(one.case).name: one.case for one in combinations if one.case}
-        keys = {name: digest_inputs(case, work.arms) for name, case in cases.items()}
+        keys = {name: digest_inputs(case, work.arms, controls=work.controls) for name, case in cases.items()}
         ended: dict[str, CaseEnd] = {}
         for name in cases:
             notify(name, "waiting", 0)
@@ -102,8 +104,9 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
 
 def _request(case: Case, work: Work) -> CaseRequest:
     return make_request(
-        case, arms=work.arms, timeout_s=work.timeout_s, no_cache=work.no_cache, before=work.place(case).absolute()
-    )
+        case, arms=work.arms, controls=work.controls, timeout_s=work.timeout_s, no_cache=work.no_cache,
+        before=work.place(case).absolute(),
+    )  # fmt: skip
 
 
 def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEnd:
@@ -165,13 +168,13 @@ def _alone_in(out: Path) -> Iterator[Path]:
 REPORT = "report.json"
 
 
-def digest_inputs(case: Case, arms: Sequence[str]) -> str:
-    """A name for all that makes a run: case, arms, sources, versions, environment."""
+def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS) -> str:
+    """A name for all that makes a run: case, arms, controls, sources, versions, environment."""
     programs = [
         lower_task(cell.case_of(case.at(phases=(phase,))), one).key
         for one in map(find_arm, arms)
         for phase in case.phases
-        for cell in one.cells(case)
+        for cell in one.cells(case, controls=controls)
     ]
     compiler = read_versions(COMPILER)
     return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})

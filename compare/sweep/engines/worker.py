@@ -29,6 +29,8 @@ class CaseRequest(TypedDict):
     case: Mapping[str, object]
     """As `Case.to_dict` writes it."""
     arms: list[str]
+    controls: list[str]
+    """Words of `arms.CONTROLS`."""
     timeout_s: float
     no_cache: bool
     before: str
@@ -46,10 +48,13 @@ class CaseResult(TypedDict):
     """Whether every program was."""
 
 
-def make_request(case: Case, *, arms: Sequence[str], timeout_s: float, no_cache: bool, before: Path) -> CaseRequest:
+def make_request(
+    case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path
+) -> CaseRequest:
     """What it is asked for.  before: where a run of the same case may be, whose measurements are taken over."""
     return {
-        "case": case.to_dict(), "arms": list(arms), "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before)
+        "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "timeout_s": timeout_s,
+        "no_cache": no_cache, "before": str(before),
     }  # fmt: skip
 
 
@@ -63,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with cache.open_cache(bypass=words["no_cache"]) as kept:
         outcomes = scheduler.run_case(
             case, arms=[find_arm(name) for name in words["arms"]], cache=kept,
-            notify=_Notifier(case, words["arms"]).update,
+            notify=_Notifier(case, words["arms"], words["controls"]).update, controls=words["controls"],
             timeout_s=words["timeout_s"], at_once=words["at_once"],
         )  # fmt: skip
         run_folder.write_cells(run, case=case, outcomes=outcomes)
@@ -80,8 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Notifier:
     """Says on stdout how many programs are there, and what is at work now."""
 
-    def __init__(self, case: Case, arms: Sequence[str]):
-        self._total = len(case.phases) * sum(len(ARMS[name].cells(case)) for name in arms)
+    def __init__(self, case: Case, arms: Sequence[str], controls: Sequence[str]):
+        self._total = len(case.phases) * sum(len(ARMS[name].cells(case, controls=controls)) for name in arms)
         self._ended: set[tuple[str, str, str]] = set()
         self._last = ""
 

@@ -142,7 +142,8 @@ def test_a_mark_knows_all_that_makes_a_run():
         sweep.digest_inputs(one[0].case, ["jax"]),
         sweep.digest_inputs(one[0].case, ["jax", "torchxla"]),
         sweep.digest_inputs(other[0].case, ["jax"]),
+        sweep.digest_inputs(one[0].case, ["jax"], controls=["loop"]),
         sweep.digest_inputs(one[0].case.at(seq=64), ["jax"]),
     }
-    assert len(names) == 4
+    assert len(names) == 5
     assert sweep.digest_inputs(one[0].case, ["jax"]) in names
