@@ -25,50 +25,50 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--quiz", action="store_true", help="ask which collectives a sharding causes, compile it, show the answer")
     add("--seed", metavar="N", type=int, help="with --quiz: the number of the question (default: random)")
     add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp, all-reduce@tp" or "free"')
-    asked = parser.parse_args(argv)
-    if asked.quiz:
+    options = parser.parse_args(argv)
+    if options.quiz:
         from compare.gallery.take_quiz import take_quiz
 
-        return take_quiz(asked.seed, asked.answer, as_json=asked.json, no_cache=asked.no_cache)
-    if asked.seed is not None or asked.answer is not None:
+        return take_quiz(options.seed, options.answer, as_json=options.json, no_cache=options.no_cache)
+    if options.seed is not None or options.answer is not None:
         parser.error("--seed and --answer need --quiz")
-    if asked.list:
+    if options.list:
         from compare.gallery.render.text import print_names
 
         print_names()
         return 0
-    lessons = find_lesson(asked.pattern) if asked.pattern else LESSONS
+    lessons = find_lesson(options.pattern) if options.pattern else LESSONS
     from compare.gallery.compile_lessons import build_each
     from compare.gallery.quiz.draw import PAGE, draw_question
 
-    questions = [] if asked.pattern or asked.json else [draw_question(seed) for seed in PAGE]
+    questions = [] if options.pattern or options.json else [draw_question(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
-    with cache.open_cache(bypass=asked.no_cache) as kept:
+    with cache.open_cache(bypass=options.no_cache) as kept:
         every = build_each(
             [*programs, *((question.lesson, question.program) for question in questions)], cache=kept, notify=complain
         )
-    made, answers = every[: len(programs)], every[len(programs) :]
-    if asked.json:
-        print_json([one.public() for one in made])
-    elif asked.pattern:
+    results, answers = every[: len(programs)], every[len(programs) :]
+    if options.json:
+        print_json([item.public() for item in results])
+    elif options.pattern:
         from compare.gallery.render.text import print_lesson
 
         at = LESSONS.index(lessons[0])
-        names = ["", *(one.name for one in LESSONS), ""]
-        print_lesson(made, before=names[at], after=names[at + 2])
+        names = ["", *(item.name for item in LESSONS), ""]
+        print_lesson(results, before=names[at], after=names[at + 2])
     else:
         from compare.gallery.render.page import INDEX, write_pages
         from compare.gallery.render.quiz_words import quiz_values
         from compare.gallery.render.text import print_gallery
         from compare.gallery.take_quiz import question_source
 
-        print_gallery(made)
-        if not any(one.ok for one in made):
-            complain(f"no program could be compiled: no pages are written to {asked.out}")
+        print_gallery(results)
+        if not any(item.ok for item in results):
+            complain(f"no program could be compiled: no pages are written to {options.out}")
             return 1
-        write_pages(made, asked.out, quiz=quiz_values(questions, answers, question_source))
-        print(asked.out / INDEX)
-    return 0 if all(one.ok for one in every) else 1
+        write_pages(results, options.out, quiz=quiz_values(questions, answers, question_source))
+        print(options.out / INDEX)
+    return 0 if all(item.ok for item in every) else 1
 
 
 if __name__ == "__main__":

@@ -213,7 +213,7 @@ def _sweep() -> tuple[str, ...]:
     case, report = Case.from_json((_RUN / "case.json").read_text()), read_json(_RUN / "report.json")
     combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
     results = [result_row(combination, status="done", folder="run", report=report)]
-    return (json.dumps(build_summary(results, asked=argparse.Namespace(batch=8), arms=list(report["arms"]))),)
+    return (json.dumps(build_summary(results, options=argparse.Namespace(batch=8), arms=list(report["arms"]))),)
 
 
 def _earlier(path: Path) -> object:
@@ -222,7 +222,7 @@ def _earlier(path: Path) -> object:
     run.mkdir(exist_ok=True)
     (run / "report.json").touch()
     before = earlier_rows(path.parent, [])
-    found = build_summary([], asked=argparse.Namespace(), arms=["jax"], before=before)
+    found = build_summary([], options=argparse.Namespace(), arms=["jax"], before=before)
     print_sweep(found, out=Console(file=StringIO(), width=100))
     return sweep_table(found), sweep_page(found, picture=draw_ratios(found))
 

@@ -32,31 +32,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-cache", action="store_true", help="recompile, and write nothing to the cache")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write an HTML page")
-    asked = parser.parse_args(argv)
-    found: ProgramsDiff | RunsDiff
-    a, b = Path(asked.a), Path(asked.b)
+    options = parser.parse_args(argv)
+    diff: ProgramsDiff | RunsDiff
+    a, b = Path(options.a), Path(options.b)
     kind = request.kind_of(a, b)
     if kind == request.PROGRAMS:
-        found = request.diff_programs(
-            asked.a, asked.b, axes=axes_of(asked), topology=asked.topology, no_cache=asked.no_cache
+        diff = request.diff_programs(
+            options.a, options.b, axes=axes_of(options), topology=options.topology, no_cache=options.no_cache
         )
-    elif asked.mesh or asked.axes or asked.topology:
+    elif options.mesh or options.axes or options.topology:
         parser.error("run folders record their mesh; --axes, --mesh and --topology apply to programs only")
     else:
-        found = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
-    if asked.html:
+        diff = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
+    if options.html:
         from compare.diff.text import page
 
-        atomic_files.write_text(asked.html, page(found))
-    if asked.json:
-        print_json(found)
+        atomic_files.write_text(options.html, page(diff))
+    if options.json:
+        print_json(diff)
     else:
         from compare.diff.text import print_diff
 
-        print_diff(found)
-    if kind == request.PROGRAMS and "axes" in found:
-        hint_axes(asked, [row["axes"] for side in (found["a"], found["b"]) for row in side["by_kind"]])
-    return 0 if found["same"] else 1
+        print_diff(diff)
+    if kind == request.PROGRAMS and "axes" in diff:
+        hint_axes(options, [row["axes"] for side in (diff["a"], diff["b"]) for row in side["by_kind"]])
+    return 0 if diff["same"] else 1
 
 
 if __name__ == "__main__":

@@ -16,35 +16,35 @@ HOP = "collective-permute"
 @lru_cache(maxsize=1024)
 def connected_devices(groups: Groups) -> frozenset[frozenset[int]]:
     """Devices that talk to each other: of a permute those that its pairs connect."""
-    found: list[set[int]] = []
+    components: list[set[int]] = []
     for group in groups:
-        joined = [one for one in found if one & set(group)]
-        found = [one for one in found if not one & set(group)]
-        found.append(set(group).union(*joined))
-    return frozenset(map(frozenset, found))
+        joined = [component for component in components if component & set(group)]
+        components = [component for component in components if not component & set(group)]
+        components.append(set(group).union(*joined))
+    return frozenset(map(frozenset, components))
 
 
 Found = tuple[str, Collective, list[Collective]]
 
 
-def find_parts(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+def find_parts(singles: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
     """Sums, gathers and scatters of one program that are several collectives of the other."""
-    pool, found = [row for row in parts if row.kind in (GATHER, SCATTER, HOP)], list[Found]()
+    pool, matches = [row for row in parts if row.kind in (GATHER, SCATTER, HOP)], list[Found]()
     rings: dict[Hashable, list[Collective]] = {}
     matched: set[int] = set()
     for nearby in (True, False) if pool else ():
-        for whole in wholes:
-            own = [] if id(whole) in matched else _parts(whole, pool, _Near(whole, nearby))
-            if own:
-                pool = remove_rows(pool, own)
-                matched.add(id(whole))
-                found.append((_HOW[whole.kind], whole, own))
-                rings |= {_ring_key(row): own for row in own if row.kind == HOP}
+        for single in singles:
+            rows = [] if id(single) in matched else _parts(single, pool, _Near(single, nearby))
+            if rows:
+                pool = remove_rows(pool, rows)
+                matched.add(id(single))
+                matches.append((_HOW[single.kind], single, rows))
+                rings |= {_ring_key(row): rows for row in rows if row.kind == HOP}
     for row in pool:
         # The permutes of an einsum beyond what its gather or scatter needs are that einsum's all the same.
         if row.form == "windowed-einsum" and _ring_key(row) in rings:
             rings[_ring_key(row)].append(row)
-    return found
+    return matches
 
 
 _HOW = {
@@ -54,18 +54,18 @@ _HOW = {
 }
 
 
-def find_stages(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+def find_stages(singles: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
     """Sums, gathers and scatters of one program that the other does over parts of their groups, one after the other."""
-    steps, found = Stages(parts), list[Found]()
-    left = [row for row in wholes if row.kind in _HOW]
+    steps, matches = Stages(parts), list[Found]()
+    left = [row for row in singles if row.kind in _HOW]
     for nearby in (True, False):
-        for whole in left:
-            own = steps.of(whole, fits=_Near(whole, nearby), gathers_fit=_can_be_a_result)
-            if own:
-                steps.take(own)
-                found.append((_STEPS, whole, own))
-        left = remove_rows(left, [whole for _, whole, _ in found])
-    return found
+        for single in left:
+            rows = steps.of(single, fits=_Near(single, nearby), gathers_fit=_can_be_a_result)
+            if rows:
+                steps.take(rows)
+                matches.append((_STEPS, single, rows))
+        left = remove_rows(left, [single for _, single, _ in matches])
+    return matches
 
 
 _STEPS = "in stages, each over a part of its devices"
@@ -76,13 +76,13 @@ class _Near:
     """Whether a row may be part of another's work: it stands in its place of the program, or, where that is not known
     of one of them, anywhere."""
 
-    whole: Collective
+    single: Collective
     nearby: bool
 
     def __call__(self, row: Collective) -> bool:
-        if scope_or_path(row) == scope_or_path(self.whole):
+        if scope_or_path(row) == scope_or_path(self.single):
             return True
-        return not self.nearby and (is_scope_inferred(row) or is_scope_inferred(self.whole))
+        return not self.nearby and (is_scope_inferred(row) or is_scope_inferred(self.single))
 
 
 def _can_be_a_result(row: Collective) -> bool:
@@ -90,69 +90,69 @@ def _can_be_a_result(row: Collective) -> bool:
     return not any(operand.parameters for operand in row.operands)
 
 
-def _parts(whole: Collective, pool: Sequence[Collective], near: _Near) -> list[Collective]:
+def _parts(single: Collective, pool: Sequence[Collective], near: _Near) -> list[Collective]:
     """The rows that do its work together, if there are such."""
-    if whole.step_wire_bytes is None or not whole.mesh_groups:
+    if single.step_wire_bytes is None or not single.mesh_groups:
         return []
-    if whole.kind in (GATHER, SCATTER):
-        return _ring(whole, pool, near)
-    if whole.kind != SUM:
+    if single.kind in (GATHER, SCATTER):
+        return _ring(single, pool, near)
+    if single.kind != SUM:
         return []
-    scatter = _one(whole, SCATTER, pool, near) or _ring(whole, pool, near)
+    scatter = _one(single, SCATTER, pool, near) or _ring(single, pool, near)
     if not scatter:
         return []
     rest = sorted(remove_rows(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
-    # The gather may stand anywhere: whoever needs the whole of the sum asks for it.
-    gather = _one(whole, GATHER, rest, _can_be_a_result) or _ring(whole, rest, near)
+    # The gather may stand anywhere: whoever needs the full sum asks for it.
+    gather = _one(single, GATHER, rest, _can_be_a_result) or _ring(single, rest, near)
     return [*scatter, *gather] if gather else []
 
 
 def _one(
-    whole: Collective, kind: str, pool: Iterable[Collective], fits: Callable[[Collective], bool]
+    single: Collective, kind: str, pool: Iterable[Collective], fits: Callable[[Collective], bool]
 ) -> list[Collective]:
     """A collective of this kind that carries the same, the same number of times on each device."""
     for row in pool:
-        same = row.payload_bytes == whole.payload_bytes and row.device_executions == whole.device_executions
-        if row.kind == kind and same and _same_cargo(row, whole) and fits(row):
+        same = row.payload_bytes == single.payload_bytes and row.device_executions == single.device_executions
+        if row.kind == kind and same and _same_cargo(row, single) and fits(row):
             return [row]
     return []
 
 
-def _ring(whole: Collective, pool: Iterable[Collective], near: _Near) -> list[Collective]:
+def _ring(single: Collective, pool: Iterable[Collective], near: _Near) -> list[Collective]:
     """Permutes of its shards around its groups that send as much as it: of a windowed einsum, or exactly as much."""
-    size = max(map(len, whole.mesh_groups))
-    needed = (whole.step_wire_bytes or 0) // (2 if whole.kind == SUM else 1)
+    size = max(map(len, single.mesh_groups))
+    needed = (single.step_wire_bytes or 0) // (2 if single.kind == SUM else 1)
     rows: list[Collective] = []
     sent = 0
     for row in pool:
         # Where it goes both ways around at once, a hop can be half a shard.
-        shard = row.kind == HOP and row.payload_bytes * size in (whole.payload_bytes, whole.payload_bytes // 2)
-        if shard and row.step_wire_bytes and _same_cargo(row, whole) and near(row):
+        shard = row.kind == HOP and row.payload_bytes * size in (single.payload_bytes, single.payload_bytes // 2)
+        if shard and row.step_wire_bytes and _same_cargo(row, single) and near(row):
             rows.append(row)
             sent += row.step_wire_bytes
         if rows and sent >= needed - len(rows):  # each is rounded to whole bytes
             break
     more = sent > needed + len(rows)
     enough = sent >= needed - len(rows) and (not more or all(row.form == "windowed-einsum" for row in rows))
-    return rows if rows and enough and _all_receive(rows, whole) else []
+    return rows if rows and enough and _all_receive(rows, single) else []
 
 
-def _all_receive(hops: Sequence[Collective], whole: Collective) -> bool:
+def _all_receive(hops: Sequence[Collective], single: Collective) -> bool:
     """Whether each device gets the shards of all others of its group, and not one device twice as much as another."""
     received: Counter[int] = Counter()
     for row in hops:
         for source, target in row.mesh_groups:
             if source != target:
                 received[target] += row.payload_bytes * row.device_executions[source]
-    for group in whole.mesh_groups:
-        needed = whole.payload_bytes * (len(group) - 1) // len(group)
-        if any(received[device] < needed * whole.device_executions[device] for device in group):
+    for group in single.mesh_groups:
+        needed = single.payload_bytes * (len(group) - 1) // len(group)
+        if any(received[device] < needed * single.device_executions[device] for device in group):
             return False
     return True
 
 
-def _same_cargo(row: Collective, whole: Collective) -> bool:
-    return row.dtype == whole.dtype and connected_devices(row.mesh_groups) == connected_devices(whole.mesh_groups)
+def _same_cargo(row: Collective, single: Collective) -> bool:
+    return row.dtype == single.dtype and connected_devices(row.mesh_groups) == connected_devices(single.mesh_groups)
 
 
 def _ring_key(row: Collective) -> Hashable:

@@ -55,14 +55,14 @@ class Leftover:
         waiting: defaultdict[Hashable, list[Collective]] = defaultdict(list)
         for row in self.b:
             waiting[key(row)].append(row)
-        found = []
+        matched = []
         for row in self.a:
-            own = waiting[key(row)]
-            at = next((at for at, other in enumerate(own) if fits(row, other)), None)
+            candidates = waiting[key(row)]
+            at = next((at for at, other in enumerate(candidates) if fits(row, other)), None)
             if at is not None:
-                found.append((row, own.pop(at)))
-        self.take(row for pair in found for row in pair)
-        yield from found
+                matched.append((row, candidates.pop(at)))
+        self.take(row for pair in matched for row in pair)
+        yield from matched
 
     def take(self, rows: Iterable[Collective]) -> None:
         gone = set(map(id, rows))
@@ -77,11 +77,11 @@ def find_equivalents(left: Leftover) -> Iterator[Equivalent]:
     yield from _grouped(left, _loop_key, _same_runs, how=how)
     yield from _grouped(left, _loop_key_anywhere, _same_runs_of_nameless, how=how)
     yield from _grouped(left, _combined_key, _same_operands, how=_COMBINED)
-    for found in (_combined, find_parts, find_stages):
+    for find in (_combined, find_parts, find_stages):
         for swapped in (False, True):
-            wholes, parts = (left.b, left.a) if swapped else (left.a, left.b)
-            for how, whole, own in found(wholes, parts):
-                a, b = ((*own,), (whole,)) if swapped else ((whole,), (*own,))
+            singles, parts = (left.b, left.a) if swapped else (left.a, left.b)
+            for how, single, rows in find(singles, parts):
+                a, b = ((*rows,), (single,)) if swapped else ((single,), (*rows,))
                 yield Equivalent(how=how, a=a, b=b)
                 left.take((*a, *b))
 
@@ -110,12 +110,12 @@ def _as_often(rows: list[Collective], others: Sequence[Collective]) -> list[Coll
     wanted = sum(row.executions or 0 for row in others)
     if sum(row.executions or 0 for row in rows) <= wanted:
         return rows
-    found = []
+    chosen = []
     for row in rows:
         if (row.executions or 0) <= wanted:
-            found.append(row)
+            chosen.append(row)
             wanted -= row.executions or 0
-    return found
+    return chosen
 
 
 def _loop_key_anywhere(row: Collective) -> Hashable:
@@ -165,19 +165,19 @@ def _of_one_place(a: Iterable[Collective], b: Iterable[Collective]) -> bool:
 _COMBINED = "the same arrays, combined differently"
 
 
-def _combined(wholes: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
+def _combined(singles: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
     """Each one of several arrays that is several collectives of the other program."""
     pools: defaultdict[Hashable, list[Collective]] = defaultdict(list)
     for row in parts:
         pools[_combined_key(row)].append(row)
-    found = []
-    for whole in wholes:
-        pool, left, own = pools[_combined_key(whole)], _operands(whole), list[Collective]()
-        for row in pool if len(whole.operands) > 1 else ():
-            if _operands(row) <= left and _of_one_place([whole], [row]):
+    matches = []
+    for single in singles:
+        pool, left, rows = pools[_combined_key(single)], _operands(single), list[Collective]()
+        for row in pool if len(single.operands) > 1 else ():
+            if _operands(row) <= left and _of_one_place([single], [row]):
                 left -= _operands(row)
-                own.append(row)
-        if own and not left:
-            pools[_combined_key(whole)] = remove_rows(pool, own)
-            found.append((_COMBINED, whole, own))
-    return found
+                rows.append(row)
+        if rows and not left:
+            pools[_combined_key(single)] = remove_rows(pool, rows)
+            matches.append((_COMBINED, single, rows))
+    return matches

@@ -67,7 +67,7 @@ def match(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
     left = Leftover(_without(a, (i for i, _ in aligned)), _without(b, (j for _, j in aligned)))
     moved = list(left.pairs(_key))
     inferred = list(left.pairs(_key_without_scope, fits=_scope_is_inferred))
-    found = list(find_equivalents(left))
+    equivalents = list(find_equivalents(left))
     changed = list(_changed(left))
     single = [Difference(what="changed", a=(x,), b=(y,), changes=_changes(x, y)) for x, y in changed]
     single += [Difference(what="only in a", a=(row,), b=()) for row in left.a]
@@ -78,7 +78,7 @@ def match(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
         alike=(*in_order, *moved, *inferred),
         moved=len(moved),
         rescoped=tuple(inferred),
-        equivalents=tuple(found),
+        equivalents=tuple(equivalents),
         differences=tuple(sorted(_grouped(single), key=_size, reverse=True)),
     )
 
@@ -162,17 +162,21 @@ _COLUMNS = ("kind", "axes", "network", "scope", "dtype", "payload_bytes", "execu
 
 
 def _changes(a: Collective, b: Collective) -> tuple[str, ...]:
-    found = [name for name in _COLUMNS[:-1] if getattr(a, name) != getattr(b, name)]
-    return tuple(found) or _COLUMNS[-1:]
+    changed = [name for name in _COLUMNS[:-1] if getattr(a, name) != getattr(b, name)]
+    return tuple(changed) or _COLUMNS[-1:]
 
 
 def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
     """Those that say the same of rows in the same place, as one line; in the order in which each first stands."""
     groups: defaultdict[Hashable, list[Difference]] = defaultdict(list)
-    for one in differences:
-        groups[one.what, one.changes, tuple((scope_or_path(row), _key(row)) for row in (*one.a, *one.b))].append(one)
+    for difference in differences:
+        groups[
+            difference.what,
+            difference.changes,
+            tuple((scope_or_path(row), _key(row)) for row in (*difference.a, *difference.b)),
+        ].append(difference)
     for group in groups.values():
-        a, b = (tuple(row for one in group for row in getattr(one, side)) for side in ("a", "b"))
+        a, b = (tuple(row for difference in group for row in getattr(difference, side)) for side in ("a", "b"))
         yield Difference(what=group[0].what, a=a, b=b, changes=group[0].changes)
 
 

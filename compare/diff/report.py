@@ -44,7 +44,7 @@ def diff_values(diff: Diff) -> DiffValues:
             "collectives": len(diff.alike),
             "step_wire_bytes": _sum(row for row, _ in diff.alike),
             "in_another_order": diff.moved,
-            "of_other_neighbours": [[one.scope, other.scope] for one, other in diff.rescoped],
+            "of_other_neighbours": [[first.scope, second.scope] for first, second in diff.rescoped],
         },
         "equivalents": [_equivalent(equivalent) for equivalent in diff.equivalents],
         "differences": [_difference(difference) for difference in diff.differences],
@@ -64,12 +64,12 @@ def _side(name: str, compiled: str, rows: Sequence[Collective]) -> ProgramSide:
 
 
 def _by_kind(rows: Sequence[Collective]) -> list[KindTotals]:
-    found: dict[tuple[str, str], list[Collective]] = {}
+    groups: dict[tuple[str, str], list[Collective]] = {}
     for row in rows:
-        found.setdefault((row.kind, row.axes), []).append(row)
+        groups.setdefault((row.kind, row.axes), []).append(row)
     return [
-        {"kind": kind, "axes": axes, "collectives": len(own), "step_wire_bytes": _sum(own)}
-        for (kind, axes), own in sorted(found.items())
+        {"kind": kind, "axes": axes, "collectives": len(members), "step_wire_bytes": _sum(members)}
+        for (kind, axes), members in sorted(groups.items())
     ]
 
 
@@ -171,14 +171,14 @@ def _changes(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, list
 
 def _versions(cells: tuple[Mapping[Key, JudgedProgram], Mapping[Key, JudgedProgram]]) -> dict[str, list[str | None]]:
     """Package -> its versions in the two runs, of all programs together: those that differ first."""
-    found: list[dict[str, str]] = []
+    sides: list[dict[str, str]] = []
     for side in cells:
         sets: dict[str, set[str]] = {}
         for cell in side.values():
             for package, version in (cell.about.versions or {}).items():
                 sets.setdefault(package, set()).add(version)
-        found.append({package: ", ".join(sorted(own)) for package, own in sets.items()})
-    rows = {name: [side.get(name) for side in found] for name in sorted({**found[0], **found[1]})}
+        sides.append({package: ", ".join(sorted(versions)) for package, versions in sets.items()})
+    rows = {name: [side.get(name) for side in sides] for name in sorted({**sides[0], **sides[1]})}
     return dict(sorted(rows.items(), key=lambda row: row[1][0] == row[1][1]))
 
 

@@ -22,8 +22,8 @@ def kind_of(a: Path, b: Path) -> str:
     """What two paths are.  Raises `WorkError` where they are not of one kind, or folders of neither."""
     kinds = [_kind(path) for path in (a, b)]
     if kinds[0] != kinds[1]:
-        told = {PROGRAMS: "a program", CELLS: "a cell of a run", RUNS: "a run folder"}
-        raise WorkError(f"{a} is {told[kinds[0]]} and {b} is {told[kinds[1]]}; {_SHAPE}")
+        words = {PROGRAMS: "a program", CELLS: "a cell of a run", RUNS: "a run folder"}
+        raise WorkError(f"{a} is {words[kinds[0]]} and {b} is {words[kinds[1]]}; {_SHAPE}")
     return kinds[0]
 
 
@@ -44,27 +44,29 @@ def diff_programs(
 
     axes: none, and those that the programs know are used; they must be the same.
     """
-    one, other = read_all([open_program(a), open_program(b)], axes=axes, topology=topology, no_cache=no_cache)
-    if one.saved.axes and other.saved.axes and dict(one.saved.axes) != dict(other.saved.axes):
-        axes_of = f"{a} has the axes {format_axes(one.saved.axes)}, {b} has {format_axes(other.saved.axes)}"
+    first, second = read_all([open_program(a), open_program(b)], axes=axes, topology=topology, no_cache=no_cache)
+    if first.saved.axes and second.saved.axes and dict(first.saved.axes) != dict(second.saved.axes):
+        axes_of = f"{a} has the axes {format_axes(first.saved.axes)}, {b} has {format_axes(second.saved.axes)}"
         raise WorkError(f"{axes_of}; pass the axes of both with --axes")
-    compiled = one.compiled, other.compiled
-    return diff_report(match(one.rows, other.rows), names=(a, b), axes=other.saved.axes, compiled=compiled)
+    compiled = first.compiled, second.compiled
+    return diff_report(match(first.rows, second.rows), names=(a, b), axes=second.saved.axes, compiled=compiled)
 
 
 def diff_cells(a: Path, b: Path) -> ProgramsDiff:
     """The diff of two programs of run folders, over the axes of the second's case."""
-    one, other = _cell(a), _cell(b)
-    axes = other.case.mesh.split_axes
-    return diff_report(match(one.rows, other.rows), names=(str(a), str(b)), axes=axes)
+    first, second = _cell(a), _cell(b)
+    axes = second.case.mesh.split_axes
+    return diff_report(match(first.rows, second.rows), names=(str(a), str(b)), axes=axes)
 
 
 def _cell(path: Path) -> JudgedProgram:
     place = path.resolve()
-    found = next(cell for cell in judge_run(read_run(place.parents[2])).programs if cell.result.key == place.parts[-3:])
-    if found.result.status != "ok":
-        raise WorkError(f"{path} has no program: {found.result.status}: {found.result.error}")
-    return found
+    program = next(
+        cell for cell in judge_run(read_run(place.parents[2])).programs if cell.result.key == place.parts[-3:]
+    )
+    if program.result.status != "ok":
+        raise WorkError(f"{path} has no program: {program.result.status}: {program.result.error}")
+    return program
 
 
 def diff_runs(a: Path, b: Path) -> RunsDiff:

@@ -31,38 +31,42 @@ class Stages:
         """These are steps of one, and of no other."""
         self._taken.update(map(id, rows))
 
-    def of(self, whole: Collective, *, fits: Fits, gathers_fit: Fits) -> list[Collective]:
-        """Two rows or more that do the work of `whole` together, if there are such.
+    def of(self, single: Collective, *, fits: Fits, gathers_fit: Fits) -> list[Collective]:
+        """Two rows or more that do the work of `single` together, if there are such.
 
         fits: which rows may be steps of it; of a sum's gathers `gathers_fit` says so.
         """
-        if whole.step_wire_bytes is None or _size(whole) < 2:
+        if single.step_wire_bytes is None or _size(single) < 2:
             return []
-        if whole.kind == SUM:
-            ways = self._sums(whole, fits, gathers_fit)
+        if single.kind == SUM:
+            ways = self._sums(single, fits, gathers_fit)
         else:
-            chains = self._chains(whole, whole.kind, fits, _size(whole))
-            ways = (found for found in chains if _held(found) == _held([whole]))
-        return next((found for found in ways if len(found) > 1 and _moves_as_much(whole, found)), [])
+            chains = self._chains(single, single.kind, fits, _size(single))
+            ways = (chain for chain in chains if _held(chain) == _held([single]))
+        return next((chain for chain in ways if len(chain) > 1 and _moves_as_much(single, chain)), [])
 
-    def _sums(self, whole: Collective, fits: Fits, gathers_fit: Fits) -> Iterator[list[Collective]]:
-        for part in (part for part in range(2, _size(whole) + 1) if _size(whole) % part == 0):
-            for scatters in self._chains(whole, SCATTER, fits, part):
-                for between in self._between(whole, fits, part):
-                    if _held([*scatters, *between]) == _held([whole]):
-                        gathers = self._chains(whole, GATHER, gathers_fit, part)
-                        yield from ([*scatters, *between, *own] for own in gathers if _held(own) == _held(scatters))
+    def _sums(self, single: Collective, fits: Fits, gathers_fit: Fits) -> Iterator[list[Collective]]:
+        for part in (part for part in range(2, _size(single) + 1) if _size(single) % part == 0):
+            for scatters in self._chains(single, SCATTER, fits, part):
+                for between in self._between(single, fits, part):
+                    if _held([*scatters, *between]) == _held([single]):
+                        gathers = self._chains(single, GATHER, gathers_fit, part)
+                        yield from (
+                            [*scatters, *between, *gather_chain]
+                            for gather_chain in gathers
+                            if _held(gather_chain) == _held(scatters)
+                        )
 
-    def _between(self, whole: Collective, fits: Fits, part: int) -> Iterator[list[Collective]]:
+    def _between(self, single: Collective, fits: Fits, part: int) -> Iterator[list[Collective]]:
         """The sum of what scatters over `part` devices have left; none where they were over all."""
-        if part == _size(whole):
+        if part == _size(single):
             yield []
         else:
-            alike = self._carrying(whole, SUM, part)
-            yield from ([row] for row in alike if _size(row) * part == _size(whole) and fits(row))
+            alike = self._carrying(single, SUM, part)
+            yield from ([row] for row in alike if _size(row) * part == _size(single) and fits(row))
 
     def _chains(
-        self, whole: Collective, kind: str, fits: Fits, size: int, before: tuple[Collective, ...] = (), part: int = 1
+        self, single: Collective, kind: str, fits: Fits, size: int, before: tuple[Collective, ...] = (), part: int = 1
     ) -> Iterator[list[Collective]]:
         """Rows of one kind over `size` devices together: one carries all, the next a device's share of it, and so on.
 
@@ -71,14 +75,14 @@ class Stages:
         if part == size:
             yield list(before)
         elif len(before) < MOST_STEPS:
-            for row in self._carrying(whole, kind, part):
-                if all(row is not one for one in before) and size % (part * _size(row)) == 0 and fits(row):
-                    yield from self._chains(whole, kind, fits, size, (*before, row), part * _size(row))
+            for row in self._carrying(single, kind, part):
+                if all(row is not earlier for earlier in before) and size % (part * _size(row)) == 0 and fits(row):
+                    yield from self._chains(single, kind, fits, size, (*before, row), part * _size(row))
 
-    def _carrying(self, whole: Collective, kind: str, part: int) -> Sequence[Collective]:
+    def _carrying(self, single: Collective, kind: str, part: int) -> Sequence[Collective]:
         """Rows that carry one `part`-th of it, as often."""
-        payload, left = divmod(whole.payload_bytes, part)
-        alike = () if left else self._rows.get((kind, whole.dtype, whole.executions, payload), ())
+        payload, left = divmod(single.payload_bytes, part)
+        alike = () if left else self._rows.get((kind, single.dtype, single.executions, payload), ())
         return [row for row in alike if id(row) not in self._taken]
 
 
@@ -93,15 +97,15 @@ def _held(steps: Sequence[Collective]) -> Mapping[int, frozenset[int]] | None:
     held: dict[int, frozenset[int]] = {}
     for row in reversed(steps) if steps and steps[0].kind == GATHER else steps:
         for group in row.mesh_groups:
-            own = [held.get(device, frozenset((device,))) for device in group]
-            together = frozenset[int]().union(*own)
-            if len(together) != sum(map(len, own)):
+            shares = [held.get(device, frozenset((device,))) for device in group]
+            together = frozenset[int]().union(*shares)
+            if len(together) != sum(map(len, shares)):
                 return None
             held |= dict.fromkeys(group, together)
     return held
 
 
-def _moves_as_much(whole: Collective, steps: Sequence[Collective]) -> bool:
+def _moves_as_much(single: Collective, steps: Sequence[Collective]) -> bool:
     """Whether they send the same in a step; each is rounded to whole bytes."""
     sent = sum(row.step_wire_bytes or 0 for row in steps)
-    return abs(sent - (whole.step_wire_bytes or 0)) <= len(steps)
+    return abs(sent - (single.step_wire_bytes or 0)) <= len(steps)

@@ -56,9 +56,12 @@ def _print_lines(diff: Comparison, out: Console, *, indent: int = 0) -> None:
 
 def _table(lines: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
     """A heading and one line each: what is too long for it is cut, and whole in `--json` and on the page."""
-    cells = [[plain(word) for word in (one.what, one.scope, one.op_name, one.how, _file(one.source))] for one in lines]
+    cells = [
+        [plain(word) for word in (entry.what, entry.scope, entry.op_name, entry.how, _file(entry.source))]
+        for entry in lines
+    ]
     columns = [column for column, _ in enumerate(_HEADINGS) if any(row[column] for row in cells)]
-    amounts = [f"{one.amount:>9}" for one in lines]
+    amounts = [f"{entry.amount:>9}" for entry in lines]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
     over = indent + 2 + max(map(len, amounts)) + sum(2 + widths[column] for column in columns) - width
     for column, least in _NARROWEST:
@@ -71,8 +74,8 @@ def _table(lines: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
 
     heading = " " * indent + f"  {'bytes':>{max(map(len, amounts))}}" + line(_HEADINGS)
     yield Text(heading, style="dim", no_wrap=True, overflow="ignore")
-    for one, amount, row in zip(lines, amounts, cells, strict=True):
-        sign = (one.sign, _STYLES[one.sign])
+    for entry, amount, row in zip(lines, amounts, cells, strict=True):
+        sign = (entry.sign, _STYLES[entry.sign])
         yield Text.assemble(" " * indent, sign, f" {amount}", line(row), no_wrap=True, overflow="ignore")
 
 

@@ -92,15 +92,15 @@ def build(
 
     `notify` hears one line at each change.
     """
-    asked = [(lesson, program) for lesson in lessons for program in lesson.programs]
-    return build_each(asked, cache=cache, notify=notify, at_once=at_once)
+    programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
+    return build_each(programs, cache=cache, notify=notify, at_once=at_once)
 
 
 def build_each(
-    asked: Sequence[tuple[Lesson, str]], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
+    programs: Sequence[tuple[Lesson, str]], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
 ) -> list[LessonResult]:
     """One program of each lesson: the one that is named beside it."""
-    jobs = [_Job(lesson, program) for lesson, program in asked]
+    jobs = [_Job(lesson, program) for lesson, program in programs]
     _Build(jobs, cache=cache, notify=notify, at_once=at_once or max(2, cores())).run()
     return [_made(job) for job in jobs]
 
@@ -118,15 +118,15 @@ class _Build:
 
     def run(self) -> None:
         for name in dict.fromkeys(job.arm.name for job in self.jobs):
-            own = [job for job in self.jobs if job.arm.name == name]
+            arm_jobs = [job for job in self.jobs if job.arm.name == name]
             if line := arms.find_arm(name).missing():
-                for job in own:
+                for job in arm_jobs:
                     job.end("not-installed", line)
                 self.notify(line)
                 continue
-            self.keys |= {job: _lower_key(job) for job in own}
-            first = {self.keys[job]: job for job in reversed(own)}
-            for job in own:
+            self.keys |= {job: _lower_key(job) for job in arm_jobs}
+            first = {self.keys[job]: job for job in reversed(arm_jobs)}
+            for job in arm_jobs:
                 job.lowered = self.cache.find("pattern", self.keys[job])
             self._wait(name, [job for job in reversed(first.values()) if not job.lowered])
         self._compile([job for job in self.jobs if job.lowered])
@@ -146,9 +146,9 @@ class _Build:
     def _wait(self, kind: str, jobs: Sequence[_Job]) -> None:
         size = BATCH if kind == "compile" else max(1, len(jobs))
         for topology in dict.fromkeys(job.lesson.topology for job in jobs):
-            own = [job for job in jobs if job.lesson.topology == topology]
-            for begin in range(0, len(own), size):
-                self.waiting.append(_Batch(kind, tuple(own[begin : begin + size])))
+            same_topology = [job for job in jobs if job.lesson.topology == topology]
+            for begin in range(0, len(same_topology), size):
+                self.waiting.append(_Batch(kind, tuple(same_topology[begin : begin + size])))
 
     def _compile(self, jobs: Sequence[_Job]) -> None:
         """Take from the cache what is there; the rest waits for a process."""
@@ -204,13 +204,13 @@ class _Build:
 
     def _lowered(self, batch: _Batch) -> list[_Job]:
         """Its jobs that went well, each with those that want the same program for another partitioner."""
-        found = []
+        lowered = []
         for job in batch.jobs:
-            alike = [one for one in self.jobs if self.keys.get(one) == self.keys[job]]
-            for one in alike:
-                one.lowered, one.status, one.error = job.lowered, job.status, job.error
-            found += alike if job.lowered else []
-        return found
+            alike = [twin for twin in self.jobs if self.keys.get(twin) == self.keys[job]]
+            for twin in alike:
+                twin.lowered, twin.status, twin.error = job.lowered, job.status, job.error
+            lowered += alike if job.lowered else []
+        return lowered
 
     def _keep(self, job: _Job, out: Path, *, kind: str) -> None:
         if kind == "compile":
@@ -229,12 +229,12 @@ class _Build:
 
 
 def _lower_key(job: _Job) -> str:
-    asked = job.asked() | {
+    request = job.asked() | {
         "arm": job.arm.name,
         "versions": _versions(job.arm.packages),
         "sources": _sources(job.arm.name),
     }
-    return make_key(asked | {"environment": _environment()})
+    return make_key(request | {"environment": _environment()})
 
 
 def _compile_key(job: _Job) -> str:
@@ -243,8 +243,8 @@ def _compile_key(job: _Job) -> str:
         "versions": _versions(arms.COMPILER),
         "sources": _compiler_sources(),
     }
-    asked = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
-    return make_key(asked | made_by | {"environment": _environment()})
+    request = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
+    return make_key(request | made_by | {"environment": _environment()})
 
 
 def _title(kind: str) -> str:
@@ -256,8 +256,8 @@ def _sources(name: str) -> str:
     """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
     folder = tasks.ROOT / arms.find_arm(name).module
     requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
-    own = ("patterns", "process", "sharding/spec.py", "decoder/scan.py")
-    return sources_digest(*(folder / name for name in own if (folder / name).exists()), requests)
+    used = ("patterns", "process", "sharding/spec.py", "decoder/scan.py")
+    return sources_digest(*(folder / name for name in used if (folder / name).exists()), requests)
 
 
 @once
@@ -275,19 +275,19 @@ def _compiler_sources() -> str:
 @once
 def _environment() -> dict[str, str]:
     """Of the user's environment, what can change a program."""
-    told = {name: text for name, text in sorted(os.environ.items()) if name.startswith(tasks.PREFIXES)}
-    return {name: text for name, text in told.items() if name not in tasks.QUIET}
+    variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(tasks.PREFIXES)}
+    return {name: text for name, text in variables.items() if name not in tasks.QUIET}
 
 
 def _made(job: _Job) -> LessonResult:
     about = read_json(job.lowered / ABOUT) if job.lowered else {}
-    made = LessonResult(
+    result = LessonResult(
         lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
         gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
         versions=about.get("versions", {}) | _versions(arms.COMPILER),
     )  # fmt: skip
     if not job.compiled:
-        return made
+        return result
     rows = collectives(read_file(job.compiled / HLO), job.lesson.mesh)
-    return made.with_rows(row_of(row) for row in rows)
+    return result.with_rows(row_of(row) for row in rows)

@@ -62,13 +62,13 @@ def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: b
         if words is None:
             answer = _heard(question.lesson.mesh)
     with cache.open_cache(bypass=no_cache) as kept:
-        (made,) = compile_questions([question], cache=kept, notify=complain)
-    told = AnsweredQuestion(question, made)
+        (result,) = compile_questions([question], cache=kept, notify=complain)
+    answered = AnsweredQuestion(question, result)
     if as_json:
-        print_json(question_to_json(question, source) | answer_to_json(told, answer))
+        print_json(question_to_json(question, source) | answer_to_json(answered, answer))
     else:
-        print_truth(told, answer)
-    return 0 if made.ok and (answer is None or answer.is_right(count_emitted(made))) else 1
+        print_truth(answered, answer)
+    return 0 if result.ok and (answer is None or answer.is_right(count_emitted(result))) else 1
 
 
 def _heard(mesh: Mapping[str, int]) -> Answer | None:

@@ -24,22 +24,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
     parser.add_argument("--cell", metavar="CELL", default="", help="only this cell (default: the default cell)")
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
-    asked = parser.parse_args(argv)
-    if is_saved(asked.run):
-        found = query_saved(asked.run, name=asked.name)
+    options = parser.parse_args(argv)
+    if is_saved(options.run):
+        histories = query_saved(options.run, name=options.name)
     else:
-        run = judge_run(read_run(asked.run))
-        found = query_run(run, name=asked.name, arm=asked.arm, phase=asked.phase, cell=asked.cell)
-    if asked.json:
-        print_json([one.to_dict() for one in found])
+        run = judge_run(read_run(options.run))
+        histories = query_run(run, name=options.name, arm=options.arm, phase=options.phase, cell=options.cell)
+    if options.json:
+        print_json([history.to_dict() for history in histories])
     else:
         from compare.history.text import print_histories, print_life
 
-        if asked.name:
-            for one in found:
-                print_life(one)
+        if options.name:
+            for history in histories:
+                print_life(history)
         else:
-            print_histories(found)
+            print_histories(histories)
     return 0
 
 

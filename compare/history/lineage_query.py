@@ -33,10 +33,10 @@ class History:
 
     def to_dict(self) -> dict[str, object]:
         words = {name: getattr(self, name) for name in ("arm", "phase", "cell")}
-        told = ("name", "kind", "axes", "scope", "form", "step_wire_bytes", "source_line", "origin")
+        columns = ("name", "kind", "axes", "scope", "form", "step_wire_bytes", "source_line", "origin")
         return {
             **words,
-            **{name: getattr(self.row, name) for name in told},
+            **{name: getattr(self.row, name) for name in columns},
             "changes": [change.public() for change in self.row.changes],
             "events": [_event(event) for event in self.track.events],
         }
@@ -49,14 +49,14 @@ def query_saved(folder: Path, *, name: str = "") -> list[History]:
         raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
     rows = collectives(read(program.text), program.axes, device_ids=program.device_ids, names=program.names)
     lives = trace_archive(program.passes, program.text)
-    own = [
+    histories = [
         History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])
         for row in add_origins(rows, lives)
         if row.name in lives and name in ("", row.name)
     ]
-    if name and not own:
+    if name and not histories:
         raise _unknown(str(folder), name, [row.name for row in rows])
-    return own
+    return histories
 
 
 def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
@@ -68,21 +68,21 @@ def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "",
     cells = [program for program in run.programs if _fits(program, arm=arm, phase=phase, cell=cell)]
     if not cells:
         raise WorkError(f"{run.run.folder} has no program {_asked(arm, phase, cell)}; there are {_all(run.programs)}")
-    told = [cell for cell in cells if cell.lineage is not None]
-    if not told:
+    recorded = [cell for cell in cells if cell.lineage is not None]
+    if not recorded:
         why = "; ".join(dict.fromkeys(cell.why_no_lineage or cell.result.status for cell in cells))
         raise WorkError(f"the passes of {_all(cells)} are not recorded: {why}")
     if not cell:
-        own = [one for one in told if one.result.cell == DEFAULT_CELL]
-        others = [one for one in told if one.result.cell != DEFAULT_CELL]
-        found = _of(own, name) or (_of(others, name) if name or not own else [])
+        defaults = [member for member in recorded if member.result.cell == DEFAULT_CELL]
+        others = [member for member in recorded if member.result.cell != DEFAULT_CELL]
+        histories = _of(defaults, name) or (_of(others, name) if name or not defaults else [])
     else:
-        found = _of(told, name)
-    if not found and name:
-        names = list(dict.fromkeys(row.name for one in told for row in one.rows))
-        where = _all(told) if len(told) == 1 else f"{run.run.folder}, {len(told)} programs"
+        histories = _of(recorded, name)
+    if not histories and name:
+        names = list(dict.fromkeys(row.name for member in recorded for row in member.rows))
+        where = _all(recorded) if len(recorded) == 1 else f"{run.run.folder}, {len(recorded)} programs"
         raise _unknown(where, name, names)
-    return found
+    return histories
 
 
 def _unknown(where: str, name: str, names: Sequence[str]) -> WorkError:
@@ -100,8 +100,8 @@ def _of(cells: Sequence[JudgedProgram], name: str) -> list[History]:
 
 
 def _fits(program: JudgedProgram, *, arm: str, phase: str, cell: str) -> bool:
-    asked = (arm, phase, cell)
-    return all(not word or word == there for word, there in zip(asked, program.result.key, strict=True))
+    wanted = (arm, phase, cell)
+    return all(not word or word == part for word, part in zip(wanted, program.result.key, strict=True))
 
 
 def _asked(arm: str, phase: str, cell: str) -> str:

@@ -33,7 +33,7 @@ def shorten(line: str) -> str:
     """Name, shape, operands, groups, sharding and the end of its `op_name`; no layouts, no configuration."""
     line = line.strip().removeprefix("ROOT ")
     head = _DROPPED.split(line, maxsplit=1)[0]
-    groups = [found[0] for found in _kept(line) if found[0].strip() not in head]
+    groups = [match[0] for match in _kept(line) if match[0].strip() not in head]
     sharding, op_name = _SHARDING.search(line), _OP_NAME.search(line)
     words = _LAYOUT.sub("", head) + "".join(groups)
     words += f", sharding={sharding[1]}" if sharding else ""
@@ -67,12 +67,12 @@ def split_changes(before: str, after: str) -> tuple[list[Part], list[Part]]:
     return _joined(left), _joined(right)
 
 
-def _joined(found: Sequence[Part]) -> list[Part]:
+def _joined(parts: Sequence[Part]) -> list[Part]:
     """Neighbours of one kind as one; nothing empty."""
-    made: list[Part] = []
-    for one in found:
-        if made and made[-1].changed == one.changed:
-            made[-1] = Part(made[-1].text + one.text, one.changed)
-        elif one.text:
-            made.append(one)
-    return made
+    joined: list[Part] = []
+    for part in parts:
+        if joined and joined[-1].changed == part.changed:
+            joined[-1] = Part(joined[-1].text + part.text, part.changed)
+        elif part.text:
+            joined.append(part)
+    return joined

@@ -22,16 +22,19 @@ MARKS = ("«", "»")
 def print_histories(histories: Sequence[History], *, out: Console | None = None) -> None:
     """A line for each collective: what it is and who put it there; below it what became of it."""
     out = out or console()
-    for program, together in groupby(histories, key=lambda one: one.program):
+    for program, together in groupby(histories, key=lambda history: history.program):
         out.print(Text(plain(program), style="bold"))
-        own = list(together)
-        cells = [(one.row.name, f"{one.row.kind} {axes_text(one.row.axes)}", one.row.scope) for one in own]
+        members = list(together)
+        cells = [
+            (history.row.name, f"{history.row.kind} {axes_text(history.row.axes)}", history.row.scope)
+            for history in members
+        ]
         widths = [max(len(plain(row[at])) for row in cells) for at in range(3)]
-        for one, row in zip(own, cells, strict=True):
+        for history, row in zip(members, cells, strict=True):
             begin = "  ".join(plain(word).ljust(wide) for word, wide in zip(row, widths, strict=True))
-            out.print(Text(f"{begin}  {plain(one.row.origin)}", no_wrap=True, overflow="ignore"), soft_wrap=True)
-            if one.row.changes:
-                changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in one.row.changes)
+            out.print(Text(f"{begin}  {plain(history.row.origin)}", no_wrap=True, overflow="ignore"), soft_wrap=True)
+            if history.row.changes:
+                changes = "; ".join(f"{change.what} by {by_text(change.by)}" for change in history.row.changes)
                 out.print(
                     wrap_prose(f"then {changes}", width=text_width(out), indent=_INDENT, hang=_INDENT * 2, style="dim")
                 )
@@ -48,11 +51,11 @@ def print_life(history: History, *, out: Console | None = None) -> None:
         out.print(wrap_prose(f"Source: {row.source_line}", width=width, style="dim"))
     number = 0
     for is_rename, events in groupby(history.track.events, key=lambda event: event.what == RENAMED):
-        own = list(events)
+        members = list(events)
         if is_rename:
-            out.print(wrap_prose(_renamed(own), width=width, indent=_INDENT, style="dim"))
+            out.print(wrap_prose(_renamed(members), width=width, indent=_INDENT, style="dim"))
             continue
-        for event in own:
+        for event in members:
             number += 1
             out.print(wrap_prose(f"{number}. {_heading(event)}", width=width, style="bold"))
             out.print(*_lines(event, width=width), sep="\n")
@@ -96,7 +99,7 @@ def _lines(event: Event, *, width: int) -> Iterator[Text]:
     yield _line("+ ", right, "green", width)
 
 
-def _line(sign: str, found: Sequence[Part], style: str, width: int) -> Text:
+def _line(sign: str, parts: Sequence[Part], style: str, width: int) -> Text:
     begin, end = MARKS
-    words = "".join(f"{begin}{one.text}{end}" if one.changed and one.text.strip() else one.text for one in found)
+    words = "".join(f"{begin}{part.text}{end}" if part.changed and part.text.strip() else part.text for part in parts)
     return wrap_prose(sign + words, width=width, indent=_INDENT, hang=_INDENT + "    ", style=style)

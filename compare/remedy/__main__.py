@@ -14,32 +14,32 @@ from meshes.process.command_line import print_json, run_command
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every program was measured; 1: some arm or phase could not be, the rest is reported."""
-    asked = remedy_parser().parse_args(argv)
-    if "list" in asked:
-        print(listing(asked.list))
+    options = remedy_parser().parse_args(argv)
+    if "list" in options:
+        print(listing(options.list))
         return 0
-    request = read_request(asked)
+    request = read_request(options)
     from compare.remedy.report import find_remedies
 
-    with cache.open_cache(bypass=asked.no_cache) as kept:
-        found = find_remedies(request, cache=kept)
-    pages = [asked.html] if asked.html else []
-    if asked.into:
-        data, shown = (asked.into / name for name in REMEDIES)
-        atomic_files.write_text(data, json.dumps(found, indent=1) + "\n")
+    with cache.open_cache(bypass=options.no_cache) as kept:
+        result = find_remedies(request, cache=kept)
+    pages = [options.html] if options.html else []
+    if options.into:
+        data, shown = (options.into / name for name in REMEDIES)
+        atomic_files.write_text(data, json.dumps(result, indent=1) + "\n")
         pages.append(shown)
     for place in pages:
         from compare.remedy.page import page
 
-        atomic_files.write_text(place, page(found))
+        atomic_files.write_text(place, page(result))
         print(place, file=sys.stderr)
-    if asked.json:
-        print_json(found)
+    if options.json:
+        print_json(result)
     else:
         from compare.remedy.text import print_remedies
 
-        print_remedies(found)
-    return 1 if any(one["error"] for arm in found["arms"].values() for one in arm["phases"].values()) else 0
+        print_remedies(result)
+    return 1 if any(phase["error"] for arm in result["arms"].values() for phase in arm["phases"].values()) else 0
 
 
 if __name__ == "__main__":

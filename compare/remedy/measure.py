@@ -55,8 +55,11 @@ class ArmProgram:
 
     def _short(self, names: Names) -> str:
         """A set in few words: of many, those that are not in it."""
-        inside, outside = ([one.removeprefix("attention-") for one, remedy in self.remedies.items()
-                            if remedy.kind == CODE and (one in names) == there] for there in (True, False))  # fmt: skip
+        code = [name for name, remedy in self.remedies.items() if remedy.kind == CODE]
+        inside, outside = (
+            [name.removeprefix("attention-") for name in code if (name in names) == is_inside]
+            for is_inside in (True, False)
+        )
         beside = [name for name in names if self.remedies[name].kind != CODE]
         if len(inside) > MOST_NAMED:
             inside = [f"all but {', '.join(outside)}" if outside else "all"]
@@ -83,17 +86,17 @@ class Measurer:
 
     def make(self, wanted: Sequence[tuple[ArmProgram, Names]]) -> None:
         """Measure each of these sets for its program; what is beyond the allowed compiles is refused."""
-        taken = [one for one in wanted if one[1] not in one[0].known]
+        taken = [pair for pair in wanted if pair[1] not in pair[0].known]
         left = max(0, self.most - self.compiles)
         for program, names in taken[left:]:
             program.refused.add(names)
         taken = taken[:left]
         self.compiles += len(taken)
-        asked = [(program.arm, program.case.phase, program.cell(names)) for program, names in taken]
-        outcomes = scheduler.run_cells(self.case, asked, cache=self.cache, notify=self.notify, timeout_s=self.timeout_s)
+        cells = [(program.arm, program.case.phase, program.cell(names)) for program, names in taken]
+        outcomes = scheduler.run_cells(self.case, cells, cache=self.cache, notify=self.notify, timeout_s=self.timeout_s)
         for (program, names), outcome in zip(taken, outcomes, strict=True):
-            found, origins = _measured(program.with_remedies(names), outcome, whole=self.case)
-            program.known[names] = found
+            measurement, origins = _measured(program.with_remedies(names), outcome, run_case=self.case)
+            program.known[names] = measurement
             if not names:
                 program.origins = origins
 
@@ -106,10 +109,11 @@ def search(programs: Sequence[ArmProgram], making: Measurer) -> None:
         if program.base.error:
             continue
         program.remedies = {
-            one.name: one for one in candidate_remedies(program.case, program.base.groups, arm=program.arm.name)
+            remedy.name: remedy
+            for remedy in candidate_remedies(program.case, program.base.groups, arm=program.arm.name)
         }
-        own = Search(program.base, list(program.remedies.values()))
-        running[program] = (own, own.steps())
+        program_search = Search(program.base, list(program.remedies.values()))
+        running[program] = (program_search, program_search.steps())
     wanted = dict(_next(running, {}))
     while wanted:
         making.make(_in_turn(wanted))
@@ -131,34 +135,42 @@ def find_witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[Arm
     ]
     if arm.missing() or any(program.arm is arm for program in programs):
         return []
-    found = []
-    for one in {one.case.phase: one for one in silent}.values():
-        hand = [remedy for remedy in candidate_remedies(one.case, one.base.groups, arm=arm.name) if remedy.kind == HAND]
-        found += [ArmProgram(arm, one.case, remedies={remedy.name: remedy}) for remedy in hand]
-    making.make([(one, names) for one in found for names in (frozenset(), frozenset(one.remedies))])
-    return [one for one in found if frozenset() in one.known]
+    witnesses = []
+    for selected in {selected.case.phase: selected for selected in silent}.values():
+        hand = [
+            remedy
+            for remedy in candidate_remedies(selected.case, selected.base.groups, arm=arm.name)
+            if remedy.kind == HAND
+        ]
+        witnesses += [ArmProgram(arm, selected.case, remedies={remedy.name: remedy}) for remedy in hand]
+    making.make([(selected, names) for selected in witnesses for names in (frozenset(), frozenset(selected.remedies))])
+    return [selected for selected in witnesses if frozenset() in selected.known]
 
 
 def _tells(program: ArmProgram) -> bool:
     """Whether its own collectives by hand were measured."""
-    return any(remedy.kind == HAND and not found.error for remedy, _, found in list_measured_beyond(program))
+    return any(
+        remedy.kind == HAND and not measurement.error for remedy, _, measurement in list_measured_beyond(program)
+    )
 
 
 def _agree(programs: Sequence[ArmProgram]) -> None:
     """One set for all phases of an arm, where one is as good as each phase's own: it is one change of the code."""
     for arm in {program.arm.name for program in programs}:
-        own = [
+        members = [
             program
             for program in programs
             if program.arm.name == arm and not program.base.error and program.base.unneeded_bytes
         ]
         shared = [
-            names for names in (own[0].known if own else ()) if names and all(_as_good(one, names) for one in own)
+            names
+            for names in (members[0].known if members else ())
+            if names and all(_as_good(member, names) for member in members)
         ]
         if shared:
-            best = min(shared, key=lambda names: sum(one.known[names].step_ns or 0.0 for one in own))
-            for one in own:
-                one.best = best
+            best = min(shared, key=lambda names: sum(member.known[names].step_ns or 0.0 for member in members))
+            for member in members:
+                member.best = best
 
 
 def _as_good(program: ArmProgram, names: Names) -> bool:
@@ -170,13 +182,13 @@ def _as_good(program: ArmProgram, names: Names) -> bool:
 
 
 def _next(
-    running: Mapping[ArmProgram, tuple[Search, Asking]], asked: Mapping[ArmProgram, list[Names]]
+    running: Mapping[ArmProgram, tuple[Search, Asking]], requested: Mapping[ArmProgram, list[Names]]
 ) -> Iterator[tuple[ArmProgram, list[Names]]]:
     """What each search wants next, told what it asked for; those that end leave their best."""
     for program, (_, steps) in running.items():
-        answers = {names: program.known[names] for names in asked.get(program, ()) if names in program.known}
+        answers = {names: program.known[names] for names in requested.get(program, ()) if names in program.known}
         try:
-            yield program, steps.send(answers) if program in asked else next(steps)
+            yield program, steps.send(answers) if program in requested else next(steps)
         except StopIteration as end:
             program.best = end.value
 
@@ -219,14 +231,14 @@ def improves(program: ArmProgram, names: Names) -> bool:
     return names in program.known and is_better(program.known[names], program.known[program.best])
 
 
-def _measured(case: Case, outcome: Outcome, *, whole: Case) -> tuple[Measurement, dict[Group, dict[str, int]]]:
+def _measured(case: Case, outcome: Outcome, *, run_case: Case) -> tuple[Measurement, dict[Group, dict[str, int]]]:
     """What came of one program, judged by the contract of its own case."""
     if outcome.status != "ok" or outcome.compiled is None:
         return Measurement(error=f"{outcome.status}: {outcome.error}"), {}
     packed = outcome.compiled / archive.FILE
     result = ProgramResult(
         arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status="ok",
-        about=About.from_json(run_folder.merge_about(outcome, case=whole)),
+        about=About.from_json(run_folder.merge_about(outcome, case=run_case)),
         hlo=gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode(),
         passes=packed.read_bytes() if packed.is_file() else None,
     )  # fmt: skip

@@ -29,9 +29,9 @@ def sections(folder: Path) -> list[Section]:
     if not path.is_file():
         return []
     try:
-        found = read_json(path)
-        page(found)  # the section leads to it
-        section = Widget(template="remedy_section.html.j2", values={"found": found, "words": text})
+        result = read_json(path)
+        page(result)  # the section leads to it
+        section = Widget(template="remedy_section.html.j2", values={"found": result, "words": text})
         to_html([section])
     except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
         why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"

@@ -43,11 +43,11 @@ def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> 
     case: of one phase.
     """
     scopes = _by_bytes(groups)
-    found: dict[str, Remedy] = {}
+    candidates: dict[str, Remedy] = {}
     for key in sorted(groups, key=lambda key: -groups[key]):
         for remedy in _for_group(case, key, arm=arm, scopes=scopes):
-            found.setdefault(remedy.name, remedy)
-    return [remedy for remedy in found.values() if _can_be(case, [remedy])]
+            candidates.setdefault(remedy.name, remedy)
+    return [remedy for remedy in candidates.values() if _can_be(case, [remedy])]
 
 
 def apply_remedies(case: Case, remedies: Iterable[Remedy]) -> Case:
@@ -57,9 +57,9 @@ def apply_remedies(case: Case, remedies: Iterable[Remedy]) -> Case:
 
 def case_changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, object]:
     """The words of the case that these remedies change."""
-    own = list(remedies)
-    words = {word: value for remedy in own for word, value in remedy.changes.items()}
-    chosen = {*case.variants, *(name for remedy in own for name in remedy.variants)}
+    applied = list(remedies)
+    words = {word: value for remedy in applied for word, value in remedy.changes.items()}
+    chosen = {*case.variants, *(name for remedy in applied for name in remedy.variants)}
     # In the order of the list, so that equal sets are one program.
     variants = tuple(name for name in VARIANTS if name in chosen)
     return words | ({"variants": variants} if variants != case.variants else {})
@@ -75,10 +75,10 @@ def _can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
 
 def _by_bytes(groups: Mapping[Group, int]) -> list[str]:
     """The scopes with unneeded bytes, the most first."""
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for (scope, *_), amount in groups.items():
-        found[scope] = found.get(scope, 0) + amount
-    return sorted(found, key=lambda scope: -found[scope])
+        amounts[scope] = amounts.get(scope, 0) + amount
+    return sorted(amounts, key=lambda scope: -amounts[scope])
 
 
 def _for_group(case: Case, key: Group, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
@@ -97,14 +97,14 @@ def _for_group(case: Case, key: Group, *, arm: str, scopes: Sequence[str]) -> It
 
 
 def _attention(case: Case, *, arm: str) -> Iterator[Remedy]:
-    own = [row for row in VARIANTS.values() if row.site == "attention"]
+    rows = [row for row in VARIANTS.values() if row.site == "attention"]
     if case.attention == "idiomatic" and not any(VARIANTS[name].site == "attention" for name in case.variants):
         yield Remedy(
             name="attention-einsum", scope=CORE, site="attention", changes={"attention": "einsum"},
             sentence="write attention as einsum over KV heads and the query heads of each",
             code=_EINSUM.get(arm, "--attention einsum"),
         )  # fmt: skip
-        yield from (_of(row, arm) for row in own if arm in row.code and case.phase in row.phases)
+        yield from (_of(row, arm) for row in rows if arm in row.code and case.phase in row.phases)
 
 
 _EINSUM = {

@@ -66,10 +66,10 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> PhaseResult
         "before": measurement_to_json(program.base),
         "after": measurement_to_json(best),
         "remedies": sorted(entries, key=lambda entry: -entry["removes_bytes"]),
-        "beyond": [_beyond(program, *one) for one in list_measured_beyond(program)],
+        "beyond": [_beyond(program, *item) for item in list_measured_beyond(program)],
         "remains": [
             _remaining(program, key, amount, programs)
-            for key, amount in sorted(best.groups.items(), key=lambda one: -one[1])
+            for key, amount in sorted(best.groups.items(), key=lambda item: -item[1])
         ],
         "missing_remains": best.missing,
         "tried": [_tried(program, names) for names in program.known if names],
@@ -108,14 +108,14 @@ def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
 
 def _as_good(program: ArmProgram, remedy: Remedy) -> list[Alternative]:
     """What could stand in its place, and leaves no more bytes."""
-    best, found = program.known[program.best], list[Alternative]()
+    best, alternatives = program.known[program.best], list[Alternative]()
     for other in program.remedies.values():
         names = program.best - {remedy.name} | {other.name}
-        there = program.known.get(names)
-        stands_in = other is not remedy and other.site == remedy.site and there and not there.error
-        if there and stands_in and there.unneeded_bytes <= best.unneeded_bytes:
-            found.append({"name": other.name, "code": other.code, "step_ns": there.step_ns})
-    return found
+        measurement = program.known.get(names)
+        stands_in = other is not remedy and other.site == remedy.site and measurement and not measurement.error
+        if measurement and stands_in and measurement.unneeded_bytes <= best.unneeded_bytes:
+            alternatives.append({"name": other.name, "code": other.code, "step_ns": measurement.step_ns})
+    return alternatives
 
 
 def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Measurement) -> RemedyBeyond:
@@ -140,14 +140,14 @@ def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Meas
 
 
 def _tried(program: ArmProgram, names: Names) -> FailedSet | MeasuredSet:
-    found = program.known[names]
-    if found.error:
-        return {"names": sorted(names), "error": found.error}
+    measurement = program.known[names]
+    if measurement.error:
+        return {"names": sorted(names), "error": measurement.error}
     return {
         "names": sorted(names),
         "error": "",
-        **measurement_to_json(found),
-        "added_bytes": found.bytes_beyond(program.base),
+        **measurement_to_json(measurement),
+        "added_bytes": measurement.bytes_beyond(program.base),
     }
 
 
@@ -155,7 +155,9 @@ def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[
     """One group of bytes that the smallest set leaves, and what is known about it."""
     scope, axes, kind, verdict, cause = key
     left = {
-        remedy.name: _left(key, found.groups) for remedy, _, found in list_measured_beyond(program) if not found.error
+        remedy.name: _left(key, measurement.groups)
+        for remedy, _, measurement in list_measured_beyond(program)
+        if not measurement.error
     }
     gone: list[NamedKind] = [
         {"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount
@@ -165,7 +167,7 @@ def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[
         "sentence": describe_cause(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,
         "gone_with": gone,
         "less_with": [name for name in left if GONE * amount < left[name] <= (1 - GONE) * amount],
-        "gone_by_hand_in": [] if any(one["kind"] == HAND for one in gone) else _elsewhere(program, key, programs),
+        "gone_by_hand_in": [] if any(entry["kind"] == HAND for entry in gone) else _elsewhere(program, key, programs),
         "tried": [name for name, remedy in program.remedies.items()
                   if remedy.kind == CODE and remedy.scope == scope and frozenset((name,)) in program.known],
         "origins": program.origins.get(key, {}),
@@ -174,18 +176,22 @@ def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[
 
 def _elsewhere(program: ArmProgram, key: Group, programs: Sequence[ArmProgram]) -> list[str]:
     """Other arms whose program of the phase has these bytes too, and with collectives by hand has not."""
-    found = []
+    titles = []
     for other in programs:
         if other is program or other.case.phase != program.case.phase or other.base.error:
             continue
-        there = _left(key, other.base.groups)
-        by_hand = [one for remedy, _, one in list_measured_beyond(other) if remedy.kind == HAND and not one.error]
-        if there and any(_left(key, one.groups) <= GONE * there for one in by_hand):
-            found.append(other.arm.title)
-    return found
+        amount = _left(key, other.base.groups)
+        by_hand = [
+            measurement
+            for remedy, _, measurement in list_measured_beyond(other)
+            if remedy.kind == HAND and not measurement.error
+        ]
+        if amount and any(_left(key, measurement.groups) <= GONE * amount for measurement in by_hand):
+            titles.append(other.arm.title)
+    return titles
 
 
 def _left(key: Group, groups: Mapping[Group, int]) -> int:
     """Bytes of the same scope, axes and verdict, whatever their kind and cause."""
     scope, axes, _, verdict, _ = key
-    return sum(amount for one, amount in groups.items() if (one[0], one[1], one[3]) == (scope, axes, verdict))
+    return sum(amount for group, amount in groups.items() if (group[0], group[1], group[3]) == (scope, axes, verdict))

@@ -70,6 +70,6 @@ def read_request(options: argparse.Namespace) -> Request:
             f"--style explicit has no remedies: its collectives are all written by hand; use one of {', '.join(STYLES)}"
         )
     check_fits(case)
-    if options.into and (there := read_run(options.into).case).at(phases=case.phases, style=case.style) != case:
-        raise WorkError(f"{options.into} is a run of {there.name}, but the search is for {case.name}")
+    if options.into and (run_case := read_run(options.into).case).at(phases=case.phases, style=case.style) != case:
+        raise WorkError(f"{options.into} is a run of {run_case.name}, but the search is for {case.name}")
     return Request(case=case, arms=arms, most=options.max_compiles, timeout_s=options.timeout)

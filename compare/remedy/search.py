@@ -76,52 +76,57 @@ class Search:
         """
         singles = [frozenset((name,)) for name in self.remedies]
         pins = frozenset(name for name in self.remedies if name.startswith(PIN))
-        yield from self._ask([one for one in singles if not one & pins])
-        if ends := [one for one in singles if self._is_good(one) and not self.known[one].unneeded_bytes]:
+        yield from self._ask([names for names in singles if not names & pins])
+        if ends := [names for names in singles if self._is_good(names) and not self.known[names].unneeded_bytes]:
             return min(ends, key=self._rank)
-        yield from self._ask([*(one for one in singles if one & pins), *([pins] if len(pins) > 1 else [])])
-        good = self._one_a_site([one for one in singles if self._is_good(one)])
+        yield from self._ask([*(names for names in singles if names & pins), *([pins] if len(pins) > 1 else [])])
+        good = self._one_a_site([names for names in singles if self._is_good(names)])
         together, merged = (
             frozenset[str]().union(*good),
-            frozenset[str]().union(*(one for one in good if not one & pins)),
+            frozenset[str]().union(*(names for names in good if not names & pins)),
         )
-        tried = [one for one in (together, pins, pins | merged) if one]
+        tried = [names for names in (together, pins, pins | merged) if names]
         yield from self._ask(tried)
         best = min([*good, *filter(self._is_good, tried)], key=self._rank, default=frozenset[str]())
-        for one in sorted(good, key=self._rank):
+        for names in sorted(good, key=self._rank):
             # What does not go together with all the others may go with the best.
-            if self.known[best].unneeded_bytes and not one <= best:
-                yield from self._ask([best | one])
-                best = min([best, *filter(self._is_good, [best | one])], key=self._rank)
+            if self.known[best].unneeded_bytes and not names <= best:
+                yield from self._ask([best | names])
+                best = min([best, *filter(self._is_good, [best | names])], key=self._rank)
         return (yield from self._dropped(best))
 
     def _ask(self, sets: Sequence[Names]) -> Generator[list[Names], Answers, None]:
-        wanted = [one for one in dict.fromkeys(sets) if one not in self.known]
+        wanted = [names for names in dict.fromkeys(sets) if names not in self.known]
         if wanted:
             self.known |= yield wanted
 
-    def _is_good(self, one: Names) -> bool:
-        return is_better(self.known.get(one), self.base)
+    def _is_good(self, names: Names) -> bool:
+        return is_better(self.known.get(names), self.base)
 
-    def _rank(self, one: Names) -> tuple[int, int, float, list[int]]:
+    def _rank(self, names: Names) -> tuple[int, int, float, list[int]]:
         """Smallest first: what it leaves, then how many changes, then the modelled step, then the table's order."""
-        found = self.known[one]
+        measurement = self.known[names]
         order = list(self.remedies)
-        return (found.unneeded_bytes, len(one), found.step_ns or 0.0, sorted(order.index(name) for name in one))
+        return (
+            measurement.unneeded_bytes,
+            len(names),
+            measurement.step_ns or 0.0,
+            sorted(order.index(name) for name in names),
+        )
 
     def _one_a_site(self, sets: Sequence[Names]) -> list[Names]:
         """Of single remedies that replace the same, the best."""
-        found: dict[str, Names] = {}
-        for one in sorted(sets, key=self._rank):
-            found.setdefault(self.remedies[next(iter(one))].site, one)
-        return list(found.values())
+        by_site: dict[str, Names] = {}
+        for names in sorted(sets, key=self._rank):
+            by_site.setdefault(self.remedies[next(iter(names))].site, names)
+        return list(by_site.values())
 
     def _dropped(self, best: Names) -> Asking:
         """Without every member that changes nothing."""
         while len(best) > 1:
             without = {name: best - {name} for name in sorted(best)}
             yield from self._ask(list(without.values()))
-            idle = [name for name, one in without.items() if self._costs_nothing(one, best)]
+            idle = [name for name, names in without.items() if self._costs_nothing(names, best)]
             if not idle:
                 break
             fewer = best - set(idle)
@@ -130,9 +135,9 @@ class Search:
             best = fewer if fewer and self._costs_nothing(fewer, best) else without[idle[0]]
         return best
 
-    def _costs_nothing(self, one: Names, best: Names) -> bool:
+    def _costs_nothing(self, names: Names, best: Names) -> bool:
         return (
-            one in self.known
-            and self._is_good(one)
-            and self.known[one].unneeded_bytes <= self.known[best].unneeded_bytes
+            names in self.known
+            and self._is_good(names)
+            and self.known[names].unneeded_bytes <= self.known[best].unneeded_bytes
         )

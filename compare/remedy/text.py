@@ -27,43 +27,43 @@ LONGER = 1.02
 """A modelled step that has grown by more than this has grown."""
 
 
-def print_remedies(found: SearchResult, *, out: Console | None = None) -> None:
+def print_remedies(result: SearchResult, *, out: Console | None = None) -> None:
     """For each arm the ordered list, what it was checked against, what else would help, and what remains."""
     out = out or console()
     width = text_width(out)
-    for arm in found["arms"].values():
-        out.print(wrap_prose(headline(found, arm), width=width, style="bold"))
+    for arm in result["arms"].values():
+        out.print(wrap_prose(headline(result, arm), width=width, style="bold"))
         for number, entry in enumerate(steps(arm), 1):
             out.print(wrap_prose(f"{number}. {step_line(entry)}", width=width, indent=" ", hang=_INDENT + " "))
             for line in entry["code"].splitlines():
                 out.print(Text(f"      {plain(line)}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True)
             if others := others_line(entry):
                 out.print(wrap_prose(others, width=width, indent=_INDENT * 2))
-        for phase, one in arm["phases"].items():
-            for line in phase_lines(phase, one):
+        for phase, measured in arm["phases"].items():
+            for line in phase_lines(phase, measured):
                 out.print(wrap_prose(line, width=width, indent=_INDENT, hang=_INDENT * 2))
         out.print()
-    out.print(wrap_prose(count_compiles(found), width=width, style="dim"))
+    out.print(wrap_prose(count_compiles(result), width=width, style="dim"))
 
 
-def headline(found: SearchResult, arm: ArmResult) -> str:
+def headline(result: SearchResult, arm: ArmResult) -> str:
     """`TorchXLA, llama-3.1-8b on pp2tp4: 3 changes take …`."""
-    case, own = found["case"], steps(arm)
+    case, changes = result["case"], steps(arm)
     name = f"{arm['title']}, {case['model']['name']} on {case['mesh']['name']}"
-    if all(one["error"] for one in arm["phases"].values()):
+    if all(phase["error"] for phase in arm["phases"].values()):
         return f"{name}: no program could be measured"
-    if all(not one["error"] and not one["before"]["unneeded_bytes"] for one in arm["phases"].values()):
+    if all(not phase["error"] and not phase["before"]["unneeded_bytes"] for phase in arm["phases"].values()):
         return f"{name}: no avoidable bytes; no change is needed"
-    if not own:
+    if not changes:
         return f"{name}: no code change was found that removes avoidable bytes"
-    return f"{name}: {count_text(len(own), 'change')}, largest effect first, each compiled and measured"
+    return f"{name}: {count_text(len(changes), 'change')}, largest effect first, each compiled and measured"
 
 
 def steps(arm: ArmResult) -> list[MergedRemedy]:
     """The remedies of all phases, each once, the most bytes first; `removes`: phase -> bytes."""
     merged: dict[str, MergedRemedy] = {}
-    for phase, one in arm["phases"].items():
-        for entry in one.get("remedies", ()):
+    for phase, measured in arm["phases"].items():
+        for entry in measured.get("remedies", ()):
             row = merged.setdefault(entry["name"], {**entry, "removes": {}, "others": {}})
             row["removes"][phase] = entry["removes_bytes"]
             for other in entry["as_good"]:
@@ -80,38 +80,39 @@ def step_line(entry: MergedRemedy) -> str:
 
 def others_line(entry: MergedRemedy) -> str:
     """What removes as much in its place, with its modelled steps; nothing where there is none."""
-    told = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
+    alternatives = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
             for name, steps in entry["others"].items()]  # fmt: skip
-    return f"equally good alternatives: {'; '.join(told)}" if told else ""
+    return f"equally good alternatives: {'; '.join(alternatives)}" if alternatives else ""
 
 
-def phase_lines(phase: str, one: PhaseResult) -> Iterator[str]:
+def phase_lines(phase: str, result: PhaseResult) -> Iterator[str]:
     """What the changes were checked against, what else was tried, and what remains."""
-    if one["error"]:
-        yield f"{phase}: {one['error']}"
+    if result["error"]:
+        yield f"{phase}: {result['error']}"
         return
-    before, after = one["before"], one["after"]
+    before, after = result["before"], result["after"]
     if not before["unneeded_bytes"]:
         yield f"{phase}: no avoidable bytes"
         return
     yield f"{phase}: {_change(before, after)}"
-    for entry in one["beyond"]:
+    for entry in result["beyond"]:
         yield f"{phase}, beyond that: {_beyond(entry)}"
-    for words, entries in _alike(one["remains"]).items():
+    for words, entries in _alike(result["remains"]).items():
         yield f"{phase}, remains: {list_text([_amount(entry) for entry in entries])} {words}"
-    if one["missing_remains"]:
-        yield f"{phase}, remains: {bytes_text(one['missing_remains'])} of the plan unserved: no collective carries it"
-    if one["not_tried"]:
-        yield f"{phase}: {count_text(len(one['not_tried']), 'set')} of changes not compiled; raise --max-compiles"
+    if result["missing_remains"]:
+        unserved = bytes_text(result["missing_remains"])
+        yield f"{phase}, remains: {unserved} of the plan unserved: no collective carries it"
+    if result["not_tried"]:
+        yield f"{phase}: {count_text(len(result['not_tried']), 'set')} of changes not compiled; raise --max-compiles"
 
 
 def _alike(remains: Sequence[RemainingGroup]) -> dict[str, list[RemainingGroup]]:
     """What remains, by what is to be said of it; a thousandth of all that remains together, unexplained."""
-    total, found = sum(entry["bytes"] for entry in remains), dict[str, list[RemainingGroup]]()
+    total, by_words = sum(entry["bytes"] for entry in remains), dict[str, list[RemainingGroup]]()
     for entry in remains:
         words = f"({entry['verdict']}, {entry['cause']}): {explain_remainder(entry)}"
-        found.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
-    return found
+        by_words.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
+    return by_words
 
 
 def _amount(entry: RemainingGroup) -> str:
@@ -148,23 +149,23 @@ def explain_remainder(entry: RemainingGroup) -> str:
 
 
 def _shown(entry: RemainingGroup) -> str:
-    names = [one["name"] for one in entry["gone_with"]]
-    if names and all(one["kind"] == HAND for one in entry["gone_with"]):
-        told = "removed only by explicit collectives, so the SPMD form causes it"
+    names = [item["name"] for item in entry["gone_with"]]
+    if names and all(item["kind"] == HAND for item in entry["gone_with"]):
+        words = "removed only by explicit collectives, so the SPMD form causes it"
     elif names:
-        told = f"removed by {' or '.join(names)}"
+        words = f"removed by {' or '.join(names)}"
     elif entry["gone_by_hand_in"]:
         arms = list_text(entry["gone_by_hand_in"])
-        told = f"{arms} has it too, removed there by explicit collectives: the SPMD form causes it"
+        words = f"{arms} has it too, removed there by explicit collectives: the SPMD form causes it"
     else:
-        told = f"{list_text(entry['tried'])} do not remove it" if entry["tried"] else "no candidate removes it"
+        words = f"{list_text(entry['tried'])} do not remove it" if entry["tried"] else "no candidate removes it"
         # Of what serves the plan, and is too much, a pass put the needed part there, too.
-        put = [one for one in entry["origins"] if one != _NOT_RECORDED and entry["verdict"] == "induced"]
-        told += f"; created by {list_text(put)}" if put else ""
-    return f"{told}; reduced by {list_text(entry['less_with'])}" if entry["less_with"] else told
+        put = [item for item in entry["origins"] if item != _NOT_RECORDED and entry["verdict"] == "induced"]
+        words += f"; created by {list_text(put)}" if put else ""
+    return f"{words}; reduced by {list_text(entry['less_with'])}" if entry["less_with"] else words
 
 
-def count_compiles(found: SearchResult) -> str:
+def count_compiles(result: SearchResult) -> str:
     """`10 programs compiled or taken from the cache, of at most 40`."""
-    most = found["most_compiles"]
-    return f"{count_text(found['compiles'], 'program')} compiled or taken from the cache (limit {most})"
+    most = result["most_compiles"]
+    return f"{count_text(result['compiles'], 'program')} compiled or taken from the cache (limit {most})"

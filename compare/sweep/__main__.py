@@ -15,28 +15,28 @@ from meshes.process.command_line import print_json, run_command
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Each combination as `compare.run` does it.  0: all that can be; 1: something failed, the rest is there."""
-    asked = sweep_parser().parse_args(argv)
-    if "list" in asked:
-        print(listing(asked.list))
+    options = sweep_parser().parse_args(argv)
+    if "list" in options:
+        print(listing(options.list))
         return 0
-    arms = [one.name for one in parse_arms(asked.arm)]
-    found = combinations(asked)
-    out = asked.out if "out" in asked else Path("sweeps") / sweep.name_sweep(found, arms=arms)
+    arms = [item.name for item in parse_arms(options.arm)]
+    cases = combinations(options)
+    out = options.out if "out" in options else Path("sweeps") / sweep.name_sweep(cases, arms=arms)
     work = sweep.Work(
-        out=out, arms=arms, controls=parse_controls(asked.controls), engine=ENGINES[asked.engine],
-        at_once=getattr(asked, "jobs", None), timeout_s=asked.timeout, no_cache=asked.no_cache,
+        out=out, arms=arms, controls=parse_controls(options.controls), engine=ENGINES[options.engine],
+        at_once=getattr(options, "jobs", None), timeout_s=options.timeout, no_cache=options.no_cache,
     )  # fmt: skip
-    with progress.show_progress([one for one in found if one.refused]) as notify:
-        results = sweep.run(found, work, notify=notify)
+    with progress.show_progress([item for item in cases if item.refused]) as notify:
+        results = sweep.run(cases, work, notify=notify)
     from compare.sweep.render import draw
 
-    told = draw.draw(build_summary(results, asked=asked, arms=arms, before=earlier_rows(out, results)), out)
-    if asked.json:
-        print_json(told)
+    summary = draw.draw(build_summary(results, options=options, arms=arms, before=earlier_rows(out, results)), out)
+    if options.json:
+        print_json(summary)
         print(out / draw.PAGE, file=sys.stderr)
     else:
-        draw.show(told, out)
-    return 0 if is_complete(told) else 1
+        draw.show(summary, out)
+    return 0 if is_complete(summary) else 1
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def show_progress(refused: Sequence[Combination] = (), *, console: Console | Non
     """
     console = console or Console(stderr=True)
     board = _Board()
-    for one in refused:
-        console.print(Text(f"{one.model} on {one.mesh}: {one.refused}"), soft_wrap=True)
+    for combination in refused:
+        console.print(Text(f"{combination.model} on {combination.mesh}: {combination.refused}"), soft_wrap=True)
     try:
         if not console.is_terminal:
             yield _Lines(console, board).update
@@ -78,8 +78,8 @@ class _Lines:
         over = self._board.over(name)
         if over or name not in self._begun:
             self._begun.add(name)
-            told = f"  ({self._board.count_text()})" if over else ""
-            self._console.print(Text(f"{name}  {stage} {seconds:6.1f} s{told}"), soft_wrap=True)
+            total = f"  ({self._board.count_text()})" if over else ""
+            self._console.print(Text(f"{name}  {stage} {seconds:6.1f} s{total}"), soft_wrap=True)
 
 
 class _Screen:

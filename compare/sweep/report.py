@@ -158,10 +158,10 @@ def _plain(name: object) -> TypeGuard[str]:
 
 
 def build_summary(
-    results: Sequence[ResultRow], *, asked: argparse.Namespace, arms: Sequence[str], before: EarlierRows = NOTHING
+    results: Sequence[ResultRow], *, options: argparse.Namespace, arms: Sequence[str], before: EarlierRows = NOTHING
 ) -> Sweep:
     """All of a sweep, the sentence first; the rows of `before` stay behind its own."""
-    words = {name: value for name, value in sorted(vars(asked).items()) if name in _ASKED}
+    words = {name: value for name, value in sorted(vars(options).items()) if name in _ASKED}
     return {
         "schema": SCHEMA,
         "sentence": sentence(results) + _stay(len(before["results"])),
@@ -184,27 +184,27 @@ def sentence(results: Sequence[ResultRow]) -> str:
     """How many there are, and which program is furthest from its plan."""
     counts = {status: sum(result["status"] == status for result in results) for status in ("done", "refused")}
     failed = len(results) - sum(counts.values())
-    told = f"{counts['done']} of {len(results)} combinations compiled and judged"
+    words = f"{counts['done']} of {len(results)} combinations compiled and judged"
     others = [f"{number} {word}" for number, word in ((counts["refused"], "refused"), (failed, "failed")) if number]
-    told += f" ({', '.join(others)})" if others else ""
-    furthest = max(_ratios(results), default=None, key=lambda found: found[0])
+    words += f" ({', '.join(others)})" if others else ""
+    furthest = max(_ratios(results), default=None, key=lambda entry: entry[0])
     if furthest is None or furthest[0] <= 1:
-        return f"{told}."
-    ratio, one, phase, title = furthest
+        return f"{words}."
+    ratio, furthest_result, phase, title = furthest
     number = f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
-    where = f"{title}, {one['model']} on {one['mesh']}, {phase}"
-    return f"{told}. Largest ratio of emitted to inherent bytes: {number} × ({where})."
+    where = f"{title}, {furthest_result['model']} on {furthest_result['mesh']}, {phase}"
+    return f"{words}. Largest ratio of emitted to inherent bytes: {number} × ({where})."
 
 
 def is_complete(summary: Sweep) -> bool:
     """Whether every program of every case that was asked for and can be was compiled and judged."""
-    return all(one["status"] in ("done", "refused") for one in summary["results"] if not one.get("earlier"))
+    return all(result["status"] in ("done", "refused") for result in summary["results"] if not result.get("earlier"))
 
 
 def _ratios(results: Sequence[ResultRow]) -> Iterator[tuple[float, ResultRow, str, str]]:
     for result in results:
-        for phase, found in result["phases"].items():
-            for program in found["programs"]:
+        for phase, summary in result["phases"].items():
+            for program in summary["programs"]:
                 if program["is_default"] and program["ratio"] is not None:
                     yield program["ratio"], result, phase, program["title"]
 

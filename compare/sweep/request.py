@@ -100,12 +100,12 @@ def combinations(options: argparse.Namespace) -> list[Combination]:
     meshes, models = _words(options.meshes, "--meshes"), _models(options)
     for name in meshes:
         _check_spelling(name)
-    found = [_combination(options, name, mesh) for name in models for mesh in meshes]
-    if all(one.refused for one in found):
-        reasons = list(dict.fromkeys(one.refused for one in found))
+    listed = [_combination(options, name, mesh) for name in models for mesh in meshes]
+    if all(combination.refused for combination in listed):
+        reasons = list(dict.fromkeys(combination.refused for combination in listed))
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
-        raise WorkError(f"none of these {len(found)} combinations is possible: {reasons[0]}{more}")
-    return list(_distinct(found))
+        raise WorkError(f"none of these {len(listed)} combinations is possible: {reasons[0]}{more}")
+    return list(_distinct(listed))
 
 
 def _models(options: argparse.Namespace) -> list[str]:
@@ -147,11 +147,11 @@ def _check_spelling(mesh: str) -> None:
 def _distinct(combinations: Sequence[Combination]) -> Iterator[Combination]:
     """`tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
     seen: set[str] = set()
-    for one in combinations:
-        name = one.case.name if one.case else f"{one.model} {one.mesh}"
+    for combination in combinations:
+        name = combination.case.name if combination.case else f"{combination.model} {combination.mesh}"
         if name not in seen:
             seen.add(name)
-            yield one
+            yield combination
 
 
 def _words(text: str, option: str) -> list[str]:

@@ -72,7 +72,7 @@ class CaseEnd:
 
 def name_sweep(combinations: Sequence[Combination], *, arms: Sequence[str]) -> str:
     """Names a sweep's folder: two sweeps share it only if they are of the same cases."""
-    cases = [one.case for one in combinations if one.case]
+    cases = [combination.case for combination in combinations if combination.case]
     models = list(dict.fromkeys(case.model.name for case in cases))
     whose = models[0] if len(models) == 1 else f"{len(models)}-models"
     digest = make_key([sorted(case.name for case in cases), list(arms)])[:8]
@@ -85,7 +85,9 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
     Raises `WorkError` where another sweep is at work in the same folder.
     """
     with _alone_in(work.out) as hidden:
-        cases = {work.place(one.case).name: one.case for one in combinations if one.case}
+        cases = {
+            work.place(combination.case).name: combination.case for combination in combinations if combination.case
+        }
         keys = {name: digest_inputs(case, work.arms, controls=work.controls) for name, case in cases.items()}
         ended: dict[str, CaseEnd] = {}
         for name in cases:
@@ -96,10 +98,13 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
                 notify(name, "already done", 0)
         tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
         with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", notify=notify)) as ending:
-            for task, made in ending:
-                ended[task.name] = _settle(made, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
-                notify(task.name, ended[task.name].status, made.seconds)
-        return [read_result(one, ended[work.place(one.case).name] if one.case else None) for one in combinations]
+            for task, outcome in ending:
+                ended[task.name] = _settle(outcome, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
+                notify(task.name, ended[task.name].status, outcome.seconds)
+        return [
+            read_result(combination, ended[work.place(combination.case).name] if combination.case else None)
+            for combination in combinations
+        ]
 
 
 def _request(case: Case, work: Work) -> CaseRequest:
@@ -121,7 +126,7 @@ def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEn
             at, note = run_folder.put_in_place(beside, place, judged=outcome.judged)
     except WorkError as error:
         return CaseEnd("failed", str(error))
-    if not outcome.whole:
+    if not outcome.complete:
         return CaseEnd("failed", " ".join(note), at)
     mark_done(mark, place, by=by)
     return CaseEnd(DONE, at=at)
@@ -171,10 +176,10 @@ REPORT = "report.json"
 def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS) -> str:
     """A name for all that makes a run: case, arms, controls, sources, versions, environment."""
     programs = [
-        lower_task(cell.case_of(case.at(phases=(phase,))), one).key
-        for one in map(find_arm, arms)
+        lower_task(cell.case_of(case.at(phases=(phase,))), arm).key
+        for arm in map(find_arm, arms)
         for phase in case.phases
-        for cell in one.cells(case, controls=controls)
+        for cell in arm.cells(case, controls=controls)
     ]
     compiler = read_versions(COMPILER)
     return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
@@ -183,8 +188,8 @@ def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = 
 def is_done(mark: Path, place: Path, *, by: str) -> bool:
     """Whether this run folder was made by the same, wholly, and is still the one that the mark was written for."""
     try:
-        found = read_json(mark)
-        return bool(found["by"] == by and found["report"] == file_digest(place / REPORT))
+        marked = read_json(mark)
+        return bool(marked["by"] == by and marked["report"] == file_digest(place / REPORT))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -41,8 +41,8 @@ def collectives(
     `ValueError`, one line, where it can't be read, compiled, or is of other axes.
     """
     sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)
-    (found,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
-    return Table(found.rows, found.saved.axes, found.compiled, found.saved, dict(found.mesh))
+    (reading,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
+    return Table(reading.rows, reading.saved.axes, reading.compiled, reading.saved, dict(reading.mesh))
 
 
 def assert_collectives(
@@ -61,9 +61,9 @@ def assert_collectives(
     count: `instructions` of the program, or their `executions` in a step, loops counted.
     """
     table = program if isinstance(program, Table) else collectives(program, axes=axes, mesh=mesh, topology=topology)
-    found = find_surprises(table.rows, expected, axes=table.axes, count=count)
-    if found:
-        raise AssertionError(assertion_message(found, table, count=count))
+    surprises = find_surprises(table.rows, expected, axes=table.axes, count=count)
+    if surprises:
+        raise AssertionError(assertion_message(surprises, table, count=count))
 
 
 def judge(

@@ -25,13 +25,13 @@ def count_collectives(rows: Iterable[Collective], *, count: str = COUNTS[0]) -> 
     """`all-reduce@tp` -> how many there are, in program order of the first; None where executions are unknown."""
     if count not in COUNTS:
         raise JudgeError(f"cannot count {count!r}; choose from {', '.join(COUNTS)}")
-    found: dict[str, int | None] = {}
+    counts: dict[str, int | None] = {}
     for row in rows:
         word = f"{row.kind}@{row.axes}"
-        one = 1 if count == COUNTS[0] else row.executions
-        before = found.get(word, 0)
-        found[word] = None if one is None or before is None else before + one
-    return found
+        runs = 1 if count == COUNTS[0] else row.executions
+        before = counts.get(word, 0)
+        counts[word] = None if runs is None or before is None else before + runs
+    return counts
 
 
 def find_surprises(
@@ -45,9 +45,9 @@ def find_surprises(
     wanted = Counter[str]()
     for word, number in expected.items():
         wanted[_normal(word, axes)] += number
-    found = count_collectives(rows, count=count)
-    words = dict.fromkeys([*wanted, *found])
-    return [Surprise(word, wanted[word], found.get(word, 0)) for word in words if wanted[word] != found.get(word, 0)]
+    counts = count_collectives(rows, count=count)
+    words = dict.fromkeys([*wanted, *counts])
+    return [Surprise(word, wanted[word], counts.get(word, 0)) for word in words if wanted[word] != counts.get(word, 0)]
 
 
 def _normal(word: str, axes: Mapping[str, int]) -> str:
@@ -59,10 +59,10 @@ def _normal(word: str, axes: Mapping[str, int]) -> str:
         )
     if names == "?":
         return word
-    own = [name.strip() for name in names.split(",")]
-    unknown = [name for name in own if name.removesuffix(":sub") not in axes]
-    if unknown or len(set(own)) != len(own):
-        there = ", ".join(axes) or "none; name them with axes={'data': 2, 'tensor': 4}"
-        raise JudgeError(f"{word!r} names no axes of the program; there are {there}")
+    given = [name.strip() for name in names.split(",")]
+    unknown = [name for name in given if name.removesuffix(":sub") not in axes]
+    if unknown or len(set(given)) != len(given):
+        known = ", ".join(axes) or "none; name them with axes={'data': 2, 'tensor': 4}"
+        raise JudgeError(f"{word!r} names no axes of the program; there are {known}")
     order = list(axes)
-    return f"{kind}@{','.join(sorted(own, key=lambda name: order.index(name.removesuffix(':sub'))))}"
+    return f"{kind}@{','.join(sorted(given, key=lambda name: order.index(name.removesuffix(':sub'))))}"

@@ -63,9 +63,9 @@ class ProgramVerdict:
     @property
     def totals(self) -> dict[str, int]:
         """Bytes of one step, mean over devices, as in report.json; `required` are those of the whole contract."""
-        found = asdict(sum_totals(self.judgement, self.contract))
+        sums = asdict(sum_totals(self.judgement, self.contract))
         required = sum(row.step_wire_bytes for row in self.contract)
-        return {"required": required, **{name: found[name] for name in TOTALS}}
+        return {"required": required, **{name: sums[name] for name in TOTALS}}
 
     @property
     def emitted_over_inherent(self) -> float | None:
@@ -152,15 +152,15 @@ class ProgramVerdict:
         for number, heading in enumerate(("scope", "collective\nsource", "runs", "step", "what for")):
             grid.add_column(heading, justify="right" if number in (2, 3) else "left", overflow="fold")
         for row in self.rows:
-            found = row.collective
-            name = plain(_marked(found, "scope", found.scope))
-            path = _marked(found, "op_name", path_of(found)) if found.scope == NO_SCOPE else ""
+            collective = row.collective
+            name = plain(_marked(collective, "scope", collective.scope))
+            path = _marked(collective, "op_name", path_of(collective)) if collective.scope == NO_SCOPE else ""
             where = Text(name + (f"\n{plain(path)}" if path else ""))
-            source = _marked(found, "source_line", _short(found.source_line or ""))
-            what = Text(f"{plain(f'{found.kind} @ {found.axes}')}\n{plain(source or found.name)}")
+            source = _marked(collective, "source_line", _short(collective.source_line or ""))
+            what = Text(f"{plain(f'{collective.kind} @ {collective.axes}')}\n{plain(source or collective.name)}")
             grid.add_row(
-                where, what, units.times_text(found.executions, found.executions_are),
-                units.exact_text(found.step_wire_bytes), "\n".join(_purposes(row)),
+                where, what, units.times_text(collective.executions, collective.executions_are),
+                units.exact_text(collective.step_wire_bytes), "\n".join(_purposes(row)),
             )  # fmt: skip
         out.print(grid)
         for line in self._sum_lines():
@@ -190,11 +190,11 @@ def judge_program(program: SavedProgram, contract: Iterable[ContractRow], *, axe
     no program of these axes could serve.
     """
     rows = _check_rows(contract)
-    own = {axis: size for axis, size in program.axes.items() if size > 1}
-    if axes and list(axes.items()) != list(own.items()):
+    split_axes = {axis: size for axis, size in program.axes.items() if size > 1}
+    if axes and list(axes.items()) != list(split_axes.items()):
         raise JudgeError(
             f"the contract is of the axes {format_axes(axes)}, and the program was read with "
-            f"{format_axes(own) or 'none'}; read it with axes={dict(axes)!r}"
+            f"{format_axes(split_axes) or 'none'}; read it with axes={dict(axes)!r}"
         )
     _check_axes(rows, program.axes)
     _check_scopes(rows, program.names.scope_map)

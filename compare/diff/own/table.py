@@ -45,13 +45,16 @@ class Table:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table must know beside it."""
-        own, strange = (
+        program_notes, strange = (
             self.saved.notes if self.saved else (),
             any(":sub" in row.axes or "?" in row.axes for row in self),
         )
         if not strange or not self.mesh or self.mesh == self.axes:
-            return own
-        return (*own, f"the program's own mesh is {format_axes(self.mesh)}, outermost first; the axes here are others")
+            return program_notes
+        return (
+            *program_notes,
+            f"the program's own mesh is {format_axes(self.mesh)}, outermost first; the axes here are others",
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,9 +77,9 @@ class Table:
 
     def diff(self, other: "Table") -> "Differences":
         """What another program communicates differently."""
-        found = match(self.rows, other.rows)
+        matched = match(self.rows, other.rows)
         compiled = self.compiled, other.compiled
-        return Differences(diff_report(found, names=("this", "the other"), axes=self.axes, compiled=compiled))
+        return Differences(diff_report(matched, names=("this", "the other"), axes=self.axes, compiled=compiled))
 
     def to_pandas(self) -> pd.DataFrame:
         """The public columns, one line for each collective."""
@@ -133,8 +136,11 @@ def _names(row: Collective) -> dict[str, str]:
 
 def assertion_message(surprises: Sequence[Surprise], table: Table, *, count: str) -> str:
     """What a failed assertion says: what was expected, what there is, and the whole table."""
-    width = max(len(one.word) for one in surprises)
-    lines = [f"  {one.word:{width}}  expected {one.expected}, found {'?' if one.found is None else one.found}"
-             for one in surprises]  # fmt: skip
+    width = max(len(surprise.word) for surprise in surprises)
+    lines = [
+        f"  {surprise.word:{width}}  expected {surprise.expected}, "
+        f"found {'?' if surprise.found is None else surprise.found}"
+        for surprise in surprises
+    ]
     more = "" if count == COUNTS[0] else f" ({count} in a step)"
     return "\n".join([f"these are not the expected collectives{more}:", *lines, "", str(table)])

@@ -138,7 +138,7 @@ class Lesson:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return tuple(one for one in PROGRAMS if one.partition("/")[0] not in self.absent)
+        return tuple(program for program in PROGRAMS if program.partition("/")[0] not in self.absent)
 
     @property
     def arrays(self) -> dict[str, str]:
@@ -184,10 +184,10 @@ Emitted = Counter[tuple[str, int]]
 
 
 def count_moves(lesson: Lesson, moves: tuple[Move, ...]) -> Emitted:
-    found: Emitted = Counter()
+    counts: Emitted = Counter()
     for move in moves:
-        found[move.collective, lesson.payload(move)] += move.times
-    return found
+        counts[move.collective, lesson.payload(move)] += move.times
+    return counts
 
 
 def evaluate_formula(formula: str, letters: Mapping[str, int]) -> int:
@@ -195,10 +195,10 @@ def evaluate_formula(formula: str, letters: Mapping[str, int]) -> int:
     total = Fraction(0)
     for term in formula.split(" + "):
         over, *under = term.split("/")
-        found = Fraction(prod(_value(each, letters) for each in over.split("·")))
+        value = Fraction(prod(_value(each, letters) for each in over.split("·")))
         for each in under:
-            found /= _value(each, letters)
-        total += found
+            value /= _value(each, letters)
+        total += value
     if total.denominator != 1:
         raise ValueError(f"{formula} is {total}, no whole number of bytes")
     return int(total)

@@ -57,10 +57,10 @@ class LessonResult:
     @property
     def emitted(self) -> Emitted:
         """How often the busiest device runs each collective; unknown executions count once, and are shown as such."""
-        found: Emitted = Counter()
+        counts: Emitted = Counter()
         for row in self.rows:
-            found[f"{row.kind}@{row.axes}", row.payload_bytes] += 1 if row.executions is None else row.executions
-        return found
+            counts[f"{row.kind}@{row.axes}", row.payload_bytes] += 1 if row.executions is None else row.executions
+        return counts
 
     @property
     def is_known(self) -> bool:

@@ -87,9 +87,9 @@ class LessonError(ValueError):
 def find_lesson(name: str) -> tuple[Lesson, ...]:
     """The lesson of this name.  Raises `LessonError` for any other."""
     wanted = name.replace("_", "-")
-    found = tuple(lesson for lesson in LESSONS if lesson.name == wanted)
-    if not found:
+    lessons = tuple(lesson for lesson in LESSONS if lesson.name == wanted)
+    if not lessons:
         near = get_close_matches(wanted, [lesson.name for lesson in LESSONS], n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise LessonError(f"there is no pattern {name!r}; {hint}--list names all of them")
-    return found
+    return lessons

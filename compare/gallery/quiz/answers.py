@@ -52,17 +52,17 @@ def read_answer(words: str, mesh: Mapping[str, int]) -> Answer:
     """Raises `AnswerError`, one line, for what is no answer on this mesh."""
     if words.strip().lower() in FREE:
         return Answer({})
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     at = 0
     for item in _ITEM.finditer(words):
         if words[at : item.start()].strip(" ,;+\t"):
             break
         at = item.end()
         what = f"{_kind(item['kind'])}@{_axes(item['axes'], mesh)}"
-        found[what] = found.get(what, 0) + int(item["times"] or 1)
-    if words[at:].strip(" ,;+\t") or not found:
+        counts[what] = counts.get(what, 0) + int(item["times"] or 1)
+    if words[at:].strip(" ,;+\t") or not counts:
         raise AnswerError(f"{words[:80]!r} is no answer: {HOW}")
-    return Answer({what: times for what, times in found.items() if times != 0})
+    return Answer({what: times for what, times in counts.items() if times != 0})
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -72,10 +72,10 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 def count_emitted(result: LessonResult) -> dict[str, int]:
     """What a compiled program has: kind@axes -> how often in a step."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for (what, _), times in result.emitted.items():
-        found[what] = found.get(what, 0) + times
-    return found
+        counts[what] = counts.get(what, 0) + times
+    return counts
 
 
 def _kind(word: str) -> str:

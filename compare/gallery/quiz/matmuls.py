@@ -93,8 +93,8 @@ def ask_gradient(chance: Random) -> Question:
 
 def rules_of(cases: dict[str, tuple[str, str, str]]) -> tuple[str, ...]:
     """The lesson of each axis's case, and of what the law leaves open."""
-    own = [name for case in cases.values() for name in (CASES[case], CHOICES.get(case, ""))]
-    return tuple(dict.fromkeys(name for name in own if name))
+    names = [name for case in cases.values() for name in (CASES[case], CHOICES.get(case, ""))]
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _sizes(chance: Random) -> dict[str, int]:
@@ -107,16 +107,16 @@ def _sum(axis: str) -> Move:
 
 def _splits(cases: dict[str, tuple[str, str, str]]) -> dict[str, str]:
     """The axis of each dim of x, w and y."""
-    found = {}
+    splits = {}
     for at, (array, dims) in enumerate({"x": "TD", "w": "DF", "y": "TF"}.items()):
         by_dim = {case[at]: axis for axis, case in cases.items() if case[at]}
-        found[array] = " ".join(by_dim.get(dim, "-") for dim in dims)
-    return found
+        splits[array] = " ".join(by_dim.get(dim, "-") for dim in dims)
+    return splits
 
 
 def moves_of(cases: dict[str, tuple[str, str, str]]) -> tuple[Move, ...]:
     """By hand: each axis by itself, and what the other one splits of the array divides the payload."""
-    found = []
+    moves = []
     for axis, (in_x, in_w, in_y) in cases.items():
         other = [(name, case) for name, case in cases.items() if name != axis]
         of_x, of_w = ([name for name, case in other if case[at]] for at in (0, 1))
@@ -124,11 +124,11 @@ def moves_of(cases: dict[str, tuple[str, str, str]]) -> tuple[Move, ...]:
         of_y = [name for name, (x, w, y) in other if y and (x == y or w == y)]
         if in_x == in_w == "D":
             kind = "reduce-scatter" if in_y else "all-reduce"
-            found.append(Move(f"{kind}@{axis}", divide_formula("T·F·2", *of_y), "the partial sums of y"))
+            moves.append(Move(f"{kind}@{axis}", divide_formula("T·F·2", *of_y), "the partial sums of y"))
         elif in_w and in_x and in_x == in_y:
-            found.append(Move(f"all-gather@{axis}", divide_formula("D·F·2", *of_w), "w"))
+            moves.append(Move(f"all-gather@{axis}", divide_formula("D·F·2", *of_w), "w"))
         elif in_w and in_x:
-            found.append(Move(f"all-gather@{axis}", divide_formula("T·D·2", *of_x), "x"))
+            moves.append(Move(f"all-gather@{axis}", divide_formula("T·D·2", *of_x), "x"))
         elif not in_y:
-            found.append(Move(f"all-gather@{axis}", divide_formula("T·F·2", *of_y), "y"))
-    return tuple(found)
+            moves.append(Move(f"all-gather@{axis}", divide_formula("T·F·2", *of_y), "y"))
+    return tuple(moves)

@@ -66,13 +66,13 @@ def ask_size_border(chance: Random) -> Question:
     made."""
     axis, mesh = one_axis(chance)
     depth = chance.choice((1024, 2048))
-    own = depth + chance.choice((-128, 0, 128))
+    size = depth + chance.choice((-128, 0, 128))
     in_x = chance.random() < 0.5
-    sizes = {"D": depth, "T": 512, "F": own} if in_x else {"D": depth, "T": own, "F": 512}
+    sizes = {"D": depth, "T": 512, "F": size} if in_x else {"D": depth, "T": size, "F": 512}
     splits = {"x": f"- {axis}" if in_x else "- -", "w": "- -" if in_x else f"{axis} -", "y": "- -"}
     summed = Move(f"all-reduce@{axis}", "T·F·2", "the partial sums of y")
     gathered = Move(f"all-gather@{axis}", "T·D·2" if in_x else "D·F·2", "the split input")
-    name, move = ("decide-sum-narrow", summed) if own < depth else ("decide-sum-wide", gathered)
+    name, move = ("decide-sum-narrow", summed) if size < depth else ("decide-sum-wide", gathered)
     if in_x and chance.random() < 0.3:
         name, move = "decide-sum-made", summed
     return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=(move,), program=chance.choice(ANY))

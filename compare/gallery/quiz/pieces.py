@@ -13,8 +13,8 @@ def ask_move(chance: Random) -> Question:
     before, after = chance.choice([("", "T"), ("", "D"), ("T", ""), ("D", ""), ("T", "D"), ("D", "T")])
     moves: tuple[Move, ...] = ()
     if before:
-        found = ("all-to-all", "T·D·2/" + axis) if after else ("all-gather", "T·D·2")
-        moves = (Move(f"{found[0]}@{axis}", found[1], "parts of x"),)
+        collective = ("all-to-all", "T·D·2/" + axis) if after else ("all-gather", "T·D·2")
+        moves = (Move(f"{collective[0]}@{axis}", collective[1], "parts of x"),)
     name = "move-slice" if not before else "move-exchange" if after else "move-gather"
     return make_question(
         name, mesh=mesh, sizes=_sizes(chance), splits={"x": split[before], "y": split[after]}, moves=moves
@@ -96,8 +96,8 @@ def ask_embedding(chance: Random) -> Question:
         splits = {"table": f"- {axis}", "ids": tokens_axis, "x": f"{tokens_axis} {axis}"}
         return make_question("embedding-width", mesh=mesh, sizes=sizes, splits=splits)
     splits = {"table": f"{axis} -", "ids": tokens_axis, "x": f"{tokens_axis} -"}
-    found = (Move(f"all-reduce@{axis}", divide_formula("T·D·2", tokens_axis), "found rows, and zeros"),)
-    return make_question("embedding-vocab", mesh=mesh, sizes=sizes, splits=splits, moves=found)
+    needed = (Move(f"all-reduce@{axis}", divide_formula("T·D·2", tokens_axis), "found rows, and zeros"),)
+    return make_question("embedding-vocab", mesh=mesh, sizes=sizes, splits=splits, moves=needed)
 
 
 def ask_statistics(chance: Random) -> Question:
@@ -114,16 +114,16 @@ def ask_statistics(chance: Random) -> Question:
         "cross-entropy": {"logits": f"{tokens} {axis}", "labels": tokens, "loss": tokens},
         "gather-along": {"logits": f"{tokens} {axis}", "labels": tokens, "y": tokens},
     }[name]
-    one, times = {
+    formula, times = {
         "norm-width": ("T·4", 1), "layernorm-width": ("T·4", 2), "softmax-split": ("T·4", 2),
         "cross-entropy": ("T·2", 3), "gather-along": ("T·2", 1),
     }[name]  # fmt: skip
     if program == TORCH:
-        one, times = "2·T·2", 1
+        formula, times = "2·T·2", 1
     moves = (
         ()
         if axis == "-"
-        else (Move(f"all-reduce@{axis}", divide_formula(one, tokens), "a number a token", times=times),)
+        else (Move(f"all-reduce@{axis}", divide_formula(formula, tokens), "a number a token", times=times),)
     )
     sizes = {"T": chance.choice((256, 512, 1024))}
     return make_question(name, mesh=mesh, sizes=sizes, splits=splits, moves=moves, program=program)

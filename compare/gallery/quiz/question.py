@@ -50,10 +50,10 @@ def make_question(
     """
     (lesson,) = find_lesson(name)
     assert prod(mesh.values()) in TOPOLOGIES, mesh
-    told = {array: tuple(None if one == "-" else one for one in words.split()) for array, words in splits.items()}
-    assert set(told) == set(lesson.arrays), (name, told)
+    axes = {array: tuple(None if axis == "-" else axis for axis in words.split()) for array, words in splits.items()}
+    assert set(axes) == set(lesson.arrays), (name, axes)
     varied = replace(
-        lesson, mesh=dict(mesh), sizes={**lesson.sizes, **sizes}, splits=told, needs=moves, but=(), absent={}, alone=()
+        lesson, mesh=dict(mesh), sizes={**lesson.sizes, **sizes}, splits=axes, needs=moves, but=(), absent={}, alone=()
     )
     return Question(lesson=varied, program=program, rules=rules or (name,))
 

@@ -85,8 +85,8 @@ def draw_tensors(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: f
         panel.set(xlim=(0, wide), ylim=(0, tall))
         panel.axis("off")
         left = 0.0
-        for one, across, (own, high) in zip(tensors, widths, sides, strict=True):
-            _tensor(panel, one, mesh, left=left + _LEFT, top=tall - _TOP, width=own, height=high)
+        for drawn, across, (side, high) in zip(tensors, widths, sides, strict=True):
+            _tensor(panel, drawn, mesh, left=left + _LEFT, top=tall - _TOP, width=side, height=high)
             left += across + _ACROSS
         return _svg(figure)
 
@@ -135,13 +135,13 @@ def _cards(tensor: Tensor, mesh: Mapping[str, int]) -> int:
 
 def _side(tensor: Tensor, mesh: Mapping[str, int], scale: float) -> tuple[float, float]:
     """Width and height in inches, with the cards behind."""
-    found = []
+    lengths = []
     for at in tensor.drawn_dims():
         shards = mesh[axis] if at >= 0 and (axis := tensor.axes[at]) else 1
         length = scale * (_length(tensor.sizes[at]) if at >= 0 else 0.34)
         cell = max(length / shards, 0.36 * scale)
-        found.append((cell + _CARD * (_cards(tensor, mesh) - 1)) * shards + _GAP * (shards - 1))
-    return found[1], found[0]
+        lengths.append((cell + _CARD * (_cards(tensor, mesh) - 1)) * shards + _GAP * (shards - 1))
+    return lengths[1], lengths[0]
 
 
 def _tensor(
@@ -213,5 +213,7 @@ def _holders(tensor: Tensor, mesh: Mapping[str, int], at: Mapping[int, int]) -> 
     """The devices that hold the part at these places of its split dims."""
     wanted = {axis: at[dim] for dim, axis in enumerate(tensor.axes) if axis and dim in at}
     places = product(*(range(size) for size in mesh.values()))
-    found = [dict(zip(mesh, place, strict=True)) for place in places]
-    return [number for number, place in enumerate(found) if all(place[axis] == part for axis, part in wanted.items())]
+    coordinates = [dict(zip(mesh, place, strict=True)) for place in places]
+    return [
+        number for number, place in enumerate(coordinates) if all(place[axis] == part for axis, part in wanted.items())
+    ]

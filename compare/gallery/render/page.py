@@ -55,7 +55,7 @@ _MARKS = (
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*\s][^*]*)\*"), r"<em>\1</em>"),
-    (re.compile(rf"(?<![\w-])({'|'.join(one.name for one in LESSONS if '-' in one.name)})(?![\w-])"),
+    (re.compile(rf"(?<![\w-])({'|'.join(lesson.name for lesson in LESSONS if '-' in lesson.name)})(?![\w-])"),
      r'<a href="\1.html">\1</a>'),
 )  # fmt: skip
 
@@ -76,25 +76,25 @@ def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, object] 
     quiz: the values of its page, where there is to be one.
     """
     by_lesson: dict[str, list[LessonResult]] = {}
-    for one in results:
-        by_lesson.setdefault(one.lesson.name, []).append(one)
+    for result in results:
+        by_lesson.setdefault(result.lesson.name, []).append(result)
     order = [lesson for lesson in LESSONS if lesson.name in by_lesson]
-    found = {
+    pages = {
         f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
         for at, lesson in enumerate(order)
     }
     if len(order) == len(LESSONS):  # links of rules lead to all of them
         template = _environment().get_template("rules.html.j2")
-        found[RULES] = template.render(style=STYLE, versions=_versions(results), **rules_values(order, by_lesson))
+        pages[RULES] = template.render(style=STYLE, versions=_versions(results), **rules_values(order, by_lesson))
     if quiz is not None:
         template = _environment().get_template("quiz.html.j2")
-        found[QUIZ] = template.render(style=STYLE, versions=_versions(results), **quiz)
-    links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in found]
-    return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | found
+        pages[QUIZ] = template.render(style=STYLE, versions=_versions(results), **quiz)
+    links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in pages]
+    return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | pages
 
 
 def _lesson(lesson: Lesson, results: Sequence[LessonResult], *, at: int, order: Sequence[Lesson]) -> str:
-    shown = next((one for one in results if one.source), None)
+    shown = next((item for item in results if item.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
     panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
               ("After", _sent(lesson), gives)]  # fmt: skip
@@ -111,13 +111,13 @@ def _lesson(lesson: Lesson, results: Sequence[LessonResult], *, at: int, order: 
         letters=_letters(lesson),
         dtypes=_dtypes(lesson),
         mesh=Markup(draw_mesh(lesson.mesh)),
-        panels=[(title, words, Markup(draw_tensors(drawn, lesson.mesh, scale=scale)), [one.words for one in drawn])
+        panels=[(title, words, Markup(draw_tensors(drawn, lesson.mesh, scale=scale)), [item.words for item in drawn])
                 for title, words, drawn in panels if drawn],
         sources=_sources(lesson, results),
         outcomes=outcomes(results),
         needs=sums(lesson, lesson.needs),
         needed=needed_wire(lesson),
-        widest=max([one.wire_bytes for one in results] + [needed_wire(lesson), 1]),
+        widest=max([item.wire_bytes for item in results] + [needed_wire(lesson), 1]),
         disagreement=disagreement(results),
         evidence=evidence(results),
         standing=reach(lesson, results),
@@ -153,10 +153,10 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
         (chapter, [(lesson, _card(by_lesson[lesson.name])) for lesson in chapter.lessons if lesson.name in by_lesson])
         for chapter in CHAPTERS
     ]
-    every = [one for made in by_lesson.values() for one in made]
+    every = [result for programs in by_lesson.values() for result in programs]
     return _environment().get_template("gallery.html.j2").render(
         style=STYLE,
-        chapters=[(chapter, found) for chapter, found in chapters if found],
+        chapters=[(chapter, lessons) for chapter, lessons in chapters if lessons],
         count=len(by_lesson),
         programs=len(every),
         meshes=[(axes, Markup(draw_mesh(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
@@ -171,10 +171,10 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
 def _card(results: Sequence[LessonResult]) -> dict[str, object]:
     """What the index says of a lesson: what it needs, and who moves something else."""
     lesson = results[0].lesson
-    other = [one for one in outcomes(results) if one.verdict != "needed"]
+    other = [outcome for outcome in outcomes(results) if outcome.verdict != "needed"]
     return {
         "needs": needed_words(lesson).split(", ") if lesson.needs else [],
-        "other": [(one.titles, one.words, one.emitted if one.first.ok else "") for one in other],
+        "other": [(outcome.titles, outcome.words, outcome.emitted if outcome.first.ok else "") for outcome in other],
         "verdict": other[0].verdict if other else "needed",
     }
 
@@ -190,38 +190,38 @@ def _letters(lesson: Lesson) -> list[tuple[str, int]]:
 
 def _dtypes(lesson: Lesson) -> str:
     """`Numbers are bf16, 2 bytes each; ids: s32, 4 bytes.`"""
-    own = [f"{name}: {kind}, {BYTES[kind]} bytes" for name, kind in lesson.dtypes.items()]
+    exceptions = [f"{name}: {kind}, {BYTES[kind]} bytes" for name, kind in lesson.dtypes.items()]
     usual = [] if set(lesson.dtypes) == set(lesson.arrays) else ["Numbers are bf16, 2 bytes each"]
-    return "; ".join([*usual, *own]) + "."
+    return "; ".join([*usual, *exceptions]) + "."
 
 
 def _sources(lesson: Lesson, results: Sequence[LessonResult]) -> list[tuple[str, str, str]]:
     """For each framework its lines, or why it has none."""
-    found = []
+    entries = []
     for arm, title in ARMS.items():
-        own = [one for one in results if one.arm == arm]
-        absent = lesson.absent.get(arm, "") or (own[0].error if own and not own[0].source else "")
-        source = next((one.source for one in own if one.source), "")
-        if own or absent:
-            found.append((title, source, absent))
-    return found
+        programs = [result for result in results if result.arm == arm]
+        absent = lesson.absent.get(arm, "") or (programs[0].error if programs and not programs[0].source else "")
+        source = next((result.source for result in programs if result.source), "")
+        if programs or absent:
+            entries.append((title, source, absent))
+    return entries
 
 
 def _versions(results: Sequence[LessonResult]) -> str:
-    found: dict[str, str] = {}
-    for one in results:
-        found |= one.versions
-    return ", ".join(f"{name} {version}" for name, version in sorted(found.items()) if version)
+    versions: dict[str, str] = {}
+    for result in results:
+        versions |= result.versions
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if version)
 
 
 @cache
 def _environment() -> Environment:
-    made = environment()
-    made.filters |= {
+    templates = environment()
+    templates.filters |= {
         "prose": _prose, "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
         "axes": axes_words, "form": form_phrase, "exact": units.exact_text, "paragraphs": _paragraphs,
     }  # fmt: skip
-    return made
+    return templates
 
 
 def _style() -> str:
@@ -231,8 +231,8 @@ def _style() -> str:
 def _prose(words: str) -> Markup:
     """Escaped, with `code`, **strong** and *stressed* words, and links where other lessons are named."""
     text = str(escape(units.keep_units_together(" ".join(words.split()))))
-    for pattern, made in _MARKS:
-        text = pattern.sub(made, text)
+    for pattern, replacement in _MARKS:
+        text = pattern.sub(replacement, text)
     return Markup(text)
 
 
@@ -244,16 +244,16 @@ AXIS = "a"
 RULES = "rules.html"
 
 
-def rules_values(lessons: Sequence[Lesson], made: Mapping[str, Sequence[LessonResult]]) -> dict[str, object]:
+def rules_values(lessons: Sequence[Lesson], results: Mapping[str, Sequence[LessonResult]]) -> dict[str, object]:
     """What the page's template is given; `lessons` are those that have pages, `made` their programs by name."""
     return {
         "scattered": SCATTERED,
-        "told": {lesson.name: _rule_words(lesson, made[lesson.name]) for lesson in lessons},
+        "told": {lesson.name: _rule_words(lesson, results[lesson.name]) for lesson in lessons},
         "cases": [_case(case, name) for case, name in CASES.items()],
         "chapters": [
-            (chapter, found)
+            (chapter, listed)
             for chapter in CHAPTERS
-            if (found := [lesson for lesson in chapter.lessons if lesson in lessons])
+            if (listed := [lesson for lesson in chapter.lessons if lesson in lessons])
         ],
     }
 
@@ -275,5 +275,9 @@ def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, ob
         "standing": lesson.standing
         + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(results)),
         "needed": needed_words(lesson),
-        "emitted": [(one.titles, one.emitted) for one in outcomes(results) if one.verdict not in ("needed", "failed")],
+        "emitted": [
+            (outcome.titles, outcome.emitted)
+            for outcome in outcomes(results)
+            if outcome.verdict not in ("needed", "failed")
+        ],
     }

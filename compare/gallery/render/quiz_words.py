@@ -30,8 +30,8 @@ class AnsweredQuestion:
     @property
     def truth(self) -> str:
         """`2 × all-gather@dp, all-reduce@tp`."""
-        found = count_emitted(self.result)
-        return format_counts(found) if found else FREE
+        counts = count_emitted(self.result)
+        return format_counts(counts) if counts else FREE
 
     @property
     def lines(self) -> list[str]:
@@ -62,7 +62,7 @@ def arrays(question: Question) -> str:
         ).words
         for name, text in lesson.arrays.items()
     }
-    takes, gives = ([words[name] for name in one] for one in (lesson.takes, lesson.gives))
+    takes, gives = ([words[name] for name in group] for group in (lesson.takes, lesson.gives))
     return f"{', '.join(takes)} → {', '.join(gives)}"
 
 
@@ -72,9 +72,9 @@ def sizes(question: Question) -> str:
     used = {dim for dims in lesson.arrays.values() for dim in dims.split()}
     letters = ", ".join(f"{name} = {size:,}" for name, size in lesson.sizes.items() if name in used)
     mesh = ", ".join(f"{name} = {size}" for name, size in lesson.mesh.items())
-    own = ", ".join(f"{name} {kind}" for name, kind in lesson.dtypes.items())
+    exceptions = ", ".join(f"{name} {kind}" for name, kind in lesson.dtypes.items())
     usual = "" if set(lesson.dtypes) == set(lesson.arrays) else "bf16"
-    types = f"{usual}; {own}" if usual and own else usual or own
+    types = f"{usual}; {exceptions}" if usual and exceptions else usual or exceptions
     return f"{letters}; mesh {mesh}; {types}; {TITLES[question.program]} for {lesson.topology}"
 
 
@@ -102,16 +102,16 @@ def question_to_json(question: Question, source: str) -> dict[str, object]:
 
 def answer_to_json(answered: AnsweredQuestion, answer: Answer | None) -> dict[str, object]:
     """The truth as JSON has it, and what became of an answer."""
-    made = answered.result
-    known = count_emitted(made) if made.ok else None
+    result = answered.result
+    known = count_emitted(result) if result.ok else None
     return {
-        "status": made.status,
-        "error": made.error,
+        "status": result.status,
+        "error": result.error,
         "answer": None if answer is None else dict(answer.counts),
         "is_right": None if answer is None or known is None else answer.is_right(known),
         "is_wrong_in_number_only": None if answer is None or known is None else answer.is_miscounted(known),
         "truth": known,
-        "follows_the_rule": answered.follows if made.ok else None,
+        "follows_the_rule": answered.follows if result.ok else None,
         "rules": [
             {
                 "lesson": lesson.name,
@@ -125,25 +125,25 @@ def answer_to_json(answered: AnsweredQuestion, answer: Answer | None) -> dict[st
         ],
         "by_the_rule": [
             {
-                "collective": one.collective,
-                "times": one.times,
-                "payload": one.formula,
-                "payload_bytes": answered.question.lesson.payload(one),
+                "collective": move.collective,
+                "times": move.times,
+                "payload": move.formula,
+                "payload_bytes": answered.question.lesson.payload(move),
             }
-            for one in answered.question.lesson.needs
+            for move in answered.question.lesson.needs
         ],
-        "program_rows": made.public()["collectives"],
-        "versions": made.versions,
+        "program_rows": result.public()["collectives"],
+        "versions": result.versions,
     }
 
 
 def sum_lines(answered: AnsweredQuestion) -> list[str]:
     """By the rule: each collective with its bytes."""
     return [
-        f"{f'{one.move.times} × ' if one.move.times > 1 else ''}{one.move.kind} "
-        f"{axes_phrase(one.move)}, {one.move.what}: "
-        f"{one.formula} = {one.numbers} = {one.payload:,} B"
-        for one in answered.sums
+        f"{f'{line.move.times} × ' if line.move.times > 1 else ''}{line.move.kind} "
+        f"{axes_phrase(line.move)}, {line.move.what}: "
+        f"{line.formula} = {line.numbers} = {line.payload:,} B"
+        for line in answered.sums
     ]
 
 
@@ -151,10 +151,12 @@ def quiz_values(
     questions: Sequence[Question], results: Sequence[LessonResult], source_of: Callable[[Question], str]
 ) -> Mapping[str, object]:
     """What the page's template is given."""
-    asked = [AnsweredQuestion(question, one) for question, one in zip(questions, results, strict=True)]
+    answered = [AnsweredQuestion(question, item) for question, item in zip(questions, results, strict=True)]
     return {
         "scattered": SCATTERED,
         "asked": [
-            (one, arrays(one.question), sizes(one.question), source_of(one.question)) for one in asked if one.result.ok
+            (item, arrays(item.question), sizes(item.question), source_of(item.question))
+            for item in answered
+            if item.result.ok
         ],
     }

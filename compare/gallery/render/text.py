@@ -44,13 +44,13 @@ def print_gallery(results: Sequence[LessonResult]) -> None:
     """A line for each lesson: what it needs, and who moves something else."""
     out = console()
     by_name: dict[str, list[LessonResult]] = {}
-    for one in results:
-        by_name.setdefault(one.lesson.name, []).append(one)
+    for result in results:
+        by_name.setdefault(result.lesson.name, []).append(result)
     for number, chapter in enumerate(CHAPTERS, 1):
-        own = [lesson for lesson in chapter.lessons if lesson.name in by_name]
-        if own:
+        listed = [lesson for lesson in chapter.lessons if lesson.name in by_name]
+        if listed:
             out.print(Text(f"\n{number}. {chapter.title}", style="bold"))
-        for lesson in own:
+        for lesson in listed:
             out.print(Text(f"  {lesson.name:<22} {_kinds(lesson)}"))
             for outcome in outcomes(by_name[lesson.name]):
                 if outcome.verdict != "needed":
@@ -63,7 +63,7 @@ def print_lesson(results: Sequence[LessonResult], *, before: str, after: str) ->
     """One lesson, as its page tells it."""
     out, lesson = console(), results[0].lesson
     out.print(Text(lesson.title, style="bold"))
-    shown = next((one for one in results if one.source), None)
+    shown = next((result for result in results if result.source), None)
     if shown:
         out.print(Text(signature(lesson, shown), style="cyan"))
     out.print(Text(", ".join(f"{name} = {size:,}" for name, size in lesson.letters.items()), style="dim"))
@@ -74,7 +74,7 @@ def print_lesson(results: Sequence[LessonResult], *, before: str, after: str) ->
     if lesson.border:
         _prose(out, f"The border: {lesson.border}", before="\n")
     for arm, title in ARMS.items():
-        _source(out, title, next((one.source for one in results if one.arm == arm and one.source), ""))
+        _source(out, title, next((result.source for result in results if result.arm == arm and result.source), ""))
         if arm in lesson.absent:
             _prose(out, f"{title}: {lesson.absent[arm]}", before="\n")
     out.print(Text("\nWhat this split needs", style="bold"))
@@ -108,11 +108,11 @@ def _source(out: Console, title: str, source: str) -> None:
 
 
 def _moves(out: Console, lesson: Lesson, moves: Sequence[Move]) -> None:
-    for one in sums(lesson, moves):
-        times = f"{one.move.times} × " if one.move.times > 1 else ""
-        out.print(Text(f"  {times}{one.move.kind} {axes_phrase(one.move)}: {one.move.what}"))
-        out.print(Text(f"    payload {one.formula} = {one.numbers} = {one.payload:,} B", style="dim"))
-        out.print(Text(f"    on the wire {one.wire_formula} = {one.wire:,} B a device", style="dim"))
+    for line in sums(lesson, moves):
+        times = f"{line.move.times} × " if line.move.times > 1 else ""
+        out.print(Text(f"  {times}{line.move.kind} {axes_phrase(line.move)}: {line.move.what}"))
+        out.print(Text(f"    payload {line.formula} = {line.numbers} = {line.payload:,} B", style="dim"))
+        out.print(Text(f"    on the wire {line.wire_formula} = {line.wire:,} B a device", style="dim"))
     if not moves:
         out.print(Text("  nothing: each device has all that it needs for its part"))
 

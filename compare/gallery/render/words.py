@@ -59,19 +59,19 @@ class Outcome:
     @property
     def rows(self) -> list[tuple[int, Row]]:
         """Its collectives, those alike once, with their number."""
-        found: dict[tuple[object, ...], list[Row]] = {}
+        groups: dict[tuple[object, ...], list[Row]] = {}
         for row in self.first.rows:
             same = (row.kind, row.axes, row.dtype, row.form, row.executions, row.payload_bytes)
-            found.setdefault(same, []).append(row)
-        return [(len(rows), rows[0]) for rows in found.values()]
+            groups.setdefault(same, []).append(row)
+        return [(len(rows), rows[0]) for rows in groups.values()]
 
     @property
     def emitted(self) -> str:
         """`4 × all-gather over tp, all-reduce over tp`: what it runs in a step."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for (what, _), times in self.first.emitted.items():
-            found[what] = found.get(what, 0) + times
-        return collectives_words(found)
+            counts[what] = counts.get(what, 0) + times
+        return collectives_words(counts)
 
     @property
     def titles(self) -> str:
@@ -82,7 +82,7 @@ class Outcome:
         for name in self.programs:
             arm, _, partitioner = name.partition("/")
             arms.setdefault(arm, []).append({"shardy": "Shardy", "gspmd": "GSPMD"}[partitioner])
-        return list_text([f"{ARMS[arm]} ({list_text(found)})" for arm, found in arms.items()])
+        return list_text([f"{ARMS[arm]} ({list_text(partitioners)})" for arm, partitioners in arms.items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,41 +99,41 @@ class Sum:
 
 def needed_words(lesson: Lesson) -> str:
     """What a split needs in a step, with how often."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for move in lesson.needs:
-        found[move.collective] = found.get(move.collective, 0) + move.times
-    return collectives_words(found)
+        counts[move.collective] = counts.get(move.collective, 0) + move.times
+    return collectives_words(counts)
 
 
 def collectives_words(counts: Mapping[str, int]) -> str:
     """`2 × all-gather over tp`; `no collective`."""
-    told = []
+    words = []
     for what, times in counts.items():
         kind, _, axes = what.partition("@")
-        told.append(f"{f'{times} × ' if times > 1 else ''}{kind} {axes_words(axes)}")
-    return ", ".join(told) or "no collective"
+        words.append(f"{f'{times} × ' if times > 1 else ''}{kind} {axes_words(axes)}")
+    return ", ".join(words) or "no collective"
 
 
 def shows_scatters(results: Sequence[LessonResult]) -> bool:
     """An all-reduce that counts as a reduce-scatter is among these, or one where a reduce-scatter would do."""
     return any(
         row.form == "fused-reduce-scatter"
-        or (row.kind == "all-reduce" and any(move.kind == "reduce-scatter" for move in one.lesson.needs))
-        for one in results
-        for row in one.rows
+        or (row.kind == "all-reduce" and any(move.kind == "reduce-scatter" for move in result.lesson.needs))
+        for result in results
+        for row in result.rows
     )
 
 
 def outcomes(results: Sequence[LessonResult]) -> list[Outcome]:
     """The programs of one lesson, those alike together."""
     groups: list[list[LessonResult]] = []
-    for one in results:
+    for result in results:
         for group in groups:
-            if _alike(group[0], one):
-                group.append(one)
+            if _alike(group[0], result):
+                group.append(result)
                 break
         else:
-            groups.append([one])
+            groups.append([result])
     return [_outcome(group) for group in groups]
 
 
@@ -143,23 +143,23 @@ def _alike(result: LessonResult, other: LessonResult) -> bool:
 
 
 def _outcome(group: Sequence[LessonResult]) -> Outcome:
-    one = group[0]
+    result = group[0]
     names = tuple(each.program for each in group)
-    if not one.ok:
-        return Outcome(names, one, (), "failed", f"{one.status}: {one.error}", "")
-    lesson, wire, needs = one.lesson, one.wire_bytes, needed_wire(one.lesson)
-    moves = lesson.expected(one.program) if one.is_as_written else ()
-    why = lesson.why(one.program) if one.is_as_written else _strange(one)
-    if one.is_needed:
+    if not result.ok:
+        return Outcome(names, result, (), "failed", f"{result.status}: {result.error}", "")
+    lesson, wire, needs = result.lesson, result.wire_bytes, needed_wire(result.lesson)
+    moves = lesson.expected(result.program) if result.is_as_written else ()
+    why = lesson.why(result.program) if result.is_as_written else _strange(result)
+    if result.is_needed:
         words = "nothing, and nothing is needed" if not lesson.needs else "just what this split needs"
-        return Outcome(names, one, moves, "needed", words, why)
+        return Outcome(names, result, moves, "needed", words, why)
     if wire == needs:
-        return Outcome(names, one, moves, "other", "the same bytes in another form", why)
+        return Outcome(names, result, moves, "other", "the same bytes in another form", why)
     if not needs:
-        return Outcome(names, one, moves, "more", f"{bytes_text(wire)} a device, where nothing is needed", why)
+        return Outcome(names, result, moves, "more", f"{bytes_text(wire)} a device, where nothing is needed", why)
     ratio = f"{wire / needs:,.2f}" if wire / needs < 100 else f"{wire / needs:,.0f}"
     verdict = "more" if wire > needs else "less"
-    return Outcome(names, one, moves, verdict, f"{ratio} × the bytes that are needed", why)
+    return Outcome(names, result, moves, verdict, f"{ratio} × the bytes that are needed", why)
 
 
 def _strange(result: LessonResult) -> str:
@@ -190,9 +190,9 @@ def tensors(lesson: Lesson, result: LessonResult) -> tuple[list[Tensor], list[Te
     takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, result.takes, strict=True)]
     gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, result.gives, strict=True)]
     alone = [
-        Tensor(name=one.name, dims=tuple(one.dims.split()), sizes=_sizes(lesson, one.dims), axes=one.axes,
-               partial=one.partial)
-        for one in lesson.alone
+        Tensor(name=tensor.name, dims=tuple(tensor.dims.split()), sizes=_sizes(lesson, tensor.dims), axes=tensor.axes,
+               partial=tensor.partial)
+        for tensor in lesson.alone
     ]  # fmt: skip
     return takes, alone, gives
 
@@ -209,20 +209,20 @@ def _sizes(lesson: Lesson, dims: str) -> tuple[int, ...]:
 def signature(lesson: Lesson, result: LessonResult) -> str:
     """`x[T, D/tp], w[D/tp, F] → y[T, F]`."""
     takes, _, gives = tensors(lesson, result)
-    return f"{', '.join(one.words for one in takes)} → {', '.join(one.words for one in gives)}"
+    return f"{', '.join(tensor.words for tensor in takes)} → {', '.join(tensor.words for tensor in gives)}"
 
 
 def disagreement(results: Sequence[LessonResult]) -> str:
     """Where the frameworks' programs split their arrays differently, they can't be compared."""
-    found = {(one.takes, one.gives) for one in results if one.source}
-    return "The programs of this page split their arrays differently: it compares nothing." if len(found) > 1 else ""
+    splits = {(result.takes, result.gives) for result in results if result.source}
+    return "The programs of this page split their arrays differently: it compares nothing." if len(splits) > 1 else ""
 
 
 def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
     """How far the lesson's rule reaches, as its box says it: of this compiler with version and partitioners."""
     if lesson.standing != COMPILER:
         return STANDINGS[lesson.standing]
-    versions = {one.versions["libtpu"] for one in results if one.ok and "libtpu" in one.versions}
+    versions = {result.versions["libtpu"] for result in results if result.ok and "libtpu" in result.versions}
     under = (
         "the two partitioners differ, see below" if partitioners_differ(results) else "under both partitioners alike"
     )
@@ -231,24 +231,24 @@ def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
 
 def partitioners_differ(results: Sequence[LessonResult]) -> bool:
     """A framework's program moves something else under Shardy than under GSPMD."""
-    found: dict[str, list[Emitted]] = {}
-    for one in results:
-        if one.ok:
-            found.setdefault(one.arm, []).append(one.emitted)
-    return any(emitted.count(emitted[0]) < len(emitted) for emitted in found.values())
+    by_arm: dict[str, list[Emitted]] = {}
+    for result in results:
+        if result.ok:
+            by_arm.setdefault(result.arm, []).append(result.emitted)
+    return any(emitted.count(emitted[0]) < len(emitted) for emitted in by_arm.values())
 
 
 def evidence(results: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
     """Lines of the programs that have collectives, those alike but for names once: who, who else, lines."""
     groups: dict[tuple[str, ...], list[LessonResult]] = {}
-    for one in results:
-        if one.rows:
-            lines = [_NAME.sub("%", shorten_hlo(row)) for row in one.rows]
-            groups.setdefault(tuple(sorted(lines)), []).append(one)
+    for result in results:
+        if result.rows:
+            lines = [_NAME.sub("%", shorten_hlo(row)) for row in result.rows]
+            groups.setdefault(tuple(sorted(lines)), []).append(result)
     return [
         (
             TITLES[first.program],
-            list_text([TITLES[one.program] for one in others]),
+            list_text([TITLES[result.program] for result in others]),
             [shorten_hlo(row) for row in first.rows],
         )
         for first, *others in groups.values()

@@ -39,7 +39,7 @@ class CaseOutcome:
     run: Path | None = None
     judged: bool = False
     """Whether any program of it was."""
-    whole: bool = False
+    complete: bool = False
     """Whether every program of it was."""
 
 
@@ -81,13 +81,15 @@ def _command(task: Task, out: Path, *, programs: int) -> Command:
 
 
 def _made(ended: ProcessEnd, out: Path) -> CaseOutcome:
-    found = _read(out) if ended.status == "ok" else None
-    if found is None:
+    result = _read(out) if ended.status == "ok" else None
+    if result is None:
         # What cannot be was refused before: a worker that refuses its request has failed.
         status = "failed" if ended.status in ("ok", "refused") else ended.status
         error = (ended.error or "the process succeeded, but wrote no run folder").removeprefix("error: ")
         return CaseOutcome(status=status, error=error, seconds=ended.seconds)
-    return CaseOutcome(status="ok", seconds=ended.seconds, run=out / RUN, judged=found["judged"], whole=found["whole"])
+    return CaseOutcome(
+        status="ok", seconds=ended.seconds, run=out / RUN, judged=result["judged"], complete=result["complete"]
+    )
 
 
 def _read(out: Path) -> CaseResult | None:

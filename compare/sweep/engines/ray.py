@@ -41,7 +41,7 @@ def run_cases(
     with _cluster() as ray:
         from ray.util.queue import Queue
 
-        told = Queue(actor_options={"num_cpus": 0})
+        queue = Queue(actor_options={"num_cpus": 0})
         run = ray.remote(num_cpus=1)(_run)
         at_once = at_once or len(tasks)  # the cluster has its own queue, and may grow by it
         waiting, running = list(tasks), dict[object, Task]()
@@ -49,13 +49,13 @@ def run_cases(
             while waiting or running:
                 while waiting and len(running) < at_once:
                     task = waiting.pop(0)
-                    running[run.remote(task, told)] = task
+                    running[run.remote(task, queue)] = task
                     notify(task.name, "submitted", 0)
                 ready, _ = ray.wait(list(running), timeout=TICK_S)
-                for words in _heard(told):
+                for words in _heard(queue):
                     notify(*words)
-                for found in ready:
-                    yield running.pop(found), _fetched(ray, found, scratch / uuid4().hex)
+                for reference in ready:
+                    yield running.pop(reference), _fetched(ray, reference, scratch / uuid4().hex)
         finally:
             for left in running:
                 ray.cancel(left, force=True)
@@ -71,18 +71,18 @@ class _Queue(Protocol):
     def get_nowait_batch(self, num_items: int, /) -> list[tuple[str, str, float]]: ...
 
 
-def _run(task: Task, told: _Queue) -> tuple[CaseOutcome, bytes]:
+def _run(task: Task, queue: _Queue) -> tuple[CaseOutcome, bytes]:
     """On a node: make one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
-        notifier = _Notifier(told)
+        notifier = _Notifier(queue)
         notifier.update(task.name, f"start on node {_node()}", 0)
         ended = local.run_cases([task], at_once=1, scratch=scratch, notify=notifier.update, programs=1)
-        (_, found), *_ = list(ended)
+        (_, outcome), *_ = list(ended)
         packed = io.BytesIO()
-        if found.run:
+        if outcome.run:
             with tarfile.open(fileobj=packed, mode="w") as archive:
-                archive.add(found.run, arcname="")
-        return replace(found, run=None), packed.getvalue()
+                archive.add(outcome.run, arcname="")
+        return replace(outcome, run=None), packed.getvalue()
 
 
 def _node() -> str:
@@ -95,8 +95,8 @@ def _node() -> str:
 class _Notifier:
     """Sends on what changes; that a case is told of is worth no failure."""
 
-    def __init__(self, told: _Queue):
-        self._told, self._last = told, ""
+    def __init__(self, queue: _Queue):
+        self._told, self._last = queue, ""
 
     def update(self, name: str, stage: str, seconds: float) -> None:
         if stage != self._last:
@@ -105,10 +105,10 @@ class _Notifier:
                 self._told.put((name, stage, seconds))
 
 
-def _heard(told: _Queue) -> list[tuple[str, str, float]]:
+def _heard(queue: _Queue) -> list[tuple[str, str, float]]:
     """What nodes have said since; nothing where the actor's own node is gone: only words are lost."""
     try:
-        return told.get_nowait_batch(told.qsize())
+        return queue.get_nowait_batch(queue.qsize())
     except Exception:
         return []
 
@@ -120,12 +120,12 @@ def _fetched(ray: ModuleType, reference: object, out: Path) -> CaseOutcome:
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None) or error
         return CaseOutcome(status="crashed", error=one_line(f"on the cluster: {cause}", most=_ERROR_LENGTH))
-    found, packed = result
+    outcome, packed = result
     if not packed:
-        return found
+        return outcome
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(out, filter="data")
-    return replace(found, run=out)
+    return replace(outcome, run=out)
 
 
 @contextmanager
@@ -139,10 +139,10 @@ def _cluster() -> Iterator[ModuleType]:
     _check_answers(os.environ.get("RAY_ADDRESS", ""))
     with atomic_files.temporary() as folder:
         _copy_sources(folder)
-        there = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+        environment = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
         try:
             ray.init(
-                runtime_env={"working_dir": folder, "env_vars": there}, log_to_driver=False,
+                runtime_env={"working_dir": folder, "env_vars": environment}, log_to_driver=False,
                 logging_level=logging.ERROR, include_dashboard=False,
             )  # fmt: skip
         except (OSError, RuntimeError, ValueError) as error:

@@ -44,7 +44,7 @@ class CaseResult(TypedDict):
 
     judged: bool
     """Whether any program was."""
-    whole: bool
+    complete: bool
     """Whether every program was."""
 
 
@@ -60,8 +60,8 @@ def make_request(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Lower, compile, read, judge, draw."""
-    asked, out = (Path(word) for word in (sys.argv[1:] if argv is None else argv))
-    words = read_json(asked)
+    request, out = (Path(word) for word in (sys.argv[1:] if argv is None else argv))
+    words = read_json(request)
     case = Case.from_dict(words["case"])
     run = out / RUN
     run.mkdir()
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.render.report.draw import judge_and_draw
 
     report = judge_and_draw(read_run(run), run)
-    result = CaseResult(judged=is_judged(report), whole=is_complete(report))
+    result = CaseResult(judged=is_judged(report), complete=is_complete(report))
     (out / MADE).write_text(json.dumps(result))
     return 0
 

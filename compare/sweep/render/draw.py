@@ -78,20 +78,20 @@ def programs(sweep: Sweep) -> pd.DataFrame:
 
 
 def _rows(sweep: Sweep) -> Iterator[Row]:
-    for one in sweep["results"]:
-        own = {name: one.get(name) for name in COLUMNS} | {
-            "case_status": one["status"],
-            "earlier": bool(one.get("earlier")),
+    for result in sweep["results"]:
+        shared = {name: result.get(name) for name in COLUMNS} | {
+            "case_status": result["status"],
+            "earlier": bool(result.get("earlier")),
         }
-        if not one["phases"]:
-            yield own
-        for phase, found in one["phases"].items():
-            for program in found["programs"]:
+        if not result["phases"]:
+            yield shared
+        for phase, summary in result["phases"].items():
+            for program in summary["programs"]:
                 yield {
-                    **own,
+                    **shared,
                     **{name: value for name, value in program.items() if name in COLUMNS},
                     "phase": phase,
-                    "asked_bytes": found["inherent_total"],
+                    "asked_bytes": summary["inherent_total"],
                     "emitted_over_inherent": program["ratio"],
                     **{f"{name}_bytes": program.get(name) for name in _SUMS},
                 }

@@ -36,8 +36,8 @@ def draw_ratios(sweep: Sweep) -> Picture:
     models = list(dict.fromkeys(result["model"] for result in results))
     phases = list(dict.fromkeys(phase for result in results for phase in result["phases"])) or ["no phase"]
     rows = {model: [result for result in results if result["model"] == model] for model in models}
-    told = [_COUNTED, *footnotes(case_lines(sweep))]
-    head = heading_inches(told)
+    notes = [_COUNTED, *footnotes(case_lines(sweep))]
+    head = heading_inches(notes)
     tall = head + sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
     names = {id(result): label(sweep, result) for result in results}
     left = 0.35 + 0.078 * max(map(len, names.values()), default=0)
@@ -45,16 +45,20 @@ def draw_ratios(sweep: Sweep) -> Picture:
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "Emitted ÷ inherent bytes, by mesh", told)
+        draw_heading(figure, "Emitted ÷ inherent bytes, by mesh", notes)
         top = tall - head
-        for model, own in rows.items():
-            height = len(own) * _ROW
+        for model, model_results in rows.items():
+            height = len(model_results) * _ROW
             top -= _OVER + height
             for at, phase in enumerate(phases):
                 place = ((left + at * (wide + 0.75)) / _WIDE, top / tall, wide / _WIDE, height / tall)
                 panel = figure.add_axes(place)
-                _panel(panel, own, phase, arms=sweep["arms"], largest=_largest(results, phase))
-                panel.set_yticks(range(len(own)), ["" if at else names[id(one)] for one in own], parse_math=False)
+                _panel(panel, model_results, phase, arms=sweep["arms"], largest=_largest(results, phase))
+                panel.set_yticks(
+                    range(len(model_results)),
+                    ["" if at else names[id(entry)] for entry in model_results],
+                    parse_math=False,
+                )
                 panel.set_title(f"{model}, {phase}", loc="left", parse_math=False)
             top -= _UNDER
         handles, labels = _legend(figure.axes)
@@ -67,15 +71,15 @@ def _panel(panel: Axes, results: Sequence[ResultRow], phase: str, *, arms: Mappi
     """A line of marks for each mesh, from the plan (1) to what each arm moves."""
     panel.set_xscale("log" if largest > LOG_FROM else "linear")
     panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="inherent bytes")
-    for row, one in enumerate(results):
-        found = [_ratio_words(one, phase, arm) for arm in arms]
-        if len(set(found)) == 1 and found[0][0] is None:  # of all arms the same: once is enough
-            _mark(panel, row, *found[0])
+    for row, result in enumerate(results):
+        ratios = [_ratio_words(result, phase, arm) for arm in arms]
+        if len(set(ratios)) == 1 and ratios[0][0] is None:  # of all arms the same: once is enough
+            _mark(panel, row, *ratios[0])
             continue
-        for at, (title, (ratio, words)) in enumerate(zip(arms.values(), found, strict=True)):
+        for at, (title, (ratio, words)) in enumerate(zip(arms.values(), ratios, strict=True)):
             _mark(panel, row + (at - (len(arms) - 1) / 2) * 0.36, ratio, words, number=at, label=title)
     panel.set_ylim(len(results) - 0.5, -0.5)
-    low = min([1.0, *(ratio for one in results for arm in arms if (ratio := _ratio_words(one, phase, arm)[0]))])
+    low = min([1.0, *(ratio for result in results for arm in arms if (ratio := _ratio_words(result, phase, arm)[0]))])
     if largest > LOG_FROM:
         panel.set_xlim(low / 1.9 if low < _BELOW else 0.8, largest * 1.9)
         panel.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3)))
@@ -104,8 +108,8 @@ def _mark(panel: Axes, place: float, ratio: float | None, words: str, *, number:
 
 def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None, str]:
     """The ratio of an arm's default program, and what stands beside it; of what is not there, why."""
-    found = result["phases"].get(phase)
-    programs = [] if not found else [p for p in found["programs"] if p["arm"] == arm and p["is_default"]]
+    summary = result["phases"].get(phase)
+    programs = [] if not summary else [p for p in summary["programs"] if p["arm"] == arm and p["is_default"]]
     if not programs:
         return None, "not requested" if result["status"] == "done" else result["status"]
     program = programs[0]
@@ -120,15 +124,15 @@ def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None,
 
 
 def _largest(results: Sequence[ResultRow], phase: str) -> float:
-    found = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
+    ratios = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
              for program in result["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
-    return max([1.5, *found])
+    return max([1.5, *ratios])
 
 
 def _legend(panels: Sequence[Axes]) -> tuple[list[Artist], list[str]]:
     """Each label once, whichever panel has it."""
-    found: dict[str, Artist] = {}
+    handles: dict[str, Artist] = {}
     for panel in panels:
         for handle, word in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(word, handle)
-    return list(found.values()), list(found)
+            handles.setdefault(word, handle)
+    return list(handles.values()), list(handles)

@@ -29,22 +29,22 @@ class Line:
 
     def ratio(self, arm: str) -> str:
         """What it moves over what the plan needs; of one that is not there its status."""
-        found = self.programs.get(arm)
-        if found is None or found["wire_bytes"] is None:
-            return str(found["status"]) if found else "–"
-        if found["ratio"] is None:
-            return "nothing" if not found["wire_bytes"] else bytes_text(found["wire_bytes"])
-        return mark_ratio(ratio_text(found["ratio"], found["qualifier"]), short=is_short(found))
+        program = self.programs.get(arm)
+        if program is None or program["wire_bytes"] is None:
+            return str(program["status"]) if program else "–"
+        if program["ratio"] is None:
+            return "nothing" if not program["wire_bytes"] else bytes_text(program["wire_bytes"])
+        return mark_ratio(ratio_text(program["ratio"], program["qualifier"]), short=is_short(program))
 
     def between_slices(self, arm: str) -> str:
         """What of it crosses the network between slices."""
-        found = self.programs.get(arm)
-        return bytes_text(found["dcn_wire_bytes"]) if found else "–"
+        program = self.programs.get(arm)
+        return bytes_text(program["dcn_wire_bytes"]) if program else "–"
 
     def step(self, arm: str) -> str:
         """Its time a step, modelled."""
-        found = self.programs.get(arm)
-        return time_text(found["modelled_step_ns"]) if found else "–"
+        program = self.programs.get(arm)
+        return time_text(program["modelled_step_ns"]) if program else "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,31 +69,31 @@ def footnotes(lines: Sequence[Line]) -> list[str]:
 
 def common_words(sweep: Sweep) -> list[str]:
     """What of their steps all cases have in common: `batch 8`, `1,024 tokens`."""
-    found = [_words(one) for one in sweep["results"] if one["case"]]
-    return [words[0] for words in zip(*found, strict=True) if len(set(words)) == 1 and words[0]]
+    steps = [_words(result) for result in sweep["results"] if result["case"]]
+    return [words[0] for words in zip(*steps, strict=True) if len(set(words)) == 1 and words[0]]
 
 
-def distinct_words(sweep: Sweep, one: ResultRow) -> str:
+def distinct_words(sweep: Sweep, result: ResultRow) -> str:
     """What they have not."""
     common = common_words(sweep)
-    return ", ".join(word for word in _words(one) if word and word not in common) if one["case"] else ""
+    return ", ".join(word for word in _words(result) if word and word not in common) if result["case"] else ""
 
 
-def label(sweep: Sweep, one: ResultRow) -> str:
+def label(sweep: Sweep, result: ResultRow) -> str:
     """The mesh; where another row is of this model on the same mesh, what tells them apart, too."""
-    like = [row for row in sweep["results"] if (row["model"], row["mesh"]) == (one["model"], one["mesh"])]
-    words = distinct_words(sweep, one) if len(like) > 1 else ""
-    return f"{one['mesh']}, {words}" if words else str(one["mesh"])
+    like = [row for row in sweep["results"] if (row["model"], row["mesh"]) == (result["model"], result["mesh"])]
+    words = distinct_words(sweep, result) if len(like) > 1 else ""
+    return f"{result['mesh']}, {words}" if words else str(result["mesh"])
 
 
-def _words(one: ResultRow) -> tuple[str, ...]:
-    capacity = "full" if one["capacity"] is None else one["capacity"]
+def _words(result: ResultRow) -> tuple[str, ...]:
+    capacity = "full" if result["capacity"] is None else result["capacity"]
     return (
-        f"batch {one['batch']}",
-        count_text(one["seq"] or 0, "token"),
-        count_text(one["microbatches"] or 0, "microbatch"),
-        f"capacity {capacity}" if one.get("experts") else "",
-        one["dtype"] or "",
+        f"batch {result['batch']}",
+        count_text(result["seq"] or 0, "token"),
+        count_text(result["microbatches"] or 0, "microbatch"),
+        f"capacity {capacity}" if result.get("experts") else "",
+        result["dtype"] or "",
     )
 
 
@@ -106,42 +106,44 @@ def case_lines(sweep: Sweep) -> list[Line]:
     """Of every case that has programs, in the order in which they were asked for."""
     return [
         Line(
-            model=one["model"], mesh=one["mesh"], label=label(sweep, one), words=distinct_words(sweep, one),
-            on=f"{one['topology']}, {count_text(one['num_devices'] or 0, 'device')}", phase=phase,
-            folder=one["folder"] or "", needs=bytes_text(found["inherent_total"]),
-            programs={program["arm"]: program for program in found["programs"] if program["is_default"]},
+            model=result["model"], mesh=result["mesh"], label=label(sweep, result), words=distinct_words(sweep, result),
+            on=f"{result['topology']}, {count_text(result['num_devices'] or 0, 'device')}", phase=phase,
+            folder=result["folder"] or "", needs=bytes_text(summary["inherent_total"]),
+            programs={program["arm"]: program for program in summary["programs"] if program["is_default"]},
         )
-        for one in sweep["results"]
-        for phase, found in one["phases"].items()
+        for result in sweep["results"]
+        for phase, summary in result["phases"].items()
     ]  # fmt: skip
 
 
 def list_reasons(sweep: Sweep, *, status: str = "") -> list[Reason]:
     """What is not there, and why; of combinations with this status, or of all others that are not done."""
-    wanted = [one for one in sweep["results"] if (one["status"] == status if status else _bad(one["status"]))]
-    return [reason for one in wanted for reason in _of(one)]
+    wanted = [
+        result for result in sweep["results"] if (result["status"] == status if status else _bad(result["status"]))
+    ]
+    return [reason for result in wanted for reason in _of(result)]
 
 
 def _bad(status: str) -> bool:
     return status not in ("done", "refused")
 
 
-def _of(one: ResultRow) -> Iterator[Reason]:
-    what = f"{one['model']} on {one['mesh']}"
+def _of(result: ResultRow) -> Iterator[Reason]:
+    what = f"{result['model']} on {result['mesh']}"
     bad = [
         (phase, program)
-        for phase, found in one["phases"].items()
-        for program in found["programs"]
+        for phase, summary in result["phases"].items()
+        for program in summary["programs"]
         if program["status"] != "ok"
     ]
-    told: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for phase, program in bad:
         where = f"{program['title']} {program['cell']} in {phase}"
-        told.setdefault((program["status"], program["error"] or "no reason given"), []).append(where)
-    for (status, error), places in told.items():
+        by_reason.setdefault((program["status"], program["error"] or "no reason given"), []).append(where)
+    for (status, error), places in by_reason.items():
         yield Reason(what=f"{what}: {_some(places)}", status=status, reason=error)
-    if one["error"] or not bad:
-        yield Reason(what=what, status=one["status"], reason=one["error"] or "no reason given")
+    if result["error"] or not bad:
+        yield Reason(what=what, status=result["status"], reason=result["error"] or "no reason given")
 
 
 def _some(places: Sequence[str]) -> str:

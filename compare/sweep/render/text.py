@@ -21,19 +21,19 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
     out = out or console()
     width = text_width(out)
     out.print(wrap_prose(sweep["sentence"], width=width, style="bold"))
-    found, arms = case_lines(sweep), sweep["arms"]
+    lines, arms = case_lines(sweep), sweep["arms"]
     if common := common_words(sweep):
         out.print(wrap_prose("Common to all: " + ", ".join(common), width=width, style="dim"))
-    if found:
-        table = _table(found, arms)
+    if lines:
+        table = _table(lines, arms)
         out.print()
         if Measurement.get(out, out.options.update(max_width=10 * width), table).minimum > width:
-            out.print(*_narrow(found, arms, width), sep="\n")
+            out.print(*_narrow(lines, arms, width), sep="\n")
         else:
             out.print(table)
-        out.print(wrap_prose(" ".join([NOTE, *footnotes(found)]), width=width, style="dim"))
-    for style, told in (("red", list_reasons(sweep)), ("yellow", list_reasons(sweep, status="refused"))):
-        out.print(*_reasons(told, width, style), sep="\n", end="\n" if told else "")
+        out.print(wrap_prose(" ".join([NOTE, *footnotes(lines)]), width=width, style="dim"))
+    for style, reasons in (("red", list_reasons(sweep)), ("yellow", list_reasons(sweep, status="refused"))):
+        out.print(*_reasons(reasons, width, style), sep="\n", end="\n" if reasons else "")
     out.print()
 
 
@@ -48,23 +48,23 @@ def _table(lines: Sequence[Line], arms: Mapping[str, str]) -> Table:
         table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
     before = ("", "")
     for line in lines:
-        own = (line.model, line.label)
-        shown = [plain(word) if own[: at + 1] != before[: at + 1] else "" for at, word in enumerate(own)]
+        names = (line.model, line.label)
+        shown = [plain(word) if names[: at + 1] != before[: at + 1] else "" for at, word in enumerate(names)]
         numbers = [Text(line.ratio(arm), style="bold") for arm in arms]
         numbers += [Text(line.between_slices(arm)) for arm in far] + [Text(line.step(arm)) for arm in arms]
         table.add_row(*shown, line.phase, line.needs, *numbers)
-        before = own
+        before = names
     return table
 
 
 def _narrow(lines: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
     """The same where a terminal has no room for a table."""
     for line in lines:
-        told = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
-        words = f"{line.model} on {line.label}, {line.phase}: inherent {line.needs}; {told}"
+        programs = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
+        words = f"{line.model} on {line.label}, {line.phase}: inherent {line.needs}; {programs}"
         yield wrap_prose(words, width=width, hang="   ")
 
 
-def _reasons(found: Sequence[Reason], width: int, style: str) -> Iterator[Text]:
-    for one in found:
-        yield wrap_prose(f"{one.what}: {one.status}: {one.reason}", width=width, hang="   ", style=style)
+def _reasons(reasons: Sequence[Reason], width: int, style: str) -> Iterator[Text]:
+    for reason in reasons:
+        yield wrap_prose(f"{reason.what}: {reason.status}: {reason.reason}", width=width, hang="   ", style=style)

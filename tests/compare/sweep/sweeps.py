@@ -38,7 +38,7 @@ class Copies:
                 run = self._begin(task, scratch)
                 (run / "report.json").write_text(json.dumps(REPORT | {"marked": uuid4().hex}))
                 good = does == "well"
-                yield task, CaseOutcome(status="ok", run=run, judged=does != "nothing", whole=good, seconds=1.0)
+                yield task, CaseOutcome(status="ok", run=run, judged=does != "nothing", complete=good, seconds=1.0)
         finally:
             self.closed = True
 

@@ -47,7 +47,7 @@ def sweep() -> Sweep:
                     report=Report.from_json(by_mesh[one.mesh]))
         for one in combinations(asked)
     ]  # fmt: skip
-    return build_summary(results, asked=asked, arms=["jax", "torchxla"])
+    return build_summary(results, options=asked, arms=["jax", "torchxla"])
 
 
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:

@@ -31,7 +31,7 @@ WORKER = '''
     if does == "refuse": sys.exit(print("error: no such thing", file=sys.stderr) or 2)
     time.sleep(0.3)
     (out / "run").mkdir()
-    made = {"judged": True, "whole": does == "well"}
+    made = {"judged": True, "complete": does == "well"}
     (out / "made.json").write_text("{" if does == "half" else json.dumps(made))
     log.open("a").write("-\\n")
 '''
@@ -68,7 +68,7 @@ def most_at_once(log):
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_so_many_cases_are_made_at_a_time_and_no_more(tmp_path, log, at_once):
     found = run_tasks(tmp_path, *["well"] * 4, at_once=at_once)
-    assert [(one.status, one.whole, one.run.is_dir()) for one in found.values()] == [("ok", True, True)] * 4
+    assert [(one.status, one.complete, one.run.is_dir()) for one in found.values()] == [("ok", True, True)] * 4
     assert most_at_once(log) == at_once
 
 
@@ -83,7 +83,7 @@ def test_cores_that_no_case_takes_are_left_to_the_programs_of_each(
 
 def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
     found = run_tasks(tmp_path, "abort", "refuse", "half", "part", "well", at_once=5)
-    assert {name: (one.status, one.error, one.whole) for name, one in found.items()} == {
+    assert {name: (one.status, one.error, one.complete) for name, one in found.items()} == {
         "0-abort": ("crashed", "died of SIGABRT", False),
         "1-refuse": ("failed", "no such thing", False),
         "2-half": ("failed", "the process succeeded, but wrote no run folder", False),
