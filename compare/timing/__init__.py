@@ -1,1 +1,1 @@
-"""Timelines: measured ones, read from profiles, and modelled ones, for the TPU that isn't there."""
+"""Timelines: measured ones, read from profiles, and modelled ones, which need no TPU."""

@@ -1,18 +1,18 @@
-"""Kinds of arrays: one name for each dtype, in the whole room."""
+"""Array types: one name for each dtype, used throughout `compare.timing`."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 Times = NDArray[np.float64]
-"""Points or lengths of time, in ns."""
+"""Times or durations, in ns."""
 
 Floats = NDArray[np.float64]
-"""Anything else that is measured or computed: bytes, rates, shares of a payload."""
+"""Other quantities: bytes, rates, fractions of a payload."""
 
 Ints = NDArray[np.int64]
-"""Counts, places in other arrays, times in ps."""
+"""Counts, indices, times in ps."""
 
 Mask = NDArray[np.bool_]
 
 Column = NDArray[np.int32 | np.int64 | np.float64 | np.bool_]
-"""A column of a table whose columns are of different kinds."""
+"""A column of a table with columns of different dtypes."""

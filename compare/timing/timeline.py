@@ -1,4 +1,4 @@
-"""The timeline: what each device did when, from a profile or from the model, in one form for all that comes after."""
+"""The timeline: what each device did when, in one form for profiles and for the model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from compare.timing.arrays import Times
 from compare.timing.intervals import Union, exposed_shares
 
 COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
-"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: it belongs to a communication that
+"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: a part of a communication that
 has an event of its own (the start and the done of an asynchronous one, its copy on another core).  Only `compute` and
 `communication` are ever summed."""
 
 UNKNOWN = -1
-"""The device of what no device is known of."""
+"""The device of events whose device is unknown."""
 
 EVENT_COLUMNS = {
     "device": "int32",
@@ -33,21 +33,21 @@ EVENT_COLUMNS = {
     "duration_ns": "float64",
     "wait_ns": "float64",
 }
-"""What a reader or the model fills in.
+"""Columns that a reader or the model fills in.
 
-device: logical id, or UNKNOWN.  line: where the profile shows it.  name: as the profile has it.  hlo_op: the
-instruction.  collective: the row of the collectives table that it executes ("" for none).  scope, kind, axes: that
-row's ("" for what is no communication, "?" where unknown).  payload_bytes: of this execution on this device, NaN
-unknown.  start_ns: from the timeline's own zero.  duration_ns: of an asynchronous communication, start to done.
-wait_ns: the part of it in which the device waits for others, NaN where the profile does not show it.
+device: logical id, or UNKNOWN.  line, name: as in the profile.  hlo_op: the instruction.  collective: the row of the
+collectives table that it executes ("" for none).  scope, kind, axes: that row's ("" unless communication, "?" where
+unknown).  payload_bytes: of this execution on this device, NaN unknown.  start_ns: from the timeline's zero.
+duration_ns: of an asynchronous communication, start to done.  wait_ns: the part in which the device waits for others,
+NaN where the profile does not show it.
 """
 
 DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
-"""What is derived from those.
+"""Columns derived from those.
 
 step: the step in which it starts, -1 outside all.  hidden_ns: of a communication, the part in which the same device
-computes; exposed_ns: the rest.  alone_ns: the exposed part, where several communications are exposed at once divided
-evenly among them, so that the sum is the exposed time of the device.  0 for what is no communication.
+computes; exposed_ns: the rest.  alone_ns: the exposed part, divided evenly among communications that are exposed at
+once, so that the sum is the exposed time of the device.  0 for events that are no communication.
 """
 
 STEP_COLUMNS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
@@ -60,17 +60,17 @@ class Timeline:
     source: str
     """`measured` or `modelled`."""
     label: str
-    """What every figure of it says: on what it was measured, or for what modelled."""
+    """Its description in figures: where it was measured, or for which TPU it was modelled."""
     events: pd.DataFrame
-    """Columns of GIVEN and FOUND, by device and start."""
+    """EVENT_COLUMNS and DERIVED_COLUMNS, by device and start."""
     steps: pd.DataFrame
-    """Columns of STEPS: when each device began and ended each."""
+    """STEP_COLUMNS: when each device began and ended each step."""
     stands_for: Mapping[int, tuple[int, ...]]
-    """The devices that each shown one stands for, itself among them: the model shows alike devices once."""
+    """Shown device -> the devices that it represents, itself included: the model shows identical devices once."""
     unjoined_events: int = 0
-    """Communications that could not be traced to an instruction."""
+    """Communications that were not joined to an instruction."""
     notes: tuple[str, ...] = field(default=())
-    """What was not there, assumed or left out, one line each."""
+    """What was missing, assumed or left out, one line each."""
 
     @property
     def num_devices(self) -> int:
@@ -82,10 +82,10 @@ class Timeline:
 
 
 def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """Events with their steps, hidden and exposed times.  `given` has the columns of GIVEN, steps those of STEPS."""
+    """Adds DERIVED_COLUMNS to events.  `given`: EVENT_COLUMNS; `steps`: STEP_COLUMNS."""
     events = given.sort_values(["device", "start_ns", "duration_ns"], ascending=[True, True, False], ignore_index=True)
     starts, ends = _spans(events)
-    found = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
+    derived = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
     step = np.full(len(events), -1, dtype=np.int32)
     devices = events["device"].to_numpy()
     comms, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
@@ -94,18 +94,20 @@ def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     for rows in np.split(np.arange(len(events)), edges) if len(events) else []:
         device = int(devices[rows[0]])
         busy = Union.of(starts[rows][computes[rows]], ends[rows][computes[rows]])
-        own = rows[comms[rows]]
-        found["hidden_ns"][own] = busy.inside(starts[own], ends[own])
-        found["exposed_ns"][own] = np.maximum(ends[own] - starts[own] - found["hidden_ns"][own], 0)
-        found["alone_ns"][own] = exposed_shares(starts[own], ends[own], busy)
+        comm_rows = rows[comms[rows]]
+        derived["hidden_ns"][comm_rows] = busy.inside(starts[comm_rows], ends[comm_rows])
+        derived["exposed_ns"][comm_rows] = np.maximum(
+            ends[comm_rows] - starts[comm_rows] - derived["hidden_ns"][comm_rows], 0
+        )
+        derived["alone_ns"][comm_rows] = exposed_shares(starts[comm_rows], ends[comm_rows], busy)
         own_steps = marks.get(device, marks.get(UNKNOWN))
         if own_steps is not None:
             step[rows] = _steps_of(starts[rows], own_steps)
-    return events.assign(step=step, **found)
+    return events.assign(step=step, **derived)
 
 
 def steps_by_device(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
-    """The steps of each device, in order; those of UNKNOWN hold for every device that has none of its own."""
+    """The steps of each device, in order; those of UNKNOWN apply to every device without its own."""
     ordered = steps.sort_values("start_ns", kind="stable")
     return {device: ordered[ordered["device"].eq(device)] for device in np.unique(ordered["device"]).tolist()}
 
@@ -116,9 +118,9 @@ def _spans(events: pd.DataFrame) -> tuple[Times, Times]:
 
 
 def _steps_of(starts: Times, marks: pd.DataFrame) -> NDArray[np.int32]:
-    """The number of the step in which each time lies, -1 for none."""
+    """The number of the step that contains each time; -1 for none."""
     begins = marks["start_ns"].to_numpy(np.float64)
     ends = begins + marks["duration_ns"].to_numpy(np.float64)
-    at = np.searchsorted(begins, starts, side="right") - 1
-    inside = (at >= 0) & (starts < ends[np.maximum(at, 0)])
-    return np.where(inside, marks["step"].to_numpy(np.int32)[np.maximum(at, 0)], -1).astype(np.int32)
+    index = np.searchsorted(begins, starts, side="right") - 1
+    inside = (index >= 0) & (starts < ends[np.maximum(index, 0)])
+    return np.where(inside, marks["step"].to_numpy(np.int32)[np.maximum(index, 0)], -1).astype(np.int32)

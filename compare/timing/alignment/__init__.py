@@ -1,1 +1,1 @@
-"""Two timelines of one plan, side by side."""
+"""Compare two timelines of one plan."""

@@ -1,7 +1,7 @@
-"""Which communication of one timeline is which of another: by what they are and their order, never by the clock.
+"""Match the communications of two timelines by what they are and by their order, never by the clock.
 
 A slower step is still the same step: what runs equally often in both is matched first to first, second to second.
-Where one side runs something more often, those are left over that fit the other side worst.
+Where one side runs something more often, its worst fits stay unmatched.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ import numpy as np
 from compare.timing.arrays import Ints, Mask, Times
 
 PAYLOAD, CONTEXT, DURATION, NAME, OFFSET = 4.0, 1.0, 1.0, 1.0, 1e-6
-"""What a bad fit costs: another payload; for each settled communication more or less before it; another length,
-relative; another name; another offset in the step, which only ever breaks a tie."""
+"""Costs of a mismatch: another payload; each communication of equal counts more or less before it; relative
+difference of duration; another name; another offset in the step, which only breaks ties."""
 
 FAR = 10
-"""More communications than this between two are as bad as this many."""
+"""Cap on the difference in communications before a pair."""
 
 MOST = 4_000_000
-"""Cells of the largest table that is searched; beyond it the first are matched and the last left over."""
+"""Cells of the largest cost table; beyond it the first runs are matched and the last stay unmatched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,44 +26,44 @@ class StepCommunications:
     """The communications of one device in one step, by start."""
 
     key: Ints
-    """What it is: the same number for the same scope, axes and kind in both timelines."""
+    """One number per scope, axes and kind, the same in both timelines."""
     payload: Times
     offset: Times
     """From the start of the step."""
     duration: Times
     name: Ints
-    """The collective that it executes, numbered alike in both timelines."""
+    """The collective that it executes, with the same numbers in both timelines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Places of the matched ones; what is in neither is left over."""
+    """Indices of the matched communications; all others are unmatched."""
 
     left: Ints
     right: Ints
 
 
 def align(left: StepCommunications, right: StepCommunications) -> Pairs:
-    """Match as many as can be, in order, within each key."""
+    """Match as many as possible, in order, within each key."""
     size = int(max(left.key.max(initial=-1), right.key.max(initial=-1))) + 1
     counts = [np.bincount(side.key, minlength=size) for side in (left, right)]
-    add_overlap = counts[0] == counts[1]
-    found = [[_ordered(side.key, add_overlap)] for side in (left, right)]
-    before = [np.cumsum(add_overlap[side.key]) for side in (left, right)]
-    for key in np.flatnonzero(~add_overlap & (counts[0] > 0) & (counts[1] > 0)):
-        own = [np.flatnonzero(side.key == key) for side in (left, right)]
-        few, many = (0, 1) if own[0].size < own[1].size else (1, 0)
+    equal_counts = counts[0] == counts[1]
+    matched = [[_ordered(side.key, equal_counts)] for side in (left, right)]
+    before = [np.cumsum(equal_counts[side.key]) for side in (left, right)]
+    for key in np.flatnonzero(~equal_counts & (counts[0] > 0) & (counts[1] > 0)):
+        rows = [np.flatnonzero(side.key == key) for side in (left, right)]
+        few, many = (0, 1) if rows[0].size < rows[1].size else (1, 0)
         sides = (left, right)
-        chosen = _chosen(_Ends(sides[few], own[few], before[few]), _Ends(sides[many], own[many], before[many]))
-        found[few].append(own[few])
-        found[many].append(own[many][chosen])
-    return Pairs(*(np.concatenate(parts) for parts in found))
+        chosen = _chosen(_Ends(sides[few], rows[few], before[few]), _Ends(sides[many], rows[many], before[many]))
+        matched[few].append(rows[few])
+        matched[many].append(rows[many][chosen])
+    return Pairs(*(np.concatenate(parts) for parts in matched))
 
 
-def _ordered(keys: Ints, add_overlap: Mask) -> Ints:
-    """The places of settled keys, key by key, each in order."""
-    own = np.flatnonzero(add_overlap[keys])
-    return own[np.argsort(keys[own], kind="stable")]
+def _ordered(keys: Ints, equal_counts: Mask) -> Ints:
+    """Indices of the runs whose key is equally often on both sides, key by key, each in order."""
+    rows = np.flatnonzero(equal_counts[keys])
+    return rows[np.argsort(keys[rows], kind="stable")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ class _Ends:
     """The runs of one key on one side."""
 
     runs: StepCommunications
-    own: Ints
+    rows: Ints
     before: Ints
-    """Settled communications up to each of the side's runs."""
+    """For each run of the side, the communications of equal counts up to it."""
 
 
 def _chosen(few: _Ends, many: _Ends) -> Ints:
-    """For each of the few, in order, which of the many it is, so that all together fit best.
+    """For each of the few, in order, its match among the many, at the least total cost.
 
-    After i of the few have passed over k of the many, the next pairs i with i + k: a table of few × (difference + 1).
+    Dynamic programming over (i of the few, k of the many skipped so far), which pairs i with i + k.
     """
-    size, spare = few.own.size, many.own.size - few.own.size
+    size, spare = few.rows.size, many.rows.size - few.rows.size
     if size * (spare + 1) > MOST:
         return np.arange(size)
     table = np.empty((size, spare + 1))
@@ -98,16 +98,16 @@ def _chosen(few: _Ends, many: _Ends) -> Ints:
 
 
 def _cost(few: _Ends, row: int, many: _Ends, columns: Ints) -> Times:
-    """How badly one of the few fits each of some of the many."""
-    one, others = few.own[row], many.own[columns]
-    runs, more = few.runs, many.runs
-    length = np.maximum(runs.duration[one], more.duration[others])
-    apart = np.abs(runs.duration[one] - more.duration[others])
+    """The cost of matching one of the few with each of some of the many."""
+    run, others = few.rows[row], many.rows[columns]
+    runs, other_runs = few.runs, many.runs
+    length = np.maximum(runs.duration[run], other_runs.duration[others])
+    apart = np.abs(runs.duration[run] - other_runs.duration[others])
     relative = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0)
-    drift = np.abs(runs.offset[one] - more.offset[others])
-    span = max(float(runs.offset[-1]), float(more.offset[-1]), 1.0)
-    payloads = runs.payload[one], more.payload[others]
+    drift = np.abs(runs.offset[run] - other_runs.offset[others])
+    span = max(float(runs.offset[-1]), float(other_runs.offset[-1]), 1.0)
+    payloads = runs.payload[run], other_runs.payload[others]
     same = (payloads[0] == payloads[1]) | (np.isnan(payloads[0]) & np.isnan(payloads[1]))
-    context = np.minimum(np.abs(few.before[one] - many.before[others]), FAR)
+    context = np.minimum(np.abs(few.before[run] - many.before[others]), FAR)
     cost: Times = PAYLOAD * ~same + CONTEXT * context + DURATION * relative + OFFSET * drift / span
-    return np.asarray(cost + NAME * (runs.name[one] != more.name[others]))
+    return np.asarray(cost + NAME * (runs.name[run] != other_runs.name[others]))

@@ -1,4 +1,4 @@
-"""Two timelines of the same plan, side by side: where one communicates longer, and what only one of them does."""
+"""The difference of two timelines of one plan: where one communicates longer, and what only one of them runs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,22 +23,22 @@ _COMPARED = ["communication_ns", "exposed_ns", "executions", "payload_bytes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """What two timelines have in common, and what not; differences are right less left."""
+    """The comparison of two timelines; differences are right less left."""
 
     labels: Mapping[str, str]
-    """What each side is."""
+    """Side -> description of its timeline."""
     total: TotalTimeDifference
-    """Of one device and step, means."""
+    """Per device and step, means."""
     by_scope: pd.DataFrame
-    """The same for each scope and axes, and executions and payload_bytes; the largest exposed difference first."""
+    """The same for each scope and axes, with executions and payload_bytes; largest exposed difference first."""
     stretches: pd.DataFrame
-    """Communication that one side has and the other has not, one row for each stretch, the longest first."""
+    """Communication without a match on the other side, one row for each interval, longest first."""
     excess: pd.DataFrame
-    """The same added up by side and collective: of one device and step, means, and the longest of them."""
+    """The same summed by side and collective: means per device and step, and the longest interval."""
     notes: tuple[str, ...]
 
     def to_report(self, left: Side, right: Side, *, most: int = 50) -> TimeDifference:
-        """As a report has it; of the stretches the `most` longest.  left, right: whose timelines these are."""
+        """In report form, with the `most` longest intervals.  left, right: the programs of the timelines."""
         return decode(TimeDifference, {
             "left": encode(left),
             "right": encode(right),
@@ -60,34 +60,34 @@ def timeline_diff(
     right_rows: Sequence[CollectiveRow] = (),
     axes: Collection[str] | None = None,
 ) -> Diff:
-    """Hold two timelines against each other: the nth step of one against the nth of the other, device by device.
+    """Compare two timelines: the nth step of one with the nth of the other, device by device.
 
-    `left_rows` and `right_rows` are the collectives of each one's report, for verdicts and reasons; `axes` are those
-    that the mesh splits, for words that name only what is there.
+    `left_rows` and `right_rows` are the collectives of each side's report, for verdicts and reasons; `axes` are those
+    that the mesh splits, so that reasons name no missing axis.
     """
     sides = {LEFT: DeviceTracks.of(left), RIGHT: DeviceTracks.of(right)}
-    found = find_unmatched(sides[LEFT], sides[RIGHT])
+    unmatched = find_unmatched(sides[LEFT], sides[RIGHT])
     verdicts = {LEFT: verdict_shares(left_rows, axes=axes), RIGHT: verdict_shares(right_rows, axes=axes)}
-    stretches = _with_reasons(found.stretches, verdicts)
+    stretches = _with_reasons(unmatched.stretches, verdicts)
     notes = [f"{side}: {note}" for side, tracks in sides.items() for note in tracks.notes]
     return Diff(
         labels={LEFT: left.label, RIGHT: right.label},
         total=_total(sides),
         by_scope=_by_scope(sides),
         stretches=stretches.sort_values("communication_ns", ascending=False, kind="stable", ignore_index=True),
-        excess=_excess(stretches, found.ways),
-        notes=(*notes, *found.notes),
+        excess=_excess(stretches, unmatched.device_steps),
+        notes=(*notes, *unmatched.notes),
     )
 
 
 def _total(sides: Mapping[str, DeviceTracks]) -> TotalTimeDifference:
     means = {side: measure_times(tracks).means().to_dict("records")[0] for side, tracks in sides.items()}
-    found = dict[str, Number]()
+    fields = dict[str, Number]()
     for name in _COMPARED[:2]:
         values = {side: float(row[name]) for side, row in means.items()}
-        found |= {f"{side}_{name}": to_number(value) for side, value in values.items()}
-        found[f"difference_{name}"] = to_number(values[RIGHT] - values[LEFT])
-    return TotalTimeDifference(**found)
+        fields |= {f"{side}_{name}": to_number(value) for side, value in values.items()}
+        fields[f"difference_{name}"] = to_number(values[RIGHT] - values[LEFT])
+    return TotalTimeDifference(**fields)
 
 
 def _by_scope(sides: Mapping[str, DeviceTracks]) -> pd.DataFrame:
@@ -96,34 +96,36 @@ def _by_scope(sides: Mapping[str, DeviceTracks]) -> pd.DataFrame:
         for side, tracks in sides.items()
     ]
     index = tables[0].index.union(tables[1].index)
-    # What a side never runs takes none of its time; what it cannot tell stays unknown.
-    fill_words = [
+    # What a side never runs takes 0 ns; what its timeline does not show stays NaN.
+    filled = [
         pd.concat([table, pd.DataFrame(0.0, index=index.difference(table.index), columns=table.columns)]).loc[index]
         for table in tables
     ]
-    both = pd.concat(fill_words, axis=1).rename_axis(_BY).reset_index()
+    both = pd.concat(filled, axis=1).rename_axis(_BY).reset_index()
     for name in _COMPARED:
-        # To the picosecond: what is beyond it is the arithmetic's.
+        # To the picosecond: anything smaller is rounding error.
         both[f"difference_{name}"] = (both[f"right_{name}"] - both[f"left_{name}"]).round(3)
     order = both["difference_exposed_ns"].abs().sort_values(ascending=False, kind="stable").index
     return both.loc[order].reset_index(drop=True)
 
 
-def _with_reasons(found: pd.DataFrame, verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """verdict, cause and reason of each stretch's collective, in its own program."""
+def _with_reasons(stretches: pd.DataFrame, verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Adds verdict, cause and reason of each interval's collective, in its own program."""
     tables = [table.drop_duplicates("collective").assign(side=side) for side, table in verdicts.items()]
-    both = found.merge(pd.concat(tables)[["side", *JUDGED]], on=["side", "collective"], how="left")
+    both = stretches.merge(pd.concat(tables)[["side", *JUDGED]], on=["side", "collective"], how="left")
     return both.fillna({"verdict": UNKNOWN_VERDICT, "cause": "", "reason": ""})
 
 
-def _excess(found: pd.DataFrame, ways: int) -> pd.DataFrame:
-    """Stretches added up by collective, the most time first."""
+def _excess(stretches: pd.DataFrame, device_steps: int) -> pd.DataFrame:
+    """Intervals summed by collective, the most time first."""
     names = ["side", *WORDS, *JUDGED[1:]]
     means = ["communication_ns", "exposed_ns", "executions"]
-    weighted = found.assign(**{name: found[name] * found["weight"] / max(ways, 1) for name in means})
+    weighted = stretches.assign(
+        **{name: stretches[name] * stretches["weight"] / max(device_steps, 1) for name in means}
+    )
     groups = weighted.groupby(names, observed=True, sort=False)
     table = groups[means].sum().join(groups.size().rename("stretches"))
-    table["longest_ns"] = found.groupby(names, observed=True, sort=False)["communication_ns"].max()
+    table["longest_ns"] = stretches.groupby(names, observed=True, sort=False)["communication_ns"].max()
     return table.reset_index().sort_values("communication_ns", ascending=False, kind="stable", ignore_index=True)
 
 

@@ -1,8 +1,8 @@
-"""One event for each communication, of the several in which a profile may show it.
+"""Choose one event for each communication, of the several in which a profile may show it.
 
-An asynchronous communication can stand on the line of asynchronous operations, from its start to its done; as a start
-and a done on the device's main line; and on the line of another core that does the work.  What shows it best is kept,
-what is left belongs to it.
+An asynchronous communication can be on the line of asynchronous operations, from its start to its done; a start and a
+done on the device's main line; and on the line of another core that does the work.  The best one is chosen, the others
+are parts of it.
 """
 
 from dataclasses import dataclass
@@ -14,69 +14,69 @@ from compare.timing.arrays import Ints, Mask, Times
 from compare.timing.intervals import Union
 
 WHOLE, START, DONE, INSIDE, BETWEEN = range(5)
-"""Which part of its communication an event shows.  `inside`: another core's work for it.  `between`: neither end."""
+"""The part of its communication that an event shows.  `inside`: another core's work for it.  `between`: neither end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunicationEvents:
-    """Events that show communications.  group: equal for those of one collective in one execution of its program."""
+    """Events of communications.  group: equal for events of one collective in one execution of its program."""
 
     group: Ints
     half: NDArray[np.int8]
     own_line: Mask
-    """On the line of asynchronous operations, where a start spans all of it."""
+    """Whether it is on the line of asynchronous operations, where a start spans the full communication."""
     starts: Times
     ends: Times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communications:
-    """Which of the events stand for communications, and until when; the others are parts of these."""
+    """Which events represent communications, and their ends; the other events are parts of these."""
 
-    stands: Mask
+    chosen: Mask
     ends: Times
     unfinished: Mask
-    """Starts without a done."""
+    """Chosen starts without a done."""
     unbegun: Mask
-    """Dones without a start."""
+    """Chosen dones without a start."""
 
 
 def match_halves(parts: CommunicationEvents) -> Communications:
-    """The line of asynchronous operations where it shows it, else its start and done, else the other core's work."""
+    """Prefer the line of asynchronous operations, then a pair of start and done, then another core's work."""
     ends = parts.ends.copy()
     start, done = parts.half == START, parts.half == DONE
-    stands = parts.own_line & (start | (parts.half == WHOLE))
-    unfinished = unbegun = np.zeros(stands.size, np.bool_)
+    chosen = parts.own_line & (start | (parts.half == WHOLE))
+    unfinished = unbegun = np.zeros(chosen.size, np.bool_)
     for own_line in (True, False):
         here = parts.own_line == own_line
-        found = _paired(parts, start & here, done & here)
-        ends[found.starts] = np.maximum(ends[found.starts], parts.ends[found.dones])
+        pairs = _paired(parts, start & here, done & here)
+        ends[pairs.starts] = np.maximum(ends[pairs.starts], parts.ends[pairs.dones])
         unpaired = done & here
-        unpaired[found.dones] = False
+        unpaired[pairs.dones] = False
         if own_line:
-            stands |= unpaired
+            chosen |= unpaired
             continue
         others = here & (start | unpaired | (parts.half == WHOLE))
-        others &= ~_shown(parts, ends, others, stands)
-        stands |= others
+        others &= ~_shown(parts, ends, others, chosen)
+        chosen |= others
         unbegun, unfinished = others & unpaired, others & start
-        unfinished[found.starts] = False
+        unfinished[pairs.starts] = False
     inside = parts.half == INSIDE
-    inside &= ~_shown(parts, ends, inside, stands)
+    inside &= ~_shown(parts, ends, inside, chosen)
     first, ends = _merged(parts, ends, inside)
-    return Communications(stands=stands | first, ends=ends, unfinished=unfinished, unbegun=unbegun)
+    return Communications(chosen=chosen | first, ends=ends, unfinished=unfinished, unbegun=unbegun)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The places of starts, and of the done of each."""
+    """Indices of starts, and of the done of each."""
 
     starts: Ints
     dones: Ints
 
 
 def _paired(parts: CommunicationEvents, start: Mask, done: Mask) -> _Pairs:
-    """In each group the first start with the first done after it, and so on."""
+    """In each group, pair the first start with the first done after it, and so on."""
     places = np.flatnonzero(start | done)
     order = places[np.lexsort((done[places], parts.starts[places], parts.group[places]))]
     if not order.size:
@@ -84,26 +84,26 @@ def _paired(parts: CommunicationEvents, start: Mask, done: Mask) -> _Pairs:
     first = np.flatnonzero(np.diff(parts.group[order], prepend=-1))
     group = np.repeat(np.arange(first.size), np.diff(np.append(first, order.size)))
     begun, ended = (_counted(mask[order], first, group) for mask in (start, done))
-    # A done before the first start belongs to one that began before anything was recorded.
+    # A done before the first start belongs to a communication that began before the recording.
     wide = 2 * order.size + 2
     early = np.maximum(np.maximum.accumulate(ended - begun + group * wide) - group * wide, 0)
     key = group * wide
     late = done[order] & (early == np.where(np.diff(group, prepend=-1), 0, np.roll(early, 1)))
     starts, dones = order[start[order]], order[late]
     start_keys, done_keys = (key + begun)[start[order]], (key + ended - early)[late]
-    at = np.minimum(np.searchsorted(start_keys, done_keys), max(start_keys.size - 1, 0))
-    both = start_keys[at] == done_keys if start_keys.size else np.zeros(dones.size, np.bool_)
-    return _Pairs(starts[at[both]], dones[both])
+    index = np.minimum(np.searchsorted(start_keys, done_keys), max(start_keys.size - 1, 0))
+    both = start_keys[index] == done_keys if start_keys.size else np.zeros(dones.size, np.bool_)
+    return _Pairs(starts[index[both]], dones[both])
 
 
 def _counted(mask: Mask, first: Ints, group: Ints) -> Ints:
-    """How many there are in each group up to each place, that included."""
+    """The running count of `mask` within each group, inclusive."""
     total = np.cumsum(mask)
     return total - (total - mask)[first][group]
 
 
 def _axis(parts: CommunicationEvents, ends: Times) -> tuple[Times, Times]:
-    """Begins and ends in the order of time, whole numbers, each group on a stretch of its own."""
+    """Starts and ends as ranks in time, shifted so that groups do not overlap."""
     times, rank = np.unique(np.concatenate((parts.starts, ends)), return_inverse=True)
     begins, stops = np.split(rank.astype(np.float64), 2)
     shift = np.unique(parts.group, return_inverse=True)[1] * float(times.size + 1)
@@ -111,7 +111,7 @@ def _axis(parts: CommunicationEvents, ends: Times) -> tuple[Times, Times]:
 
 
 def _shown(parts: CommunicationEvents, ends: Times, events: Mask, by: Mask) -> Mask:
-    """Which of the events overlap one of the same group that stands for the communication already."""
+    """Which of the `events` overlap one of `by` in the same group."""
     begins, stops = _axis(parts, ends)
     shown = np.zeros(events.size, np.bool_)
     if by.any() and events.any():
@@ -120,7 +120,7 @@ def _shown(parts: CommunicationEvents, ends: Times, events: Mask, by: Mask) -> M
 
 
 def _merged(parts: CommunicationEvents, ends: Times, events: Mask) -> tuple[Mask, Times]:
-    """Of events of a group that overlap the first, until the last of them ends."""
+    """Merge overlapping events of a group: (whether it is the first of its cluster, ends with the cluster's end)."""
     first, ends = np.zeros(events.size, np.bool_), ends.copy()
     if not events.any():
         return first, ends

@@ -1,4 +1,4 @@
-"""The hosts of one profile: a file each, devices that are numbered through, and all of it together."""
+"""The hosts of one profile, one file each: their devices get unique numbers, and their events are merged."""
 
 import re
 from collections import Counter
@@ -22,23 +22,23 @@ _SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One file, and what its devices did."""
+    """One file, and the events of its devices."""
 
     space: Space
     raw: DeviceEvents
 
     @property
     def devices(self) -> list[int]:
-        """Those with operations, and those that mark steps and do nothing in them."""
+        """Devices with operations or step marks."""
         frames = [part for part in (self.raw.events, self.raw.steps) if part is not None]
         return sorted({device for part in frames for device in part["device"].unique().tolist()} - {UNKNOWN})
 
 
 def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
-    """The files, by name, with one zero of time where they have one clock.
+    """Read the files, in order of name, with a common time zero for files of one clock.
 
-    One that holds no profile is noted where others do.  `OSError` where one cannot be opened, `TimingError` where none
-    holds a profile.
+    A file without a profile becomes a note if others have one.  `OSError` where a file cannot be opened, `TimingError`
+    where none holds a profile.
     """
     spaces: list[Space] = []
     lost: dict[str, TimingError] = {}
@@ -63,28 +63,28 @@ def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
 
 
 def _of_file(space: Space, *, several: bool) -> tuple[str, ...]:
-    """What could not be read, and in which file."""
+    """The notes of a file, prefixed with its name if there are several files."""
     return tuple(f"{Path(space.path).name}: {note}" for note in space.notes) if several else space.notes
 
 
 def _natural(path: str | Path) -> list[tuple[int, str]]:
-    """Host 10 comes after host 2."""
+    """Sort key: host 10 comes after host 2."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", Path(path).name)]
 
 
 def hosts_of(spaces: Sequence[Space]) -> list[Host]:
-    """What the devices of each host did.  `TimingError` where none did anything; a silent one among others is noted."""
+    """The hosts with device events; a host without any becomes a note.  `TimingError` where no host has any."""
     if any(plane.name.startswith(_GPU) and plane.lines for space in spaces for plane in space.planes):
         raise TimingError(f"{_named(spaces)}: a profile of GPUs; profiles of TPUs and of CPU devices can be read")
-    every = [Host(space, _raw(space)) for space in spaces]
-    told = [host for host in every if len(host.raw.events)]
-    if not told:
+    all_hosts = [Host(space, _raw(space)) for space in spaces]
+    active = [host for host in all_hosts if len(host.raw.events)]
+    if not active:
         raise TimingError(f"{_named(spaces)}: {_why_silent(spaces)}")
-    for host in every:
+    for host in all_hosts:
         if not len(host.raw.events):
             for note in (*host.space.notes, f"{Path(host.space.path).name} shows no device at work"):
-                told = _noted(told, note)
-    return _numbered(told)
+                active = _noted(active, note)
+    return _numbered(active)
 
 
 def _raw(space: Space) -> DeviceEvents:
@@ -103,19 +103,19 @@ def _named(spaces: Sequence[Space]) -> str:
 
 
 def _numbered(hosts: list[Host]) -> list[Host]:
-    """Devices numbered through all hosts.  Where hosts number their own from 0, each begins behind those before it."""
+    """Hosts with unique device numbers: where hosts number their own from 0, each is shifted behind those before it."""
     numbers = [device for host in hosts for device in host.devices]
     if len(set(numbers)) == len(numbers):
         return hosts
-    first, found = 0, []
+    first, renumbered = 0, []
     for host in hosts:
-        found.append(_renumbered(host, {device: device + first for device in host.devices}))
+        renumbered.append(_renumbered(host, {device: device + first for device in host.devices}))
         first += max(host.devices, default=-1) + 1
-    return _noted(found, f"{len(hosts)} hosts number their devices alike: they are numbered through, by file name")
+    return _noted(renumbered, f"{len(hosts)} hosts number their devices alike: they are numbered through, by file name")
 
 
 def number_by_place(hosts: list[Host], programs: ProfilePrograms) -> list[Host]:
-    """TPUs by their places in the program, which may number them in another order than the runtime does."""
+    """Number TPUs by their index in the program, which may differ from the runtime's numbers."""
     devices = [device for host in hosts for device in host.devices]
     modules = Counter[str]()
     for host in hosts:
@@ -124,9 +124,11 @@ def number_by_place(hosts: list[Host], programs: ProfilePrograms) -> list[Host]:
     ours = all(tpu.is_tpu(host.space) for host in hosts)
     if not ours or placement == tuple(range(len(placement))) or not set(devices) <= set(placement):
         return hosts
-    places = {device: place for place, device in enumerate(placement)}
-    found = [_renumbered(host, places) for host in hosts]
-    return _noted(found, "devices are numbered by their places in the program, which are not the runtime's numbers")
+    indices = {device: index for index, device in enumerate(placement)}
+    renumbered = [_renumbered(host, indices) for host in hosts]
+    return _noted(
+        renumbered, "devices are numbered by their places in the program, which are not the runtime's numbers"
+    )
 
 
 def _noted(hosts: list[Host], note: str) -> list[Host]:
@@ -135,7 +137,7 @@ def _noted(hosts: list[Host], note: str) -> list[Host]:
 
 
 def _renumbered(host: Host, numbers: Mapping[int, int]) -> Host:
-    """The same with other numbers for its devices."""
+    """The host with other device numbers."""
     raw = host.raw
     events, marks, runs = (
         part if part is None else part.assign(device=part["device"].replace(dict(numbers)).astype(np.int32))
@@ -146,7 +148,7 @@ def _renumbered(host: Host, numbers: Mapping[int, int]) -> Host:
 
 
 def merge_hosts(hosts: Sequence[Host]) -> DeviceEvents:
-    """All hosts' operations."""
+    """The device events of all hosts."""
     raws = [host.raw for host in hosts]
     skipped = Counter[str]()
     for raw in raws:

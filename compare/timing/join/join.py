@@ -1,4 +1,4 @@
-"""From operations to a timeline's events: each joined to the collective that it executes, and each of those once."""
+"""Join profile operations to the collectives that they execute; each communication becomes one timeline event."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
@@ -30,44 +30,47 @@ _MOST = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
     events: pd.DataFrame
-    """Columns of GIVEN."""
+    """Columns of EVENT_COLUMNS."""
     unjoined_events: int
     notes: tuple[str, ...]
 
 
 def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
     """The events of a timeline.  `TimingError` where the axes fit no program of the profile."""
-    places, of_event = _distinct(raw.events)
-    told = add_start_facts(list(_told(raw.events, places, programs)), _words(raw.events, "module", places))
+    first_events, of_event = _distinct(raw.events)
+    operations = add_start_facts(
+        list(_identify_operations(raw.events, first_events, programs)), _words(raw.events, "module", first_events)
+    )
     programs.check()
-    names = _collectives(raw.events, places, told)
-    comms = np.flatnonzero(_flags(told, "kind")[of_event])
-    parts = _parts(raw, told, names, of_event, comms)
-    found = match_halves(parts)
-    links = _links(raw, told, of_event[comms], parts, found, comms)
+    names = _collectives(raw.events, first_events, operations)
+    comms = np.flatnonzero(_flags(operations, "kind")[of_event])
+    parts = _parts(raw, operations, names, of_event, comms)
+    communications = match_halves(parts)
+    links = _links(raw, operations, of_event[comms], parts, communications, comms)
     of_event[comms[links.calls]] = of_event[comms[links.works]]
-    stands = found.stands & ~_anonymous(told)[of_event[comms]]
-    stands[links.works] = False
-    found = replace(found, stands=stands)
-    role, ends = _roles(raw, told, of_event, comms, found)
+    chosen = communications.chosen & ~_anonymous(operations)[of_event[comms]]
+    chosen[links.works] = False
+    communications = replace(communications, chosen=chosen)
+    role, ends = _roles(raw, operations, of_event, comms, communications)
     enclosing = _enclosing(raw, role, parts, comms) if raw.one_at_a_time else np.empty(0, np.int64)
     role[enclosing] = _ROLES.index(CONTAINER)
-    aside = ~raw.events["main"].to_numpy() & (_anonymous(told) | ~_flags(told, "kind"))[of_event]
-    unjoined = (role == _ROLES.index(COMMUNICATION)) & ~_flags(told, "joined")[of_event]
-    events = _events(raw.events, told, names, of_event, role, ends)
+    aside = ~raw.events["main"].to_numpy() & (_anonymous(operations) | ~_flags(operations, "kind"))[of_event]
+    unjoined = (role == _ROLES.index(COMMUNICATION)) & ~_flags(operations, "joined")[of_event]
+    events = _events(raw.events, operations, names, of_event, role, ends)
     return Joined(
         events=events[~aside].reset_index(drop=True),
         unjoined_events=int(unjoined.sum()),
         notes=(
-            *programs.notes, *_left_aside(raw.events, aside), *_cut(found), *_foreign(raw.events, told, of_event),
+            *programs.notes, *_left_aside(raw.events, aside), *_cut(communications),
+            *_foreign(raw.events, operations, of_event),
             *[f"{enclosing.size} operations enclose communication on the same line: taken for loops"][: enclosing.size],
         ),
     )  # fmt: skip
 
 
 def _anonymous(operations: Sequence[Operation]) -> Mask:
-    """Calls of which nothing is known: communication only if another core shows what they ask for."""
-    return np.array([one.wraps and one.kind == UNKNOWN for one in operations], np.bool_)
+    """Calls of unknown content: communication only if another core shows a communication for them."""
+    return np.array([operation.wraps and operation.kind == UNKNOWN for operation in operations], np.bool_)
 
 
 def _links(
@@ -78,21 +81,21 @@ def _links(
     communications: Communications,
     comms: Ints,
 ) -> MatchedCalls:
-    """Calls of other cores, and what these show of them, by their places among the communications."""
+    """Calls of other cores, matched with those cores' events; indices into `comms`."""
     device = raw.events["device"].to_numpy(np.int64)[comms]
 
-    def seen(chosen: Mask) -> CoreEvents:
-        place = np.flatnonzero(chosen & communications.stands)
-        kinds = [operations[code].kind for code in of_talk[place]]
+    def seen(selected: Mask) -> CoreEvents:
+        index = np.flatnonzero(selected & communications.chosen)
+        kinds = [operations[code].kind for code in of_talk[index]]
         return CoreEvents(
-            place=place, device=device[place], kind=kinds, starts=parts.starts[place], ends=communications.ends[place]
+            place=index, device=device[index], kind=kinds, starts=parts.starts[index], ends=communications.ends[index]
         )  # fmt: skip
 
     return match_calls(seen(_flags(operations, "wraps")[of_talk]), seen(parts.half == INSIDE))
 
 
 def _distinct(events: pd.DataFrame) -> tuple[Ints, Ints]:
-    """Where each combination of signs first stands, and which one each event has."""
+    """(first event of each distinct combination of _SIGNS, combination of each event)."""
     codes = np.zeros(len(events), np.int64)
     for name in _SIGNS:
         column = events[name].array
@@ -100,37 +103,39 @@ def _distinct(events: pd.DataFrame) -> tuple[Ints, Ints]:
     return np.unique(codes, return_index=True)[1], codes
 
 
-def _words(events: pd.DataFrame, name: str, places: Ints) -> list[str]:
+def _words(events: pd.DataFrame, name: str, rows: Ints) -> list[str]:
     column = events[name].array
-    return [str(column.categories[code]) for code in column.codes[places]]
+    return [str(column.categories[code]) for code in column.codes[rows]]
 
 
-def _told(events: pd.DataFrame, places: Ints, programs: ProfilePrograms) -> Iterator[Operation]:
-    every = list(zip(*(_words(events, name, places) for name in _SIGNS), strict=True))
+def _identify_operations(events: pd.DataFrame, first_events: Ints, programs: ProfilePrograms) -> Iterator[Operation]:
+    signatures = list(zip(*(_words(events, name, first_events) for name in _SIGNS), strict=True))
     lines: dict[tuple[str, str], set[str]] = {}
-    for module, name, text, *_ in every:
+    for module, name, text, *_ in signatures:
         lines.setdefault((module, name), set()).add(text)
-    for module, name, text, *signs in every:
-        # What one event has the line of HLO for, another of the same name may be without.
+    for module, name, text, *signs in signatures:
+        # One event may have the HLO line that another of the same name lacks.
         known = lines[module, name] - {""}
-        told = ProfileFields(name, text or (known.pop() if len(known) == 1 else ""), *signs)
-        yield identify_operation(told, programs.find(module), programs.mesh)
+        fields = ProfileFields(name, text or (known.pop() if len(known) == 1 else ""), *signs)
+        yield identify_operation(fields, programs.find(module), programs.mesh)
 
 
-def _collectives(events: pd.DataFrame, places: Ints, operations: Sequence[Operation]) -> list[str]:
-    """The collective of each combination; one that several programs have is named with its program."""
-    modules = _words(events, "module", places)
+def _collectives(events: pd.DataFrame, first_events: Ints, operations: Sequence[Operation]) -> list[str]:
+    """The collective of each combination, prefixed with its program if several programs have one of that name."""
+    modules = _words(events, "module", first_events)
     homes: dict[str, set[str]] = {}
-    for module, one in zip(modules, operations, strict=True):
-        homes.setdefault(one.collective, set()).add(module)
+    for module, operation in zip(modules, operations, strict=True):
+        homes.setdefault(operation.collective, set()).add(module)
     return [
-        f"{module}/{one.collective}" if one.collective and len(homes[one.collective]) > 1 else one.collective
-        for module, one in zip(modules, operations, strict=True)
+        f"{module}/{operation.collective}"
+        if operation.collective and len(homes[operation.collective]) > 1
+        else operation.collective
+        for module, operation in zip(modules, operations, strict=True)
     ]
 
 
 def _flags(operations: Sequence[Operation], name: str) -> Mask:
-    return np.array([bool(getattr(one, name)) for one in operations], np.bool_)
+    return np.array([bool(getattr(operation, name)) for operation in operations], np.bool_)
 
 
 def _parts(
@@ -138,7 +143,7 @@ def _parts(
 ) -> CommunicationEvents:
     events = raw.events.iloc[comms]
     spanning = _on(events, raw.spanning_lines)
-    half = np.array([one.half for one in operations], np.int8)[of_event[comms]]
+    half = np.array([operation.half for operation in operations], np.int8)[of_event[comms]]
     half = np.where(_on(events, raw.other_cores), INSIDE, np.where(spanning & (half == INSIDE), WHOLE, half))
     words = np.array([names, start_names(operations, names)], dtype=object)
     group = pd.factorize(words.ravel())[0].astype(np.int64).reshape(words.shape)[spanning.astype(int), of_event[comms]]
@@ -159,33 +164,33 @@ def _on(events: pd.DataFrame, lines: Set[str]) -> Mask:
 def _roles(
     raw: DeviceEvents, operations: Sequence[Operation], of_event: Ints, comms: Ints, communications: Communications
 ) -> tuple[NDArray[np.int8], Floats]:
-    """The role of each event, by its place in _ROLES, and when it ends."""
+    """The role of each event, as an index into _ROLES, and its end in ns."""
     compute, communication, container, part = range(len(_ROLES))
-    alone = [container if one.encloses else part if one.waits else compute for one in operations]
+    alone = [container if operation.encloses else part if operation.waits else compute for operation in operations]
     role = np.array(alone, np.int8)[of_event]
-    role[comms] = np.where(communications.stands, communication, part)
+    role[comms] = np.where(communications.chosen, communication, part)
     ends = raw.events["start_ns"].to_numpy(np.float64) + raw.events["duration_ns"].to_numpy(np.float64)
     ends[comms] = communications.ends
     return role, ends
 
 
 def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: CommunicationEvents, comms: Ints) -> Ints:
-    """Events in which the same line shows communication: whatever they are called, they are loops around it."""
+    """Main-line events that contain a communication on the same line: whatever their name, they are loops around it."""
     main = raw.events["main"].to_numpy()
     inner = comms[(parts.ends > parts.starts) & np.isin(parts.half, (WHOLE, DONE))]
     outer, inner = np.flatnonzero(main & (role == _ROLES.index(COMPUTE))), inner[main[inner]]
-    found: list[Ints] = []
+    enclosing: list[Ints] = []
     starts = raw.events["start_ns"].to_numpy(np.float64)
     ends = starts + raw.events["duration_ns"].to_numpy(np.float64)
     devices = raw.events["device"].to_numpy()
     for device in np.unique(devices[inner]):
-        own = inner[devices[inner] == device]
-        own = own[np.argsort(starts[own], kind="stable")]
-        around = outer[devices[outer] == device]
-        next_one = np.searchsorted(starts[own], starts[around], side="right")
-        next_end = np.append(ends[own], np.inf)[next_one]
-        found.append(around[next_end < ends[around]])
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+        inner_here = inner[devices[inner] == device]
+        inner_here = inner_here[np.argsort(starts[inner_here], kind="stable")]
+        outer_here = outer[devices[outer] == device]
+        next_one = np.searchsorted(starts[inner_here], starts[outer_here], side="right")
+        next_end = np.append(ends[inner_here], np.inf)[next_one]
+        enclosing.append(outer_here[next_end < ends[outer_here]])
+    return np.concatenate(enclosing) if enclosing else np.empty(0, np.int64)
 
 
 def _events(
@@ -193,7 +198,7 @@ def _events(
     ends: Floats,
 ) -> pd.DataFrame:  # fmt: skip
     words = {
-        name: words_by_code(of_event, [str(getattr(one, name)) for one in operations])
+        name: words_by_code(of_event, [str(getattr(operation, name)) for operation in operations])
         for name in ("scope", "kind", "axes")
     }
     columns = {
@@ -201,14 +206,14 @@ def _events(
         **words,
         "role": words_by_code(role.astype(np.int64), _ROLES),
         "collective": words_by_code(of_event, names),
-        "payload_bytes": np.array([one.payload_bytes for one in operations], np.float64)[of_event],
+        "payload_bytes": np.array([operation.payload_bytes for operation in operations], np.float64)[of_event],
         "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
     }
     return pd.DataFrame({name: columns[name] for name in EVENT_COLUMNS})
 
 
 def _left_aside(events: pd.DataFrame, aside: Mask) -> Iterator[str]:
-    """Local copies and slices, and what other cores do for themselves."""
+    """Notes on omitted events: local copies and slices, and work of other cores."""
     for line, count in events["line"][aside].value_counts().items():
         if count:
             yield f"{count} events on {line!r} are neither communication nor the device's own compute: left out"
@@ -216,12 +221,12 @@ def _left_aside(events: pd.DataFrame, aside: Mask) -> Iterator[str]:
 
 def _cut(communications: Communications) -> Iterator[str]:
     for missing, seen in (("end", communications.unfinished), ("start", communications.unbegun)):
-        if count := int((seen & communications.stands).sum()):
+        if count := int((seen & communications.chosen).sum()):
             yield f"{count} asynchronous communications have no {missing} in the profile: what is seen of them counts"
 
 
 def _foreign(events: pd.DataFrame, operations: Sequence[Operation], of_event: Ints) -> Iterator[str]:
-    """Operations that their program does not have."""
+    """A note on operations that are not in their program."""
     foreign = int(_flags(operations, "foreign")[of_event].sum())
     if foreign:
         share = foreign / len(events)

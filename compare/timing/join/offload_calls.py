@@ -1,6 +1,6 @@
-"""Which call of another core asked for which of its communications, where no program tells: by time.
+"""Match calls of another core with that core's communications by time, where no program links them.
 
-A device's own line shows the call, from start to done, and not what is called; the other core's line shows that.
+The device's own line shows the call, from start to done, but not what is called; the other core's line shows that.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,28 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreEvents:
-    """Communications that stand for themselves, of calls or of other cores."""
+    """Calls, or communications of other cores."""
 
     place: Ints
-    """Which event it is."""
+    """Index of the event."""
     device: Ints
     kind: Sequence[str]
-    """`?` of a call that does not say of what."""
+    """`?` for a call of unknown kind."""
     starts: Times
     ends: Times
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedCalls:
-    """Places of calls, and of what each asked for."""
+    """Event indices of calls, and of the communication that each requested."""
 
     calls: Ints
     works: Ints
 
 
 def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:
-    """For each of the other core's communications the first call on its device that is under way, of the same kind."""
-    found: list[tuple[int, int]] = []
+    """Match each of the other core's communications with the first open call of its kind on its device."""
+    matches: list[tuple[int, int]] = []
     waiting = _in_order(calls)
     taken: set[int] = set()
     first = 0
@@ -49,9 +49,9 @@ def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:
             fits = calls.kind[call] in (UNKNOWN, works.kind[work]) and calls.ends[call] > works.starts[work]
             if fits and call not in taken:
                 taken.add(call)
-                found.append((int(calls.place[call]), int(works.place[work])))
+                matches.append((int(calls.place[call]), int(works.place[work])))
                 break
-    pairs = np.array(found, np.int64).reshape(-1, 2)
+    pairs = np.array(matches, np.int64).reshape(-1, 2)
     return MatchedCalls(pairs[:, 0], pairs[:, 1])
 
 
@@ -61,7 +61,7 @@ def _in_order(seen: CoreEvents) -> list[int]:
 
 
 def _over(calls: CoreEvents, call: int, works: CoreEvents, work: int) -> bool:
-    """Whether a call has ended before this work, and before all that comes after it."""
+    """Whether a call ended before this work, and so before all later work."""
     if calls.device[call] != works.device[work]:
         return bool(calls.device[call] < works.device[work])
     return bool(calls.ends[call] <= works.starts[work])

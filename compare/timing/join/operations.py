@@ -1,8 +1,7 @@
-"""What one operation of a profile is: communication, compute, or what encloses others; and how that is known.
+"""Classify an operation of a profile: communication, compute, or a container of others.
 
-In this order: by the program that it belongs to; by the line of HLO that the profile has for it; by its category; by
-its name.  What an earlier source says no later one overrules: a fusion named `broadcast_all-reduce` communicates only
-if its HLO does.
+Sources, in this order: its program; the HLO line in the profile; its category; its name.  A later source never
+overrules an earlier one: a fusion named `broadcast_all-reduce` communicates only if its HLO does.
 """
 
 import re
@@ -36,7 +35,7 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What an operation is; of what is no communication the kind is empty."""
+    """What an operation is; `kind` is empty unless it communicates."""
 
     kind: str = ""
     half: int = WHOLE
@@ -47,15 +46,15 @@ class Operation:
     encloses: bool = False
     """A loop, call or branch around others."""
     waits: bool = False
-    """The device only waits in it, for what another of its cores does."""
+    """The device only waits in it, for another of its cores."""
     wraps: bool = False
-    """It calls what is not known; where its kind is `?`, it communicates only if another core shows that it does."""
+    """A call of unknown content; with kind `?` it communicates only if another core shows a communication for it."""
     meets: str = ""
-    """Of a send or receive that only its line tells of, what it has in common with the other."""
+    """Of a send or receive known from its HLO line alone, the rendezvous that both ends share."""
     joined: bool = True
-    """Whether an instruction is known for it."""
+    """Whether its instruction is known."""
     foreign: bool = False
-    """Its program is known, and has no such instruction."""
+    """Its program is known, but has no such instruction."""
 
 
 COMPUTES = Operation()
@@ -63,7 +62,7 @@ COMPUTES = Operation()
 
 @dataclass(frozen=True, slots=True)
 class ProfileFields:
-    """All that a profile says of an operation."""
+    """The fields of a profile that describe an operation."""
 
     hlo_op: str
     text: str
@@ -72,16 +71,16 @@ class ProfileFields:
 
 
 def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mesh: Mesh) -> Operation:
-    """What it is."""
-    found = _in_program(signs, program) if program is not None else None
-    if found is not None:
-        return found
-    told = _by_line(signs, mesh) if signs.text else _by_name(signs)
-    return replace(told, foreign=program is not None)
+    """Classify an operation by the best source available."""
+    operation = _in_program(signs, program) if program is not None else None
+    if operation is not None:
+        return operation
+    operation = _by_line(signs, mesh) if signs.text else _by_name(signs)
+    return replace(operation, foreign=program is not None)
 
 
 def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | None:
-    """By the instruction of this name, or the one that it is a clone of."""
+    """By the instruction of this name, or the one that it was cloned from."""
     name = signs.hlo_op
     if name not in program.instructions:
         clone = clone_of(name, program.instructions)
@@ -106,20 +105,20 @@ def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | No
 
 def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
     """By the line of HLO alone: its opcode, its groups, its operands."""
-    if not _TELLING.search(signs.text):  # most lines are of fusions that compute, and quickly seen to be
+    if not _TELLING.search(signs.text):  # a quick test: most lines are fusions that compute
         return _by_category(signs) if " fusion(" in signs.text else COMPUTES
     try:
         line = read_line(signs.text)
     except HloError:
         return _by_name(signs)
     wraps = bool(WRAPPERS.fullmatch(line.opcode))
-    told = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
+    by_category = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
     if not line.kind and not wraps:
-        return told if told.kind else Operation(encloses=line.opcode in CONTAINERS)
+        return by_category if by_category.kind else Operation(encloses=line.opcode in CONTAINERS)
     half = HALVES[line.part]
     op_name = OP_NAME.search(signs.text)
     return Operation(
-        kind=told.kind or line.kind or UNKNOWN,
+        kind=by_category.kind or line.kind or UNKNOWN,
         half=half,
         collective=_begun_by(line) if half in (DONE, BETWEEN) and line.opcode != "recv" else line.name,
         scope=scope_in(signs.tf_op) or scope_in(op_name[1] if op_name else "") or UNKNOWN,
@@ -132,9 +131,9 @@ def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
 
 
 def _begun_by(line: Line) -> str:
-    """The start of a done: its operand, or where that only hands on what the start made, the one named alike."""
-    made = line.operands[0] if line.operands and line.opcode != "fusion" else ""
-    return line.name.replace("-done", "-start") if not made or _HANDS_ON.match(made) else made
+    """The start of a done: its operand, or, where that is a pass-through, the start with the done's name."""
+    operand = line.operands[0] if line.operands and line.opcode != "fusion" else ""
+    return line.name.replace("-done", "-start") if not operand or _HANDS_ON.match(operand) else operand
 
 
 def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:
@@ -144,7 +143,7 @@ def _axes(kind: str, groups: Groups, mesh: Mesh) -> str:
 
 
 def _by_category(signs: ProfileFields) -> Operation:
-    """What kind it is, and no more."""
+    """By its category alone, which gives only the kind."""
     match = _CATEGORY.fullmatch(signs.category.lower())
     if not match:
         return COMPUTES
@@ -155,10 +154,10 @@ def _by_category(signs: ProfileFields) -> Operation:
 
 
 def _by_name(signs: ProfileFields) -> Operation:
-    """By its category; where there is none by its name."""
+    """By its category; without one, by its name."""
     if signs.category:
-        told = _by_category(signs)
-        return told if told.kind else Operation(encloses=signs.category.lower() in CONTAINERS)
+        operation = _by_category(signs)
+        return operation if operation.kind else Operation(encloses=signs.category.lower() in CONTAINERS)
     if named := _NAMED.fullmatch(signs.hlo_op):
         return _unjoined(signs, named[1], named[2], f"{named[1]}{named[3]}")
     return Operation(encloses=bool(_ENCLOSING.fullmatch(signs.hlo_op)))
@@ -170,31 +169,47 @@ def _unjoined(signs: ProfileFields, kind: str, half: str | None, collective: str
 
 
 def add_start_facts(operations: Sequence[Operation], modules: Sequence[str]) -> list[Operation]:
-    """Give each done, and each receive, the kind, axes and scope that the line of its start, or send, says.
+    """Copy kind, axes and scope from each start to its done, and from each send to its receive.
 
-    The done of a communication names its start, and no groups.  Between slices it is four operations: the send and the
-    receive have a rendezvous in common.  modules: the program of each operation.
+    A done names its start, but no groups.  A transfer between slices is four operations, whose send and receive share a
+    rendezvous.  modules: the program of each operation.
     """
-    places = list(zip(modules, operations, strict=True))
-    begun = {(module, one.collective): one for module, one in places if one.kind and one.half == START}
-    sends = {(module, one.meets): one for module, one in places if one.meets and one.half == START}
-    begun |= {
-        (module, one.collective): sends[module, one.meets] for module, one in places if (module, one.meets) in sends
+    pairs = list(zip(modules, operations, strict=True))
+    starts = {
+        (module, operation.collective): operation
+        for module, operation in pairs
+        if operation.kind and operation.half == START
+    }
+    sends = {
+        (module, operation.meets): operation
+        for module, operation in pairs
+        if operation.meets and operation.half == START
+    }
+    starts |= {
+        (module, operation.collective): sends[module, operation.meets]
+        for module, operation in pairs
+        if (module, operation.meets) in sends
     }
     return [
-        replace(begun.get((module, one.collective), one), half=one.half) if one.half in (DONE, BETWEEN) else one
-        for module, one in places
+        replace(starts.get((module, operation.collective), operation), half=operation.half)
+        if operation.half in (DONE, BETWEEN)
+        else operation
+        for module, operation in pairs
     ]
 
 
 def start_names(operations: Sequence[Operation], names: Sequence[str]) -> list[str]:
-    """For each whole operation the collective of the `-start` that is named like it, else its own.
+    """For each full operation the collective of the `-start` of its name, else its own.
 
-    On the line of asynchronous operations a communication may lack the `-start` that it has on the device's own line.
+    The line of asynchronous operations may omit the `-start` that a name has on the device's main line.
     """
-    starts = {name for name, one in zip(names, operations, strict=True) if one.half == START}
-    found = []
-    for name, one in zip(names, operations, strict=True):
-        start = name.replace(one.kind, f"{one.kind}-start", 1) if one.kind and one.half == WHOLE else name
-        found.append(start if start in starts else name)
-    return found
+    starts = {name for name, operation in zip(names, operations, strict=True) if operation.half == START}
+    collectives = []
+    for name, operation in zip(names, operations, strict=True):
+        start = (
+            name.replace(operation.kind, f"{operation.kind}-start", 1)
+            if operation.kind and operation.half == WHOLE
+            else name
+        )
+        collectives.append(start if start in starts else name)
+    return collectives

@@ -1,4 +1,4 @@
-"""A profile as a timeline: all hosts of a session, joined to the programs that ran."""
+"""Read a profile into a timeline: all hosts of a session, joined to the programs that ran."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ def read_profile(
 ) -> Timeline:
     """The timeline of one profile.
 
-    paths: the `xplane.pb` files of all its hosts.  axes: sizes by name, outermost first; none, and axes read `?`.
-    hlo: the program, for a profile that does not carry its own.  label: what figures say of it.
-    `OSError` where a file can't be opened, `TimingError` where there is nothing to tell.
+    paths: the `xplane.pb` files of all its hosts.  axes: name -> size, outermost first; empty: axes read `?`.
+    hlo: the program, for a profile that does not carry its own.  label: its description in figures.
+    `OSError` where a file cannot be opened, `TimingError` where it shows no device events.
     """
     spaces = read_spaces(paths)
     hosts = hosts_of(spaces)
@@ -39,10 +39,10 @@ def read_profile(
     devices = sorted({*raw.events["device"].unique().tolist(), *(device for host in hosts for device in host.devices)})
     fewer = list(_check_axes(axes, devices))
     marks = [find_steps(host.raw, read_annotations(host.space)) for host in hosts]
-    frame = pd.concat([found.frame for found in marks], ignore_index=True)
+    frame = pd.concat([host_steps.frame for host_steps in marks], ignore_index=True)
     joined = join(raw, programs)
-    told = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
-    told += [note for found in marks for note in found.notes]
+    notes = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
+    notes += [note for host_steps in marks for note in host_steps.notes]
     events = add_overlap(joined.events, frame)
     return Timeline(
         source="measured",
@@ -51,12 +51,12 @@ def read_profile(
         steps=frame,
         stands_for=_stands_for(devices, axes),
         unjoined_events=joined.unjoined_events,
-        notes=tuple(dict.fromkeys((*told, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
+        notes=tuple(dict.fromkeys((*notes, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
     )
 
 
 def _check_axes(axes: Mapping[str, int], devices: Sequence[int]) -> Iterator[str]:
-    """What is to be said where the profile shows fewer devices than the mesh has; more cannot be."""
+    """A note where the profile shows fewer devices than the mesh; `TimingError` where it shows more."""
     size, shown = math.prod(axes.values()), len(set(devices) - {UNKNOWN})
     spelled = ",".join(f"{axis}={count}" for axis, count in axes.items())
     if axes and shown > size:
@@ -66,7 +66,7 @@ def _check_axes(axes: Mapping[str, int], devices: Sequence[int]) -> Iterator[str
 
 
 def _outside(events: pd.DataFrame) -> Iterator[str]:
-    """What no step counts."""
+    """A note on communications outside all steps."""
     comms = events[events["role"] == COMMUNICATION]
     outside = int((comms["step"] < 0).sum())
     if outside:
@@ -74,7 +74,7 @@ def _outside(events: pd.DataFrame) -> Iterator[str]:
 
 
 def _stands_for(devices: Sequence[int], axes: Mapping[str, int]) -> dict[int, tuple[int, ...]]:
-    """Each device for itself; where none is known the unknown one for all."""
+    """Each device represents itself; without known devices, the unknown one represents all."""
     known = [device for device in devices if device != UNKNOWN]
     if known or not axes:
         return {device: (device,) for device in known or [UNKNOWN]}
@@ -86,8 +86,8 @@ def _label(hosts: Sequence[Host], devices: Sequence[int]) -> str:
     kinds = {str(kind) for host in hosts for kind in tpu.device_types(host.space)}
     platform = "TPU" if any(tpu.is_tpu(host.space) for host in hosts) else "CPU"
     known = len(set(devices) - {UNKNOWN})
-    many = f"{known} {platform} device{'s' * (known != 1)}" if known else f"{platform} devices, not identified"
-    return f"measured on {many}" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
+    devices_text = f"{known} {platform} device{'s' * (known != 1)}" if known else f"{platform} devices, not identified"
+    return f"measured on {devices_text}" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
 
 
 def _skipped(raw: DeviceEvents) -> list[str]:

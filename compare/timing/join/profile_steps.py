@@ -1,4 +1,4 @@
-"""Where each device's steps begin and end: as the devices mark them, or as the next best says."""
+"""Where each device's steps begin and end: from the devices' marks, the host's annotations, or program executions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,34 +12,34 @@ from compare.timing.xplane.device_events import DeviceEvents
 from compare.timing.xplane.xspace import Plane, Space
 
 _MOST = 0.5
-"""Marks that hold less of the operations than this belong to something else."""
+"""Annotations that contain less than this fraction of the operations are not steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMarks:
     frame: pd.DataFrame
-    """Columns of STEPS."""
+    """Columns of STEP_COLUMNS."""
     notes: tuple[str, ...] = ()
 
 
 def read_annotations(space: Space) -> pd.DataFrame:
-    """What the program marked as a step on this host: columns word, step, start_ns, duration_ns."""
-    found = [pd.DataFrame({"word": [], "step": [], "start_ns": [], "duration_ns": []})]
+    """The step annotations of this host: columns word, step, start_ns, duration_ns."""
+    frames = [pd.DataFrame({"word": [], "step": [], "start_ns": [], "duration_ns": []})]
     for plane in space.planes:
         for line in plane.lines if _marks_steps(plane) else ():
             step = line.numbers("step_num")
-            steps_by_device = step >= 0
-            if steps_by_device.any():
+            marked = step >= 0
+            if marked.any():
                 rows = pd.DataFrame(
                     {
-                        "word": np.asarray(line.names[steps_by_device]).astype(object),
-                        "step": step[steps_by_device],
-                        "start_ns": line.start_ns(space.zero_ns)[steps_by_device],
-                        "duration_ns": line.duration_ns[steps_by_device],
+                        "word": np.asarray(line.names[marked]).astype(object),
+                        "step": step[marked],
+                        "start_ns": line.start_ns(space.zero_ns)[marked],
+                        "duration_ns": line.duration_ns[marked],
                     }
                 )
-                found.append(rows)
-    return pd.concat(found[1:] or found, ignore_index=True)
+                frames.append(rows)
+    return pd.concat(frames[1:] or frames, ignore_index=True)
 
 
 def _marks_steps(plane: Plane) -> bool:
@@ -47,13 +47,13 @@ def _marks_steps(plane: Plane) -> bool:
 
 
 def find_steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
-    """The steps of one host's devices.  annotated: as `read_annotations` finds them."""
+    """The steps of one host's devices.  annotated: from `read_annotations`."""
     devices = np.unique(raw.events["device"].to_numpy())
     if raw.steps is not None and len(raw.steps):
         return _for_all(raw.steps, devices)
-    steps_by_device = _annotated(annotated, devices)
-    if steps_by_device is not None and _share_inside(steps_by_device.frame, raw.events) >= _MOST:
-        return steps_by_device
+    annotated_steps = _annotated(annotated, devices)
+    if annotated_steps is not None and _share_inside(annotated_steps.frame, raw.events) >= _MOST:
+        return annotated_steps
     executed = _executed(raw)
     if executed is not None:
         return executed
@@ -66,16 +66,16 @@ def find_steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
 
 
 def _for_all(table: pd.DataFrame, devices: Ints) -> StepMarks:
-    """The devices' own marks; of a device without any, from the first that begins to the last that ends."""
+    """The devices' own marks; a device without any gets the span of the others' step."""
     without = np.setdiff1d(devices, table["device"])
     if not without.size:
         return StepMarks(frame=table.astype(STEP_COLUMNS))
-    every = (
+    steps = (
         table.assign(end=table["start_ns"] + table["duration_ns"])
         .groupby("step")
         .agg({"start_ns": "min", "end": "max"})
     )
-    rest = _frame(without, every.index, every["start_ns"], every["end"] - every["start_ns"])
+    rest = _frame(without, steps.index, steps["start_ns"], steps["end"] - steps["start_ns"])
     named = ", ".join(map(str, without))
     return StepMarks(
         frame=pd.concat([table, rest], ignore_index=True).astype(STEP_COLUMNS),
@@ -84,13 +84,15 @@ def _for_all(table: pd.DataFrame, devices: Ints) -> StepMarks:
 
 
 def _annotated(annotated: pd.DataFrame, devices: Ints) -> StepMarks | None:
-    """What the host marked, for all of its devices.  One that is marked on several threads is one."""
+    """The host's annotations, for all of its devices.  A step annotated on several threads counts once."""
     if not len(annotated):
         return None
     counts = annotated.groupby("word").agg(steps=("step", "nunique"), duration=("duration_ns", "sum"))
     word = counts.sort_values(["steps", "duration"]).index[-1]
-    own = annotated[annotated["word"] == word]
-    ends = own.assign(end=own["start_ns"] + own["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
+    rows = annotated[annotated["word"] == word]
+    ends = (
+        rows.assign(end=rows["start_ns"] + rows["duration_ns"]).groupby("step").agg({"start_ns": "min", "end": "max"})
+    )
     others = sorted(set(counts.index) - {word})
     return StepMarks(
         frame=_frame(devices, ends.index, ends["start_ns"], ends["end"] - ends["start_ns"]),
@@ -99,43 +101,45 @@ def _annotated(annotated: pd.DataFrame, devices: Ints) -> StepMarks | None:
 
 
 def _executed(raw: DeviceEvents) -> StepMarks | None:
-    """Every execution of the program that takes the most time."""
+    """Every execution of the program that takes the most time is a step."""
     runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
     if not len(runs):
         return None
     busiest = runs.groupby("module", observed=True)["duration_ns"].sum().idxmax()
-    own = runs[runs["module"] == busiest].sort_values("start_ns")
-    frame = own.assign(step=own.groupby("device").cumcount())[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
+    runs_of_busiest = runs[runs["module"] == busiest].sort_values("start_ns")
+    frame = runs_of_busiest.assign(step=runs_of_busiest.groupby("device").cumcount())[list(STEP_COLUMNS)].astype(
+        STEP_COLUMNS
+    )
     return StepMarks(frame=frame, notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",))
 
 
 def _spans(events: pd.DataFrame) -> pd.DataFrame:
-    """Executions, from the first operation that begins to the last that ends."""
-    told = events[(events["run"] != -1) & (events["module"] != "")]
-    known = told[told["device"] != UNKNOWN]
-    # Of devices that are not known a run may be a part of one: they count only where no device is.
-    told = known if len(known) else told
-    ends = told.assign(end=told["start_ns"] + told["duration_ns"])
-    found = ends.groupby(["device", "module", "run"], observed=True).agg({"start_ns": "min", "end": "max"})
-    return found.assign(duration_ns=found["end"] - found["start_ns"]).reset_index()
+    """Executions of programs, from their first operation's start to their last one's end."""
+    operations = events[(events["run"] != -1) & (events["module"] != "")]
+    known = operations[operations["device"] != UNKNOWN]
+    # Runs of unknown devices may be partial: they count only where no device is known.
+    operations = known if len(known) else operations
+    ends = operations.assign(end=operations["start_ns"] + operations["duration_ns"])
+    spans = ends.groupby(["device", "module", "run"], observed=True).agg({"start_ns": "min", "end": "max"})
+    return spans.assign(duration_ns=spans["end"] - spans["start_ns"]).reset_index()
 
 
 def _share_inside(frame: pd.DataFrame, events: pd.DataFrame) -> float:
-    """How many of the operations on main lines begin inside the steps of their device."""
+    """The fraction of main-line operations that start inside a step of their device."""
     main = events[events["main"].to_numpy()]
     inside = 0
     for device, rows in main.groupby("device"):
-        own = frame[frame["device"] == device].sort_values("start_ns")
-        begins = own["start_ns"].to_numpy()
-        at = np.searchsorted(begins, rows["start_ns"].to_numpy(), side="right") - 1
-        ends = np.append(begins + own["duration_ns"].to_numpy(), -np.inf)
-        inside += int((rows["start_ns"].to_numpy() < ends[at]).sum())
+        steps = frame[frame["device"] == device].sort_values("start_ns")
+        begins = steps["start_ns"].to_numpy()
+        index = np.searchsorted(begins, rows["start_ns"].to_numpy(), side="right") - 1
+        ends = np.append(begins + steps["duration_ns"].to_numpy(), -np.inf)
+        inside += int((rows["start_ns"].to_numpy() < ends[index]).sum())
     return inside / len(main) if len(main) else 1.0
 
 
 def _frame(devices: Ints, step: Iterable[int], start_ns: Iterable[float], duration_ns: Iterable[float]) -> pd.DataFrame:
-    """The same steps for all of these devices."""
-    one = pd.DataFrame({"step": list(step), "start_ns": list(start_ns), "duration_ns": list(duration_ns)})
-    return pd.concat([one.assign(device=device) for device in devices], ignore_index=True)[list(STEP_COLUMNS)].astype(
+    """The same steps for each of these devices; STEP_COLUMNS."""
+    steps = pd.DataFrame({"step": list(step), "start_ns": list(start_ns), "duration_ns": list(duration_ns)})
+    return pd.concat([steps.assign(device=device) for device in devices], ignore_index=True)[list(STEP_COLUMNS)].astype(
         STEP_COLUMNS
     )

@@ -1,4 +1,4 @@
-"""The programs that a profile's operations belong to: those that it carries itself, or one that is given."""
+"""The programs of a profile's operations: those that it carries itself, or a given one."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,29 +17,29 @@ _METADATA = "/host:metadata"
 _HLO = "Hlo Proto"
 _NUMBER = re.compile(r"\((\d+)\)$")
 _GIVEN, _OWN = "\0given", "\0own "
-"""Keys that no profile's program has."""
+"""Cache keys that no program of a profile can have."""
 WRAPPERS = re.compile(r"(?:async|call|fusion|custom-call)-(?:start|update|done)")
-"""Opcodes of what another core or thread does, while the device waits or goes on."""
+"""Opcodes of work on another core or thread, while the device waits or continues."""
 _WRAPPER = re.compile(rf"^\s*(?:ROOT\s+)?%?([\w.\-]+)\s*=\s.*?\s{WRAPPERS.pattern}\(", re.M)
 _NAME = re.compile(r"^\s*(?:ROOT\s+)?%?([\w.\-]+)\s*=\s", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileProgram:
-    """What the names of one program's operations mean."""
+    """The roles of one program's operations, by name."""
 
     name: str
     carriers: Mapping[str, EventRole]
-    """For the names that an execution of a collective may bear."""
+    """Event name -> its role in the execution of a collective."""
     containers: frozenset[str]
     """Loops, calls and branches."""
     waits: frozenset[str]
-    """Calls of other cores, and the waits for them."""
+    """Calls to other cores, and the waits for them."""
     instructions: frozenset[str]
 
 
 class ProfilePrograms:
-    """Programs by the name under which a profile has them, read when they are first asked for."""
+    """Programs by their name in the profile, read on first use."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ProfilePrograms:
         given: Module | None = None,
         modules: Iterable[str] = (),
     ):
-        """modules: the names that operations have their programs under, of which a given one may be meant by one."""
+        """modules: the program names of the profile's operations; a given program may be one of them."""
         self._protos = protos
         self._axes = axes
         self._given = given
@@ -61,15 +61,15 @@ class ProfilePrograms:
         self.mesh = Mesh.of(axes, in_program=None, largest_id=0)
 
     def find(self, module: str) -> ProfileProgram | None:
-        """The program that the profile means by this name; where it has none, the one that is given."""
+        """The profile's program of this name; without one, the given program."""
         if module not in self._read:
             name = self._known(module)
-            own = self._own(name) if name is not None else None
-            self._read[module] = own or self._other(module)
+            carried = self._own(name) if name is not None else None
+            self._read[module] = carried or self._other(module)
         return self._read[module]
 
     def _other(self, module: str) -> ProfileProgram | None:
-        """The one that is given, if the profile names none as it is named, or names this one so."""
+        """The given program, unless the profile names it and `module` is another name."""
         if self._given is None or (self._given_is_named and _NUMBER.sub("", module) not in ("", self._given.name)):
             return None
         if _GIVEN not in self._read:
@@ -77,7 +77,7 @@ class ProfilePrograms:
         return self._read[_GIVEN]
 
     def placement(self, module: str) -> tuple[int, ...]:
-        """The runtime's number of the device at each place of the program; empty where it is not known."""
+        """The runtime's number of each device, by its index in the program; empty where unknown."""
         name = self._known(module)
         try:
             return program.read_device_assignment(self._protos[name]) if name is not None else ()
@@ -91,7 +91,7 @@ class ProfilePrograms:
         self.notes += [f"its axes read ?: {message}" for message in self._unfit]
 
     def _known(self, module: str) -> str | None:
-        """By its whole name, by its number, by its name without; an unnamed one where there is but one."""
+        """The key of a program: by full name, by number, by name without number; an unnamed one if it is alone."""
         if module in self._protos:
             return module
         number, name = _NUMBER.search(module), _NUMBER.sub("", module)
@@ -125,11 +125,11 @@ class ProfilePrograms:
 
 
 def read_protos(spaces: Iterable[Space]) -> dict[str, bytes]:
-    """The programs that a profile carries, serialized, by name."""
-    found: dict[str, bytes] = {}
+    """Name -> serialized HLO proto of each program that a profile carries."""
+    protos: dict[str, bytes] = {}
     for space in spaces:
         for plane in space.planes:
             if plane.name == _METADATA:
                 for row, data in plane.metadata.stats.data(_HLO).items():
-                    found.setdefault(plane.metadata.names[row], data)
-    return found
+                    protos.setdefault(plane.metadata.names[row], data)
+    return protos

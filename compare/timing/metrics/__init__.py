@@ -1,1 +1,1 @@
-"""What is asked of a timeline: frames for figures, plain values for reports.  Definitions: docs/metrics.md."""
+"""Metrics of a timeline: frames for figures, plain values for reports.  Definitions: docs/metrics.md."""

@@ -1,4 +1,4 @@
-"""Each collective of a program by its time (how often, how long, how much exposed, how fast), and by message size."""
+"""Times of each collective (executions, duration, exposed time, bandwidth), and message sizes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,15 @@ _UNKNOWN = dict.fromkeys(_NONE, math.nan)
 def collective_rows(
     tracks: DeviceTracks,
     cut: pd.DataFrame,
-    found: Mapping[str, SentBytes],
+    sent: Mapping[str, SentBytes],
     shares: pd.DataFrame,
     peaks: Mapping[str, float],
 ) -> tuple[CollectiveTimes, ...]:
-    """One row for each collective, by exposed time; of one device and step, as means.
+    """One row for each collective, by exposed time; means per device and step.
 
-    communication_ns and wait_ns: sums over its executions.  exposed_ns divides what several expose at once evenly, so
-    that all add up to the step's.  Bandwidths are of all its executions together: payload ÷ duration, and the bus
-    bandwidth of that.  `cut`, `found`, `shares`, `peaks`: from `clip_to_steps`, `bytes_sent_by`, `shares` and `peaks`.
+    communication_ns and wait_ns: sums over its executions.  exposed_ns divides time that several expose at once evenly,
+    so that all add up to the step's.  Bandwidths are over all its executions: payload ÷ duration, and the bus bandwidth
+    of that.  `cut`, `sent`, `shares`, `peaks`: from `clip_to_steps`, `bytes_sent_by`, `verdict_shares` and `peaks`.
     """
     table = sum_volumes(tracks, by=KEYS).to_dict("records")
     times = _times(tracks, cut)
@@ -40,9 +40,9 @@ def collective_rows(
     rates = _rates(tracks)
     rows = []
     for key, entry in zip(keys, table, strict=True):
-        (name, scope, kind, axes), own = key, times.get(key, _NONE) if tracks.has_devices else _UNKNOWN
+        (name, scope, kind, axes), row_times = key, times.get(key, _NONE) if tracks.has_devices else _UNKNOWN
         verdict = judged.get(name, {"verdict": UNKNOWN_VERDICT, "cause": ""})
-        factor = float(found[name].bus_factor) if name in found else np.nan
+        factor = float(sent[name].bus_factor) if name in sent else np.nan
         rows.append(CollectiveTimes(
             collective=name,
             scope=scope,
@@ -50,9 +50,9 @@ def collective_rows(
             axes=axes,
             executions=to_number(entry["executions"]),
             payload_bytes=to_number(entry["payload_bytes"]),
-            communication_ns=to_number(own["duration_ns"]),
-            exposed_ns=to_number(own["exposed_share_ns"]),
-            wait_ns=to_number(own["wait_ns"]),
+            communication_ns=to_number(row_times["duration_ns"]),
+            exposed_ns=to_number(row_times["exposed_share_ns"]),
+            wait_ns=to_number(row_times["wait_ns"]),
             verdict=verdict["verdict"],
             cause=verdict["cause"] or None,
             algorithm_bytes_per_s=to_whole(rates[name]),
@@ -63,11 +63,11 @@ def collective_rows(
 
 
 def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> tuple[Messages, ...]:
-    """kind, axes, scope, dtype, shapes, payload_bytes (of one), count (of one device and step); the largest first.
+    """kind, axes, scope, dtype, shapes, payload_bytes (of one message), count (per device and step); largest first.
 
     After the tables of Xu et al., "Characterizing Communication Patterns in Distributed LLM Inference",
     arXiv:2507.14392.
-    `rows` are a report's collectives; dtype and shapes are null where they do not tell.
+    `rows` are a report's collectives; dtype and shapes are `None` where they are not among them.
     """
     by_name = {row.name: row for row in rows}
     counts: dict[tuple[str, str, str, str | None, tuple[str, ...], Number], float] = {}
@@ -79,12 +79,12 @@ def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> tuple[Messa
         key = (entry["kind"], entry["axes"], entry["scope"], row.dtype if row else None, row.shapes if row else (),
                to_number(float(entry["payload_bytes"]) / runs))  # fmt: skip
         counts[key] = counts.get(key, 0.0) + runs
-    found = [
+    entries = [
         Messages(kind=kind, axes=axes, scope=scope, dtype=dtype, shapes=shapes or None, payload_bytes=payload_bytes,
                  count=to_number(runs))
         for (kind, axes, scope, dtype, shapes, payload_bytes), runs in counts.items()
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda row: (-(row.payload_bytes or 0), row.kind, row.axes, row.scope)))
+    return tuple(sorted(entries, key=lambda row: (-(row.payload_bytes or 0), row.kind, row.axes, row.scope)))
 
 
 def _times(tracks: DeviceTracks, cut: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:

@@ -1,7 +1,7 @@
-"""The pipeline: which stage holds which microbatch when, and how much of the time it holds none.
+"""The pipeline: which stage holds which microbatch when, and the bubble share.
 
 GPipe (Huang et al., arXiv:1811.06965) idles (p − 1)/(m + p − 1) of the time.  A shifting buffer computes in these ticks
-all the same, on nothing: a stage's bubble is the ticks in which it holds no microbatch, busy or not.
+too, on no data: a stage's bubble is the ticks in which it holds no microbatch, busy or not.
 """
 
 from collections.abc import Hashable, Mapping
@@ -20,11 +20,11 @@ BEFORE, AFTER = "before", "after"
 def summarize_pipeline(
     tracks: DeviceTracks, table: pd.DataFrame, *, microbatches: int, num_stages: int
 ) -> PipelineTimes | None:
-    """Means over devices and steps of what `ticks` found; `None` where it found nothing, or there is one stage.
+    """Means over devices and steps of `table` (from `find_ticks`); `None` where it is empty, or with one stage.
 
     stages: stage, ticks, bubble_ticks, pipeline_ns, bubble_ns, bubble_share, busy_in_bubble_ns, idle_ns (in all
-    ticks).  bubble_share, of all stages; gpipe_bubble_share, what a uniform pipeline has.  ticks: tick, start_ns,
-    duration_ns, microbatches (of each stage, null for none).  phases: before, fill, steady, drain, after the pipeline.
+    ticks).  bubble_share: over all stages; gpipe_bubble_share: of a uniform pipeline.  ticks: tick, start_ns,
+    duration_ns, microbatches (per stage, or `None`).  phases: before, fill, steady, drain, after.
     """
     if table.empty or num_stages == 1:
         return None
@@ -35,12 +35,12 @@ def summarize_pipeline(
         "idle_ns": table["tick_ns"] - table["busy_ns"], "bubble_ticks": bubble.astype(float),
     })  # fmt: skip
     sums = weighted.drop(columns="stage").mul(table["weight"], axis=0).groupby(weighted["stage"]).sum()
-    ways = table[table["tick"].eq(0)].groupby("stage")["weight"].sum()
+    device_steps = table[table["tick"].eq(0)].groupby("stage")["weight"].sum()
     total = sums.sum()
     count = int(table["tick"].max()) + 1
     return PipelineTimes(
         stages=tuple(
-            _stage(stage, row, float(ways[stage]), count)
+            _stage(stage, row, float(device_steps[stage]), count)
             for stage, row in zip(sums.index.tolist(), sums.to_dict("records"), strict=True)
         ),
         bubble_share=to_ratio(float(total["bubble_ns"]), float(total["pipeline_ns"])),
@@ -50,13 +50,13 @@ def summarize_pipeline(
     )
 
 
-def _stage(stage: int, row: Mapping[Hashable, float], ways: float, count: int) -> StageTimes:
+def _stage(stage: int, row: Mapping[Hashable, float], device_steps: float, count: int) -> StageTimes:
     times = ("pipeline_ns", "bubble_ns", "busy_in_bubble_ns", "idle_ns")
     return StageTimes(
         stage=stage,
         ticks=count,
-        bubble_ticks=to_number(row["bubble_ticks"] / ways),
-        **{name: to_number(row[name] / ways) for name in times},
+        bubble_ticks=to_number(row["bubble_ticks"] / device_steps),
+        **{name: to_number(row[name] / device_steps) for name in times},
         bubble_share=to_ratio(row["bubble_ns"], row["pipeline_ns"]),
     )
 
@@ -69,13 +69,13 @@ def _ticks(table: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[Tic
             tick=held[0],
             start_ns=_mean(group, group["start_ns"]),
             duration_ns=_mean(group, group["end_ns"] - group["start_ns"]),
-            microbatches=tuple(one if 0 <= one < microbatches else None for one in held),
+            microbatches=tuple(microbatch if 0 <= microbatch < microbatches else None for microbatch in held),
         ))  # fmt: skip
     return tuple(rows)
 
 
 def _phases(tracks: DeviceTracks, table: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[PipelinePhase, ...]:
-    """The sequence of phases in a mean step; those that take no tick are left out."""
+    """The phases of a mean step, in order; empty ones are left out."""
     names = np.select([table["tick"] >= microbatches, table["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
     step = pd.DataFrame([
         {"device": track.device, "step": int(step), "step_ns": end - begin}
@@ -83,12 +83,12 @@ def _phases(tracks: DeviceTracks, table: pd.DataFrame, microbatches: int, num_st
     ])  # fmt: skip
     edges = table.assign(phase=names).groupby(["device", "step", "weight", "phase"], sort=False)
     spans = edges.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).reset_index()
-    whole = spans.groupby(["device", "step", "weight"]).agg(low=("start_ns", "min"), high=("end_ns", "max"))
-    whole = whole.reset_index().merge(step, on=["device", "step"])
-    before = whole.assign(phase=BEFORE, start_ns=0.0, end_ns=whole["low"])
-    after = whole.assign(phase=AFTER, start_ns=whole["high"], end_ns=whole["step_ns"])
+    bounds = spans.groupby(["device", "step", "weight"]).agg(low=("start_ns", "min"), high=("end_ns", "max"))
+    bounds = bounds.reset_index().merge(step, on=["device", "step"])
+    before = bounds.assign(phase=BEFORE, start_ns=0.0, end_ns=bounds["low"])
+    after = bounds.assign(phase=AFTER, start_ns=bounds["high"], end_ns=bounds["step_ns"])
     columns = ["phase", "weight", "start_ns", "end_ns"]
-    every = pd.concat([before[columns], spans[columns], after[columns]])
+    phases = pd.concat([before[columns], spans[columns], after[columns]])
     return tuple(
         PipelinePhase(
             phase=phase,
@@ -96,7 +96,7 @@ def _phases(tracks: DeviceTracks, table: pd.DataFrame, microbatches: int, num_st
             duration_ns=_mean(rows, rows["end_ns"] - rows["start_ns"]),
         )
         for phase in (BEFORE, FILL, STEADY, DRAIN, AFTER)
-        if len(rows := every[every["phase"].eq(phase)])
+        if len(rows := phases[phases["phase"].eq(phase)])
     )
 
 

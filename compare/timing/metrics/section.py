@@ -1,4 +1,4 @@
-"""All metrics of one timeline: what a report holds for every program that was timed."""
+"""All metrics of one timeline: the `timing` section of a program in a report."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,7 @@ from compare.timing.tracks.times import Table, measure_times
 from compare.timing.tracks.tracks import DeviceTracks
 
 MOST_CELLS = 20_000
-"""Pairs of devices and axes that a section's traffic matrix may have; larger ones: `traffic_matrix` only."""
+"""Most cells (device pairs) of a section's traffic matrix; larger ones only from `traffic_matrix`."""
 
 
 def build_section(
@@ -38,50 +38,50 @@ def build_section(
 ) -> Timing:
     """The `timing` section of a report; its fields are described in docs/metrics.md.
 
-    rows: the program's collectives as its report has them (for verdicts, wire bytes, shapes).  mesh: the report's
-    mesh (for routes, stages).  link_bytes_per_s: one way, one link; none where the timeline is of no
-    TPU.  What cannot be told without them is null, or an empty list.
+    rows: the report's collectives (for verdicts, wire bytes, shapes).  mesh: the report's mesh (for routes, stages).
+    link_bytes_per_s: one link, one direction; `None` unless the timeline is of a TPU.  What needs a missing argument is
+    `None` or empty.
     """
     tracks = DeviceTracks.of(timeline)
-    found = bytes_sent_by(rows, mesh) if mesh is not None else {}
+    sent = bytes_sent_by(rows, mesh) if mesh is not None else {}
     table, verdicts = measure_times(tracks), verdict_shares(rows, axes=mesh.groups if mesh else None)
-    summed = summarize_tracks(tracks)
+    summary = summarize_tracks(tracks)
     cut = clip_to_steps(tracks)
-    carried = rate_traffic(tracks, cut, found)
+    carried = rate_traffic(tracks, cut, sent)
     up = find_up_phases(carried)
     device_rows = per_device(tracks, table)
-    late = arrival_lags(tracks, found)
-    speeds = peaks(found, mesh, link_bytes_per_s) if mesh is not None else {}
+    lags = arrival_lags(tracks, sent)
+    speeds = peaks(sent, mesh, link_bytes_per_s) if mesh is not None else {}
     return Timing(
-        source=summed.source,
-        label=summed.label,
-        devices=summed.devices,
-        steps=summed.steps,
-        unjoined_events=summed.unjoined_events,
+        source=summary.source,
+        label=summary.label,
+        devices=summary.devices,
+        steps=summary.steps,
+        unjoined_events=summary.unjoined_events,
         per_step=StepTimes(
             **step_times(table),
-            by_axes=summed.per_step.by_axes,
-            by_kind=summed.per_step.by_kind,
+            by_axes=summary.per_step.by_axes,
+            by_kind=summary.per_step.by_kind,
             by_scope=by_column(tracks, "scope"),
         ),
-        notes=(*summed.notes, *_notes(found)),
+        notes=(*summary.notes, *_notes(sent)),
         each_step=_each_step(table),
         by_verdict=by_verdict(tracks, cut, verdicts),
-        collectives=collective_rows(tracks, cut, found, verdicts, speeds),
+        collectives=collective_rows(tracks, cut, sent, verdicts, speeds),
         intervals=interval_rows(measure_gaps(tracks)),
         network=summarize_network(tracks, up),
         volume=_volume(bin_volume(tracks, carried, up)),
-        matrix=_matrix(found, mesh),
+        matrix=_matrix(sent, mesh),
         pipeline=_pipeline(tracks, mesh, microbatches),
         per_device=device_rows,
         imbalance=imbalance(device_rows),
-        stragglers=stragglers(late),
+        stragglers=stragglers(lags),
         messages=messages(tracks, rows),
     )
 
 
 def _each_step(table: Table) -> tuple[OneStep, ...]:
-    """The means over devices of each step by itself."""
+    """Each step by itself, means over devices."""
     frame = table.frame()
     return tuple(
         OneStep(
@@ -99,7 +99,7 @@ def _mean(rows: pd.DataFrame, name: str) -> Number:
 
 
 def _volume(table: pd.DataFrame) -> dict[str, Volume]:
-    """Curves by axes: of `bins` equal parts of the step, the bytes sent, and how much of each the network is up."""
+    """Axes -> curves over the step: per bin the bytes sent, and the fraction of time in which the network is in use."""
     return {
         str(axes): Volume(
             bins=len(rows),
@@ -110,10 +110,10 @@ def _volume(table: pd.DataFrame) -> dict[str, Volume]:
     }
 
 
-def _matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh | None) -> tuple[PairTraffic, ...] | None:
+def _matrix(sent: Mapping[str, SentBytes], mesh: DeviceMesh | None) -> tuple[PairTraffic, ...] | None:
     if mesh is None or len(mesh.devices) ** 2 > MOST_CELLS:
         return None
-    table = traffic_matrix(found, mesh)
+    table = traffic_matrix(sent, mesh)
     rows = zip(*(table[name].tolist() for name in COLUMNS), strict=True)
     return tuple(
         PairTraffic(
@@ -128,10 +128,12 @@ def _pipeline(tracks: DeviceTracks, mesh: DeviceMesh | None, microbatches: int) 
     stages = stages_of(mesh) if mesh is not None else [0]
     if max(stages) == 0:
         return None
-    found = find_ticks(tracks, stages, microbatches=microbatches)
-    return summarize_pipeline(tracks, found, microbatches=microbatches, num_stages=max(stages) + 1)
+    ticks = find_ticks(tracks, stages, microbatches=microbatches)
+    return summarize_pipeline(tracks, ticks, microbatches=microbatches, num_stages=max(stages) + 1)
 
 
-def _notes(found: Mapping[str, SentBytes]) -> list[str]:
-    left = list_uncounted(found)
-    return [f"the traffic matrix leaves out {', '.join(left)}: how often each device runs them is unknown"] * bool(left)
+def _notes(sent: Mapping[str, SentBytes]) -> list[str]:
+    uncounted = list_uncounted(sent)
+    return [f"the traffic matrix leaves out {', '.join(uncounted)}: how often each device runs them is unknown"] * bool(
+        uncounted
+    )

@@ -1,4 +1,4 @@
-"""What a timeline says on one page: means over devices and steps, in all, by axes and by kind of collective."""
+"""A one-page summary of a timeline: means over devices and steps, in total, by axes and by kind of collective."""
 
 from collections.abc import Hashable, Mapping
 
@@ -12,14 +12,14 @@ from compare.timing.tracks.tracks import DeviceTracks
 def trace_summary(timeline: Timeline) -> TraceSummary:
     """The summary of any profile or modelled schedule.  Raises `TimingError` where there are no steps.
 
-    Times are of one device and one step, as the mean over both; each device that is shown weighs as many as it stands
-    for.  `None` is what does not apply, or the timeline does not show.
+    Times are per device and step, means over both; each shown device counts as many as it represents.  `None` where
+    a field does not apply, or the timeline does not show it.
     """
     return summarize_tracks(DeviceTracks.of(timeline))
 
 
 def summarize_tracks(tracks: DeviceTracks) -> TraceSummary:
-    """The same, of a timeline that is laid out already."""
+    """The same, from the tracks of a timeline."""
     timeline = tracks.timeline
     return TraceSummary(
         source=timeline.source,
@@ -37,7 +37,7 @@ def summarize_tracks(tracks: DeviceTracks) -> TraceSummary:
 
 
 def step_times(table: Table) -> dict[str, Number]:
-    """The fields of `Times`, of a table of whole steps."""
+    """The fields of `Times`, from a table of full steps."""
     return _times(table.means().to_dict("records")[0])
 
 

@@ -1,6 +1,6 @@
-"""Whose time it is: communication, exposed time and waiting by verdict.
+"""Communication, exposed time and waiting by verdict.
 
-Verdicts are of bytes (docs/definitions.md, section 4).  A collective's time is divided as its bytes are.
+Verdicts are on bytes (docs/definitions.md, section 4).  A collective's time is divided in proportion to its bytes.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,18 +18,18 @@ from compare.verdict.causes import describe_cause
 
 VERDICTS = ("inherent", "inflated", "induced")
 UNKNOWN_VERDICT = "unknown"
-"""Of what was traced to no collective, or to one whose executions are not known."""
+"""Verdict of events without a collective, or with one of unknown executions."""
 
 _TIMES = {"communication_ns": "communication_share_ns", "exposed_ns": "exposed_share_ns", "wait_ns": "wait_share_ns"}
-"""What is summed, and the column of `clip_to_steps` that adds up to it."""
+"""Time -> the column of `clip_to_steps` that adds up to it."""
 
 
 def verdict_shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None) -> pd.DataFrame:
-    """From a report's collectives: collective, VERDICTS (parts of one, NaN unknown), verdict (the largest).
+    """From a report's collectives: collective, VERDICTS (fractions of 1, NaN unknown), verdict (the largest).
 
-    cause: the one with the most bytes, and reason, what it means on a mesh that splits these axes; "" for none.
+    cause: the one with the most bytes; reason: its sentence, on a mesh that splits these axes; "" for none.
     """
-    found, unknown = [], dict.fromkeys(VERDICTS, np.nan)
+    entries, unknown = [], dict.fromkeys(VERDICTS, np.nan)
     for row in rows:
         amounts = [
             amount for amount in (row.inherent_bytes, row.inflated_bytes, row.induced_bytes) if amount is not None
@@ -38,41 +38,41 @@ def verdict_shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | Non
         known = total > 0 and len(amounts) == len(VERDICTS)
         causes = {(key.verdict, key.cause): group.bytes for key, group in group_by_cause([row]).items()}
         verdict, cause = max(causes, key=lambda name: causes[name]) if causes else ("", "")
-        found.append({
+        entries.append({
             "collective": row.name,
             **(dict(zip(VERDICTS, (amount / total for amount in amounts), strict=True)) if known else unknown),
             "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
             "cause": cause,
             "reason": describe_cause(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
         })  # fmt: skip
-    return pd.DataFrame(found, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
+    return pd.DataFrame(entries, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
 
 
-def verdict_times(cut: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns, parts of the device's own.
+def verdict_times(cut: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns.
 
-    `cut`, `found`: from `clip_to_steps` and `verdict_shares`.  The sum over verdicts, axes and scopes is the
-    device's time in that step.
+    `cut`, `shares`: from `clip_to_steps` and `verdict_shares`.  The sum over verdicts, axes and scopes is the device's
+    time in that step.
     """
-    table = found.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
+    table = shares.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
     fractions = table.reindex(cut["collective"].astype(str)).to_numpy(np.float64)
     unknown = np.isnan(fractions).any(axis=1)
     fractions = np.column_stack((np.where(unknown[:, None], 0.0, fractions), unknown))
     keys = ["device", "step", "weight", "axes", "scope"]
     frames = [
         cut[keys].assign(
-            verdict=verdict, **{name: cut[column] * fractions[:, place] for name, column in _TIMES.items()}
+            verdict=verdict, **{name: cut[column] * fractions[:, index] for name, column in _TIMES.items()}
         )
-        for place, verdict in enumerate((*VERDICTS, UNKNOWN_VERDICT))
+        for index, verdict in enumerate((*VERDICTS, UNKNOWN_VERDICT))
     ]
     sums = pd.concat(frames, ignore_index=True).groupby([*keys, "verdict"], observed=True, sort=True)
     return sums[list(_TIMES)].sum(min_count=1).reset_index()
 
 
-def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, found: pd.DataFrame) -> dict[str, VerdictTimes]:
-    """Per verdict the three times of one device and step, as means; each adds up to that of `per_step`."""
+def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, shares: pd.DataFrame) -> dict[str, VerdictTimes]:
+    """Per verdict the three times, means per device and step; each adds up to that of `per_step`."""
     total = measure_times(tracks).means().to_dict("records")[0]
-    table = verdict_times(cut, found)
+    table = verdict_times(cut, shares)
     columns = {}
     for name in _TIMES:
         sums = (table[name] * table["weight"]).groupby(table["verdict"]).sum() / max(tracks.known_device_steps, 1)

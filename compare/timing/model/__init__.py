@@ -1,1 +1,1 @@
-"""The timeline of a TPU that isn't there: what the scheduled program would do, from costs, links and waiting."""
+"""A modelled timeline: the scheduled program simulated on a TPU, from costs, links and waiting."""

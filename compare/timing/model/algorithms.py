@@ -1,33 +1,33 @@
-"""By which algorithm the compiler says that it carries a collective out.
+"""Read the algorithm by which the compiler executes a collective.
 
-It names an emitter and a strategy in `collective_algorithm_config`, and the rings one by one where a SparseCore does
-it.  The names were collected from programs for v4, v5e, v5p, v6e and tpu7x; `docs/model.md` says how each is taken.
+It names an emitter and a strategy in `collective_algorithm_config`, and each ring where a SparseCore executes it.
+The names were collected from programs for v4, v5e, v5p, v6e and tpu7x; `docs/model.md` says how each is modelled.
 """
 
 import re
 from dataclasses import dataclass
 
 RING, BLOCK, DIRECT = "ring", "block", "direct"
-"""One closed way through the group, in both directions; rings along the sides of the group's block, one side after the
-other; every message straight to its target."""
+"""One ring through the group, in both directions; rings along the sides of the group's block, side after side;
+every message directly to its target."""
 
 Order = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """How a collective is carried out."""
+    """How a collective is executed."""
 
     shape: str
     orders: tuple[Order, ...] = ()
-    """Of a block: the orders of sides that parts of the data take at once; none: every turn of the sides."""
+    """Of a block: the order of sides of each part of the data, all parts at once; empty: every rotation."""
     sizes: tuple[tuple[int, int], ...] = ()
-    """How long each of these sides is, where the text says so: the compiler does not number them by x, y, z."""
+    """(side, size) where the text gives it: the compiler's side numbers are not x, y, z."""
     at_once: tuple[bool, ...] = ()
-    """Of each phase: whether everybody's whole part goes round and is summed where it arrives.  Fewer steps, more
-    bytes.  None: no phase."""
+    """Per phase: whether every full part goes around and is summed on arrival (fewer steps, more bytes); empty: in no
+    phase."""
     note: str = ""
-    """What of its spelling was not known."""
+    """A note on an unknown name."""
 
 
 _DIRECT_KINDS = {"collective-permute", "all-to-all", "ragged-all-to-all"}
@@ -50,12 +50,12 @@ _SHAPES = {
 
 
 def read_algorithm(kind: str, text: str) -> Algorithm:
-    """Read it from the line of the instruction that carries the collective out, or of the collective itself.
+    """Read it from the HLO line of the instruction that executes the collective, or of the collective itself.
 
-    What the line does not say, or says in a word that is not known, is a ring; of what goes to one target, direct.
+    Missing or unknown names mean a ring; for permutes and all-to-alls, direct messages.
     """
-    said = text.partition("collective_algorithm_config")[2]
-    emitter, strategy = _first(_EMITTER, said), _first(_STRATEGY, said)
+    config = text.partition("collective_algorithm_config")[2]
+    emitter, strategy = _first(_EMITTER, config), _first(_STRATEGY, config)
     if kind in _DIRECT_KINDS:
         return Algorithm(DIRECT, note=_unknown("emitter", emitter, {"", *_STRAIGHT}, "messages to each target"))
     if "collective_offload_config" in text:
@@ -66,8 +66,8 @@ def read_algorithm(kind: str, text: str) -> Algorithm:
         return Algorithm(DIRECT)
     note = _unknown("emitter", emitter, {*_IN_STEPS, *_AT_ONCE, *_SHORT}) or _unknown("strategy", strategy, {*_SHAPES})
     shape = _SHAPES.get(strategy, RING)
-    orders = _lists(_ORDERS, said) if shape == BLOCK else ()
-    return Algorithm(shape, orders, _sizes(orders, _lists(_SIZES, said)), _steps(emitter, said), note)
+    orders = _lists(_ORDERS, config) if shape == BLOCK else ()
+    return Algorithm(shape, orders, _sizes(orders, _lists(_SIZES, config)), _steps(emitter, config), note)
 
 
 def _steps(emitter: str, text: str) -> tuple[bool, ...]:
@@ -78,7 +78,7 @@ def _steps(emitter: str, text: str) -> tuple[bool, ...]:
 
 
 def _sizes(orders: tuple[Order, ...], sizes: tuple[Order, ...]) -> tuple[tuple[int, int], ...]:
-    """The first phase of each order counts the cores of a chip in: the least of what is said of a side is its own."""
+    """(side, size): the first phase of each order includes a chip's cores, so the smallest size of a side counts."""
     least: dict[int, int] = {}
     for order, said in zip(orders, sizes, strict=False):
         for side, size in zip(order, said, strict=False):
@@ -87,21 +87,21 @@ def _sizes(orders: tuple[Order, ...], sizes: tuple[Order, ...]) -> tuple[tuple[i
 
 
 def _offloaded(text: str) -> Algorithm:
-    """Of a SparseCore: for each part of the data the sides by name."""
+    """On a SparseCore: the sides by name, for each part of the data."""
     rings = [tuple("XYZ".index(name) for name in _RING_DIM.findall(part)) for part in text.split('"phase_rings"')[1:]]
     orders = tuple(dict.fromkeys(order for order in rings if order))
     return Algorithm(BLOCK, orders) if orders and len(orders[0]) > 1 else Algorithm(RING)
 
 
 def _lists(pattern: re.Pattern[str], text: str) -> tuple[Order, ...]:
-    """`{8 4},{4 8}` as numbers, each list once."""
-    found = pattern.search(text)
-    return tuple(tuple(map(int, row.split())) for row in re.findall(r"\{([\d ]+)\}", found[1])) if found else ()
+    """`{8 4},{4 8}` as tuples of ints."""
+    match = pattern.search(text)
+    return tuple(tuple(map(int, row.split())) for row in re.findall(r"\{([\d ]+)\}", match[1])) if match else ()
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
-    return found[1] if found else ""
+    match = pattern.search(text)
+    return match[1] if match else ""
 
 
 def _unknown(what: str, word: str, known: set[str], instead: str = "a ring") -> str:

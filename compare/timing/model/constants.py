@@ -1,8 +1,8 @@
-"""What the chips' data sheets do not say, each number with its source; the sheets are `meshes.devices.generations`.
+"""Rates that data sheets do not give, each with its source; the data sheets are `meshes.devices.generations`.
 
 fit: fitted to published measurements, named by their ids in `benchmarks/published.toml`; a test fits them again.
 [cloud] Google Cloud's TPU documentation; [book] "How to Scale Your Model"; [jax] the compiler's own figures.
-assumed: no source; what it is guessed from stands behind.
+assumed: no source; the basis of the guess follows.
 """
 
 from dataclasses import dataclass
@@ -21,29 +21,29 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """Of one generation; of a chip, unless the name says otherwise."""
+    """The constants of one generation, per chip unless the name says otherwise."""
 
     name: str
     clock_hz: Figure | None = None
-    """Only where `meshes.devices.generations` has none."""
+    """Set only where `meshes.devices.generations` has no clock."""
     cycle_factor: Figure
     """Measured time ÷ (the compiler's estimated cycles ÷ clock)."""
     copy_bytes_per_cycle: Figure
-    """Bytes (read and written) that the compiler takes a cycle to move, of one device."""
+    """Bytes (read and written) per cycle in the compiler's estimates, per device."""
     window_cycles: Figure
-    """What the compiler counts for every window of a loop beside the work in it."""
+    """Cycles that the compiler adds for every window of a loop."""
     hbm_reach: Figure
-    """The share of the memory's rate on the sheet that an operation reaches."""
+    """The fraction of the data sheet's memory bandwidth that an operation reaches."""
     link_bytes_per_s: Figure
-    """Of one link, one way, as a collective reaches it."""
+    """Of one link, one direction, as reached by a collective."""
     launch_s: Figure
-    """What a collective takes before its first step."""
+    """Latency of a collective before its first step."""
     hop_s: Figure
-    """What a step to a neighbouring chip takes before its bytes."""
+    """Latency of a step to a neighbouring chip, without its bytes."""
     chip_bytes_per_s: Figure
-    """Between the devices of one chip, one way."""
+    """Between the devices of one chip, one direction."""
     dcn_bytes_per_s: Figure
-    """A chip's share of its host's network cards, one way."""
+    """A chip's share of its host's network cards, one direction."""
     dcn_launch_s: Figure
 
 
@@ -107,7 +107,7 @@ CONSTANTS = MappingProxyType({row.name: row for row in _TABLE})
 
 
 def constants(generation: str) -> Constants:
-    """The row of a generation."""
+    """The constants of a generation.  Raises `TimingError` for an unknown one."""
     if generation not in CONSTANTS:
         raise TimingError(f"no timing constants for {generation!r}; known are {', '.join(CONSTANTS)}")
     return CONSTANTS[generation]

@@ -1,7 +1,7 @@
-"""What a collective asks of the links: steps from chip to chip, and bytes on the busiest link of each group.
+"""The link traffic of a collective: steps from chip to chip, and bytes on the busiest link of each group.
 
-All groups of a collective run at once, and their messages meet on the links; a group that lies on every second chip of
-a line shares its links with the one between.
+All groups of a collective run at once and share links: a group on every second chip of a line shares its links with
+the group between.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,17 +24,17 @@ from compare.timing.model.schedule_program import CollectiveOp, Notes
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Of each group, in the order given: its steps and its load."""
+    """Per group: its steps and its load."""
 
     hops: Floats
-    """Steps from a chip to a neighbour that follow each other."""
+    """Sequential steps from a chip to a neighbour."""
     load: Floats
-    """Bytes on its busiest link for one byte of payload, summed over the phases."""
+    """Bytes on its busiest link per byte of payload, summed over the phases."""
     uses: tuple[frozenset[int], ...]
-    """The ways out of its own chips that it uses: chip times `SLOTS` plus the way."""
+    """The links out of its own chips that it uses: chip × `SLOTS` + link."""
 
     def parts(self, payload_bytes: float, hardware: Hardware) -> "Parts":
-        """Of each group: what passes before the first byte, and the bytes.  A group that moves nothing takes none."""
+        """Per group: latency before the first byte, and time of the bytes; 0 for a group that moves nothing."""
         moving = self.load > 0
         before = np.where(moving, hardware.launch_ns + self.hops * hardware.hop_ns, 0.0)
         return Parts(before, self.load * payload_bytes / hardware.link_bytes_per_ns)
@@ -42,7 +42,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """ns of each group: before its links are needed, and on them."""
+    """ns per group: before its links are needed, and on them."""
 
     before: Floats
     moving: Floats
@@ -50,12 +50,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What goes round a ring, as a share of the payload, and in how many steps."""
+    """The part of the payload that goes around a ring, and the number of steps."""
 
     part: float
-    """Of the payload, that is scattered, gathered or summed on this ring."""
+    """Fraction of the payload that is scattered, gathered or summed on this ring."""
     rounds: int
-    """An all-reduce scatters the sums, and then gathers them."""
+    """2 for an all-reduce, which scatters the sums and then gathers them; else 1."""
     at_once: bool
 
     @classmethod
@@ -63,7 +63,7 @@ class _Share:
         return cls(part, 2 if kind == "all-reduce" and not at_once else 1, at_once)
 
     def over(self, size: int) -> float:
-        """What passes between two neighbours, both directions together."""
+        """The fraction of the payload between two neighbours, both directions together."""
         return self.part * ((size - 1) if self.at_once else self.rounds * (size - 1) / size)
 
     def steps(self, size: int) -> int:
@@ -72,29 +72,29 @@ class _Share:
 
 @dataclass
 class _Phase:
-    """Messages that are under way together: (source, target, share of the payload, group)."""
+    """Concurrent messages: (source, target, fraction of the payload, group)."""
 
     messages: list[tuple[int, int, float, int]] = field(default_factory=list)
     steps: dict[int, int] = field(default_factory=dict)
     is_direct: bool = False
 
     def turn(self, order: Sequence[int], share: _Share, *, group: int) -> None:
-        """Around a ring, half in either direction; two devices have one neighbour, and send it all."""
+        """Add a ring, half in each direction; two devices have one neighbour, and send it everything."""
         size = len(order)
         if size < 2:
             return
-        for one, other in pairwise((*order, order[0])):
-            self.messages.append((one, other, share.over(size) / 2, group))
-            self.messages.append((other, one, share.over(size) / 2, group))
+        for source, target in pairwise((*order, order[0])):
+            self.messages.append((source, target, share.over(size) / 2, group))
+            self.messages.append((target, source, share.over(size) / 2, group))
         self.steps[group] = max(share.steps(size), self.steps.get(group, 0))
 
 
 def plan_exchange(kind: str, groups: Groups, torus: Torus, how: Algorithm) -> Exchange:
     """The links and steps of one execution; of a permute each pair is a group."""
     if kind == "collective-permute":
-        phases = [_straight(((a, b), 1.0, at) for at, (a, b) in enumerate(groups))]
+        phases = [_straight(((a, b), 1.0, number) for number, (a, b) in enumerate(groups))]
     elif how.shape == DIRECT:
-        phases = [_straight(((a, b), 1 / len(g), at) for at, g in enumerate(groups) for a in g for b in g)]
+        phases = [_straight(((a, b), 1 / len(g), number) for number, g in enumerate(groups) for a in g for b in g)]
     else:
         at_once = kind == "all-reduce" and any(how.at_once)
         phases = _by_sides(groups, torus, how, kind=kind) or [_around(groups, torus, kind=kind, at_once=at_once)]
@@ -119,7 +119,7 @@ def _around(groups: Groups, torus: Torus, *, kind: str, at_once: bool) -> _Phase
 
 
 def _by_sides(groups: Groups, torus: Torus, how: Algorithm, *, kind: str) -> list[_Phase]:
-    """A phase for each side of the blocks, parts of the data in several orders; none where they are no such blocks."""
+    """A phase for each side of the blocks, parts of the data in several orders; empty if the groups are no blocks."""
     blocks = [Block.of(group, torus) for group in groups] if how.shape == BLOCK else []
     sides = {block.sides if block else () for block in blocks}
     if len(sides) != 1 or len(next(iter(sides))) < 2:
@@ -134,7 +134,7 @@ def _by_sides(groups: Groups, torus: Torus, how: Algorithm, *, kind: str) -> lis
 
 
 def _orders(how: Algorithm, block: Block) -> list[Order]:
-    """The orders in which parts of the data take the block's sides: as the compiler says, or every turn of them."""
+    """The order of the block's sides for each part of the data: from the compiler, or every rotation."""
     sides = block.sides
     named: dict[int, int] = {}
     sizes = dict(how.sizes)
@@ -153,17 +153,17 @@ def _orders(how: Algorithm, block: Block) -> list[Order]:
 def _along(
     phases: list[_Phase], order: Order, block: Block, how: Algorithm, *, kind: str, group: int, part: float
 ) -> None:
-    """One part of the data, side after side: sums are scattered first along the first side; a gather goes the same way
-    back, so that what it ends with is the most."""
+    """Add one part of the data, side after side: sums are scattered along the first side first; a gather goes in
+    reverse, so that its last side moves the most."""
     steps = (*how.at_once, *[how.at_once[-1] if how.at_once else False] * len(phases))
     gathers = kind in ("all-gather", "collective-broadcast")
-    # The devices of a chip belong to the phase that is scattered first or, of a gather, gathered first.
-    for at, side in enumerate(order[::-1] if gathers else order):
-        with_cores = at == (len(order) - 1 if gathers else 0)
-        at_once = kind == "all-reduce" and steps[at]
+    # The devices of a chip belong to the phase that is scattered first; in a gather, to the last phase.
+    for index, side in enumerate(order[::-1] if gathers else order):
+        with_cores = index == (len(order) - 1 if gathers else 0)
+        at_once = kind == "all-reduce" and steps[index]
         lines = block.lines(side, with_cores=with_cores)
         for line in lines:
-            phases[at].turn(line, _Share.of(kind, at_once=at_once, part=part), group=group)
+            phases[index].turn(line, _Share.of(kind, at_once=at_once, part=part), group=group)
         part = part if at_once else part / len(lines[0])
 
 
@@ -174,7 +174,7 @@ def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
         if not phase.messages:
             continue
         columns = list(zip(*phase.messages, strict=True))
-        source, target, group = (np.array(columns[at], np.int64) for at in (0, 1, 3))
+        source, target, group = (np.array(columns[column], np.int64) for column in (0, 1, 3))
         routes = torus.routes(source, target)
         busiest = np.zeros(num_groups)
         np.maximum.at(busiest, group, routes.load(np.array(columns[2], np.float64)))
@@ -183,17 +183,17 @@ def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
         for link, number in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
             uses[number].add(link)
     chips = _own_chips(phases, torus, num_groups)
-    own = (frozenset(link for link in use if link // SLOTS in chips[at]) for at, use in enumerate(uses))
-    return Exchange(hops, load, tuple(own))
+    own_uses = (frozenset(link for link in use if link // SLOTS in chips[group]) for group, use in enumerate(uses))
+    return Exchange(hops, load, tuple(own_uses))
 
 
 def _steps(phase: _Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
-    """Steps times the links of one: the longest way of direct messages, of a ring that to a usual neighbour (the way
-    back along a line is long, and most of it is no step of its own)."""
+    """Sequential hops per group: for direct messages the longest route; for a ring its steps × the median route (the
+    way back along a line is long, but mostly no extra step)."""
     usual = np.zeros(num_groups)
     for number, steps in phase.steps.items():
-        own = hops[group == number]
-        usual[number] = own.max() if phase.is_direct else steps * float(np.median(own))
+        group_hops = hops[group == number]
+        usual[number] = group_hops.max() if phase.is_direct else steps * float(np.median(group_hops))
     return usual
 
 
@@ -206,7 +206,7 @@ def _own_chips(phases: list[_Phase], torus: Torus, num_groups: int) -> list[set[
 
 
 class CollectiveCosts:
-    """Remembers exchanges by kind, groups and algorithm, and meetings by their bytes too."""
+    """Costs of collectives; caches exchanges by kind, groups and algorithm, and costs also by bytes."""
 
     def __init__(self, torus: Torus, hardware: Hardware, notes: Notes):
         self._torus, self._hardware, self._notes = torus, hardware, notes
@@ -239,13 +239,13 @@ class CollectiveCosts:
         return self._exchanges[key]
 
     def _between_slices(self, row: Collective, groups: Groups) -> CollectiveCost:
-        """Through the data centre's network: every device sends its part over its share of its host's cards."""
+        """Over the data centre's network: every device sends its part over its share of its host's network cards."""
         key = ("dcn", groups, row.device_bytes)
         if key not in self._meetings:
             sent = [max((float(row.device_bytes[device]) for device in group), default=0.0) for group in groups]
             moving = np.array(sent) / self._hardware.dcn_bytes_per_ns
             before = np.where(moving > 0, self._hardware.dcn_launch_ns, 0.0)
-            uses = tuple(frozenset(int(self._torus.chip[one]) * SLOTS + TO_NETWORK for one in g) for g in groups)
+            uses = tuple(frozenset(int(self._torus.chip[device]) * SLOTS + TO_NETWORK for device in g) for g in groups)
             pairs = row.kind == "collective-permute"
             self._meetings[key] = CollectiveCost(groups, pairs, before, moving, uses)
         return self._meetings[key]

@@ -1,4 +1,4 @@
-"""The rates that the model works with: one value for a chip, its memory and its links, which tests can also give."""
+"""The rates of the model: of a chip, its memory and its links; tests can give others."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,30 +13,30 @@ class Hardware:
     """One device (what XLA sees as one) and the links of its chip."""
 
     cycle_ns: float
-    """What one cycle of the compiler's estimate takes: 1 / clock, times what a measurement says of the estimates."""
+    """Duration of one estimated cycle: 1 / clock × measured correction of the estimates."""
     flops_per_ns: float
-    """Of one device, the most: for kernels that say how many operations they are."""
+    """Peak of one device, for kernels that state their flops."""
     copy_cycles_per_byte: float
-    """What the compiler's estimate takes a byte of memory for."""
+    """Cycles per byte of memory traffic in the compiler's estimate."""
     window_cycles: float
-    """What it counts for every window of a loop beside the work in it."""
+    """Cycles that the estimate adds for every window of a loop."""
     hbm_bytes_per_ns: float
-    """Of one device, reads and writes together."""
+    """One device, reads and writes together."""
     link_bytes_per_ns: float
-    """One link, one way, as a collective reaches it."""
+    """One link, one direction, as reached by a collective."""
     chip_bytes_per_ns: float
-    """Between the devices of one chip, one way."""
+    """Between the devices of one chip, one direction."""
     launch_ns: float
-    """What any collective takes beside its steps and its bytes: barrier, descriptors."""
+    """Fixed latency of a collective: barrier, descriptors."""
     hop_ns: float
-    """What a step to the next chip takes beside its bytes."""
+    """Latency of a step to the next chip, without its bytes."""
     dcn_launch_ns: float
     dcn_bytes_per_ns: float
-    """One device's share of its host's network, one way."""
+    """One device's share of its host's network, one direction."""
 
     @classmethod
     def of(cls, row: Generation) -> Self:
-        """The rates of a generation, by its data sheet and by the constants that were fitted."""
+        """The rates of a generation, from its data sheet and the fitted constants."""
         fitted = constants(row.name)
         clock = row.clock_hz or (fitted.clock_hz.value if fitted.clock_hz else None)
         if clock is None:

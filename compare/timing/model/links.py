@@ -1,4 +1,4 @@
-"""The links of the torus: which of them a set of transfers uses, and how much each of them carries.
+"""The links of the torus: which ones a set of messages uses, and the load of each.
 
 A message goes along x, then y, then z, the shorter way round a ring; half way round, from an even place upwards and
 from an odd one downwards.  A link is one way: a pair of neighbours has two.  Devices of one chip talk over a link of
@@ -18,19 +18,19 @@ from meshes.devices.topology import Place
 from meshes.mesh_argument import Plan
 
 SLOTS = 9
-"""Ways out of a chip: +x -x +y -y +z -z, between its devices up and down, and to the data centre's network."""
+"""Links out of a chip: +x -x +y -y +z -z, between its devices up and down, and to the data centre's network."""
 ON_CHIP, TO_NETWORK = 6, 8
 
 
 @dataclass(frozen=True)
 class Torus:
-    """Where each logical device sits, and which sides close into rings."""
+    """The place of each logical device, and which sides are wrapped."""
 
     places: tuple[Place, ...]
     sides: tuple[int, int, int]
     wraps: tuple[bool, bool, bool]
     on_chip_weight: float = 1.0
-    """What a byte between two devices of a chip takes, as a share of what it takes on a link of the torus."""
+    """Time of a byte between two devices of a chip ÷ time on a link of the torus."""
 
     @classmethod
     def of(cls, plan: Plan, *, on_chip_weight: float) -> Self:
@@ -44,13 +44,13 @@ class Torus:
 
     @cached_property
     def chip(self) -> Ints:
-        """Of each device the number of its chip."""
+        """Per device the number of its chip."""
         slices = np.array([place.slice_index for place in self.places], np.int64)
         return self._number(slices, self.at)
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
-        """Of each device what the runtime calls it, of several slices (see `compare.hlo.devices.numbering`)."""
+        """Per device the runtime's id, in programs of several slices (see `compare.hlo.devices.numbering`)."""
         x, y, _ = self.sides
         cores = 1 + int(self.core.max(initial=0))
         numbers = ((self.at[:, 2] * y + self.at[:, 1]) * x + self.at[:, 0]) * cores + self.core
@@ -63,23 +63,23 @@ class Torus:
     def core(self) -> Ints:
         return np.array([place.core for place in self.places], np.int64)
 
-    def _number(self, slices: Ints, at: Ints) -> Ints:
+    def _number(self, slices: Ints, coordinates: Ints) -> Ints:
         _, y, z = self.sides
-        return ((slices * self.sides[0] + at[:, 0]) * y + at[:, 1]) * z + at[:, 2]
+        return ((slices * self.sides[0] + coordinates[:, 0]) * y + coordinates[:, 1]) * z + coordinates[:, 2]
 
     def routes(self, source: Ints, target: Ints) -> "Routes":
-        """The links on the way of each message."""
-        here, there = self.at[source].copy(), self.at[target]
+        """The links on the route of each message."""
+        current, target_coordinates = self.at[source].copy(), self.at[target]
         slices = self.chip[source] // int(np.prod(self.sides))
         messages, links = [], []
         for dim, (side, wraps) in enumerate(zip(self.sides, self.wraps, strict=True)):
-            step, hops = _way(here[:, dim], there[:, dim], side=side, wraps=wraps)
+            step, hops = _way(current[:, dim], target_coordinates[:, dim], side=side, wraps=wraps)
             for hop in range(int(hops.max(initial=0))):
                 (going,) = np.nonzero(hops > hop)
                 out = 2 * dim + (step[going] < 0)
                 messages.append(going)
-                links.append(self._number(slices[going], here[going]) * SLOTS + out)
-                here[going, dim] = (here[going, dim] + step[going]) % side
+                links.append(self._number(slices[going], current[going]) * SLOTS + out)
+                current[going, dim] = (current[going, dim] + step[going]) % side
         beside = (self.chip[source] == self.chip[target]) & (source != target)
         (inside,) = np.nonzero(beside)
         messages.append(inside)
@@ -90,7 +90,7 @@ class Torus:
 
 @dataclass(frozen=True)
 class Routes:
-    """Messages and their links, one entry for each use."""
+    """Messages and their links, one entry per use."""
 
     message: Ints
     link: Ints
@@ -99,7 +99,7 @@ class Routes:
 
     @cached_property
     def hops(self) -> Ints:
-        """Links of the torus on the way of each message."""
+        """Number of torus links on the route of each message."""
         return np.bincount(self.message[~self._beside], minlength=self.num_messages)
 
     @cached_property
@@ -107,7 +107,7 @@ class Routes:
         return np.greater_equal(self.link % SLOTS, ON_CHIP)
 
     def load(self, sizes: Floats) -> Floats:
-        """For each message, what the busiest link on its way carries of all messages, in bytes of a link's time."""
+        """For each message the load of the busiest link on its route, over all messages, in bytes on a torus link."""
         carried = np.bincount(self.link, weights=sizes[self.message]) if self.link.size else np.zeros(0)
         weighted = carried[self.link] * np.where(self._beside, self.on_chip_weight, 1.0)
         busiest = np.zeros(self.num_messages)
@@ -115,11 +115,11 @@ class Routes:
         return busiest
 
 
-def _way(here: Ints, there: Ints, *, side: int, wraps: bool) -> tuple[Ints, Ints]:
-    """The direction along one side, and the number of steps."""
-    ahead = there - here
+def _way(source: Ints, target: Ints, *, side: int, wraps: bool) -> tuple[Ints, Ints]:
+    """(direction along one side, number of steps)."""
+    ahead = target - source
     if wraps:
         ahead = ahead % side
-        back = (ahead * 2 > side) | ((ahead * 2 == side) & (here % 2 == 1))
+        back = (ahead * 2 > side) | ((ahead * 2 == side) & (source % 2 == 1))
         ahead = np.where(back, ahead - side, ahead)
     return np.sign(ahead), np.abs(ahead)

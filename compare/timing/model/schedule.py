@@ -1,4 +1,4 @@
-"""One step of a scheduled TPU program, modelled: every class of devices runs through its schedule on its own clock."""
+"""Model one step of a scheduled TPU program: every class of devices runs the schedule on its own clock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,16 +36,16 @@ from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STE
 from meshes.mesh_argument import Plan
 
 MOST_POINTS = 400_000
-"""Points of one step where something waits or starts: beyond them the model is refused."""
+"""Most points of a step where something waits or starts; the model refuses longer steps."""
 MOST_EVENTS = 2_000_000
-"""Beyond them, what is computed between two such points is shown as one event."""
+"""Beyond this, all compute between two such points becomes one event."""
 
 
 def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None) -> Timeline:
     """One step on every device of a plan, from 0 to the end of the last.
 
     rows: the module's collectives, with the plan's axes.  hardware: other rates than the generation's.
-    `TimingError` where the module is for other devices than the plan, or too long.
+    `TimingError` where the module does not fit the plan's devices, or the step is too long.
     """
     rates = hardware or Hardware.of(plan.topology.generation)
     torus = Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
@@ -56,36 +56,36 @@ def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardwa
 def simulate(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
 ) -> Timeline:
-    """The same of any devices on a torus.  slices: how many the module's devices are repeated on."""
-    # A text that does not say for how many devices it is, is for all that are there.
+    """The same for any devices on a torus.  slices: how often the module's devices are repeated."""
+    # A text without a number of devices is for all devices.
     partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
     values = Evaluator(DeviceNumbering(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
     schedule = Schedule(module, carriers=map_event_names(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
     meetings = CollectiveCosts(torus, hardware, schedule.notes)
     comms, choices = _met(nodes)
-    met = {id(comm): meetings.of(comm) for comm in comms}
-    alike = {id(meeting): meeting for meeting in met.values()}
-    found = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
-    rendezvous = {key: ClassCollective.of(meeting, found, torus) for key, meeting in alike.items()}
-    step = _Step(found, {key: rendezvous[id(meeting)] for key, meeting in met.items()}, schedule.notes)
+    costs = {id(comm): meetings.of(comm) for comm in comms}
+    alike = {id(meeting): meeting for meeting in costs.values()}
+    classes = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
+    rendezvous = {key: ClassCollective.of(meeting, classes, torus) for key, meeting in alike.items()}
+    step = _Step(classes, {key: rendezvous[id(meeting)] for key, meeting in costs.items()}, schedule.notes)
     step.play(nodes)
     step.finish()
     return _timeline(step, name)
 
 
 def _slices(module: Module, plan: Plan) -> int:
-    there, in_module = plan.mesh.num_devices, module.num_devices or plan.mesh.num_devices
-    if there % in_module or there // in_module not in (1, plan.topology.slices):
+    num_devices, in_module = plan.mesh.num_devices, module.num_devices or plan.mesh.num_devices
+    if num_devices % in_module or num_devices // in_module not in (1, plan.topology.slices):
         raise TimingError(
-            f"the program is for {in_module} devices, and mesh {plan.mesh.name} on {plan.topology.name} has {there}; "
-            "give the mesh that it was compiled for"
+            f"the program is for {in_module} devices, and mesh {plan.mesh.name} on {plan.topology.name} has "
+            f"{num_devices}; give the mesh that it was compiled for"
         )
-    return there // in_module
+    return num_devices // in_module
 
 
 def _met(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[Conditional]]:
-    """The collectives, without their ends, and the branches."""
+    """The collectives, without their dones, and the conditionals."""
     comms: list[CollectiveOp] = []
     choices: list[Conditional] = []
 
@@ -101,21 +101,21 @@ def _met(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[Conditional]]:
 
 @dataclass(frozen=True, slots=True)
 class _Flight:
-    """An asynchronous collective under way."""
+    """An asynchronous collective in flight."""
 
     number: int
-    """Which began first."""
+    """Order of start."""
     name: str
     row: Collective
     begun: Floats
     ready: Floats
     end: Floats
-    there: Mask
+    active: Mask
 
 
 @dataclass
 class _Step:
-    """Plays a schedule."""
+    """The simulation of one step."""
 
     classes: Classes
     rendezvous: Mapping[int, ClassCollective]
@@ -128,13 +128,13 @@ class _Step:
 
     def __post_init__(self) -> None:
         self.clocks = SimulatorState.of(self.classes.number)
-        self.there: Mask = np.ones(self.classes.number, np.bool_)
+        self.active: Mask = np.ones(self.classes.number, np.bool_)
 
     def play(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if isinstance(node, Run):
-                self.record.run(node, self.clocks.now, self.there)
-                self.clocks.compute(node.total_ns, node.memory_ns, self.there)
+                self.record.run(node, self.clocks.now, self.active)
+                self.clocks.compute(node.total_ns, node.memory_ns, self.active)
             else:
                 self._point(node)
 
@@ -155,15 +155,15 @@ class _Step:
 
     def _whole(self, comm: CollectiveOp) -> None:
         begun = self.clocks.now
-        met = self.clocks.meet(self.rendezvous[id(comm)], self.there)
-        self.clocks.wait(met.end, self.there)
-        self.record.mark(Label(comm.name, COMMUNICATION, row=comm.row), begun, met.end, met.ready - begun, self.there)
+        met = self.clocks.meet(self.rendezvous[id(comm)], self.active)
+        self.clocks.wait(met.end, self.active)
+        self.record.mark(Label(comm.name, COMMUNICATION, row=comm.row), begun, met.end, met.ready - begun, self.active)
 
     def _start(self, comm: CollectiveOp) -> None:
         now = self.clocks.now
-        met = self.clocks.meet(self.rendezvous[id(comm)], self.there)
-        self.record.mark(Label(comm.name, PART, row=comm.row), now, now, None, self.there)
-        flight = _Flight(self.points, comm.name, comm.row, now, met.ready, met.end, self.there)
+        met = self.clocks.meet(self.rendezvous[id(comm)], self.active)
+        self.record.mark(Label(comm.name, PART, row=comm.row), now, now, None, self.active)
+        flight = _Flight(self.points, comm.name, comm.row, now, met.ready, met.end, self.active)
         self.flights.setdefault(comm.row.name, []).append(flight)
 
     def _done(self, comm: CollectiveOp) -> None:
@@ -173,29 +173,29 @@ class _Step:
             self.notes.add(f"{comm.name} ends what was started before this step: it does not wait")
             return
         flight = min(waiting, key=lambda flights: flights[0].number).pop(0)
-        self.clocks.wait(flight.end, self.there)
-        self.record.mark(Label(comm.name, PART, row=flight.row), now, self.clocks.now, None, self.there)
+        self.clocks.wait(flight.end, self.active)
+        self.record.mark(Label(comm.name, PART, row=flight.row), now, self.clocks.now, None, self.active)
         self._land(flight, self.clocks.now)
 
     def _land(self, flight: _Flight, end: Floats) -> None:
-        """As a profile shows it: from start to done, even where all had arrived before."""
+        """Record it as a profile shows it: from start to done, even if all data arrived earlier."""
         label = Label(flight.name, COMMUNICATION, BESIDE_LINE, flight.row)
-        self.record.mark(label, flight.begun, end, flight.ready - flight.begun, flight.there)
+        self.record.mark(label, flight.begun, end, flight.ready - flight.begun, flight.active)
 
     def _copy(self, copy: Copy) -> None:
         now = self.clocks.now
         if not copy.is_end:
-            self.clocks.start_copy(copy.name, copy.ns, self.there)
+            self.clocks.start_copy(copy.name, copy.ns, self.active)
             self.copies.setdefault(copy.name, []).append(now)
             return
-        if not self.clocks.end_copy(copy.start, self.there):
+        if not self.clocks.end_copy(copy.start, self.active):
             return
         after = self.clocks.now
-        waited = self.there & (after > now)
+        waited = self.active & (after > now)
         if waited.any():
             self.record.mark(Label(copy.name, COMPUTE), now, after, None, waited)
         begun = self.copies[copy.start].pop(0)
-        self.record.mark(Label(copy.start, PART, BESIDE_LINE), begun, after, None, self.there)
+        self.record.mark(Label(copy.start, PART, BESIDE_LINE), begun, after, None, self.active)
 
     def _loop(self, loop: Loop) -> None:
         begun = self.clocks.now
@@ -206,32 +206,32 @@ class _Step:
             self.play(loop.body)
         self.play(loop.test)
         self.iterations.pop()
-        self.record.mark(Label(loop.name, CONTAINER), begun, self.clocks.now, None, self.there)
+        self.record.mark(Label(loop.name, CONTAINER), begun, self.clocks.now, None, self.active)
 
     def _choice(self, choice: Conditional) -> None:
-        begun, outer = self.clocks.now, self.there
+        begun, outer = self.clocks.now, self.active
         taken = self._taken(choice.taken)
         for number, branch in enumerate(choice.branches):
-            self.there = outer & (taken == number)
-            if branch and self.there.any():
+            self.active = outer & (taken == number)
+            if branch and self.active.any():
                 self.play(branch)
-        self.there = outer
+        self.active = outer
         self.record.mark(Label(choice.name, CONTAINER), begun, self.clocks.now, None, outer)
 
     def _taken(self, taken: Ints) -> Ints:
-        """What each class takes in this iteration."""
-        at = tuple(min(trip, size - 1) for trip, size in zip(self.iterations, taken.shape[1:], strict=False))
-        now = taken[(slice(None), *at)].reshape(taken.shape[0])
+        """The branch of each class in this iteration."""
+        iteration = tuple(min(trip, size - 1) for trip, size in zip(self.iterations, taken.shape[1:], strict=False))
+        now = taken[(slice(None), *iteration)].reshape(taken.shape[0])
         return now[self.classes.first] if now.size > 1 else np.broadcast_to(now, self.classes.number)
 
     def _covered(self, name: str, nodes: Sequence[Node]) -> None:
         begun = self.clocks.now
         self.play(nodes)
-        self.record.mark(Label(name, CONTAINER), begun, self.clocks.now, None, self.there)
+        self.record.mark(Label(name, CONTAINER), begun, self.clocks.now, None, self.active)
 
     def finish(self) -> None:
-        """What nobody waits for goes on to its end."""
-        for flight in (one for flights in self.flights.values() for one in flights):
+        """Collectives that nothing waits for run to their end."""
+        for flight in (flight for flights in self.flights.values() for flight in flights):
             self.notes.add(f"nothing waits for {flight.name}: it ends when all has arrived")
             self._land(flight, flight.end)
 
@@ -242,12 +242,12 @@ class _Step:
 
 
 def _timeline(step: _Step, name: str) -> Timeline:
-    kept = merge_alike(step.record, step.classes)
-    many = step.record.num_events * kept.number > MOST_EVENTS
-    if many:
+    shown = merge_alike(step.record, step.classes)
+    whole_runs = step.record.num_events * shown.number > MOST_EVENTS
+    if whole_runs:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
-    given = list_events(step.record, step.classes, kept, whole_runs=many)
-    devices = kept.first.astype(np.int32)
+    given = list_events(step.record, step.classes, shown, whole_runs=whole_runs)
+    devices = shown.first.astype(np.int32)
     zero = np.zeros(devices.size)
     steps = pd.DataFrame({"device": devices, "step": 0, "start_ns": zero, "duration_ns": zero + step.end_ns})
     steps = steps.astype(STEP_COLUMNS)
@@ -256,6 +256,6 @@ def _timeline(step: _Step, name: str) -> Timeline:
         label=f"modelled for {name}",
         events=add_overlap(given, steps),
         steps=steps,
-        stands_for={int(first): kept.members(number) for number, first in enumerate(kept.first.tolist())},
+        stands_for={int(first): shown.members(number) for number, first in enumerate(shown.first.tolist())},
         notes=step.notes.lines,
     )

@@ -1,4 +1,4 @@
-"""The schedule as the model runs it: runs of computing, exchanges, local copies, loops and branches.
+"""The schedule in the model's form: runs of compute, collectives, local copies, loops and branches.
 
 The text of a scheduled program is in the order in which the TensorCore executes it.
 """
@@ -21,25 +21,25 @@ from compare.timing.arrays import Floats, Ints
 from compare.timing.model.costs import Costs, is_free, is_unknown
 
 SHORTEST_NS = 1.0
-"""What is cheaper is the scalar unit's work, which no profile shows either."""
+"""Shorter operations are work of the scalar unit, which profiles do not show either."""
 MOST_REPEATED = 20_000
-"""A loop without communication is spelled out up to this many operations; a longer one is one event."""
+"""A loop without communication is unrolled up to this many operations; a longer one is one event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Operations that follow each other without waiting for anything."""
+    """Consecutive operations without a wait."""
 
     names: tuple[str, ...]
     ns: Floats
     memory_ns: float
-    """How long the device's memory is at it."""
+    """Time in the device's memory."""
     total_ns: float
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveOp:
-    """A collective, or an end of one."""
+    """A collective, or its start or done."""
 
     name: str
     row: Collective
@@ -47,12 +47,12 @@ class CollectiveOp:
     """`whole`, `start` or `done`."""
     text: str
     ends: tuple[str, ...] = ()
-    """Of a done the rows that may be under way when it comes: it ends the one that began first."""
+    """Of a done: the rows that it may end; it ends the one that started first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A local copy that runs beside the TensorCore, or its end (`ns` is then 0)."""
+    """The start of an asynchronous local copy, or its end (`ns` is then 0)."""
 
     name: str
     start: str
@@ -75,13 +75,13 @@ class Conditional:
 
     name: str
     taken: Ints
-    """The branch that each device takes in each iteration of the loops around; a dim of 1: all alike."""
+    """The branch of each device in each iteration of the enclosing loops; a dim of 1: the same for all."""
     branches: "tuple[tuple[Node, ...], ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A call: its name covers the operations inside."""
+    """A call, which contains operations."""
 
     name: str
     body: "tuple[Node, ...]"
@@ -92,7 +92,7 @@ Node = Run | CollectiveOp | Copy | Loop | Conditional | Block
 
 @dataclass
 class Notes:
-    """What was assumed, each once, and how often."""
+    """Assumptions of the model, each with its count."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -105,52 +105,52 @@ class Notes:
 
 
 class Schedule:
-    """Builds the nodes of a module, with what each costs."""
+    """Builds the nodes of a module, with their costs."""
 
     def __init__(self, module: Module, *, carriers: Mapping[str, EventRole], values: Evaluator, costs: Costs):
         self._module, self._carriers, self._values, self._costs = module, carriers, values, costs
         self.notes = Notes()
 
     def nodes(self) -> tuple[Node, ...]:
-        """ENTRY's, with everything that it runs."""
+        """The nodes of the entry computation, with everything that it runs."""
         if self._module.header.get("is_scheduled") != "true":
             self.notes.add("the program is not scheduled: its text is taken for the order in which it runs")
         return self._nodes(CallContext(self._module.entry))
 
     def _nodes(self, frame: CallContext) -> tuple[Node, ...]:
-        found = _Nodes()
+        builder = _Nodes()
         for item in frame.computation:
             carrier = self._carriers.get(item.name)
             part = "" if carrier is None or item.opcode == "call" else carrier.part
             if carrier is not None and part in ("whole", "start", "done"):
-                self._talk(found, item, carrier)
+                self._talk(builder, item, carrier)
             elif part == "between":
                 pass
             elif item.opcode == "while":
-                self._loop(found, frame, item)
+                self._loop(builder, frame, item)
             elif item.opcode == "conditional":
-                self._choice(found, frame, item)
+                self._choice(builder, frame, item)
             elif item.opcode == "call" and item.callees:
                 body = self._nodes(frame.inside(item, item.callees[0]))
-                found.add(Block(item.name, body)) if body else None
+                builder.add(Block(item.name, body)) if body else None
             elif item.opcode.endswith("-start"):
-                found.add(Copy(item.name, item.name, self._costs.copy_ns(item), is_end=False))
+                builder.add(Copy(item.name, item.name, self._costs.copy_ns(item), is_end=False))
             elif item.opcode.endswith("-done"):
-                found.add(Copy(item.name, item.operand(0).name, 0.0, is_end=True))
+                builder.add(Copy(item.name, item.operand(0).name, 0.0, is_end=True))
             else:
-                self._compute(found, item)
-        return found.done()
+                self._compute(builder, item)
+        return builder.done()
 
-    def _talk(self, found: "_Nodes", item: Instruction, carrier: EventRole) -> None:
+    def _talk(self, builder: "_Nodes", item: Instruction, carrier: EventRole) -> None:
         if carrier.part == "start" and item.opcode == "fusion":
-            self._compute(found, item)  # What it computes beside the start comes first.
+            self._compute(builder, item)  # the fusion's compute comes before its start
         ends = self._ended(item, carrier) if carrier.part == "done" else ()
-        found.add(CollectiveOp(item.name, carrier.row, carrier.part, item.text, ends))
+        builder.add(CollectiveOp(item.name, carrier.row, carrier.part, item.text, ends))
         if carrier.part == "done" and item.opcode == "fusion":
-            self._compute(found, item)
+            self._compute(builder, item)
 
     def _ended(self, done: Instruction, carrier: EventRole) -> tuple[str, ...]:
-        """A loop may hand a done what began before it, or in the iteration before: two starts."""
+        """The rows that a done may end: in a loop, a start before the loop or one in the previous iteration."""
         rows = {carrier.row.name: None}
         todo: list[Value] = [(first_call_context(done.computation), done.operand(0), ())]
         seen = set(todo)
@@ -159,21 +159,21 @@ class Schedule:
             if start is not None and start.part == "start":
                 rows[start.row.name] = None
                 continue
-            fresh = [one for one in step_through(value) or [] if one not in seen]
+            fresh = [value for value in step_through(value) or [] if value not in seen]
             seen.update(fresh)
             todo += fresh
         return tuple(rows)
 
-    def _compute(self, found: "_Nodes", item: Instruction) -> None:
+    def _compute(self, builder: "_Nodes", item: Instruction) -> None:
         if is_free(item) or item.opcode.endswith("-update"):
             return
         if is_unknown(item):
             self.notes.add(f"what {item.name} computes is unknown: only the bytes that it moves count")
         ns = self._costs.compute_ns(item)
         if ns >= SHORTEST_NS:
-            found.compute(item.name, ns, self._costs.memory_ns(item))
+            builder.compute(item.name, ns, self._costs.memory_ns(item))
 
-    def _loop(self, found: "_Nodes", frame: CallContext, loop: Instruction) -> None:
+    def _loop(self, builder: "_Nodes", frame: CallContext, loop: Instruction) -> None:
         trips = self._values.trips.count(frame, loop)
         if trips is None:
             self.notes.add(f"how often {loop.name} runs is unknown: it is modelled once")
@@ -182,35 +182,36 @@ class Schedule:
         body = self._nodes(frame.inside(loop, body_of(loop)))
         plain = [node for node in (*test, *body) if isinstance(node, Run)]
         if len(plain) < len(test) + len(body):
-            found.add(Loop(loop.name, trips, test, body))
+            builder.add(Loop(loop.name, trips, test, body))
             return
         if trips * sum(len(node.names) for node in plain) > MOST_REPEATED:
             self.notes.add(f"{loop.name} computes {trips} times without a pause: it is shown as one event")
             total, memory = (sum(getattr(node, key) for node in plain) for key in ("total_ns", "memory_ns"))
-            found.compute(loop.name, trips * total, trips * memory)
+            builder.compute(loop.name, trips * total, trips * memory)
             return
         for _ in range(trips):
             for node in (*test, *body):
-                found.run(node)
+                builder.run(node)
 
-    def _choice(self, found: "_Nodes", frame: CallContext, choice: Instruction) -> None:
-        branches = tuple(self._nodes(frame.inside(choice, one)) for one in branches_of(choice))
+    def _choice(self, builder: "_Nodes", frame: CallContext, choice: Instruction) -> None:
+        branches = tuple(self._nodes(frame.inside(choice, branch)) for branch in branches_of(choice))
         try:
             taken = self._values.branch(frame, choice)
             if taken.size > MOST_ELEMENTS:
                 raise NotUnderstood
         except NotUnderstood:
             longest = max(
-                range(len(branches)), key=lambda at: (_num_collectives(branches[at]), _length(branches[at]), -at)
+                range(len(branches)),
+                key=lambda index: (_num_collectives(branches[index]), _length(branches[index]), -index),
             )
             self.notes.add(f"which branch of {choice.name} runs is unknown: its longest is modelled on every device")
             taken = np.full((1,) * (1 + frame.depth), longest, np.int64)
         if any(branches):
-            found.add(Conditional(choice.name, taken.astype(np.int64), branches))
+            builder.add(Conditional(choice.name, taken.astype(np.int64), branches))
 
 
 class _Nodes:
-    """Collects nodes; operations that follow each other become one run."""
+    """Collects nodes; consecutive operations become one run."""
 
     def __init__(self) -> None:
         self._done: list[Node] = []
@@ -245,7 +246,7 @@ class _Nodes:
 
 
 def walk(nodes: Sequence[Node], see: Callable[[Node], None]) -> None:
-    """Shows every node, those inside others too, each once."""
+    """Call `see` for every node, nested ones too, each once."""
     for node in nodes:
         see(node)
         for inner in _inside(node):
@@ -261,7 +262,7 @@ def _inside(node: Node) -> tuple[tuple[Node, ...], ...]:
 
 
 def _num_collectives(nodes: Sequence[Node]) -> int:
-    """How many collectives one pass meets."""
+    """Collectives executed in one pass."""
     total = 0
     for node in nodes:
         if isinstance(node, CollectiveOp):
@@ -276,7 +277,7 @@ def _num_collectives(nodes: Sequence[Node]) -> int:
 
 
 def _length(nodes: Sequence[Node]) -> float:
-    """ns of computing in one pass."""
+    """ns of compute in one pass."""
     total = 0.0
     for node in nodes:
         if isinstance(node, Run):

@@ -1,4 +1,4 @@
-"""The clocks of the classes: what runs, who waits for whom, which links are busy, and what is left of the memory."""
+"""The state of the simulation: the clock of each class, busy links, and memory bandwidth in use."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -12,7 +12,7 @@ from compare.timing.model.links import SLOTS
 
 @dataclass(frozen=True, slots=True)
 class CollectiveTimes:
-    """Of each class: when the last member of its groups came, and when it had everything."""
+    """Per class: when the last member of its groups arrived, and when it had all data."""
 
     ready: Floats
     end: Floats
@@ -20,13 +20,13 @@ class CollectiveTimes:
 
 @dataclass
 class EgressLinks:
-    """The ways out of the chips of each class: when they are taken, by the collective that the text began last.
+    """The links out of the chips of each class: when the last started collective occupies them.
 
-    What others were waiting for meanwhile may go before it, where there is time enough.
+    Another collective may use a link before that one, if the gap is long enough.
     """
 
     before: Floats
-    """Until when a way was taken before that; of the last entry, which is never taken, 0 in all three."""
+    """The end of the occupation before that; the last entry is never taken: 0 in all three."""
     since: Floats
     until: Floats
 
@@ -35,7 +35,7 @@ class EgressLinks:
         return cls(np.zeros(number), np.zeros(number), np.zeros(number))
 
     def take(self, rendezvous: ClassCollective, wanted: Floats) -> Floats:
-        """Of each group when all has passed, if it would begin at a time; -inf is a group that does not come."""
+        """Per group when all bytes have passed, given the time at which it would begin (-inf: it does not run)."""
         uses, starts, moving = rendezvous.uses, rendezvous.use_starts, rendezvous.moving_ns
         counts = np.diff([*starts, uses.size])
         is_free = self.until[uses] <= np.repeat(wanted, counts)
@@ -61,48 +61,48 @@ class SimulatorState:
     """All times in ns, one entry for each class."""
 
     now: Floats
-    ways: EgressLinks
+    egress: EgressLinks
     taken: Floats
-    """How long the TensorCore has had the memory to itself so far; local copies move in the rest."""
+    """Time in which the TensorCore has used the memory so far; local copies run in the rest."""
     queued: Floats
-    """How much of that rest is spoken for: when the last of the copies is there, were the memory theirs alone."""
+    """When the last copy would end if copies had the memory to themselves."""
     copies: dict[str, list[Floats]] = field(default_factory=dict)
-    """The same of each local copy under way, oldest first, by the name of its start."""
+    """The same for each local copy in flight, oldest first, by the name of its start."""
 
     @classmethod
     def of(cls, number: int) -> "SimulatorState":
         return cls(np.zeros(number), EgressLinks.of(number * SLOTS + 1), np.zeros(number), np.zeros(number))
 
-    def compute(self, ns: float, memory_ns: float, there: Mask) -> None:
-        """Let the TensorCore work.  Its own reads and writes go first: copies under way get what they leave."""
-        self.taken = np.where(there, self.taken + min(memory_ns, ns), self.taken)
-        self.now = np.where(there, self.now + ns, self.now)
+    def compute(self, ns: float, memory_ns: float, active: Mask) -> None:
+        """Advance by compute.  Its memory traffic has priority over copies in flight."""
+        self.taken = np.where(active, self.taken + min(memory_ns, ns), self.taken)
+        self.now = np.where(active, self.now + ns, self.now)
 
-    def start_copy(self, name: str, ns: float, there: Mask) -> None:
-        """Local copies follow each other through the memory."""
-        self.queued = np.where(there, np.maximum(self.now - self.taken, self.queued) + ns, self.queued)
+    def start_copy(self, name: str, ns: float, active: Mask) -> None:
+        """Queue a local copy behind earlier ones."""
+        self.queued = np.where(active, np.maximum(self.now - self.taken, self.queued) + ns, self.queued)
         self.copies.setdefault(name, []).append(self.queued)
 
-    def end_copy(self, name: str, there: Mask) -> bool:
-        """Wait for a copy, with the memory all its own meanwhile; False where none is under way."""
+    def end_copy(self, name: str, active: Mask) -> bool:
+        """Wait for a copy, which has the memory to itself meanwhile; False where none is in flight."""
         waiting = self.copies.get(name)
         if not waiting:
             return False
-        self.wait(waiting.pop(0) + self.taken, there)
+        self.wait(waiting.pop(0) + self.taken, active)
         return True
 
-    def meet(self, rendezvous: ClassCollective, there: Mask) -> CollectiveTimes:
-        """A collective that everybody begins now: it goes ahead when the last has come and its links are free."""
+    def meet(self, rendezvous: ClassCollective, active: Mask) -> CollectiveTimes:
+        """Start a collective: it proceeds when the last member has arrived and its links are free."""
         ready, end = self.now.copy(), self.now.copy()
-        who = rendezvous.takes_part
-        if not who.size:
+        participants = rendezvous.participants
+        if not participants.size:
             return CollectiveTimes(ready, end)
-        came = np.where(there, self.now, -np.inf)[rendezvous.members]
-        last = np.maximum.reduceat(came, rendezvous.member_starts)
-        done = self.ways.take(rendezvous, last + rendezvous.before_ns)
-        ready[who] = np.maximum.reduceat(last[rendezvous.theirs], rendezvous.their_starts)
-        end[who] = np.maximum.reduceat(done[rendezvous.theirs], rendezvous.their_starts)
-        return CollectiveTimes(np.where(there, ready, self.now), np.where(there, end, self.now))
+        arrivals = np.where(active, self.now, -np.inf)[rendezvous.members]
+        last = np.maximum.reduceat(arrivals, rendezvous.member_starts)
+        done = self.egress.take(rendezvous, last + rendezvous.before_ns)
+        ready[participants] = np.maximum.reduceat(last[rendezvous.groups_of], rendezvous.groups_of_starts)
+        end[participants] = np.maximum.reduceat(done[rendezvous.groups_of], rendezvous.groups_of_starts)
+        return CollectiveTimes(np.where(active, ready, self.now), np.where(active, end, self.now))
 
-    def wait(self, until: Floats, there: Mask) -> None:
-        self.now = np.where(there, np.maximum(self.now, until), self.now)
+    def wait(self, until: Floats, active: Mask) -> None:
+        self.now = np.where(active, np.maximum(self.now, until), self.now)

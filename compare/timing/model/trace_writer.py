@@ -1,7 +1,7 @@
-"""What happened, as the clocks saw it: kept by class while the model runs, turned into the events of a timeline after.
+"""Record the simulation by class while it runs, then write it as the events of a timeline.
 
-Operations on the TensorCore stand on the line `XLA Ops`, what runs beside it on `Async XLA Ops`, named by their
-instructions, as a TPU's own profile has them.
+Operations on the TensorCore are on the line `XLA Ops`, asynchronous ones on `Async XLA Ops`, named by their
+instructions, as in a TPU's own profile.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _LINES = (CORE_LINE, BESIDE_LINE)
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What an event says of itself."""
+    """The description of an event."""
 
     name: str
     role: str
@@ -33,56 +33,56 @@ class Label:
 
 @dataclass
 class Record:
-    """Events by class, in the order in which they were recorded; what a class does not run has no start (NaN)."""
+    """Events of all classes, in order of recording; a class that does not run an event has NaN as its start."""
 
     labels: dict[Label, int] = field(default_factory=dict)
     marks: list[int] = field(default_factory=list)
     """The label of each single event."""
     times: list[tuple[Floats, Floats, Floats]] = field(default_factory=list)
-    """Its start, end and waiting."""
+    """Start, end and wait of each single event, per class."""
     runs: dict[int, Run] = field(default_factory=dict)
     ran: list[tuple[int, Floats]] = field(default_factory=list)
-    """Which run began when."""
+    """(run, its start per class)."""
 
-    def mark(self, label: Label, start: Floats, end: Floats, wait: Floats | None, there: Mask) -> None:
+    def mark(self, label: Label, start: Floats, end: Floats, wait: Floats | None, active: Mask) -> None:
         self.marks.append(self.labels.setdefault(label, len(self.labels)))
-        begun = np.where(there, start, np.nan)
+        begun = np.where(active, start, np.nan)
         self.times.append((begun, end, np.full(start.size, np.nan) if wait is None else wait))
 
-    def run(self, run: Run, start: Floats, there: Mask) -> None:
+    def run(self, run: Run, start: Floats, active: Mask) -> None:
         self.runs[id(run)] = run
-        self.ran.append((id(run), np.where(there, start, np.nan)))
+        self.ran.append((id(run), np.where(active, start, np.nan)))
 
     @property
     def num_events(self) -> int:
-        """Of one class, the most that it can have."""
+        """The most events that one class can have."""
         return len(self.marks) + sum(len(self.runs[key].names) for key, _ in self.ran)
 
 
 def merge_alike(record: Record, classes: Classes) -> Classes:
-    """Classes to which the very same happened are one."""
+    """Merge classes with identical events."""
     columns = [np.stack(part) for part in zip(*record.times, strict=True)]
     columns += [np.stack([start for _, start in record.ran])] if record.ran else []
     if not columns or classes.number == 1:
         return classes
     _, same = np.unique(np.nan_to_num(np.concatenate(columns).round(3), nan=-1.0).T, axis=0, return_inverse=True)
     same = same.reshape(-1)
-    first = np.array([int(np.flatnonzero(same == one)[0]) for one in range(int(same.max()) + 1)], np.int64)
+    first = np.array([int(np.flatnonzero(same == group)[0]) for group in range(int(same.max()) + 1)], np.int64)
     order = np.argsort(classes.first[first])
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
     return Classes(rank[same][classes.of], classes.first[first[order]])
 
 
-def list_events(record: Record, classes: Classes, kept: Classes, *, whole_runs: bool) -> pd.DataFrame:
-    """The events of the first device of every kept class.  whole_runs: a run of operations is drawn as one event."""
+def list_events(record: Record, classes: Classes, shown: Classes, *, whole_runs: bool) -> pd.DataFrame:
+    """The events of the first device of every shown class.  whole_runs: each run of operations becomes one event."""
     runs = {key: number for number, key in enumerate(record.runs)}
-    names, durations, sizes = _operations(list(record.runs.values()), whole=whole_runs)
+    names, durations, sizes = _operations(list(record.runs.values()), whole_runs=whole_runs)
     labels = list(record.labels)
     words = pd.Index(dict.fromkeys([*(label.name for label in labels), *names]), dtype=object)
     run_codes = words.get_indexer(pd.Index(names, dtype=object)).astype(np.int64)
     parts = []
-    for device in kept.first.tolist():
+    for device in shown.first.tolist():
         number = int(classes.of[device])
         marks = _marks_of(record, labels, words, number)
         ops = _ops_of(record, runs, run_codes, durations, sizes, number)
@@ -91,9 +91,9 @@ def list_events(record: Record, classes: Classes, kept: Classes, *, whole_runs: 
     return _frame(columns, labels, words)
 
 
-def _operations(runs: Sequence[Run], *, whole: bool) -> tuple[list[str], Floats, Ints]:
-    """All operations of all runs end to end; a run as a whole bears the name of its longest operation."""
-    if whole:
+def _operations(runs: Sequence[Run], *, whole_runs: bool) -> tuple[list[str], Floats, Ints]:
+    """All operations of all runs, concatenated; a run as one event has the name of its longest operation."""
+    if whole_runs:
         names = [run.names[int(run.ns.argmax())] for run in runs]
         return names, np.array([run.total_ns for run in runs]), np.ones(len(runs), np.int64)
     flat = [name for run in runs for name in run.names]
@@ -104,36 +104,36 @@ def _operations(runs: Sequence[Run], *, whole: bool) -> tuple[list[str], Floats,
 _Columns = dict[str, Column]
 
 
-def _marks_of(record: Record, labels: list[Label], words: "pd.Index[str]", number: int) -> _Columns:
+def _marks_of(record: Record, labels: list[Label], words: "pd.Index[str]", index: int) -> _Columns:
     """The single events of one class."""
-    start, end, wait = (np.array([one[at][number] for one in record.times]) for at in range(3))
+    start, end, wait = (np.array([times[field][index] for times in record.times]) for field in range(3))
     label = np.array(record.marks, np.int64)
-    there = ~np.isnan(start)
-    start, end, wait, label = start[there], end[there], wait[there], label[there]
-    name = words.get_indexer(pd.Index([one.name for one in labels], dtype=object)).astype(np.int64)
+    recorded = ~np.isnan(start)
+    start, end, wait, label = start[recorded], end[recorded], wait[recorded], label[recorded]
+    name = words.get_indexer(pd.Index([label.name for label in labels], dtype=object)).astype(np.int64)
     return {"label": label, "name": name[label] if label.size else label, "start_ns": start,
             "duration_ns": end - start, "wait_ns": wait}  # fmt: skip
 
 
 def _ops_of(
-    record: Record, runs: Mapping[int, int], codes: Ints, durations: Floats, sizes: Ints, number: int
+    record: Record, runs: Mapping[int, int], codes: Ints, durations: Floats, sizes: Ints, index: int
 ) -> _Columns:
     """The operations of the runs of one class."""
     which = np.array([runs[key] for key, _ in record.ran], np.int64)
-    start = np.array([begun[number] for _, begun in record.ran])
+    start = np.array([begun[index] for _, begun in record.ran])
     which, start = which[~np.isnan(start)], start[~np.isnan(start)]
     first = np.concatenate(([0], np.cumsum(sizes)))[:-1] if sizes.size else np.zeros(0, np.int64)
     count = sizes[which] if which.size else which
     before = np.cumsum(count) - count
-    place = np.repeat(first[which] - before, count) + np.arange(int(count.sum()))
+    operation = np.repeat(first[which] - before, count) + np.arange(int(count.sum()))
     done = np.concatenate(([0.0], np.cumsum(durations)))
-    offset = done[place] - np.repeat(done[first[which]], count)
+    offset = done[operation] - np.repeat(done[first[which]], count)
     return {
-        "label": np.full(place.size, -1, np.int64),
-        "name": codes[place],
+        "label": np.full(operation.size, -1, np.int64),
+        "name": codes[operation],
         "start_ns": np.repeat(start, count) + offset,
-        "duration_ns": durations[place],
-        "wait_ns": np.full(place.size, np.nan),
+        "duration_ns": durations[operation],
+        "wait_ns": np.full(operation.size, np.nan),
     }
 
 
@@ -145,26 +145,26 @@ def _columns(device: int, *parts: _Columns) -> _Columns:
 def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]") -> pd.DataFrame:
     label = columns["label"].astype(np.int64)
     names = pd.Categorical.from_codes(columns["name"].astype(np.int64), categories=words)
-    rows = [one.row for one in labels]
-    made: dict[str, object] = {
+    rows = [label.row for label in labels]
+    data: dict[str, object] = {
         "device": columns["device"],
-        "line": _words([one.line for one in labels], label, _LINES, CORE_LINE),
+        "line": _words([label.line for label in labels], label, _LINES, CORE_LINE),
         "name": names,
         "hlo_op": names,
-        "role": _words([one.role for one in labels], label, _ROLES, COMPUTE),
+        "role": _words([label.role for label in labels], label, _ROLES, COMPUTE),
         "payload_bytes": _numbers([np.nan if row is None else row.payload_bytes for row in rows], label),
         **{key: columns[key] for key in ("start_ns", "duration_ns", "wait_ns")},
     }
     for column, key in (("collective", "name"), ("scope", "scope"), ("kind", "kind"), ("axes", "axes")):
         values = ["" if row is None else str(getattr(row, key)) for row in rows]
-        made[column] = _words(values, label, tuple(dict.fromkeys([*values, ""])), "")
-    return pd.DataFrame({key: made[key] for key in EVENT_COLUMNS}).astype(
+        data[column] = _words(values, label, tuple(dict.fromkeys([*values, ""])), "")
+    return pd.DataFrame({key: data[key] for key in EVENT_COLUMNS}).astype(
         {key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"}
     )
 
 
 def _words(values: list[str], label: Ints, known: tuple[str, ...], otherwise: str) -> pd.Categorical:
-    """A word of each event by its label; operations of runs, which have none, bear the last."""
+    """The word of each event, by its label; operations of runs (label -1) get `otherwise`."""
     codes = np.array([known.index(value) for value in [*values, otherwise]], np.int64)
     return pd.Categorical.from_codes(codes[label], categories=pd.Index(known, dtype=object))
 

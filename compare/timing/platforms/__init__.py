@@ -1,1 +1,1 @@
-"""What TPU and CPU profiles show of their devices."""
+"""Device events from TPU and CPU profiles."""

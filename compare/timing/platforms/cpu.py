@@ -1,11 +1,11 @@
-"""Profiles of XLA:CPU, of JAX and of torch_xla: the operations of each device, out of the threads of the host.
+"""Profiles of XLA:CPU, of JAX and of torch_xla: the operations of each device, from the threads of the host.
 
-XLA:CPU runs a program as thunks.  A thunk's event bears `hlo_op`, `hlo_module` and `program_id`; JAX's also `run_id`
-and `device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`), torch_xla 2.9's not: there
-`find_launches` finds device and run.  What lies inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop)
-is no operation.  A device has no line of its own: all of its operations are main, whichever thread ran them.  One
-whose call leaves the rest to another thread is two events, the call and, as `end: NAME`, what that thread did of it,
-without the wait between them; communication is always one event.
+XLA:CPU runs a program as thunks.  A thunk's event has `hlo_op`, `hlo_module` and `program_id`; JAX's also `run_id`
+and `device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`), but not torch_xla 2.9's: there
+`find_launches` infers device and run.  Events inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop)
+are no operations.  A device has no line of its own: all of its operations are main, whichever thread ran them.  An
+operation that another thread finishes is two events, the call and, as `end: NAME`, that thread's part, without the
+wait between them; communication is always one event.
 """
 
 from collections.abc import Iterator
@@ -27,16 +27,16 @@ from compare.timing.xplane.xspace import Plane, Space
 _HOST = "/host:CPU"
 _PS = 1e3
 END = "end: "
-"""Before the name of an operation, where another thread finishes it."""
+"""Prefix of the second event of an operation that another thread finishes."""
 
 
 def is_cpu(space: Space) -> bool:
-    """Whether programs ran on this host's own processor."""
+    """Whether the profile shows programs on XLA:CPU."""
     return any("hlo_op" in plane.stat_names.values() for plane in _hosts(space))
 
 
 def op_events(space: Space) -> DeviceEvents:
-    """The operations of this host's devices, and the steps that the program marks."""
+    """The operations of this host's devices, and the annotated steps."""
     threads = Threads([line for plane in _hosts(space) for line in plane.lines], space.zero_ns)
     names = threads.words("hlo_op")
     ops = np.flatnonzero(np.asarray(names != ""))
@@ -46,8 +46,8 @@ def op_events(space: Space) -> DeviceEvents:
     devices = _devices(threads, ops, met)
     start, until = threads.time(threads.begins[ops]), find_ends(threads, ops, devices.completed_ps)
     waits = _waits(threads, ops, met)
-    own = threads.time(threads.ends[ops])
-    late = np.isnan(waits) & (until.resumed_ps > own)
+    call_ends = threads.time(threads.ends[ops])
+    late = np.isnan(waits) & (until.resumed_ps > call_ends)
     events = frame(
         {
             "device": devices.device,
@@ -60,18 +60,18 @@ def op_events(space: Space) -> DeviceEvents:
             "tf_op": "",
             "main": True,
             "start_ns": start / _PS,
-            "duration_ns": (np.where(late, own, until.at_ps) - start) / _PS,
+            "duration_ns": (np.where(late, call_ends, until.at_ps) - start) / _PS,
             "wait_ns": waits,
             "run": devices.run,
         },
         length=ops.size,
     )
     steps = steps_of(find_marks(threads), events, devices.launched_ps)
-    resumed, at = until.resumed_ps[late] / _PS, until.at_ps[late] / _PS
+    resumed, finished = until.resumed_ps[late] / _PS, until.at_ps[late] / _PS
     names = map_words(events["name"].array[late], lambda name: f"{END}{name}")
-    again = events[late].assign(name=names, start_ns=resumed, duration_ns=at - resumed)
+    finishing = events[late].assign(name=names, start_ns=resumed, duration_ns=finished - resumed)
     return DeviceEvents(
-        events=concat_frames([events, again]),
+        events=concat_frames([events, finishing]),
         steps=steps,
         notes=tuple(_notes(devices, until.unseen, late=int(late.sum()))),
     )
@@ -82,39 +82,39 @@ class _Devices:
     device: Ints
     run: Ints
     launched_ps: Ints
-    """When each operation's run was launched; where that is not shown, when the first of it began."""
+    """When each operation's run was launched; where that is not shown, when its first operation began."""
     completed_ps: Ints
-    """When its device had completed its run, LAST unknown."""
-    found: int
-    """Of how many the device had to be found."""
-    moved: bool
-    """Whether devices are numbered otherwise than the process numbers them."""
+    """When its device completed the run; LAST where unknown."""
+    num_inferred: int
+    """Operations whose device was inferred."""
+    renumbered: bool
+    """Whether devices have other numbers than the process gives them."""
 
 
 def _devices(threads: Threads, ops: Ints, met: Arrivals) -> _Devices:
     complete = threads.events_named(COMPLETE)
     events = np.concatenate([ops, complete])
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
-    says = (own_device != NONE) & (own_run != NONE)
-    # The groups name devices as the process numbers them, which by all that is known of torch_xla are the places.
-    way = find_launches(threads, events, None if says.all() else met)
-    place = device_places(threads) if says.any() else {}
-    moved = any(number != own for number, own in place.items())
-    device = np.where(says, _moved(own_device, place) if moved else own_device, way.device)
-    run = np.where(says, own_run, way.run)
+    is_named = (own_device != NONE) & (own_run != NONE)
+    # Groups name devices by the process's numbers, which in torch_xla seem to be the indices in the program.
+    launches = find_launches(threads, events, None if is_named.all() else met)
+    index_of = device_places(threads) if is_named.any() else {}
+    renumbered = any(number != ordinal for number, ordinal in index_of.items())
+    device = np.where(is_named, _renumber(own_device, index_of) if renumbered else own_device, launches.device)
+    run = np.where(is_named, own_run, launches.run)
     first = slice(ops.size)
     return _Devices(
         device=device[first],
         run=run[first],
-        launched_ps=_launched(threads, ops, run[first], way.run[first]),
+        launched_ps=_launched(threads, ops, run[first], launches.run[first]),
         completed_ps=_completed(device, run, threads.time(threads.ends[events]), ops.size),
-        found=int((~says[first]).sum()),
-        moved=moved,
+        num_inferred=int((~is_named[first]).sum()),
+        renumbered=renumbered,
     )
 
 
 def _completed(device: Ints, run: Ints, end: Ints, num: int) -> Ints:
-    """For each of the first events the end of that of the others which is of its device and run."""
+    """For each of the first `num` events, the end of the completion event of its device and run."""
     pair = np.unique(np.stack([device, run]), axis=1, return_inverse=True)[1].ravel()
     done = np.full(pair.max(initial=0) + 1, LAST)
     known = (device[num:] >= 0) & (run[num:] != -1)
@@ -122,41 +122,44 @@ def _completed(device: Ints, run: Ints, end: Ints, num: int) -> Ints:
     return done[pair[:num]]
 
 
-def _moved(device: Ints, place: dict[int, int]) -> Ints:
-    """Devices by their places; one that the program does not have keeps its number behind them."""
-    each, code = np.unique(device, return_inverse=True)
-    spare = max(place.values()) + 1
-    return np.array([place.get(one, spare + one) for one in each.tolist()])[code]
+def _renumber(device: Ints, index_of: dict[int, int]) -> Ints:
+    """Devices by their index in the program; devices that the program lacks get numbers behind those."""
+    ordinals, code = np.unique(device, return_inverse=True)
+    spare = max(index_of.values()) + 1
+    return np.array([index_of.get(ordinal, spare + ordinal) for ordinal in ordinals.tolist()])[code]
 
 
 def _launched(threads: Threads, ops: Ints, run: Ints, launch: Ints) -> Ints:
-    """When each run was launched, for each of its operations."""
-    each, code = np.unique(run, return_inverse=True)
-    first, begun = np.full(each.size, LAST), np.full(each.size, LAST)
+    """For each operation, when its run was launched."""
+    runs, code = np.unique(run, return_inverse=True)
+    first, begun = np.full(runs.size, LAST), np.full(runs.size, LAST)
     np.minimum.at(first, code, np.where(launch >= 0, launch, LAST))
     np.minimum.at(begun, code, threads.time(threads.begins[ops]))
     named = threads.events_named(LAUNCHES_ALL)
-    place = np.searchsorted(each, threads.numbers("run_id")[named])
-    same = np.append(each, NONE)[place] == threads.numbers("run_id")[named]
-    first[place[same]] = named[same]
-    known = (first != LAST) & (each != -1)
+    index = np.searchsorted(runs, threads.numbers("run_id")[named])
+    same = np.append(runs, NONE)[index] == threads.numbers("run_id")[named]
+    first[index[same]] = named[same]
+    known = (first != LAST) & (runs != -1)
     begun[known] = launch_times_ps(threads, first[known])
     return np.where(run == -1, threads.time(threads.begins[ops]), begun[code])
 
 
 def _modules(threads: Threads, ops: Ints) -> pd.Categorical:
-    """Programs as the profile's own list names them, `jit_f(0)`."""
+    """Program names as in the profile's own list, like `jit_f(0)`."""
     names = threads.words("hlo_module")[ops]
     number, program = pd.factorize(threads.numbers("program_id")[ops])
     both, pair = np.unique(np.asarray(names.codes, np.int64) * program.size + number, return_inverse=True)
     words = []
-    for name, own in zip((both // program.size).tolist(), (both % program.size).tolist(), strict=True):
-        words.append(names.categories[name] + (f"({int(program[own]) % 2**64})" if program[own] != NONE else ""))
+    for name, program_index in zip((both // program.size).tolist(), (both % program.size).tolist(), strict=True):
+        words.append(
+            names.categories[name]
+            + (f"({int(program[program_index]) % 2**64})" if program[program_index] != NONE else "")
+        )
     return words_by_code(pair, words)
 
 
 def _waits(threads: Threads, ops: Ints, met: Arrivals) -> Floats:
-    """How long each operation waits for others, NaN for one that meets no others."""
+    """How long each operation waits in rendezvous; NaN without one."""
     spans = Spans.of(threads.begins[ops], threads.ends[ops])
     op = spans.innermost(threads.begins[met.event])
     waits = np.full(ops.size, np.nan)
@@ -167,11 +170,11 @@ def _waits(threads: Threads, ops: Ints, met: Arrivals) -> Floats:
 
 def _notes(devices: _Devices, unseen: int, *, late: int) -> Iterator[str]:
     num = devices.device.size
-    if devices.found:
-        yield f"{devices.found} of {num} operations name no device: inferred from the context ids that link threads"
+    if inferred := devices.num_inferred:
+        yield f"{inferred} of {num} operations name no device: inferred from the context ids that link threads"
     if unknown := int((devices.device < 0).sum()):
         yield f"the device of {unknown} of {num} operations is not shown"
-    if devices.moved:
+    if devices.renumbered:
         yield "devices are numbered by their places in the program, not as the process numbers them"
     if late:
         yield f"{late} of {num} operations wait for a thread that finishes them: two events each, without that wait"

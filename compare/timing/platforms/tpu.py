@@ -1,6 +1,6 @@
-"""Profiles of TPUs: the operations of each TensorCore and of its SparseCores, its steps, and its programs' executions.
+"""Profiles of TPUs: the operations of each TensorCore and of its SparseCores, its steps, and its program executions.
 
-Planes, lines and statistics are named in openxla/xla's `xla/tsl/profiler/utils/xplane_schema.cc`, what stands on which
+Planes, lines and statistics are named in openxla/xla's `xla/tsl/profiler/utils/xplane_schema.cc`, the contents of each
 line in openxla/xprof's `xprof/convert/events_db/tpu_trace_parser.cc`.
 """
 
@@ -39,7 +39,7 @@ _LINES = {
     "steps": MARKS,
     "step": MARKS,
     "sparse core steps": OTHER,
-    # Made of the others, of counters, or of what a kernel itself marks: nothing of it is an operation more.
+    # Derived from the others, counters, or marks by kernels: none of these is another operation.
     **dict.fromkeys(
         ("tc overlay", "sc overlay", "framework ops", "framework name scope", "tensorflow ops", "tensorflow name scope",
          "source code", "source", "host offload ops", "launch stats", "xla traceme", "scalar unit", "tensor core",
@@ -64,7 +64,7 @@ class _Core:
     zero_ns: int
 
     def line_name(self, line: Line) -> str:
-        """The line's name, on a SparseCore with the core's."""
+        """The line's name, prefixed with the core's on a SparseCore."""
         return line.name if self.is_main else f"{self.plane.name.partition(' ')[2]}: {line.name}"
 
     def lines(self, kind: str) -> list[Line]:
@@ -76,27 +76,27 @@ def is_tpu(space: Space) -> bool:
 
 
 def device_types(space: Space) -> set[str]:
-    """What the devices call themselves, like `TPU v5 lite`."""
+    """The devices' own type names, like `TPU v5 lite`."""
     return {str(core.plane.stats.get("device_type_string", "")) for core in _cores(space)} - {""}
 
 
 def op_events(space: Space) -> DeviceEvents:
-    """The operations of the devices that this host has, numbered as the host numbers them."""
+    """The operations of this host's devices, with the host's device numbers."""
     cores = list(_cores(space))
     executions = {core.device: _executions(core) for core in cores if core.is_main}
     nothing = _no_executions()
     frames: list[pd.DataFrame] = []
     notes: list[str] = []
     for core in cores:
-        own = executions.get(core.device, nothing)
+        device_executions = executions.get(core.device, nothing)
         for kind in (OPS, ASYNC):
-            frames += [_operations(line, core, kind, own) for line in core.lines(kind)]
+            frames += [_operations(line, core, kind, device_executions) for line in core.lines(kind)]
         notes += _buffers_dropped(core)
     marks = [_steps(core) for core in cores if core.is_main]
-    steps_by_device = [rows for rows in marks if len(rows)]
+    step_frames = [rows for rows in marks if len(rows)]
     return DeviceEvents(
         events=concat_frames(frames) if frames else no_events(),
-        steps=pd.concat(steps_by_device, ignore_index=True) if steps_by_device else None,
+        steps=pd.concat(step_frames, ignore_index=True) if step_frames else None,
         executions=concat_frames([rows for rows in executions.values() if len(rows)] or [nothing]),
         spanning_lines=frozenset(core.line_name(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
         other_cores=frozenset(core.line_name(line) for core in cores if not core.is_main for line in core.plane.lines),
@@ -115,7 +115,7 @@ def _cores(space: Space) -> Iterator[_Core]:
 
 
 def _kind(line: Line) -> str | None:
-    """What stands on a line; None where it is not known."""
+    """The contents of a line; `None` where unknown."""
     name = line.name.strip().lower()
     if not name:
         return _LINE_IDS.get(line.id)
@@ -127,7 +127,7 @@ def _kind(line: Line) -> str | None:
 def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) -> pd.DataFrame:
     names = line.names
     starts = line.start_ns(core.zero_ns)
-    own = fill_words(
+    hlo_op = fill_words(
         map_words(names, _hlo_name), map_words(fill_words(line.words("hlo_op"), line.display_names), _bare)
     )
     module, run = _program_at(starts, executions, line)
@@ -136,7 +136,7 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
             "device": core.device,
             "line": core.line_name(line),
             "name": map_words(line.display_names, lambda name: _hlo_name(name) or _bare(name)),
-            "hlo_op": own,
+            "hlo_op": hlo_op,
             "module": module,
             "text": map_words(names, lambda name: name if _HLO_NAME.match(name) else ""),
             "category": line.words("hlo_category"),
@@ -162,24 +162,24 @@ def _bare(name: str) -> str:
 
 
 def _program_at(starts: Times, executions: pd.DataFrame, line: Line) -> tuple[pd.Categorical, Ints]:
-    """The program that the device executes when each operation begins; else the one whose number it bears."""
+    """(program, run) that the device executes when each operation begins; else the program of its `program_id`."""
     begins = executions["start_ns"].to_numpy(np.float64)
     ends = begins + executions["duration_ns"].to_numpy(np.float64)
-    at = np.searchsorted(begins, starts, side="right") - 1
-    early = (at < 0) | (starts >= np.append(ends, -np.inf)[at])
-    # Clocks of different cores differ a little: one may seem to begin before the program that asks for it.
-    at = np.where(early, np.searchsorted(begins, starts + line.duration_ns, side="left") - 1, at)
-    inside = (at >= 0) & (starts < np.append(ends, -np.inf)[at])
+    index = np.searchsorted(begins, starts, side="right") - 1
+    early = (index < 0) | (starts >= np.append(ends, -np.inf)[index])
+    # Clocks of different cores differ a little: an operation may seem to begin before its program.
+    index = np.where(early, np.searchsorted(begins, starts + line.duration_ns, side="left") - 1, index)
+    inside = (index >= 0) & (starts < np.append(ends, -np.inf)[index])
     modules = executions["module"].array
     words = [*modules.categories, ""]
-    codes = np.where(inside, np.append(np.asarray(modules.codes, np.int64), -1)[at], len(words) - 1)
+    codes = np.where(inside, np.append(np.asarray(modules.codes, np.int64), -1)[index], len(words) - 1)
     program = words_by_code(codes, words)
-    run = np.where(inside, np.append(executions["run"].to_numpy(np.int64), -1)[at], -1)
+    run = np.where(inside, np.append(executions["run"].to_numpy(np.int64), -1)[index], -1)
     return (program if inside.all() else fill_words(program, _numbered(line.numbers("program_id", missing=-1)))), run
 
 
 def _numbered(programs: Ints) -> pd.Categorical:
-    """Programs of which the number alone is known, like `(17)`."""
+    """Programs known only by number, like `(17)`."""
     codes, numbers = pd.factorize(programs)
     words = ["" if number == -1 else f"({int(number) % 2**64})" for number in numbers]
     return pd.Categorical.from_codes(codes, categories=pd.Index(words, dtype=object))
@@ -187,7 +187,7 @@ def _numbered(programs: Ints) -> pd.Categorical:
 
 def _executions(core: _Core) -> pd.DataFrame:
     """The program executions of a device, in order of time; those without a `run_id` are numbered."""
-    found = [_no_executions()]
+    frames = [_no_executions()]
     for line in core.lines(MODULES):
         starts, run = line.start_ns(core.zero_ns), line.numbers("run_id", missing=-1)
         rows = pd.DataFrame(
@@ -199,8 +199,8 @@ def _executions(core: _Core) -> pd.DataFrame:
                 "duration_ns": line.duration_ns,
             }
         )
-        found.append(rows.sort_values("start_ns", ignore_index=True))
-    return concat_frames(found).sort_values("start_ns", ignore_index=True)
+        frames.append(rows.sort_values("start_ns", ignore_index=True))
+    return concat_frames(frames).sort_values("start_ns", ignore_index=True)
 
 
 def _no_executions() -> pd.DataFrame:
@@ -209,7 +209,7 @@ def _no_executions() -> pd.DataFrame:
 
 
 def _steps(core: _Core) -> pd.DataFrame:
-    """The steps of a device, by the numbers that they are named with; where those are not distinct, counted."""
+    """The steps of a device, numbered as in their names; where those are not distinct, counted."""
     parts = [
         pd.DataFrame(
             {"word": np.asarray(line.names), "start_ns": line.start_ns(core.zero_ns), "duration_ns": line.duration_ns}
@@ -225,18 +225,18 @@ def _steps(core: _Core) -> pd.DataFrame:
 
 
 def _unknown_lines(cores: Iterable[_Core]) -> dict[str, int]:
-    """How many events stand on lines that are not known here, by the line's name."""
-    found: dict[str, int] = {}
+    """Line name -> number of events, for unknown lines."""
+    counts: dict[str, int] = {}
     for core in cores:
         for line in core.plane.lines:
             if _kind(line) is None and len(line):
                 name = f"line {line.name or line.id!r}"
-                found[name] = found.get(name, 0) + len(line)
-    return found
+                counts[name] = counts.get(name, 0) + len(line)
+    return counts
 
 
 def _buffers_dropped(core: _Core) -> Sequence[str]:
-    """Whether the device itself says that its record is not whole."""
+    """A note where the device reports an incomplete trace."""
     dropped = any(_DROPPED.search(name) for name in core.plane.metadata.names) or core.plane.stats.get("dropped_traces")
     return [f"{core.plane.name}: trace buffers were dropped; what is missing is not known"] if dropped else []
 

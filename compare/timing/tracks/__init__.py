@@ -1,1 +1,1 @@
-"""A timeline laid out for counting: one track a device, times by device and step."""
+"""A timeline as one track per device, and times by device and step."""

@@ -1,4 +1,4 @@
-"""The table that all means are formed of: for each device and step, how long what took."""
+"""The table behind all means: times and volumes by device and step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,42 +22,42 @@ class Table:
     names: tuple[tuple[str, ...], ...]
     """The values of `by`, sorted."""
     key: Ints
-    """Of each row, which of them."""
+    """Per row, the index into `names`."""
     columns: dict[str, Times]
     """device, step, weight, known (1 or 0), TIMES, VOLUMES."""
 
     def frame(self) -> pd.DataFrame:
-        """Columns: device, step, weight (devices that it stands for), those of `by`, TIMES, VOLUMES.
+        """Columns: device, step, weight (devices that it represents), those of `by`, TIMES, VOLUMES.
 
-        Times are NaN where no more is known of a device's step than that some events are of no known device.
+        Times are NaN where a device shows no event in a step that has events of unknown device.
         """
         names = {
-            column: np.array([name[place] for name in self.names], dtype=object)[self.key]
-            for place, column in enumerate(self.by)
+            column: np.array([name[index] for name in self.names], dtype=object)[self.key]
+            for index, column in enumerate(self.by)
         }
-        whole = {name: self.columns[name].astype(np.int64) for name in ("device", "step", "weight")}
+        integers = {name: self.columns[name].astype(np.int64) for name in ("device", "step", "weight")}
         known = {name: np.where(self.columns["known"] > 0, self.columns[name], np.nan) for name in TIMES}
-        return pd.DataFrame({**whole, **names, **known, **{name: self.columns[name] for name in VOLUMES}})
+        return pd.DataFrame({**integers, **names, **known, **{name: self.columns[name] for name in VOLUMES}})
 
     def means(self) -> pd.DataFrame:
-        """Columns: those of `by`, TIMES, VOLUMES; over devices, each by its weight, and steps."""
+        """Columns: those of `by`, TIMES, VOLUMES; weighted means over devices and steps."""
         weight, size = self.columns["weight"], len(self.names)
-        found = {}
+        means = {}
         for name in (*TIMES, *VOLUMES):
-            own = weight * self.columns["known"] if name in TIMES else weight
-            # Sums by hand: a payload that is unknown in one step is unknown in the mean.
-            sums = np.bincount(self.key, weights=own * self.columns[name], minlength=size)
-            ways = np.bincount(self.key, weights=own, minlength=size)
-            found[name] = np.divide(sums, ways, out=np.full(size, np.nan), where=ways > 0)
-        names = {column: [name[place] for name in self.names] for place, column in enumerate(self.by)}
-        return pd.DataFrame({**names, **found})
+            weights = weight * self.columns["known"] if name in TIMES else weight
+            # Plain sums: a payload that is NaN in one step makes the mean NaN.
+            sums = np.bincount(self.key, weights=weights * self.columns[name], minlength=size)
+            device_steps = np.bincount(self.key, weights=weights, minlength=size)
+            means[name] = np.divide(sums, device_steps, out=np.full(size, np.nan), where=device_steps > 0)
+        names = {column: [name[index] for name in self.names] for index, column in enumerate(self.by)}
+        return pd.DataFrame({**names, **means})
 
 
 def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
-    """How long what took, by columns of the timeline's events (`axes`, `kind`, `scope`, `collective`).
+    """Times and volumes by device and step, and by columns of the events (`axes`, `kind`, `scope`, `collective`).
 
     Times are lengths of unions of intervals inside the step; executions and their payload count where they start.
-    Rows without communication are there, with zeros; what cannot be told is NaN.
+    Rows without communication have zeros; unknown values are NaN.
     """
     names, codes = tracks.keys(by)
     waited = np.bincount(codes, weights=tracks.comms["wait_ns"].notna(), minlength=len(names)) > 0
@@ -66,19 +66,21 @@ def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
     keys: list[Ints] = []
     columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", "known", *TIMES, *VOLUMES)}
     for track in tracks.devices:
-        size, own, computing = track.steps.size, codes[track.rows], track.busy.inside(track.begins, track.ends)
-        fixed = {
+        size, track_codes, computing = track.steps.size, codes[track.rows], track.busy.inside(track.begins, track.ends)
+        by_step = {
             "device": np.full(size, track.device, np.float64),
             "step": track.steps.astype(np.float64),
             "weight": np.full(size, track.weight, np.float64),
             "known": track.known.astype(np.float64),
         }
         for code in range(len(names)):
-            chosen = np.flatnonzero(own == code)
-            found = _times(track, computing, chosen, has_devices=tracks.has_devices, waited=bool(waited[code]))
-            found |= _volumes(track, chosen, payload[track.rows], share=1 if tracks.has_devices else track.weight)
+            chosen = np.flatnonzero(track_codes == code)
+            values_by_name = _times(track, computing, chosen, has_devices=tracks.has_devices, waited=bool(waited[code]))
+            values_by_name |= _volumes(
+                track, chosen, payload[track.rows], share=1 if tracks.has_devices else track.weight
+            )
             keys.append(np.full(size, code, np.int64))
-            for name, values in (fixed | found).items():
+            for name, values in (by_step | values_by_name).items():
                 columns[name].append(values + lost[name][code] if name in lost else values)
     joined = {name: np.concatenate(values) if values else np.empty(0) for name, values in columns.items()}
     key = np.concatenate(keys) if keys else np.empty(0, np.int64)
@@ -98,14 +100,14 @@ def _lost(tracks: DeviceTracks, codes: Ints, payload: Times, size: int) -> dict[
 
 def _times(track: DeviceTrack, computing: Times, chosen: Ints, *, has_devices: bool, waited: bool) -> dict[str, Times]:
     begins, ends = track.begins, track.ends
-    found = {"step_ns": ends - begins}
+    times = {"step_ns": ends - begins}
     unknown = np.full(begins.size, np.nan)
     if not has_devices:
-        return found | dict.fromkeys(TIMES[1:], unknown)
+        return times | dict.fromkeys(TIMES[1:], unknown)
     in_flight = Union.of(track.starts[chosen], track.stops[chosen])
     communicating = in_flight.inside(begins, ends)
     hidden = np.minimum((in_flight & track.busy).inside(begins, ends), communicating)
-    return found | {
+    return times | {
         "communication_ns": communicating,
         "exposed_ns": communicating - hidden,
         "hidden_ns": hidden,
@@ -115,7 +117,7 @@ def _times(track: DeviceTrack, computing: Times, chosen: Ints, *, has_devices: b
 
 
 def waits_of(track: DeviceTrack, chosen: Ints) -> Union:
-    """When the device waits in some of its communications: a wait comes first, the transfer after it."""
+    """When the device waits in the chosen communications: each wait comes first, the transfer after it."""
     waits = np.nan_to_num(track.waits[chosen], nan=0.0)
     return Union.of(track.starts[chosen], np.minimum(track.starts[chosen] + waits, track.stops[chosen]))
 
@@ -130,7 +132,7 @@ def _volumes(track: DeviceTrack, chosen: Ints, payload: Times, *, share: int) ->
 
 
 def sum_volumes(tracks: DeviceTracks, *, by: Sequence[str]) -> pd.DataFrame:
-    """Columns: those of `by`, VOLUMES; the same means as those of `measure_times`, quick for many values of `by`."""
+    """Columns: those of `by`, VOLUMES; the same means as those of `measure_times`, fast for many values of `by`."""
     names, codes = tracks.keys(by)
     payload = tracks.comms["payload_bytes"].to_numpy(np.float64)
     weights = np.where(tracks.lost_rows & (tracks.comms["step"].to_numpy() >= 0), 1.0, 0.0)
@@ -138,7 +140,7 @@ def sum_volumes(tracks: DeviceTracks, *, by: Sequence[str]) -> pd.DataFrame:
         weights[track.rows] = np.where(track.at >= 0, track.weight if tracks.has_devices else 1, 0)
     sums = np.bincount(codes, weights=weights, minlength=len(names))
     sizes = np.bincount(codes, weights=np.where(weights > 0, weights * payload, 0.0), minlength=len(names))
-    table = {column: [name[place] for name in names] for place, column in enumerate(by)}
+    table = {column: [name[index] for name in names] for index, column in enumerate(by)}
     return pd.DataFrame(
         {**table, "executions": sums / tracks.device_steps, "payload_bytes": sizes / tracks.device_steps}
     )

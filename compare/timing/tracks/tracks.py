@@ -1,4 +1,4 @@
-"""A timeline laid out for counting: a lane for each device, with its steps, its communications and its compute."""
+"""A timeline as tracks: for each device its steps, its communications and its compute."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -19,40 +19,40 @@ class DeviceTrack:
 
     device: int
     stands_for: tuple[int, ...]
-    """The devices that do the same, itself among them."""
+    """The devices that it represents, itself included."""
     steps: NDArray[np.int32]
     begins: Times
     ends: Times
-    """Of each step, in order of time."""
+    """Start and end of each step, in order."""
     rows: "slice[int, int, int]"
     """Its rows in `DeviceTracks.comms`."""
     starts: Times
     stops: Times
     waits: Times
-    """Of its communications, by start; NaN where the waiting is not shown."""
+    """Start, end and wait of its communications, by start; NaN where the wait is not shown."""
     at: Ints
-    """The step in which each of them starts, by place in `steps`; -1 outside all."""
+    """The step in which each communication starts, as an index into `steps`; -1 outside all."""
     busy: Union
     """When it computes."""
     known: Mask
-    """Of each step, whether its times are: not where it shows no event, and there are some whose device is unknown."""
+    """Per step, whether its times are known: not where it shows no event while some events have no known device."""
 
     @property
     def weight(self) -> int:
-        """How many devices it stands for."""
+        """The number of devices that it represents."""
         return len(self.stands_for)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTracks:
-    """All devices; `has_devices` is whether events are known by device at all."""
+    """All devices; `has_devices`: whether any event names its device."""
 
     timeline: Timeline
     comms: pd.DataFrame
     """The communications, by device and start."""
     devices: tuple[DeviceTrack, ...]
     has_devices: bool
-    """If not, there is one lane, of all devices together: it has volumes, and no times."""
+    """If not, there is one track for all devices together: it has volumes, but no times."""
     notes: tuple[str, ...]
 
     @classmethod
@@ -61,27 +61,27 @@ class DeviceTracks:
         if not timeline.steps["duration_ns"].gt(0).any():
             raise TimingError("the timeline has no step that lasts; a reader gives at least one, the whole span")
         events = timeline.events
-        talking, computing = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
-        comms = events[talking].reset_index(drop=True)
+        communicating, computing = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+        comms = events[communicating].reset_index(drop=True)
         devices = events["device"].to_numpy()
-        summed = devices[talking | computing]
-        has_devices = bool((summed != UNKNOWN).any()) or not summed.size
+        used_devices = devices[communicating | computing]
+        has_devices = bool((used_devices != UNKNOWN).any()) or not used_devices.size
         marks = steps_by_device(timeline.steps[timeline.steps["duration_ns"] > 0])
-        anybody = marks.get(UNKNOWN, next(iter(marks.values())))
+        default_marks = marks.get(UNKNOWN, next(iter(marks.values())))
         shown = {UNKNOWN}
         if has_devices:
-            shown = {*marks, *(np.unique(summed).tolist() if UNKNOWN in marks else ())} - {UNKNOWN}
+            shown = {*marks, *(np.unique(used_devices).tolist() if UNKNOWN in marks else ())} - {UNKNOWN}
         computes = events[computing]
         lost = {step for rows in (comms, computes) for step in rows.loc[rows["device"].eq(UNKNOWN), "step"].unique()}
         tracks = tuple(
-            _track(device, timeline, comms, computes, marks.get(device, anybody), lost if has_devices else set())
+            _track(device, timeline, comms, computes, marks.get(device, default_marks), lost if has_devices else set())
             for device in sorted(shown)
         )
-        notes = (*_notes(timeline, summed, tracks, has_devices), *_waiting(comms))
+        notes = (*_notes(timeline, used_devices, tracks, has_devices), *_waiting(comms))
         return cls(timeline=timeline, comms=comms, devices=tracks, has_devices=has_devices, notes=notes)
 
     def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], Ints]:
-        """The distinct values of some columns, sorted, and each communication's place among them."""
+        """(distinct values of some columns, sorted; each communication's index among them)."""
         if not by:
             return [()], np.zeros(len(self.comms), dtype=np.int64)
         columns = [pd.Categorical(self.comms[column]) for column in by]
@@ -89,23 +89,23 @@ class DeviceTracks:
         for column in columns:
             joined = joined * len(column.categories) + column.codes
         _, first, codes = np.unique(joined, return_index=True, return_inverse=True)
-        names = [tuple(str(column[place]) for column in columns) for place in first]
+        names = [tuple(str(column[index]) for column in columns) for index in first]
         order = sorted(range(len(names)), key=names.__getitem__)
-        return [names[place] for place in order], np.argsort(order)[codes]
+        return [names[index] for index in order], np.argsort(order)[codes]
 
     @property
     def device_steps(self) -> int:
-        """Devices times steps: what sums of volumes are divided by."""
+        """Devices × steps: the divisor of sums of volumes."""
         return sum(track.weight * track.steps.size for track in self.devices)
 
     @property
     def known_device_steps(self) -> int:
-        """The same of those whose times are known: what sums of times are divided by."""
+        """Devices × steps with known times: the divisor of sums of times."""
         return sum(track.weight * int(track.known.sum()) for track in self.devices)
 
     @property
     def lost_rows(self) -> Mask:
-        """Which communications are of unknown device while others are known: they count as volumes, in no time."""
+        """Communications of unknown device while others are known: they count in volumes, but in no time."""
         return self.comms["device"].eq(UNKNOWN).to_numpy() & self.has_devices
 
 
@@ -115,13 +115,13 @@ def _track(
     """`lost`: the steps that have events of unknown device."""
     begins, ends = spans(marks)
     rows = _rows_of(comms["device"].to_numpy(), device)
-    own = comms[rows]
-    starts, stops = spans(own)
-    at = np.searchsorted(begins, starts, side="right") - 1
-    inside = (at >= 0) & (starts < ends[np.maximum(at, 0)])
+    device_comms = comms[rows]
+    starts, stops = spans(device_comms)
+    step = np.searchsorted(begins, starts, side="right") - 1
+    inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
     busy = Union.of(*spans(computes[_rows_of(computes["device"].to_numpy(), device)]))
     steps = marks["step"].to_numpy(np.int32)
-    shows = (Union.of(starts, stops) | busy).inside(begins, ends) > 0
+    has_events = (Union.of(starts, stops) | busy).inside(begins, ends) > 0
     return DeviceTrack(
         device=device,
         stands_for=timeline.stands_for.get(device, (device,)),
@@ -131,10 +131,10 @@ def _track(
         rows=rows,
         starts=starts,
         stops=stops,
-        waits=own["wait_ns"].to_numpy(np.float64),
-        at=np.where(inside, at, -1),
+        waits=device_comms["wait_ns"].to_numpy(np.float64),
+        at=np.where(inside, step, -1),
         busy=busy,
-        known=shows | ~np.isin(steps, list(lost)),
+        known=has_events | ~np.isin(steps, list(lost)),
     )
 
 
@@ -149,32 +149,42 @@ def _rows_of(devices: NDArray[np.int32], device: int) -> "slice[int, int, int]":
 
 
 def _waiting(comms: pd.DataFrame) -> list[str]:
-    """Where the waiting of only some communications is shown, the mean is of these."""
-    dark = int(comms["wait_ns"].isna().sum())
-    return [f"{dark} of {len(comms)} communications do not show how long they wait"] * (0 < dark < len(comms))
+    """A note where only some communications show their wait: the mean is over these."""
+    num_unknown = int(comms["wait_ns"].isna().sum())
+    return [f"{num_unknown} of {len(comms)} communications do not show how long they wait"] * (
+        0 < num_unknown < len(comms)
+    )
 
 
 def _notes(
-    timeline: Timeline, summed: NDArray[np.int32], tracks: Sequence[DeviceTrack], has_devices: bool
+    timeline: Timeline, used_devices: NDArray[np.int32], tracks: Sequence[DeviceTrack], has_devices: bool
 ) -> tuple[str, ...]:
-    """What the means leave out, and how they are formed where devices are unknown."""
-    found = list(timeline.notes)
+    """Notes on what the means leave out, and on unknown devices."""
+    notes = list(timeline.notes)
     if not has_devices:
-        many = timeline.num_devices
-        by = f"divided by the {many} devices" if many > 1 else "of all devices together, whose number is unknown"
-        found.append(f"events have no device: times are unknown; executions and payload are {by}")
-        return tuple(found)
-    void = int(timeline.steps["duration_ns"].le(0).sum())
-    if void:
-        found.append(f"{void} steps of no length are left out")
-    lost = int((summed == UNKNOWN).sum())
-    if lost:
-        found.append(f"{lost} of {summed.size} events bear no device: they are in no time, and in volumes only")
-    dark = sum(int((~track.known).sum()) for track in tracks)
-    if dark:
-        of = sum(track.known.size for track in tracks)
-        found.append(f"{dark} of {of} steps of single devices show no other event: means of times leave them out")
-    stray = sorted(set(np.unique(summed).tolist()) - {track.device for track in tracks} - {UNKNOWN})
+        num_devices = timeline.num_devices
+        by = (
+            f"divided by the {num_devices} devices"
+            if num_devices > 1
+            else "of all devices together, whose number is unknown"
+        )
+        notes.append(f"events have no device: times are unknown; executions and payload are {by}")
+        return tuple(notes)
+    num_empty = int(timeline.steps["duration_ns"].le(0).sum())
+    if num_empty:
+        notes.append(f"{num_empty} steps of no length are left out")
+    num_lost = int((used_devices == UNKNOWN).sum())
+    if num_lost:
+        notes.append(
+            f"{num_lost} of {used_devices.size} events bear no device: they are in no time, and in volumes only"
+        )
+    num_unknown = sum(int((~track.known).sum()) for track in tracks)
+    if num_unknown:
+        num_steps = sum(track.known.size for track in tracks)
+        notes.append(
+            f"{num_unknown} of {num_steps} steps of single devices show no other event: means of times leave them out"
+        )
+    stray = sorted(set(np.unique(used_devices).tolist()) - {track.device for track in tracks} - {UNKNOWN})
     if stray:
-        found.append(f"devices {', '.join(map(str, stray))} have events and no steps: they are left out")
-    return tuple(found)
+        notes.append(f"devices {', '.join(map(str, stray))} have events and no steps: they are left out")
+    return tuple(notes)

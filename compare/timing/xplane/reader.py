@@ -1,7 +1,7 @@
-"""The profile format of XLA, `xplane.pb`: read with protobuf alone, no profiler package.
+"""Read XLA's profile format, `xplane.pb`, with protobuf alone, no profiler package.
 
-Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xplane.proto`; what a newer format adds is
-skipped.  Where one message holds very many others they are left as bytes here, and read as columns in `space`.
+Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xplane.proto`; fields of newer formats
+are skipped.  Repeated messages in large numbers stay bytes here, and are read as columns in `xspace`.
 """
 
 from collections.abc import Mapping
@@ -47,13 +47,13 @@ _CLASSES = classes(
 )
 _CENSUS = Census("wirediff.xplane", _MESSAGES)
 MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
-"""Of a profile, unpacked, so that reading takes no more than 2 GiB: a million events have 23 MB."""
+"""Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB."""
 
 
 def read_file(path: str | Path) -> Space:
     """Read one profile, gzipped or not.
 
-    `OSError` where it can't be opened, `TimingError` where it holds no profile; either names it.
+    `OSError` where it cannot be opened, `TimingError` where it holds no profile; either names the file.
     """
     try:
         return _read(_unpacked(read_bytes(path, most=MOST_BYTES)), str(path))
@@ -77,8 +77,8 @@ def _read(data: bytes, path: str) -> Space:
     try:
         message = _CLASSES["XSpace"].FromString(data)
         planes = [_plane(plane) for plane in message.planes]
-        said = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
-        notes += [f"the profiler itself says: {text}" for text in said]
+        messages = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
+        notes += [f"the profiler itself says: {text}" for text in messages]
     except DecodeError:
         planes, notes = _salvaged(data)
     if not planes:
@@ -87,7 +87,7 @@ def _read(data: bytes, path: str) -> Space:
 
 
 def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
-    """The planes of a damaged file that can be read, and what is to be said of the others."""
+    """(readable planes of a damaged file, notes on the others)."""
     parts = read_truncated(data)
     planes, notes = [], list(parts.notes)
     for part in parts.planes:
@@ -116,13 +116,13 @@ def _metadata(entries: Any, stat_names: Mapping[int, str]) -> Metadata:
     names = [entry.value.name.decode(errors="replace") for entry in entries]
     short = [entry.value.display_name.decode(errors="replace") for entry in entries]
     stats = [list(entry.value.stats) for entry in entries]
-    owner = np.repeat(np.arange(len(stats)), [len(own) for own in stats])
-    every = Messages.of([stat for own in stats for stat in own])
+    owner = np.repeat(np.arange(len(stats)), [len(row_stats) for row_stats in stats])
+    messages = Messages.of([stat for row_stats in stats for stat in row_stats])
     return Metadata(
         [entry.key for entry in entries],
         names,
-        [one or name for one, name in zip(short, names, strict=True)],
-        Stats(every, owner, count=len(names), names=stat_names),
+        [short_name or name for short_name, name in zip(short, names, strict=True)],
+        Stats(messages, owner, count=len(names), names=stat_names),
     )
 
 
@@ -141,15 +141,15 @@ _SHOWN = 5
 
 
 def profile_files(path: str | Path) -> list[Path]:
-    """The files of the one session at, or anywhere below, a folder; or one file.
+    """The files of the single session in or below a folder; or the given file.
 
-    `TimingError` where there is none, or more than one session.
+    `TimingError` where there is no session, or more than one.
     """
     path = Path(path)
     if not path.is_dir():
         return [path]
-    found = sorted({file for ending in _ENDINGS for file in path.rglob(ending)})
-    sessions = sorted({file.parent for file in found})
+    files = sorted({file for ending in _ENDINGS for file in path.rglob(ending)})
+    sessions = sorted({file.parent for file in files})
     if not sessions:
         traces = list(path.rglob("*.trace.json.gz"))
         more = "; a trace.json.gz leaves out too much" if traces else ""
@@ -158,4 +158,4 @@ def profile_files(path: str | Path) -> list[Path]:
         named = ", ".join(str(folder) for folder in sessions[:_SHOWN])
         rest = f" and {len(sessions) - _SHOWN} more" if len(sessions) > _SHOWN else ""
         raise TimingError(f"{path}: {len(sessions)} sessions; name one of them: {named}{rest}")
-    return found
+    return files

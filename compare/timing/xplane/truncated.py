@@ -1,4 +1,4 @@
-"""A profile that is cut or damaged: its planes one by one, as far as they are whole."""
+"""Read a truncated or damaged profile: those planes that are complete."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PLANES, _PLANE_NAME, _STAT_METADATA = 1, 2, 5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
     planes: tuple[bytes, ...]
-    """Each ends where it should; what is inside may be damaged all the same."""
+    """Each has its full length; its contents may still be damaged."""
     notes: tuple[str, ...]
 
 
@@ -21,27 +21,27 @@ class Truncated:
 class _Field:
     number: int
     tag: int
-    """Where it begins with its tag, and where without."""
+    """Offset of its tag; `begins` is the offset of its value."""
     begins: int
     ends: int
-    whole: bool
+    is_complete: bool
 
 
 def read_truncated(data: bytes) -> Truncated:
-    """The planes of a profile that are there.
+    """The complete planes of a profile.
 
-    A plane that is cut is kept only where the cut lies behind its events and what they are: a device of which some
-    operations are missing would show a false time.
+    A truncated plane is kept only if the cut is behind its events and their metadata: a device with missing operations
+    would show wrong times.
     """
     planes: list[bytes] = []
     notes: list[str] = []
     for field in _fields(data):
         inside = data[field.begins : field.ends]
-        if field.number == _PLANES and field.whole:
+        if field.number == _PLANES and field.is_complete:
             planes.append(inside)
         elif field.number == _PLANES:
             last = list(_fields(inside))[-1:]
-            kept = bool(last) and last[0].number >= _STAT_METADATA and not last[0].whole
+            kept = bool(last) and last[0].number >= _STAT_METADATA and not last[0].is_complete
             notes.append(_cut(inside, kept=kept, at=len(data)))
             planes += [inside[: last[0].tag]] if kept else []
     return Truncated(planes=tuple(planes), notes=tuple(notes))
@@ -54,13 +54,13 @@ def _cut(plane: bytes, *, kept: bool, at: int) -> str:
 
 
 def plane_name(plane: bytes) -> str:
-    """The name of a plane that may be cut or damaged; `?` where it has none."""
-    names = (field for field in _fields(plane) if field.number == _PLANE_NAME and field.whole)
+    """The name of a plane that may be truncated or damaged; `?` where it has none."""
+    names = (field for field in _fields(plane) if field.number == _PLANE_NAME and field.is_complete)
     return next((plane[field.begins : field.ends].decode(errors="replace") for field in names), "?")
 
 
 def _fields(data: bytes) -> Iterator[_Field]:
-    """The fields of a message until it ends or makes no sense; the last may be cut."""
+    """The fields of a message up to its end or the first invalid one; the last may be truncated."""
     padded = np.frombuffer(data + PADDING, np.uint8)
     tag = 0
     while tag < len(data):
@@ -68,8 +68,12 @@ def _fields(data: bytes) -> Iterator[_Field]:
         ends = int(after[0])
         if not field.number[0] or ends <= tag:
             return
-        whole = ends <= len(data)
+        is_complete = ends <= len(data)
         yield _Field(
-            number=int(field.number[0]), tag=tag, begins=int(field.at[0]), ends=min(ends, len(data)), whole=whole
+            number=int(field.number[0]),
+            tag=tag,
+            begins=int(field.at[0]),
+            ends=min(ends, len(data)),
+            is_complete=is_complete,
         )
         tag = ends

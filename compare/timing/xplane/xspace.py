@@ -1,7 +1,6 @@
 """A profile in memory: planes (devices, hosts) of lines (threads, queues) of events, as columns.
 
-What is a word is a categorical over few words; no event ever becomes a Python object.  What the readers of a platform
-make of it is in `raw`.
+String columns are categoricals; no event becomes a Python object.  The platform readers turn it into `device_events`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +35,7 @@ class _Columns:
 
 
 class Metadata:
-    """What the events of a plane are: one row for each kind of event."""
+    """The event metadata of a plane: one row for each kind of event."""
 
     def __init__(self, ids: Sequence[int], names: list[str], display_names: list[str], stats: Stats):
         self._ids = np.array(ids, np.int64)
@@ -47,15 +46,15 @@ class Metadata:
         self._words: dict[str, CodedWords] = {}
 
     def rows(self, ids: Ints) -> Ints:
-        """The row of each id, -1 for one that the file does not have."""
+        """The row of each id; -1 for an unknown id."""
         if not self._ids.size:
             return np.full(ids.size, -1, np.int64)
-        place = np.minimum(np.searchsorted(self._ids[self._order], ids), self._ids.size - 1)
-        row = self._order[place]
+        index = np.minimum(np.searchsorted(self._ids[self._order], ids), self._ids.size - 1)
+        row = self._order[index]
         return np.where(self._ids[row] == ids, row, -1)
 
     def words(self, column: str, source: "list[str] | None" = None) -> CodedWords:
-        """A column of words, or a statistic's, with a code for each row."""
+        """A string column, or a statistic, with a code for each row."""
         if column not in self._words:
             if source is None:
                 self._words[column] = self.stats.words(column)
@@ -66,7 +65,7 @@ class Metadata:
 
 
 class Line:
-    """One line: its events, read when they are asked for.  Every column has one entry for each event."""
+    """One line: its events, read on first use.  Every column has one entry per event."""
 
     def __init__(self, message: Any, metadata: Metadata, stat_names: Mapping[int, str]):
         self.id: int = message.id
@@ -86,28 +85,28 @@ class Line:
     def _read(self, events: Messages) -> _Columns:
         columns = {number: np.zeros(len(events), np.int64) for number in (_METADATA, _OFFSET, _DURATION)}
         stats: list[Fields] = []
-        for found in fields(events):
-            for number in np.unique(found.number).tolist():
-                here = found.only(found.number == number)
+        for read in fields(events):
+            for number in np.unique(read.number).tolist():
+                selected = read.only(read.number == number)
                 if number in columns:
-                    columns[number][here.owner] = here.value.view(np.int64)
+                    columns[number][selected.owner] = selected.value.view(np.int64)
                 elif number == _STATS:
-                    stats.append(here)
-                elif number == _OCCURRENCES:  # a sum over many executions: it stands nowhere in time
+                    stats.append(selected)
+                elif number == _OCCURRENCES:  # a sum over many executions, which has no time
                     timed = np.ones(len(events), np.bool_)
-                    timed[here.owner] = False
+                    timed[selected.owner] = False
                     return self._read(events.only(timed))
         owner = np.concatenate([np.empty(0, np.int64), *(part.owner for part in stats)])
         starts = np.concatenate([np.empty(0, np.int64), *(part.at for part in stats)])
         sizes = np.concatenate([np.empty(0, np.int64), *(part.value.view(np.int64) for part in stats)])
-        own = Stats(
+        stats_of_events = Stats(
             Messages(events.data, starts, starts + sizes), owner, count=len(events), names=self._stat_names
         )  # fmt: skip
-        return _Columns(columns[_METADATA], columns[_OFFSET], columns[_DURATION], own)
+        return _Columns(columns[_METADATA], columns[_OFFSET], columns[_DURATION], stats_of_events)
 
     @cached_property
     def rows(self) -> Ints:
-        """The row of each event's metadata, -1 where the file has none."""
+        """The row of each event's metadata; -1 where the file has none."""
         return self._metadata.rows(self._columns.metadata)
 
     @property
@@ -116,11 +115,11 @@ class Line:
 
     @property
     def display_names(self) -> pd.Categorical:
-        """The short name, or where there is none the name."""
+        """The short name; without one, the name."""
         return self._category(self._metadata.words("\0display", self._metadata.display_names))
 
     def start_ns(self, zero_ns: int) -> Floats:
-        """From this time on, which `Space.zero_ns` is: whole nanoseconds since 1970 are too long for a float."""
+        """Start times from `zero_ns` (see `Space.zero_ns`): nanoseconds since 1970 exceed a float's precision."""
         return float(self.timestamp_ns - zero_ns) + self._columns.offset_ps / 1e3
 
     @property
@@ -128,17 +127,19 @@ class Line:
         return self._columns.duration_ps / 1e3
 
     def numbers(self, stat: str, *, missing: int = -1) -> Ints:
-        """A statistic that is a whole number: the event's own, else its metadata's."""
-        own = self._columns.stats.numbers(stat, missing=missing)
+        """An integer statistic: the event's own, else its metadata's."""
+        values = self._columns.stats.numbers(stat, missing=missing)
         of_rows = np.append(self._metadata.stats.numbers(stat, missing=missing), missing)
-        return np.where(own == missing, of_rows[self.rows], own)
+        return np.where(values == missing, of_rows[self.rows], values)
 
     def words(self, stat: str) -> pd.Categorical:
-        """A statistic that is a word: the event's own, else its metadata's; "" where there is none."""
-        own, known = self._columns.stats.words(stat), self._metadata.words(stat)
-        of_rows = np.append(known.codes, -1)[self.rows]
-        others = np.where(of_rows >= 0, of_rows + len(own.words), -1)
-        return words_by_code(np.where(own.codes >= 0, own.codes, others), [*own.words, *known.words, ""])
+        """A string statistic: the event's own, else its metadata's; "" where there is none."""
+        event_words, metadata_words = self._columns.stats.words(stat), self._metadata.words(stat)
+        of_rows = np.append(metadata_words.codes, -1)[self.rows]
+        others = np.where(of_rows >= 0, of_rows + len(event_words.words), -1)
+        return words_by_code(
+            np.where(event_words.codes >= 0, event_words.codes, others), [*event_words.words, *metadata_words.words, ""]
+        )
 
     def _category(self, known: CodedWords) -> pd.Categorical:
         return words_by_code(np.append(known.codes, -1)[self.rows], [*known.words, ""])
@@ -146,14 +147,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A device, a host, or what is known of the programs."""
+    """A device, a host, or the metadata of programs."""
 
     name: str
     lines: tuple[Line, ...]
     metadata: Metadata
     stats: Mapping[str, Value]
     stat_names: Mapping[int, str]
-    """Every statistic that anything in it may have."""
+    """Id -> name of every statistic in the plane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,25 +164,25 @@ class Space:
     path: str
     planes: tuple[Plane, ...]
     zero_ns: int
-    """The time that all starts are counted from: the earliest line's, or another host's of the same session."""
+    """The zero of all start times: that of the earliest line, or of another host in the same session."""
     notes: tuple[str, ...] = ()
-    """What could not be read."""
+    """Notes on what could not be read."""
 
     def zero_of(self, plane: Plane) -> int:
-        """The same, but of a plane whose clock is another altogether its own: far from zero a float holds no part of a
-        nanosecond."""
-        own = earliest([plane])
-        return self.zero_ns if one_clock(self.zero_ns, own) else own
+        """The zero of a plane: `zero_ns`, or its own if it has another clock, since far from zero a float cannot hold
+        fractions of a nanosecond."""
+        plane_zero_ns = earliest([plane])
+        return self.zero_ns if one_clock(self.zero_ns, plane_zero_ns) else plane_zero_ns
 
 
 def earliest(planes: Sequence[Plane]) -> int:
-    """The time of the earliest line with events, of those within a month of the last; of TPUs' where there are any."""
-    fill_words = [plane for plane in planes if any(map(len, plane.lines))]
-    devices = [plane for plane in fill_words if plane.name.startswith(_DEVICE)]
-    stamps = [line.timestamp_ns for plane in devices or fill_words for line in plane.lines if len(line)]
+    """The time of the earliest line with events within a month of the latest; of TPU planes if there are any."""
+    filled = [plane for plane in planes if any(map(len, plane.lines))]
+    devices = [plane for plane in filled if plane.name.startswith(_DEVICE)]
+    stamps = [line.timestamp_ns for plane in devices or filled for line in plane.lines if len(line)]
     return min((stamp for stamp in stamps if one_clock(stamp, max(stamps))), default=0)
 
 
 def one_clock(stamp_ns: int, other_ns: int) -> bool:
-    """Whether two times can be of one clock: nobody records for a month."""
+    """Whether two times can be of one clock: no recording lasts a month."""
     return abs(stamp_ns - other_ns) < _MONTH_NS

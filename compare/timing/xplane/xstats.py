@@ -1,4 +1,4 @@
-"""The statistics of many events, or of many events' metadata: named numbers and words, read when they are asked for."""
+"""The statistics of many events or metadata rows: named numbers and strings, read on first use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from compare.timing.arrays import Ints
 from compare.timing.xplane.columnar_protobuf import Bits, Messages, fields
 
 _NAME, _DOUBLE, _TEXT, _BYTES, _REFERENCE = 1, 2, 5, 6, 7
-"""Numbers of XStat's fields; 3 and 4 are whole numbers."""
+"""Field numbers of XStat; 3 and 4 are integers."""
 
 
 class CodedWords:
-    """Words by number: `words[codes[i]]` is that of owner i, where the code is not -1."""
+    """Coded strings: `words[codes[i]]` is the string of owner i, unless the code is -1."""
 
     def __init__(self, codes: Ints, words: Sequence[str]):
         self.codes = codes
@@ -25,7 +25,7 @@ class CodedWords:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Every statistic: what it is called, which field holds its value, the value, and where its bytes begin."""
+    """Every statistic: its name's id, the field of its value, the value, and the offset of its bytes."""
 
     name: Ints
     kind: Ints
@@ -48,58 +48,60 @@ class Stats:
         columns = _Columns(
             np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.uint64), np.zeros(size, np.int64)
         )
-        for found in fields(self._messages):
-            named = found.number == _NAME
-            columns.name[found.owner[named]] = found.value[named].view(np.int64)
-            valued = found.only(~named)
+        for read in fields(self._messages):
+            named = read.number == _NAME
+            columns.name[read.owner[named]] = read.value[named].view(np.int64)
+            valued = read.only(~named)
             columns.kind[valued.owner] = valued.number
             columns.value[valued.owner] = valued.value
             columns.at[valued.owner] = valued.at
         return columns
 
     def _of(self, name: str) -> NDArray[np.intp]:
-        """The statistics of this name, by place."""
+        """Indices of the statistics of this name."""
         wanted = [key for key, known in self._names.items() if known == name]
         if not wanted or not len(self._messages):
             return np.empty(0, np.intp)
         return np.flatnonzero(np.isin(self._columns.name, wanted))
 
     def numbers(self, name: str, *, missing: int = -1) -> Ints:
-        """The whole number that each owner has under this name; of 64 bits without a sign, the bits."""
+        """Each owner's integer of this name; an unsigned 64-bit one as its bits."""
         result = np.full(self._count, missing, np.int64)
-        found = self._of(name)
-        kind = self._columns.kind[found] if found.size else found
-        whole = found[np.isin(kind, (3, 4))]
-        result[self._owner[whole]] = self._columns.value[whole].view(np.int64) if whole.size else 0
-        if (floats := found[kind == _DOUBLE]).size:
+        rows = self._of(name)
+        kind = self._columns.kind[rows] if rows.size else rows
+        integers = rows[np.isin(kind, (3, 4))]
+        result[self._owner[integers]] = self._columns.value[integers].view(np.int64) if integers.size else 0
+        if (floats := rows[kind == _DOUBLE]).size:
             result[self._owner[floats]] = np.rint(self._columns.value[floats].view(np.float64)).astype(np.int64)
-        for place in found[kind == _TEXT].tolist():
-            text = self._text(place)
+        for row in rows[kind == _TEXT].tolist():
+            text = self._text(row)
             if text.removeprefix("-").isdecimal():
-                result[self._owner[place]] = int(text)
+                result[self._owner[row]] = int(text)
         return result
 
     def words(self, name: str) -> CodedWords:
-        """The word that each owner has under this name."""
+        """Each owner's string of this name."""
         codes = np.full(self._count, -1, np.int64)
-        found = self._of(name)
-        kind = self._columns.kind[found] if found.size else found
-        texts, references = found[kind == _TEXT], found[kind == _REFERENCE]
-        own, words = pd.factorize(np.array([self._text(place) for place in texts.tolist()], dtype=object))
-        codes[self._owner[texts]] = own
-        keys, each = np.unique(self._columns.value[references] if references.size else [], return_inverse=True)
-        codes[self._owner[references]] = each + len(words)
+        rows = self._of(name)
+        kind = self._columns.kind[rows] if rows.size else rows
+        texts, references = rows[kind == _TEXT], rows[kind == _REFERENCE]
+        text_codes, words = pd.factorize(np.array([self._text(row) for row in texts.tolist()], dtype=object))
+        codes[self._owner[texts]] = text_codes
+        keys, reference_codes = np.unique(
+            self._columns.value[references] if references.size else [], return_inverse=True
+        )
+        codes[self._owner[references]] = reference_codes + len(words)
         return CodedWords(codes, [*words, *(self._names.get(int(key), "") for key in keys)])
 
     def data(self, name: str) -> dict[int, bytes]:
-        """The bytes that an owner has under this name, by owner."""
-        found = self._of(name)
-        kind = self._columns.kind[found] if found.size else found
-        return {int(self._owner[place]): self._bytes(place) for place in found[np.isin(kind, (_TEXT, _BYTES))].tolist()}
+        """Owner -> its bytes of this name."""
+        rows = self._of(name)
+        kind = self._columns.kind[rows] if rows.size else rows
+        return {int(self._owner[row]): self._bytes(row) for row in rows[np.isin(kind, (_TEXT, _BYTES))].tolist()}
 
-    def _bytes(self, place: int) -> bytes:
-        at = int(self._columns.at[place])
-        return self._messages.data[at : at + int(self._columns.value[place])].tobytes()
+    def _bytes(self, row: int) -> bytes:
+        offset = int(self._columns.at[row])
+        return self._messages.data[offset : offset + int(self._columns.value[row])].tobytes()
 
-    def _text(self, place: int) -> str:
-        return self._bytes(place).decode(errors="replace")
+    def _text(self, row: int) -> str:
+        return self._bytes(row).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""How fast a collective is, against what its links can carry.
+"""The bandwidth of collectives, and the peak that their links allow.
 
 Algorithm and bus bandwidth are those of NCCL-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md).
 """
@@ -15,14 +15,14 @@ from compare.timing.metrics.network.sent_bytes import SentBytes
 from compare.timing.tracks.tracks import DeviceTracks
 
 
-def bandwidths(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.DataFrame:
+def bandwidths(tracks: DeviceTracks, sent: Mapping[str, SentBytes]) -> pd.DataFrame:
     """One row for each communication: collective, kind, axes, payload_bytes, duration_ns, wait_ns, and two bandwidths.
 
     algorithm_bytes_per_s: payload ÷ duration; bus_bytes_per_s: that times the kind's factor, NaN where the collective
-    is not among `found`.
+    is not in `sent`.
     """
     comms = tracks.comms
-    factors = {name: float(one.bus_factor) for name, one in found.items()}
+    factors = {name: float(collective.bus_factor) for name, collective in sent.items()}
     duration = comms["duration_ns"].where(comms["duration_ns"] > 0)
     algorithm = comms["payload_bytes"] / duration * 1e9
     bus = algorithm * comms["collective"].astype(str).map(factors).astype(np.float64)
@@ -30,20 +30,20 @@ def bandwidths(tracks: DeviceTracks, found: Mapping[str, SentBytes]) -> pd.DataF
     return comms[columns].assign(algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus)
 
 
-def peaks(found: Mapping[str, SentBytes], mesh: DeviceMesh, link_bytes_per_s: float | None) -> dict[str, float]:
-    """Collective -> the bus bandwidth that its links allow; those for which it is unknown are left out.
+def peaks(sent: Mapping[str, SentBytes], mesh: DeviceMesh, link_bytes_per_s: float | None) -> dict[str, float]:
+    """Collective -> the bus bandwidth that its links allow; unknown ones are left out.
 
-    Of a permute or all-to-all: what the busiest link of the shortest routes allows.  Of any other: what the links
-    allow by which the least connected device of a group reaches the others; groups that share these links share it.
+    Permute or all-to-all: limited by the busiest link of the shortest routes.  Others: limited by the links of the
+    least connected device of a group; groups that share these links share the bandwidth.
     """
     if link_bytes_per_s is None:
         return {}
     torus, known = Torus.of(mesh), dict[tuple[str, tuple[tuple[int, ...], ...]], Fraction | None]()
     result = {}
-    for name, one in found.items():
-        key = (one.kind, one.groups)
+    for name, collective in sent.items():
+        key = (collective.kind, collective.groups)
         if key not in known:
-            known[key] = _links(one, torus)
+            known[key] = _links(collective, torus)
         links = known[key]
         if links is not None:
             result[name] = float(links) * link_bytes_per_s
@@ -51,18 +51,18 @@ def peaks(found: Mapping[str, SentBytes], mesh: DeviceMesh, link_bytes_per_s: fl
 
 
 def _links(sent: SentBytes, torus: Torus) -> Fraction | None:
-    """The peak in links: how many times one link's bandwidth."""
+    """The peak in units of one link's bandwidth."""
     if sent.kind in ("collective-permute", "all-to-all", "ragged-all-to-all"):
         return _by_routes(sent, torus)
     boxes = [Box.of(group, torus) for group in sent.groups if len(group) > 1]
-    found = [_by_box(box, torus) for box in boxes if box is not None]
-    if not boxes or len(found) < len(boxes) or None in found:
+    links_by_box = [_by_box(box, torus) for box in boxes if box is not None]
+    if not boxes or len(links_by_box) < len(boxes) or None in links_by_box:
         return None
-    return min(links for links in found if links is not None)
+    return min(links for links in links_by_box if links is not None)
 
 
 def _by_box(box: Box, torus: Torus) -> Fraction | None:
-    """Links out of a corner of the box, each divided by the groups that lie along the same line."""
+    """Links out of a corner of the box, each divided by the groups on the same line."""
     links = Fraction(0)
     for dim in box.dims:
         stride = box.stride(dim)
@@ -70,7 +70,7 @@ def _by_box(box: Box, torus: Torus) -> Fraction | None:
             return None
         if dim != CORE:
             links += Fraction(2 if box.closed(dim, torus) else 1, stride)
-    # Cores of a chip share its links, unless they are of one group and share what comes in.
+    # Cores of a chip share its links, unless they are in one group and share the incoming data.
     shared = 1 if CORE in box.dims else torus.sides[CORE]
     return links / shared or None
 

@@ -1,6 +1,6 @@
-"""Traffic intervals: how long the network of an axis rests between two communications, and from one axis to the next.
+"""Traffic gaps: how long the network of an axis is idle between two communications, and from one axis to the next.
 
-After Opus (Ding, Ouyang & Singh, "Photonic Rails in ML Datacenters", arXiv:2507.08119), who ask how much time there is
+After Opus (Ding, Ouyang & Singh, "Photonic Rails in ML Datacenters", arXiv:2507.08119), which measures the time left
 to reconfigure a network between the traffic of one kind of parallelism and the next.
 """
 
@@ -13,7 +13,7 @@ from compare.timing.tracks.numbers import to_number
 from compare.timing.tracks.tracks import DeviceTracks
 
 CURVE = [place / 40 for place in range(41)]
-"""Where a distribution is told: from the least, by steps of 2.5 %, to the most."""
+"""The quantiles of a distribution's curve: 0 to 1 in steps of 2.5 %."""
 
 _KEYS = ["device", "weight", "step"]
 
@@ -21,21 +21,21 @@ _KEYS = ["device", "weight", "step"]
 def measure_gaps(tracks: DeviceTracks) -> pd.DataFrame:
     """device, weight, step, from_axes, to_axes, interval_ns: one row for each pair of successive communications.
 
-    Of one axes string: each communication and the next of the same axes, whatever runs between them.  Of two: each
-    communication and the next of all, where their axes differ.  The interval is the start of the next less the end of
-    the axes' traffic so far: negative where they overlap.  Within one step of one device.
+    Same axes: each communication and the next one of these axes, whatever runs between them.  Different axes: each
+    communication and the next one of any axes, where the axes differ.  The interval is the start of the next less the
+    latest end of the first axes' traffic so far: negative where they overlap.  Within one step of one device.
     """
     rows = _rows(tracks)
     step = ["device", "step"]
-    own = rows.groupby([*step, "axes"], observed=True, sort=False)
-    rows["reached_ns"] = own["stop_ns"].cummax()
-    before = own["reached_ns"].shift(1)
+    by_axes = rows.groupby([*step, "axes"], observed=True, sort=False)
+    rows["reached_ns"] = by_axes["stop_ns"].cummax()
+    before = by_axes["reached_ns"].shift(1)
     same = rows.assign(from_axes=rows["axes"], interval_ns=rows["start_ns"] - before)[before.notna()]
     previous = rows.groupby(step, sort=False)[["axes", "reached_ns"]].shift(1)
     turned = previous["reached_ns"].notna() & (previous["axes"].astype(str) != rows["axes"].astype(str))
     across = rows.assign(from_axes=previous["axes"], interval_ns=rows["start_ns"] - previous["reached_ns"])[turned]
-    found = pd.concat([same, across]).rename(columns={"axes": "to_axes"}).sort_index(kind="stable")
-    return found[[*_KEYS, "from_axes", "to_axes", "interval_ns"]].reset_index(drop=True)
+    gaps = pd.concat([same, across]).rename(columns={"axes": "to_axes"}).sort_index(kind="stable")
+    return gaps[[*_KEYS, "from_axes", "to_axes", "interval_ns"]].reset_index(drop=True)
 
 
 def _rows(tracks: DeviceTracks) -> pd.DataFrame:
@@ -56,31 +56,31 @@ def _rows(tracks: DeviceTracks) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def quantiles(values: Times, weights: Ints, at: list[float]) -> list[float]:
-    """Of values, each there as often as its weight says; between two of them on the line from one to the other."""
+def quantiles(values: Times, weights: Ints, fractions: list[float]) -> list[float]:
+    """Weighted quantiles, with linear interpolation; each value counts as often as its weight."""
     order = np.argsort(values, kind="stable")
-    upto = np.cumsum(weights[order])
-    places = (upto[-1] - 1) * np.array(at)
+    cumulative = np.cumsum(weights[order])
+    positions = (cumulative[-1] - 1) * np.array(fractions)
     low, high = (
-        values[order][np.searchsorted(upto, np.floor(place) + shift, side="right")]
-        for shift, place in ((0, places), (0, np.ceil(places)))
+        values[order][np.searchsorted(cumulative, np.floor(position) + shift, side="right")]
+        for shift, position in ((0, positions), (0, np.ceil(positions)))
     )
-    return [float(value) for value in low + (high - low) * (places - np.floor(places))]
+    return [float(value) for value in low + (high - low) * (positions - np.floor(positions))]
 
 
 def interval_rows(table: pd.DataFrame) -> tuple[Gaps, ...]:
-    """from_axes, to_axes, n, median_ns, p95_ns, iqr_ns; each device counts as often as it stands for one.
+    """from_axes, to_axes, n, median_ns, p95_ns, iqr_ns; each device counts as often as it represents one.
 
-    quantiles_ns: at CURVE, the distribution for a drawing.
+    quantiles_ns: the distribution at CURVE, for figures.
     """
     rows = []
     for (from_axes, to_axes), group in table.groupby(["from_axes", "to_axes"], observed=True):
         weights = group["weight"].to_numpy(np.int64)
         values = quantiles(group["interval_ns"].to_numpy(np.float64), weights, [0.25, 0.5, 0.75, 0.95, *CURVE])
-        low, median, high, most, *curve = values
+        low, median, high, p95, *curve = values
         rows.append(Gaps(
             from_axes=str(from_axes), to_axes=str(to_axes), n=int(weights.sum()), median_ns=to_number(median),
-            p95_ns=to_number(most), iqr_ns=to_number(high - low),
+            p95_ns=to_number(p95), iqr_ns=to_number(high - low),
             quantiles_ns=tuple(to_number(value) for value in curve),
         ))  # fmt: skip
     return tuple(rows)

@@ -1,6 +1,6 @@
-"""Who sends how much to whom in one step: as the collectives mean it, and as a torus carries it.
+"""Traffic matrices of one step: bytes between devices, logically and as routed on the torus.
 
-After the traffic matrices of TopoOpt (Wang et al., NSDI 2023), per axis and in all.
+After the traffic matrices of TopoOpt (Wang et al., NSDI 2023), per axis and in total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ Amounts = dict[tuple[str, str, tuple[int, ...]], Fraction]
 """(axes, kind, group) -> payload of one step."""
 
 
-def traffic_matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataFrame:
-    """COLUMNS, one row for each pair of devices and axes that anything is sent over; bytes of one step.
+def traffic_matrix(sent: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataFrame:
+    """COLUMNS, one row for each pair of devices and axes with traffic; bytes of one step.
 
-    logical: a device's sum is what docs/definitions.md says that it sends; to each other member of its group the same.
-    routed: between neighbours, as `routes` says; hops that pass through devices count at each.  Collectives whose
-    executions are unknown are left out: `list_uncounted` names them.
+    logical: a device sends what docs/definitions.md says, the same to each other member of its group.  routed: between
+    neighbours, by `routes`; every hop counts.  Collectives of unknown executions are left out: `list_uncounted` names
+    them.
     """
     torus = Torus.of(mesh)
     cells: dict[tuple[str, tuple[int, int]], list[Fraction]] = {}
     units: dict[tuple[str, tuple[int, ...]], Loads] = {}
-    for (axes, kind, group), amount in _amounts(found).items():
+    for (axes, kind, group), amount in _amounts(sent).items():
         for pair, part in logical_bytes(kind, group).items():
             _cell(cells, axes, pair)[0] += part * amount
         if (kind, group) not in units:
@@ -39,13 +39,13 @@ def traffic_matrix(found: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataF
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def list_uncounted(found: Mapping[str, SentBytes]) -> list[str]:
+def list_uncounted(sent: Mapping[str, SentBytes]) -> list[str]:
     """The collectives that the matrix leaves out."""
-    return [name for name, one in found.items() if one.executions is None]
+    return [name for name, collective in sent.items() if collective.executions is None]
 
 
 def logical_bytes(kind: str, group: Sequence[int]) -> Loads:
-    """(from, to) -> bytes by byte of payload: what the target needs of the source."""
+    """(from, to) -> bytes per byte of payload that the target needs from the source."""
     if kind == "collective-permute":
         source, target = group
         return {(source, target): Fraction(1)} if source != target else {}
@@ -53,14 +53,14 @@ def logical_bytes(kind: str, group: Sequence[int]) -> Loads:
     return {(source, target): part for source in group for target in group if source != target}
 
 
-def _amounts(found: Mapping[str, SentBytes]) -> Amounts:
+def _amounts(sent: Mapping[str, SentBytes]) -> Amounts:
     amounts: Amounts = {}
-    for one in found.values():
-        for group in one.groups if one.executions is not None else ():
-            key = (one.axes, one.kind, group)
-            # All of a group run it equally often, or none would get on.
-            runs = one.executions[group[0]] if one.executions is not None else 0
-            amounts[key] = amounts.get(key, Fraction(0)) + one.payload_bytes * runs
+    for collective in sent.values():
+        for group in collective.groups if collective.executions is not None else ():
+            key = (collective.axes, collective.kind, group)
+            # All members of a group run it equally often, or the program would hang.
+            runs = collective.executions[group[0]] if collective.executions is not None else 0
+            amounts[key] = amounts.get(key, Fraction(0)) + collective.payload_bytes * runs
     return {key: amount for key, amount in amounts.items() if amount}
 
 

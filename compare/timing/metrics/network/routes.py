@@ -1,6 +1,6 @@
-"""Which links a collective loads on the torus: the ways that its bytes take from chip to chip.
+"""Which links of the torus a collective loads: the routes of its bytes from chip to chip.
 
-A link joins neighbouring chips, the two ends of a side that closes, the cores of one chip, or any two slices.
+A link connects neighbouring chips, the two ends of a wrapped side, the cores of one chip, or any two slices.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ DIMS = range(5)
 
 @dataclass(frozen=True)
 class Torus:
-    """Where the devices of a mesh are.  Nothing known of that: one ring of all, in order of id, is assumed."""
+    """Where the devices of a mesh are."""
 
     places: tuple[Place, ...]
     sides: Place
@@ -44,65 +44,65 @@ class Torus:
         return {place: device for device, place in enumerate(self.places)}
 
     def line(self, source: Place, dim: int, to: int) -> Iterator[tuple[int, int]]:
-        """The links from a place along one dim to the coordinate `to`, the shorter way round."""
-        side, at = self.sides[dim], source[dim]
+        """The links from a place along one dim to the coordinate `to`, in the shorter direction."""
+        side, coordinate = self.sides[dim], source[dim]
         if dim in (SLICE, CORE):
-            marks = [at, to] if at != to else [at]
+            marks = [coordinate, to] if coordinate != to else [coordinate]
         else:
-            forward = (to - at) % side if self.closes[dim] else to - at
+            forward = (to - coordinate) % side if self.closes[dim] else to - coordinate
             if self.closes[dim] and 2 * forward > side:
                 forward -= side
             step = 1 if forward >= 0 else -1
-            marks = [(at + way * step) % side for way in range(abs(forward) + 1)]
+            marks = [(coordinate + hop * step) % side for hop in range(abs(forward) + 1)]
         ids = [self.device[(*source[:dim], mark, *source[dim + 1 :])] for mark in marks]
         return pairwise(ids)
 
     def route(self, source: int, target: int) -> Iterator[tuple[int, int]]:
-        """The links from device to device: x, then y, then z, then between cores, at last between slices."""
-        at, goal = self.places[source], self.places[target]
+        """The links from device to device: along x, y, z, then between cores, then between slices."""
+        place, goal = self.places[source], self.places[target]
         for dim in (1, 2, 3, CORE, SLICE):
-            yield from self.line(at, dim, goal[dim])
-            at = (*at[:dim], goal[dim], *at[dim + 1 :])
+            yield from self.line(place, dim, goal[dim])
+            place = (*place[:dim], goal[dim], *place[dim + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A group whose places are all combinations of some coordinates of some dims."""
+    """A group whose places are all combinations of some coordinates."""
 
     dims: tuple[int, ...]
-    """Those along which the group extends."""
+    """Dims along which the group has more than one coordinate."""
     marks: Mapping[int, tuple[int, ...]]
-    """The coordinates along each, in order."""
+    """Dim -> its coordinates, in order."""
 
     @classmethod
     def of(cls, group: Sequence[int], torus: Torus) -> "Box | None":
-        """`None` where the group is no such set."""
+        """`None` where the group is not a box."""
         places = {torus.places[device] for device in group}
         marks = {dim: tuple(sorted({place[dim] for place in places})) for dim in DIMS}
         size = 1
-        for found in marks.values():
-            size *= len(found)
+        for coordinates in marks.values():
+            size *= len(coordinates)
         if size != len(places):
             return None
         return cls(tuple(dim for dim in DIMS if len(marks[dim]) > 1), marks)
 
     def stride(self, dim: int) -> int | None:
-        """The distance of neighbours along a dim; `None` where it differs."""
+        """The distance of neighbours along a dim; `None` where it is not constant."""
         steps = {after - before for before, after in pairwise(self.marks[dim])}
         return steps.pop() if len(steps) == 1 else None
 
     def closed(self, dim: int, torus: Torus) -> bool:
-        """Whether the members along a dim make a ring: evenly spaced, all around a side that closes."""
+        """Whether the members along a dim form a ring: evenly spaced, around a wrapped side."""
         stride = self.stride(dim)
         return torus.closes[dim] and stride is not None and stride * len(self.marks[dim]) == torus.sides[dim]
 
 
 def gather_loads(group: Sequence[int], torus: Torus) -> Loads:
-    """The links that an all-gather loads, by byte of its result.
+    """The load of each link in an all-gather, in bytes per byte of its result.
 
-    In a box the result is cut into as many parts as the box has dims; part k is gathered along dim k, then along the
-    next, so that all dims are used at once.  Along a closed dim half of it goes either way round; along an open one
-    each shard goes outwards both ways.  No box: a ring in order of id, whose hops take the shortest route.
+    In a box the result is split into as many parts as the box has dims; part k is gathered along dim k, then along the
+    next, so that all dims are used at once.  Along a closed dim half goes in each direction; along an open one each
+    shard goes outwards in both.  Without a box: a ring in order of id, whose hops take the shortest route.
     """
     loads: Loads = {}
     box = Box.of(group, torus)
@@ -121,30 +121,30 @@ def gather_loads(group: Sequence[int], torus: Torus) -> Loads:
 
 
 def _gather_along(loads: Loads, group: Sequence[int], dim: int, box: Box, torus: Torus, shard: Fraction) -> None:
-    """Every line of the group along one dim gathers: each member has `shard` at first, all of the line at last."""
+    """An all-gather in every line of the group along one dim; each member starts with `shard`."""
     marks = box.marks[dim]
     size, closed = len(marks), box.closed(dim, torus)
     for device in group:
         place = torus.places[device]
-        at = marks.index(place[dim])
-        if dim == SLICE:  # The network between slices joins any two directly.
+        index = marks.index(place[dim])
+        if dim == SLICE:  # The network between slices connects any two directly.
             for mark in marks:
                 _add(loads, torus.line(place, dim, mark), shard)
             continue
-        ahead, behind = (Fraction(size - 1, 2),) * 2 if closed else (at + 1, size - at)
-        if closed or at + 1 < size:
-            _add(loads, _hop(torus, place, dim, marks[(at + 1) % size], 1), shard * ahead)
-        if closed or at > 0:
-            _add(loads, _hop(torus, place, dim, marks[at - 1], -1), shard * behind)
+        ahead, behind = (Fraction(size - 1, 2),) * 2 if closed else (index + 1, size - index)
+        if closed or index + 1 < size:
+            _add(loads, _hop(torus, place, dim, marks[(index + 1) % size], 1), shard * ahead)
+        if closed or index > 0:
+            _add(loads, _hop(torus, place, dim, marks[index - 1], -1), shard * behind)
 
 
-def _hop(torus: Torus, place: Place, dim: int, to: int, way: int) -> list[tuple[int, int]]:
-    """The links to the next member along a dim, in the direction `way`."""
+def _hop(torus: Torus, place: Place, dim: int, to: int, direction: int) -> list[tuple[int, int]]:
+    """The links to the next member along a dim, in `direction` (±1)."""
     if dim == CORE:
         return list(torus.line(place, dim, to))
     side, links = torus.sides[dim], []
     while place[dim] != to:
-        after = (*place[:dim], (place[dim] + way) % side, *place[dim + 1 :])
+        after = (*place[:dim], (place[dim] + direction) % side, *place[dim + 1 :])
         links.append((torus.device[place], torus.device[after]))
         place = after
     return links
@@ -156,24 +156,24 @@ def _add(loads: Loads, links: Iterator[tuple[int, int]] | Sequence[tuple[int, in
 
 
 def link_loads(kind: str, group: Sequence[int], torus: Torus) -> Loads:
-    """The links that a group of a collective, or a pair of a permute, loads by byte of payload.
+    """The load of each link for a group of a collective, or a pair of a permute, in bytes per byte of payload.
 
-    A reduce-scatter is an all-gather backwards; an all-reduce is both; a broadcast loads as an all-gather does; an
-    all-to-all and a permute send straight from source to target.
+    A reduce-scatter is an all-gather backwards; an all-reduce is both; a broadcast loads links as an all-gather does;
+    an all-to-all and a permute send directly from source to target.
     """
     if kind == "collective-permute":
         return dict.fromkeys(torus.route(group[0], group[1]), Fraction(1))
     if kind in ("all-to-all", "ragged-all-to-all"):
-        found: Loads = {}
+        loads: Loads = {}
         for source in group:
             for target in group:
-                _add(found, torus.route(source, target), Fraction(1, len(group)))
-        return found
-    found = gather_loads(group, torus) if len(group) > 1 else {}
-    backwards = {(target, source): amount for (source, target), amount in found.items()}
+                _add(loads, torus.route(source, target), Fraction(1, len(group)))
+        return loads
+    loads = gather_loads(group, torus) if len(group) > 1 else {}
+    backwards = {(target, source): amount for (source, target), amount in loads.items()}
     if kind == "reduce-scatter":
         return backwards
     if kind == "all-reduce":
         for link, amount in backwards.items():
-            _add(found, [link], amount)
-    return found
+            _add(loads, [link], amount)
+    return loads

@@ -1,4 +1,4 @@
-"""What each device sends in a collective, from the rows of a report; bytes as in docs/definitions.md, section 1."""
+"""The bytes that each device sends in a collective, from report rows; as in docs/definitions.md, section 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,27 +23,27 @@ class SentBytes:
     kind: str
     axes: str
     groups: Groups
-    """Ids of devices of the whole mesh, of a permute pairs."""
+    """Device ids in the full mesh; pairs for a permute."""
     payload_bytes: int
     factors: tuple[Fraction, ...]
-    """Of each device, the bytes that it sends by byte of payload."""
+    """Per device, bytes sent per byte of payload."""
     executions: tuple[int, ...] | None
-    """Of each device in one step; `None` where the report does not tell them."""
+    """Per device, in one step; `None` where unknown."""
 
     @property
     def bus_factor(self) -> Fraction:
-        """NCCL-tests' bus bandwidth by algorithm bandwidth, of its largest group."""
+        """NCCL-tests' ratio of bus bandwidth to algorithm bandwidth, for its largest group."""
         if self.kind in ("collective-permute", "collective-broadcast"):
             return Fraction(1)
         return max(self.factors, default=Fraction(0))
 
     def sent(self) -> Times:
-        """The same factors, as numbers for arrays."""
+        """`factors` as an array."""
         return np.array([float(factor) for factor in self.factors])
 
 
 def bytes_sent_by(rows: Sequence[CollectiveRow], mesh: DeviceMesh) -> dict[str, SentBytes]:
-    """Collective -> what it sends.  `mesh` is a report's."""
+    """Collective -> its sent bytes.  `mesh` is a report's."""
     slices: dict[int, list[int]] = {}
     for device in mesh.devices:
         slices.setdefault(device.place.slice_index, []).append(device.id)
@@ -60,7 +60,7 @@ def _sends(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[int]]
 
 
 def _everywhere(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[int]]) -> Groups:
-    """Of one slice's program, groups of places in a slice stand for a group in every slice."""
+    """The groups in the full mesh: a group of indices within a slice becomes one group in every slice."""
     groups: Groups = row.groups
     largest = max((device for group in groups for device in group), default=0)
     if largest >= num_devices:
@@ -76,7 +76,7 @@ def _factors(kind: str, groups: Groups, num_devices: int) -> tuple[Fraction, ...
 
 
 def _executions(row: CollectiveRow, factors: Sequence[Fraction]) -> tuple[int, ...] | None:
-    """Of each device: as the row says, else the same for all, if the row's bytes of a step agree."""
+    """Per device: from the row, else the same for all, if that agrees with the row's bytes per step."""
     if row.device_executions:
         return row.device_executions
     if row.executions is None:

@@ -1,1 +1,1 @@
-"""What the threads of a host show of devices that are the host itself."""
+"""The threads of a host whose CPU is the devices."""

@@ -1,12 +1,12 @@
-"""The way back from an operation of a CPU profile to the launch of its run, over the threads in between.
+"""Trace each operation of a CPU profile back, across threads, to the launch of its run.
 
-A program is launched by an event `…Executable::Execute`, which hands over one piece of work for each of its devices,
-in the order of their places in the program.  In each of them an event (`[3] …Execute`, `…ExecuteHelper`) hands over
-the operations of one device, and these hand over parts of themselves (openxla/xla, xla/pjrt/cpu/cpu_client.cc and
-xla/pjrt/common_pjrt_client.cc; so do the versions that torch_xla 2.9 and jaxlib 0.10 are built from).
+A program is launched by an event `…Executable::Execute`, which hands one task per device to the thread pool, in the
+order of their indices in the program.  In each task an event (`[3] …Execute`, `…ExecuteHelper`) hands over the
+operations of one device, and these hand over parts of themselves (openxla/xla, xla/pjrt/cpu/cpu_client.cc and
+xla/pjrt/common_pjrt_client.cc; the same in the versions that torch_xla 2.9 and jaxlib 0.10 are built from).
 
-The way ends where a run has completed: what a thread hands over after `ThunkExecutor::Execute (wait for completion)`
-is another run that had waited for this one, of any device.
+The chain ends where a run has completed: what a thread hands over after `ThunkExecutor::Execute (wait for completion)`
+is another run, of any device, that waited for this one.
 """
 
 import numpy as np
@@ -17,77 +17,77 @@ from compare.timing.platforms.threads.thread_timeline import LAST, NONE, RECORD,
 LAUNCHES_ALL = r"\w+Executable::Execute(?: \(.*\))?"
 """Launches a program on all its devices."""
 _LAUNCHES_ONE = r"\[\d+\] \w+Executable::Execute.*|\w+Executable::ExecuteHelper.*"
-"""Launches it on one of them."""
+"""Launches it on one device."""
 COMPLETE = r"ThunkExecutor::Execute \(wait for completion\)"
-"""Ends when all that a device does in a run is done."""
+"""Ends when a device has completed a run."""
 REGION, LAUNCH_ALL, LAUNCH_ONE = range(3)
 
 
 class LaunchGraph:
-    """The nodes of the way back: regions and launches, by begin."""
+    """The nodes of the chain: regions and launches, by begin."""
 
     def __init__(self, threads: Threads):
         regions, launch = threads.regions, [threads.events_named(name) for name in (LAUNCHES_ALL, _LAUNCHES_ONE)]
-        begins = np.concatenate([regions.begins, *(threads.begins[own] for own in launch)])
+        begins = np.concatenate([regions.begins, *(threads.begins[events] for events in launch)])
         order = np.argsort(begins, kind="stable")
-        sizes = [regions.begins.size, *(own.size for own in launch)]
-        ends = np.concatenate([regions.ends, *(threads.ends[own] for own in launch)])
+        sizes = [regions.begins.size, *(events.size for events in launch)]
+        ends = np.concatenate([regions.ends, *(threads.ends[events] for events in launch)])
         self.spans = Spans.of(begins[order], ends[order])
         self.kind = np.repeat([REGION, LAUNCH_ALL, LAUNCH_ONE], sizes)[order]
         self.event = np.concatenate([np.full(sizes[0], -1), *launch])[order]
-        """Of a launch."""
+        """The event of a launch; -1 for regions."""
         self._hand_overs(threads, np.concatenate([regions.context, np.full(sum(sizes[1:]), NONE)])[order])
         self._completions(threads)
         self._devices(threads)
 
     def _hand_overs(self, threads: Threads, context: Ints) -> None:
         records = threads.events_named(RECORD)
-        at, made = threads.begins[records], threads.given_context[records]
-        order = np.argsort(made, kind="stable")
-        found = np.append(order, -1)[np.searchsorted(made[order], context)]
-        known = (context != NONE) & (np.append(made, NONE)[found] == context)
-        self.handed_at = np.where(known, np.append(at, NONE)[found], NONE)
-        """Where a region was handed over; NONE of others, and where the profile does not show it."""
+        positions, given = threads.begins[records], threads.given_context[records]
+        order = np.argsort(given, kind="stable")
+        record = np.append(order, -1)[np.searchsorted(given[order], context)]
+        known = (context != NONE) & (np.append(given, NONE)[record] == context)
+        self.handed_at = np.where(known, np.append(positions, NONE)[record], NONE)
+        """The position at which a region was handed over; NONE for others, and where the profile does not show it."""
         around = self.spans.innermost(self.handed_at)
         self.before = np.where(self.kind == REGION, np.where(known, around, -1), self.spans.outer)
-        """What lies around that, or around the launch; -1 for none."""
-        self.giver = self.spans.innermost(at)
-        """What lies around each hand-over, in order; -1 for none."""
+        """The node that encloses that position, or the launch; -1 for none."""
+        self.giver = self.spans.innermost(positions)
+        """The node that encloses each hand-over, in order; -1 for none."""
         self.given = np.full(records.size, -1)
-        """The region of each, -1 where the profile ends before it."""
-        self.given[found[known]] = np.flatnonzero(known)
+        """The region of each hand-over; -1 where the profile ends before it."""
+        self.given[record[known]] = np.flatnonzero(known)
 
     def _completions(self, threads: Threads) -> None:
         self.until = np.full(self.kind.size, LAST)
-        """Up to where what happens in it belongs to one run."""
+        """The position up to which the contents of each node belong to one run."""
         complete = threads.events_named(COMPLETE)
         node = self.spans.innermost(threads.begins[complete])
         np.minimum.at(self.until, node[node >= 0], threads.ends[complete[node >= 0]])
 
     def _devices(self, threads: Threads) -> None:
-        before, every = self.before, np.arange(self.kind.size)
+        before, nodes = self.before, np.arange(self.kind.size)
         source = np.append(self.kind, -1)[before]
-        one = self.kind == LAUNCH_ONE
-        # A device's share of a launch holds a launch for one; what else may be handed over there is no share.
-        share = (self.kind == REGION) & (source == LAUNCH_ALL) & np.isin(every, before[one])
-        self.single = one & (source != LAUNCH_ONE) & ~np.append(share, False)[before]
+        launches_one = self.kind == LAUNCH_ONE
+        # A device's task of a launch contains a launch on one device; other tasks handed over there do not count.
+        share = (self.kind == REGION) & (source == LAUNCH_ALL) & np.isin(nodes, before[launches_one])
+        self.single = launches_one & (source != LAUNCH_ONE) & ~np.append(share, False)[before]
         self.device = np.where(self.single, 0, np.where(share, self._places(share), -1))
         launch = np.where(source == LAUNCH_ALL, np.append(self.event, -1)[before], self.event)
         self.run = np.where(self.single | share, launch, -1)
         in_time = (source >= 0) & (self.handed_at <= np.append(self.until, LAST)[before])
-        follows = in_time & (one & ~self.single | (self.kind == REGION) & (source != LAUNCH_ALL))
-        self.root = np.where(follows, before, every)
+        follows = in_time & (launches_one & ~self.single | (self.kind == REGION) & (source != LAUNCH_ALL))
+        self.root = np.where(follows, before, nodes)
         while (self.root[self.root] != self.root).any():
             self.root = self.root[self.root]
 
     def _places(self, share: Mask) -> Ints:
-        """The place of each share's device: shares are handed over in this order, also those that never began."""
+        """The device index of each task: tasks are handed over in this order, including those that never began."""
         counts = (np.append(self.kind, -1)[self.giver] == LAUNCH_ALL) & (
             (self.given < 0) | np.append(share, True)[self.given]
         )
-        own = np.flatnonzero(counts)
-        own = own[np.argsort(self.giver[own], kind="stable")]
-        giver = self.giver[own]
-        place = np.full(self.kind.size + 1, -1)
-        place[self.given[own]] = np.arange(own.size) - np.searchsorted(giver, giver)
-        return place[:-1]
+        hand_overs = np.flatnonzero(counts)
+        hand_overs = hand_overs[np.argsort(self.giver[hand_overs], kind="stable")]
+        giver = self.giver[hand_overs]
+        index = np.full(self.kind.size + 1, -1)
+        index[self.given[hand_overs]] = np.arange(hand_overs.size) - np.searchsorted(giver, giver)
+        return index[:-1]

@@ -1,13 +1,13 @@
-"""Where the devices of a CPU profile meet, and how long each waits there for the others.
+"""The rendezvous of devices in a CPU profile, and how long each device waits there for the others.
 
 A collective of XLA:CPU begins with a rendezvous of its group: each participant arrives, waits until the last one has,
 and only then moves data, each its own share; so `InProcessCommunicator::AllReduce` and the others in openxla/xla,
 xla/backends/cpu/collectives/in_process_communicator.cc, and `Rendezvous` in xla/service/rendezvous.h.  The event
-`Rendezvous` begins when a participant arrives.  It bears its number in the order of arrival (`id`), how many there are
-(`num_threads`) and the key of the group (`name`); rounds under one key follow each other.
+`Rendezvous` begins when a participant arrives.  It has its number in the order of arrival (`id`), the number of
+participants (`num_threads`) and the key of the group (`name`); rounds of one key follow each other.
 
-Waiting is from a device's own arrival to the last one's.  `Wait: pending_threads=1/4` lasts longer, until the waiting
-thread is awake again; that is not the others' doing, and counts as moving.
+The wait is from a device's own arrival to the last one's.  `Wait: pending_threads=1/4` lasts longer, until the waiting
+thread wakes up; the others do not cause that, and it counts as transfer.
 """
 
 import re
@@ -28,39 +28,39 @@ class Arrivals:
 
     event: Ints
     wait_ns: Floats
-    """Until the last one arrived; NaN where the profile does not show who that was."""
+    """Time until the last arrival; NaN where the profile does not show it."""
     round: Ints
-    """Equal for those who wait for each other, -1 unknown."""
+    """Equal for arrivals that wait for each other; -1 unknown."""
     group: Ints
-    """Which of the members."""
+    """Index into `members`."""
     members: tuple[frozenset[int] | None, ...]
-    """The devices of each group, None where it names none."""
+    """The devices of each group; `None` where it names none."""
 
     @property
     def highest(self) -> int:
-        """The greatest number of a device in any group."""
-        return max((max(own) for own in self.members if own), default=0)
+        """The largest device number in any group."""
+        return max((max(devices) for devices in self.members if devices), default=0)
 
 
 def find_arrivals(threads: Threads) -> Arrivals:
     """The arrivals, by thread and time.
 
-    The round of an arrival is complete with the next one of the last number under its key.  A thread may be put aside
-    between taking its number and the begin of its event: then the last number is there already, and it waits for none.
+    The round of an arrival completes with the next arrival of the last number under its key.  A thread may be suspended
+    between taking its number and the start of its event: then the last has arrived already, and it does not wait.
     """
     events = threads.events_named(_MEETS)
     keys = threads.words("name")[events]
     begins, ends = threads.time(threads.begins[events]), threads.time(threads.ends[events])
     order = np.lexsort((begins, keys.codes))
-    places = np.arange(events.size)
+    positions = np.arange(events.size)
     last = (threads.numbers("id")[events] == threads.numbers("num_threads")[events] - 1)[order]
-    after = np.minimum.accumulate(np.where(last, places, events.size)[::-1])[::-1]
-    before = np.maximum.accumulate(np.where(last, places, -1))
+    after = np.minimum.accumulate(np.where(last, positions, events.size)[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(last, positions, -1))
     key, begins, ends = np.asarray(keys.codes, np.int64)[order], begins[order], ends[order]
-    comes = (np.append(key, -1)[after] == key) & (np.append(begins, LAST)[after] <= ends)
-    there = (before >= 0) & (key[before] == key) & (ends[before] >= begins)
-    completes = np.where(comes, after, np.where(there, before, -1))
-    waits = np.where(comes, np.append(begins, 0)[after] - begins, np.where(there, 0, np.nan)) / 1e3
+    completes_later = (np.append(key, -1)[after] == key) & (np.append(begins, LAST)[after] <= ends)
+    is_late = (before >= 0) & (key[before] == key) & (ends[before] >= begins)
+    completes = np.where(completes_later, after, np.where(is_late, before, -1))
+    waits = np.where(completes_later, np.append(begins, 0)[after] - begins, np.where(is_late, 0, np.nan)) / 1e3
     back = np.argsort(order)
     return Arrivals(
         event=events,

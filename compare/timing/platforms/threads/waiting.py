@@ -1,8 +1,8 @@
 """Runs that could not start when they were launched, because they had to wait for others.
 
-A program of several devices waits until the one before has completed.  It is then handed over by the thread that has
-completed that, the device that came to wait last first, as waiters are called (`PjRtCpuExecutable::Execute`, "Gang
-schedule collectives", in openxla/xla, xla/pjrt/cpu/cpu_client.cc; `AsyncValue::EnqueueWaiter` in
+A program of several devices waits until the previous one has completed.  The thread that completes that one hands it
+over, the last waiting device first, as waiters are called (`PjRtCpuExecutable::Execute`, "Gang schedule
+collectives", in openxla/xla, xla/pjrt/cpu/cpu_client.cc; `AsyncValue::EnqueueWaiter` in
 xla/tsl/concurrency/async_value.cc).
 """
 
@@ -19,18 +19,18 @@ from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Threads
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What the devices of one run did after it had waited."""
+    """The executions of one run after its wait."""
 
     run: int
     executions: Ints
     """The nodes where they begin."""
     places: tuple[Ints, ...]
-    """For each the devices that it may be: several where they came to wait at the same time."""
+    """Possible devices of each execution: several where they started to wait at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """Launches for one device that neither ran it nor handed it over, in order of runs and time."""
+    """Launches on one device that neither ran it nor handed it over, by run and time."""
 
     run: Ints
     place: Ints
@@ -38,48 +38,48 @@ class _Idle:
     ends: Ints
 
 
-def match_waiting_launches(ways: LaunchGraph, threads: Threads, late: Ints) -> Iterator[Late]:
-    """Match executions of which no launch is known with launches that had to wait, both in order.
+def match_waiting_launches(graph: LaunchGraph, threads: Threads, late: Ints) -> Iterator[Late]:
+    """Match executions without a known launch with launches that had to wait, both in order.
 
-    None where something was under way when the profile began: what waited then it does not show.
+    Yields nothing where something was running when the profile began: what waited then is not shown.
     """
-    idle = _idle(ways, threads)
-    if not late.size or late.size > idle.run.size or (ways.handed_at[late] == NONE).any():
+    idle = _idle(graph, threads)
+    if not late.size or late.size > idle.run.size or (graph.handed_at[late] == NONE).any():
         return
-    handed = threads.time(ways.handed_at[late])
+    handed = threads.time(graph.handed_at[late])
     order = np.argsort(handed, kind="stable")
     late, handed = late[order], handed[order]
     edges = [0, *(np.flatnonzero(np.diff(idle.run)) + 1).tolist(), idle.run.size]
     launch = idle.run[edges[:-1]]
     began, ended = threads.time(threads.begins[launch]), threads.time(threads.ends[launch])
     for number, (first, behind) in enumerate(pairwise(edges)):
-        own = slice(first, behind)
-        if late[own].size < behind - first or handed[first] < idle.begins[own].max():
+        late_rows = slice(first, behind)
+        if late[late_rows].size < behind - first or handed[first] < idle.begins[late_rows].max():
             return
         if number and ended[:number].max() > began[number]:
-            return  # launched by several threads at once: which came first is not known
-        threads_of = np.unique(threads.thread_of(ways.handed_at[late[own]]))
+            return  # launched by several threads at once: the order is unknown
+        threads_of = np.unique(threads.thread_of(graph.handed_at[late[late_rows]]))
         if threads_of.size == 1:
-            yield Late(int(idle.run[first]), late[own], tuple(_last_first(idle, first, behind)))
+            yield Late(int(idle.run[first]), late[late_rows], tuple(_last_first(idle, first, behind)))
 
 
-def _idle(ways: LaunchGraph, threads: Threads) -> _Idle:
-    gives = np.isin(np.arange(ways.kind.size), ways.giver)
-    node = np.flatnonzero((ways.kind == LAUNCH_ONE) & ~gives & (ways.until == LAST))
-    root = ways.root[node]
-    node, root = node[ways.device[root] >= 0], root[ways.device[root] >= 0]
-    if np.unique(ways.single[root]).size > 1:  # programs of one device do not wait their turn among the others
+def _idle(graph: LaunchGraph, threads: Threads) -> _Idle:
+    gives = np.isin(np.arange(graph.kind.size), graph.giver)
+    node = np.flatnonzero((graph.kind == LAUNCH_ONE) & ~gives & (graph.until == LAST))
+    root = graph.root[node]
+    node, root = node[graph.device[root] >= 0], root[graph.device[root] >= 0]
+    if np.unique(graph.single[root]).size > 1:  # programs of one device do not wait their turn among the others
         node, root = node[:0], root[:0]
-    begins = threads.time(ways.spans.begins[node])
-    order = np.lexsort((begins, threads.time(threads.begins[ways.run[root]])))
+    begins = threads.time(graph.spans.begins[node])
+    order = np.lexsort((begins, threads.time(threads.begins[graph.run[root]])))
     node, root = node[order], root[order]
-    return _Idle(ways.run[root], ways.device[root], begins[order], threads.time(ways.spans.ends[node]))
+    return _Idle(graph.run[root], graph.device[root], begins[order], threads.time(graph.spans.ends[node]))
 
 
 def _last_first(idle: _Idle, first: int, behind: int) -> Iterator[Ints]:
-    """The places in the order in which they are called.  Launches that overlap may have come either way round."""
+    """The possible devices, in the order in which they are called.  The order of overlapping launches is unknown."""
     begins, ends, place = idle.begins[first:behind], idle.ends[first:behind], idle.place[first:behind]
     earliest = (ends[None, :] <= begins[:, None]).sum(axis=1)
     latest = place.size - 1 - (begins[None, :] >= ends[:, None]).sum(axis=1)
-    for came in reversed(range(place.size)):
-        yield place[(earliest <= came) & (came <= latest)]
+    for nth in reversed(range(place.size)):
+        yield place[(earliest <= nth) & (nth <= latest)]

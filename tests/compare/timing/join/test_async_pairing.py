@@ -16,7 +16,7 @@ def pair(*rows):
             starts=np.array(starts, float), ends=np.array(ends, float),
         )
     )  # fmt: skip
-    shown = [(rows[at][1], rows[at][3], float(found.ends[at])) for at in np.flatnonzero(found.stands)]
+    shown = [(rows[at][1], rows[at][3], float(found.ends[at])) for at in np.flatnonzero(found.chosen)]
     return shown, int(found.unfinished.sum()), int(found.unbegun.sum())
 
 
