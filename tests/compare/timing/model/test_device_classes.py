@@ -71,4 +71,4 @@ def test_a_rendezvous_lists_each_kind_of_group_once():
     found = group_devices(torus(), [there], [])
     made = ClassCollective.of(there, found, torus())
     assert (made.moving_ns.tolist(), made.members.tolist(), made.uses.tolist()) == ([1.0], [0, 1], [0])
-    assert (made.takes_part.tolist(), made.theirs.tolist()) == ([0, 1], [0, 0])
+    assert (made.participants.tolist(), made.groups_of.tolist()) == ([0, 1], [0, 0])
