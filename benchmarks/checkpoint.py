@@ -38,11 +38,11 @@ def main() -> None:
             for mesh in meshes:
                 for arm in ARMS:
                     print(f"  {arm} on {mesh}: {_line(arm, folder, mesh)}", flush=True)
-            made = Path(scratch) / "orbax"
-            done = measure(python("jax_impl.convert", "--checkpoint", str(folder), "--out", str(made)))
+            converted = Path(scratch) / "orbax"
+            done = measure(python("jax_impl.convert", "--checkpoint", str(folder), "--out", str(converted)))
             print(f"  jax_impl.convert: {done.seconds:.0f} s, {done.peak_bytes / GIB:.1f} GiB at the most", flush=True)
             for mesh in meshes:
-                print(f"  jax_impl on {mesh}, from Orbax: {_line('jax_impl', made, mesh)}", flush=True)
+                print(f"  jax_impl on {mesh}, from Orbax: {_line('jax_impl', converted, mesh)}", flush=True)
 
 
 def _line(arm: str, folder: Path, mesh: str) -> str:
@@ -51,13 +51,13 @@ def _line(arm: str, folder: Path, mesh: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return f"failed: {' '.join(done.stderr.split()[-30:])}"
-    found = json.loads(done.stdout.splitlines()[-1])
+    measured = json.loads(done.stdout.splitlines()[-1])
     case = _case(folder, mesh)
     finished = case.mesh.num_devices * weight_bytes(case)
-    beside, allowed = found["peak_bytes"] - finished, 1.5 * max(_shards(case)) + GIB
+    beside, allowed = measured["peak_bytes"] - finished, 1.5 * max(_shards(case)) + GIB
     verdict = "held" if beside <= allowed else "NOT HELD"
-    took = f"{finished / 1e9:.1f} GB in {found['seconds']:.0f} s ({found['cpu_s']:.0f} of CPU)"
-    before = f"{found['before_bytes'] / GIB:.2f} before loading"
+    took = f"{finished / 1e9:.1f} GB in {measured['seconds']:.0f} s ({measured['cpu_s']:.0f} of CPU)"
+    before = f"{measured['before_bytes'] / GIB:.2f} before loading"
     return f"{took}; at the most {beside / GIB:.2f} GiB beside them ({before}), {allowed / GIB:.2f} allowed: {verdict}"
 
 
@@ -83,11 +83,11 @@ def load(arm: str, folder: Path, mesh: str) -> dict[str, Any]:
     case = _case(folder, mesh).at(phases=("prefill",))
     import_module(f"{arm}.process.start").start(num_devices=case.mesh.num_devices)
     create, step = import_module(f"{arm}.sharding.create"), import_module(f"{arm}.decoder.step").Step
-    made = step.of(create.layout_on_devices(case))
+    layout_step = step.of(create.layout_on_devices(case))
     source = import_module(f"{arm}.generate").open_weights(folder)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before, begun, worked = _memory("VmRSS"), time.monotonic(), time.process_time()
-    held = source(made)
+    held = source(layout_step)
     if arm == "torchxla_impl":
         import_module("torch_xla.core.xla_model").wait_device_ops()
     assert held

@@ -24,7 +24,7 @@ def main() -> None:
     case = Case.read(MESH)
     cells = [(arm, cell, phase) for arm in ARMS.values() for phase in case.phases for cell in arm.cells(case)]
     # The slowest start first, as the tool does it: an order that helps both alike.
-    cells.sort(key=lambda found: -found[0].start_s)
+    cells.sort(key=lambda entry: -entry[0].start_s)
     ratios = []
     with tempfile.TemporaryDirectory() as scratch:
         for number in range(ROUNDS):

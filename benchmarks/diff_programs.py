@@ -28,7 +28,7 @@ def main() -> None:
         a, b = (str(next(out.glob(f"*/{arm}/decode/tpu/optimized.hlo.gz"))) for arm in ("jax", "torchxla"))
         for pair in ((a, a), (a, b), (b, b)):
             seconds, cpu_seconds = min(_diffed(*pair) for _ in range(ROUNDS))
-            names = " and ".join(Path(one).parents[2].name for one in pair)
+            names = " and ".join(Path(path).parents[2].name for path in pair)
             print(f"{names}: {seconds:.1f} s ({cpu_seconds:.1f} of CPU), aim {AIM_S:g} s")
         pair = [_nothing_else(Path(scratch) / f"{more}.hlo", more=more) for more in (0, 1)]
         seconds, cpu_seconds = min(_diffed(*map(str, pair)) for _ in range(ROUNDS))

@@ -14,11 +14,11 @@ def main() -> None:
         folder = Path(scratch)
         command = python("compare.teach", "--out", str(folder / "gallery"))
         for what, aim in AIMS.items():
-            found = measure(command, environment={"WIREDIFF_CACHE": str(folder / "cache")})
+            usage = measure(command, environment={"WIREDIFF_CACHE": str(folder / "cache")})
             pages = len(list((folder / "gallery").glob("*.html")))
             print(
-                f"{pages} pages {what}: {found.seconds:.1f} s, {found.cpu_seconds:.1f} s of CPU, "
-                f"{found.peak_bytes / 2**30:.2f} GiB over all processes; aim {aim} s"
+                f"{pages} pages {what}: {usage.seconds:.1f} s, {usage.cpu_seconds:.1f} s of CPU, "
+                f"{usage.peak_bytes / 2**30:.2f} GiB over all processes; aim {aim} s"
             )
 
 

@@ -41,14 +41,14 @@ SEQ = 128
 
 
 def main() -> int:
-    asked = _arguments()
+    options = _arguments()
     entries = []
     with open_cache() as cache:
-        for generation, mesh, model in _cases(asked.only.split(",")):
+        for generation, mesh, model in _cases(options.only.split(",")):
             entry = _entry(generation, mesh, model, cache=cache)
             print(f"{generation:6} {mesh:26} {cell(entry)} {' | '.join(entry.failures)}", flush=True)
             entries.append(entry)
-    if asked.only == ",".join(GENERATIONS):
+    if options.only == ",".join(GENERATIONS):
         models = f"`{MODELS['dense']}` and, with `ep`, `{MODELS['experts']}`; {SEQ} tokens"
         PAGE.write_text(page(entries, models=models), encoding="utf-8")
         print(PAGE)
@@ -103,16 +103,16 @@ def _found(case: Case, outcome: Outcome) -> ProgramExtras | None:
     judged = _judged(case, outcome)
     if judged is None or judged.judgement is None:
         return None
-    asked = sum(row.step_wire_bytes for row in judged.contract)
+    required = sum(row.step_wire_bytes for row in judged.contract)
     emitted = sum(row.step_wire_bytes or 0 for row in judged.rows)
     extras: dict[Extra, int] = {}
     for row in judged.judgement.verdicts:
-        one = row.collective
+        collective = row.collective
         for cause, amount in row.causes.items():
-            key = Extra(cause, one.kind, one.part_of or one.axes, one.scope)
+            key = Extra(cause, collective.kind, collective.part_of or collective.axes, collective.scope)
             extras[key] = extras.get(key, 0) + amount
     return ProgramExtras(
-        ratio=emitted / asked if asked else 1.0 if not emitted else float("inf"),
+        ratio=emitted / required if required else 1.0 if not emitted else float("inf"),
         extras=extras,
         unserved_bytes=sum_totals(judged.judgement, judged.contract).unserved,
     )

@@ -36,7 +36,7 @@ class Entry:
 
     mesh: str
     generation: str
-    found: Mapping[tuple[str, str], ProgramExtras | None]
+    programs: Mapping[tuple[str, str], ProgramExtras | None]
     failures: tuple[str, ...]
 
 
@@ -73,27 +73,28 @@ attention call of its documentation; 1.00 is the plan, `–` a program that fail
 
 def cell(entry: Entry) -> str:
     """`1.00 / 1.00, 2.11 / 114`: arm after arm, phase after phase."""
-    told = {key: _ratio(found) for key, found in entry.found.items()}
-    arms = dict.fromkeys(arm for arm, _ in told)
-    return ", ".join(" / ".join(text for (one, _), text in told.items() if one == arm) for arm in arms) or "–"
+    ratios = {key: _ratio(program) for key, program in entry.programs.items()}
+    arms = dict.fromkeys(arm for arm, _ in ratios)
+    return ", ".join(" / ".join(text for (name, _), text in ratios.items() if name == arm) for arm in arms) or "–"
 
 
-def _ratio(found: ProgramExtras | None) -> str:
-    if found is None:
+def _ratio(program: ProgramExtras | None) -> str:
+    if program is None:
         return "–"
-    return f"{found.ratio:.2f}" if found.ratio < 10 else f"{found.ratio:.0f}"
+    return f"{program.ratio:.2f}" if program.ratio < 10 else f"{program.ratio:.0f}"
 
 
 def _differences(entries: Sequence[Entry]) -> Iterator[str]:
     """Of one mesh: the generations on which a program emits more than on the best, and what."""
-    for key in entries[0].found:
-        there = {entry.generation: found for entry in entries if (found := entry.found.get(key))}
-        best = min(there, key=lambda name: there[name].ratio, default="")
-        for name, found in there.items():
-            if found.ratio > NEARLY * there[best].ratio:
-                more = _more(found.extras, there[best].extras)
+    for key in entries[0].programs:
+        by_generation = {entry.generation: program for entry in entries if (program := entry.programs.get(key))}
+        best = min(by_generation, key=lambda name: by_generation[name].ratio, default="")
+        for name, program in by_generation.items():
+            if program.ratio > NEARLY * by_generation[best].ratio:
+                more = _more(program.extras, by_generation[best].extras)
                 what = f"`{entries[0].mesh}`, {' '.join(key)}"
-                yield f"* {what}: {_ratio(found)} on {name}, {_ratio(there[best])} on {best}; more there: {more}"
+                ratios = f"{_ratio(program)} on {name}, {_ratio(by_generation[best])} on {best}"
+                yield f"* {what}: {ratios}; more there: {more}"
 
 
 def _more(extras: Mapping[Extra, int], others: Mapping[Extra, int]) -> str:
@@ -114,6 +115,6 @@ def _more(extras: Mapping[Extra, int], others: Mapping[Extra, int]) -> str:
 
 def _unserved(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
-        for key, found in entry.found.items():
-            if found and found.unserved_bytes:
-                yield f"* `{entry.mesh}` on {entry.generation}, {' '.join(key)}: {bytes_text(found.unserved_bytes)}"
+        for key, program in entry.programs.items():
+            if program and program.unserved_bytes:
+                yield f"* `{entry.mesh}` on {entry.generation}, {' '.join(key)}: {bytes_text(program.unserved_bytes)}"

@@ -62,16 +62,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"which of {', '.join(HEADS)}; all without one")
     parser.add_argument("--arm", default=",".join(ARMS), help="which frameworks, with commas")
-    asked = parser.parse_args()
-    if unknown := sorted(set(asked.parts) - set(HEADS)):
+    options = parser.parse_args()
+    if unknown := sorted(set(options.parts) - set(HEADS)):
         parser.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(HEADS)}")
-    parts = asked.parts or list(HEADS)
+    parts = options.parts or list(HEADS)
     said = [TITLE]
     for part in parts:
         said.append(f"\n## {HEADS[part]}\n\n{HEAD}")
         print(said[-1], flush=True)
         for program in PROGRAMS[part]():
-            for name in asked.arm.split(","):
+            for name in options.arm.split(","):
                 said.append(row(program, ARMS[name]))
                 print(said[-1], flush=True)
     if parts == list(HEADS):
@@ -86,11 +86,11 @@ def chips() -> Iterator[Program]:
 
 
 def layers() -> Iterator[Program]:
-    whole = Case.read("tp8", phases=("decode",))
+    full = Case.read("tp8", phases=("decode",))
     for number in LAYERS:
         for loop in ("scan", "unrolled"):
-            deep = replace(whole.model, layers=number, name=f"{whole.model.name}-{number}")
-            yield Program(f"{number} layers, {loop}", whole.at(model=deep, loop=loop))
+            deep = replace(full.model, layers=number, name=f"{full.model.name}-{number}")
+            yield Program(f"{number} layers, {loop}", full.at(model=deep, loop=loop))
 
 
 def large() -> Iterator[Program]:
@@ -126,8 +126,8 @@ def _run(step: Task, out: Path) -> tuple[float, float]:
     """Seconds of all cores together, and the most GB of memory that its processes had."""
     out.mkdir()
     (out / "request.json").write_text(step.request)
-    found = measure(step.argv(out / "request.json", out), environment=step.environment())
-    return found.cpu_seconds, found.peak_bytes / 1e9
+    usage = measure(step.argv(out / "request.json", out), environment=step.environment())
+    return usage.cpu_seconds, usage.peak_bytes / 1e9
 
 
 if __name__ == "__main__":

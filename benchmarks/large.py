@@ -21,8 +21,8 @@ def main() -> None:
     for title, words in RUNS.items():
         with tempfile.TemporaryDirectory() as scratch:
             out = str(Path(scratch) / "runs")
-            found = measure(python("compare.run", *words, "--no-cache", "--out", out))
-        print(f"{title}: {found.seconds:.0f} s, {found.peak_bytes / 2**30:.1f} GiB at the most")
+            usage = measure(python("compare.run", *words, "--no-cache", "--out", out))
+        print(f"{title}: {usage.seconds:.0f} s, {usage.peak_bytes / 2**30:.1f} GiB at the most")
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ def _resident(root: int) -> int:
     """Bytes that a process and its descendants hold."""
     total = 0
     try:
-        found = psutil.Process(root)
-        for process in (found, *found.children(recursive=True)):
+        root_process = psutil.Process(root)
+        for process in (root_process, *root_process.children(recursive=True)):
             with suppress(psutil.Error):  # it ended while we looked
                 total += process.memory_info().rss
     except psutil.Error:

@@ -65,25 +65,26 @@ def page(text: str) -> str:
 
 def compile_programs(rows: list[Measurement]) -> dict[str, Program]:
     """One process for each slice: libtpu answers some input by ending its process."""
-    found: dict[str, Program] = {}
+    compiled: dict[str, Program] = {}
     by_slice: dict[tuple[str, str], list[Measurement]] = {}
     for row in rows:
         if row.is_program:
             by_slice.setdefault((row.generation, row.slice), []).append(row)
-    for asked in by_slice.values():
+    for slice_rows in by_slice.values():
         with tempfile.TemporaryDirectory() as scratch:
             command = [sys.executable, "-m", "benchmarks.small_programs", scratch]
-            lines = "\n".join(row.request() for row in asked)
+            lines = "\n".join(row.request() for row in slice_rows)
             subprocess.run(command, input=lines, text=True, check=True, env=os.environ | QUIET)
-            for row in asked:
-                made = json.loads((Path(scratch) / f"{row.id}.json").read_text())
-                found[row.id] = Program(made["hlo"], tuple(Place(*place) for place in made["places"]))
-    return found
+            for row in slice_rows:
+                entry = json.loads((Path(scratch) / f"{row.id}.json").read_text())
+                compiled[row.id] = Program(entry["hlo"], tuple(Place(*place) for place in entry["places"]))
+    return compiled
 
 
-def check_model(rows: list[Measurement], made: Mapping[str, Program]) -> list[ModelCheck]:
+def check_model(rows: list[Measurement], compiled: Mapping[str, Program]) -> list[ModelCheck]:
     return [
-        ModelCheck(row, model_s(row, made[row.id], Hardware.of(chip(row))) if row.id in made else None) for row in rows
+        ModelCheck(row, model_s(row, compiled[row.id], Hardware.of(chip(row))) if row.id in compiled else None)
+        for row in rows
     ]
 
 
@@ -95,9 +96,9 @@ def measured_s(row: Measurement) -> float:
 def model_s(row: Measurement, program: Program, hardware: Hardware) -> float:
     """What the same is modelled to take: the collective alone, or the whole program where the host's clock was read."""
     timeline = _timeline(row, program, hardware)
-    whole = float(timeline.steps["duration_ns"].max()) / 1e9
+    total_s = float(timeline.steps["duration_ns"].max()) / 1e9
     if row.what != "collective" or row.timing == "host":
-        return whole
+        return total_s
     comms = timeline.events[timeline.events["role"] == "communication"]
     seconds = float(comms["duration_ns"].max()) / 1e9
     if "measured_s" in row.fields:
@@ -116,16 +117,16 @@ def _timeline(row: Measurement, program: Program, hardware: Hardware) -> Timelin
     return simulate(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
 
 
-def fit_links(rows: list[Measurement], made: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:
+def fit_links(rows: list[Measurement], compiled: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:
     """launch_s, hop_s and bytes/s of a link from the `fit` collectives of one generation, whose time is linear in them.
 
     hop_s: where it is known from elsewhere.
     """
-    asked = [row for row in rows if row.role == "fit" and row.what == "collective"]
-    none = replace(Hardware.of(chip(asked[0])), launch_ns=0.0, hop_ns=0.0, link_bytes_per_ns=1e30)
+    fitted = [row for row in rows if row.role == "fit" and row.what == "collective"]
+    none = replace(Hardware.of(chip(fitted[0])), launch_ns=0.0, hop_ns=0.0, link_bytes_per_ns=1e30)
     units = [{"launch_ns": 1e9}, {"hop_ns": 1e9}, {"link_bytes_per_ns": 1.0}]
-    parts = np.array([[model_s(row, made[row.id], replace(none, **unit)) for unit in units] for row in asked])
-    seconds = np.array([measured_s(row) for row in asked])
+    parts = np.array([[model_s(row, compiled[row.id], replace(none, **unit)) for unit in units] for row in fitted])
+    seconds = np.array([measured_s(row) for row in fitted])
     if hop_s is None:
         launch, hop, per_byte = np.linalg.solve(parts, seconds)
     else:
@@ -148,29 +149,29 @@ def constants_table() -> str:
 def errors(held: list[ModelCheck]) -> str:
     """One row for each measurement."""
     lines = ["| measurement | of | measured | model | error | |", "|---|---|---:|---:|---:|---|"]
-    for one in held:
-        row = one.measured
+    for check in held:
+        row = check.measured
         unit = "" if "measured_s" in row.fields else " a byte"
-        model = "–" if one.model_s is None else _time(one.model_s) + unit
+        model = "–" if check.model_s is None else _time(check.model_s) + unit
         source = row.source.rsplit(" ", 1)[-1]
-        told = f"{_of(row)} | {_time(measured_s(row))}{unit} | {model} | {_percent(one.error)} | {row.role} |"
-        lines.append(f"| [{row.id}]({source}) | {told}")
+        cells = f"{_of(row)} | {_time(measured_s(row))}{unit} | {model} | {_percent(check.error)} | {row.role} |"
+        lines.append(f"| [{row.id}]({source}) | {cells}")
     return "\n".join(lines)
 
 
 def summary(held: list[ModelCheck]) -> str:
     """The median and the largest error by what was measured, of the checks alone."""
-    rows = [one for one in held if one.measured.role == "check" and one.error is not None]
+    rows = [check for check in held if check.measured.role == "check" and check.error is not None]
     lines = ["| checked | measurements | median of \\|error\\| | largest |", "|---|---:|---:|---:|"]
     kinds: dict[str, list[float]] = {}
-    for one in rows:
-        kind = one.measured.fields.get("kind", one.measured.what)
-        for key in (f"{one.measured.generation} {kind}, {one.measured.timing}", "all"):
-            kinds.setdefault(key, []).append(one.error or 0.0)
+    for check in rows:
+        kind = check.measured.fields.get("kind", check.measured.what)
+        for key in (f"{check.measured.generation} {kind}, {check.measured.timing}", "all"):
+            kinds.setdefault(key, []).append(check.error or 0.0)
     for key in sorted(kinds, key=lambda key: (key == "all", key)):
-        found = kinds[key]
-        middle = _percent(statistics.median(map(abs, found))).removeprefix("+")
-        lines.append(f"| {key} | {len(found)} | {middle} | {_percent(max(found, key=abs))} |")
+        relative_errors = kinds[key]
+        middle = _percent(statistics.median(map(abs, relative_errors))).removeprefix("+")
+        lines.append(f"| {key} | {len(relative_errors)} | {middle} | {_percent(max(relative_errors, key=abs))} |")
     return "\n".join(lines)
 
 
@@ -182,18 +183,18 @@ def _percent(error: float | None) -> str:
 
 def _of(row: Measurement) -> str:
     """In a few words what was measured."""
-    told = row.fields
+    fields = row.fields
     if row.what == "matmul":
-        return f"{told['m']}×{told['k']}×{told['n']} {told['dtype']}, {row.timing}"
+        return f"{fields['m']}×{fields['k']}×{fields['n']} {fields['dtype']}, {row.timing}"
     if row.what == "collective":
-        groups = "×".join(map(str, told["group_shape"]))
-        size = told["bytes"]
+        groups = "×".join(map(str, fields["group_shape"]))
+        size = fields["bytes"]
         small = f"{size / 1024:g} KiB" if size % 1024 == 0 else f"{size / 1e6:g} MB"
         shown = f"{size / 2**20:g} MiB" if size % 2**18 == 0 else small
-        return f"{told['kind']} of {shown} over {groups} of {told['topology']}, {row.timing}"
+        return f"{fields['kind']} of {shown} over {groups} of {fields['topology']}, {row.timing}"
     if row.what == "hbm":
-        return f"{told['op']} of {told['bytes'] / 2**21:g} MiB, {row.timing}"
-    return f"{told.get('program') or told['model'] + ' ' + told['phase']}, {row.timing}"
+        return f"{fields['op']} of {fields['bytes'] / 2**21:g} MiB, {row.timing}"
+    return f"{fields.get('program') or fields['model'] + ' ' + fields['phase']}, {row.timing}"
 
 
 def _time(seconds: float) -> str:

@@ -42,15 +42,15 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     subprocess.run(
         first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True
     )  # fmt: skip
-    found: dict[bool, list[Measured]] = {False: [], True: []}
+    by_recording: dict[bool, list[Measured]] = {False: [], True: []}
     size = 0
     for number in range(ROUNDS):
-        for recorded, rounds in found.items():
+        for recorded, rounds in by_recording.items():
             out = folder / f"{number}-{recorded}"
             rounds.append(_compiled(tasks.compile_task(case, arm, program=lowered, passes=recorded), out))
             size = max([size, *(path.stat().st_size for path in out.glob(archive.FILE))])
-    without, with_them = (min(one.cpu_seconds for one in rounds) for rounds in found.values())
-    wall = [min(one.seconds for one in rounds) for rounds in found.values()]
+    without, with_them = (min(measured.cpu_seconds for measured in rounds) for rounds in by_recording.values())
+    wall = [min(measured.seconds for measured in rounds) for rounds in by_recording.values()]
     print(
         f"{arm.title} {case.phase} on {case.plan.name}, {case.loop}: {without:.1f} → {with_them:.1f} s of CPU "
         f"({with_them / without:.2f} ×), {wall[0]:.1f} → {wall[1]:.1f} s, {size / 1e3:.0f} kB kept",

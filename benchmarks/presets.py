@@ -36,10 +36,10 @@ def main(names: list[str]) -> int:
         mesh, *words = PRESETS[name]
         with tempfile.TemporaryDirectory() as scratch:
             try:
-                found = measure(
+                usage = measure(
                     python("compare.run", "--model", name, "--mesh", mesh, *words, "--no-cache", "--out", scratch)
                 )
-                took = f"{found.seconds:.0f} s, {found.peak_bytes / 2**30:.1f} GiB at the most"
+                took = f"{usage.seconds:.0f} s, {usage.peak_bytes / 2**30:.1f} GiB at the most"
             except subprocess.CalledProcessError as error:
                 failed, took = 1, f"exit status {error.returncode}"
             print(f"{name} on {mesh}: {took}", flush=True)
@@ -53,13 +53,13 @@ def _read_bytes(runs: Path) -> list[str]:
     lines = []
     for path in runs.glob("*/report.json"):
         report = json.loads(path.read_bytes())
-        for phase, found in report["phases"].items():
-            needed = sum(row["step_wire_bytes"] for row in found["inherent"])
-            for arm, told in found["arms"].items():
+        for phase, phase_report in report["phases"].items():
+            needed = sum(row["step_wire_bytes"] for row in phase_report["inherent"])
+            for arm, program in phase_report["arms"].items():
                 if error := report["arms"][arm]["error"]:
                     lines.append(f"{phase} {arm}: {error}")
-                elif told.get("totals"):
-                    emitted = told["totals"]["wire_bytes"]
+                elif program.get("totals"):
+                    emitted = program["totals"]["wire_bytes"]
                     ratio = f"{emitted / needed:.3f} ×" if needed else "nothing needed"
                     lines.append(
                         f"{phase} {arm}: {emitted / 1e6:.1f} MB on the wire, {needed / 1e6:.1f} needed ({ratio})"

@@ -52,8 +52,8 @@ class Measurement:
     def _sides(self, text: str) -> tuple[int, ...]:
         """A plane is named with its shorter side first."""
         sides = tuple(map(int, text.split("x")))
-        whole = tuple(map(int, self.fields["topology"].split("x")))
-        return sides[::-1] if len(whole) == 2 and whole[0] > whole[1] else sides
+        slice_sides = tuple(map(int, self.fields["topology"].split("x")))
+        return sides[::-1] if len(slice_sides) == 2 and slice_sides[0] > slice_sides[1] else sides
 
     def request(self) -> str:
         """What `benchmarks.small_programs` is asked for."""
@@ -84,12 +84,12 @@ def measurements() -> list[Measurement]:
 def programs() -> dict[str, Program]:
     """By the measurement's id."""
     rows = json.loads(gzip.decompress(PROGRAMS.read_bytes()))
-    return {name: Program(row["hlo"], tuple(Place(*one) for one in row["places"])) for name, row in rows.items()}
+    return {name: Program(row["hlo"], tuple(Place(*place) for place in row["places"])) for name, row in rows.items()}
 
 
-def save(found: Mapping[str, Program]) -> None:
+def save(compiled: Mapping[str, Program]) -> None:
     """Equal programs give an equal file."""
-    rows = {name: {"hlo": one.text, "places": one.places} for name, one in sorted(found.items())}
+    rows = {name: {"hlo": program.text, "places": program.places} for name, program in sorted(compiled.items())}
     PROGRAMS.write_bytes(gzip.compress(json.dumps(rows).encode(), mtime=0))
 
 

@@ -108,19 +108,19 @@ def cpu_profile(events: int) -> Space:
     steps = events // DEVICES // (2 * OPERATIONS)
     for device in range(DEVICES):
         line = plane.line(f"tf_XLAPjRtCpuClient/{device}")
-        at, made = 0, 0
+        at, count = 0, 0
         for step in range(steps):
             begun = at
             for number in range(OPERATIONS):
                 name = f"all-reduce.{number}" if number % 20 == 0 else f"fusion.{number}"
-                key = device << 32 | made
+                key = device << 32 | count
                 stats = {
                     "hlo_op": Ref(name), "hlo_module": Ref("jit_step"), "program_id": 0, "run_id": step,
                     "device_ordinal": device, "_pt": 0, "_p": key,
                 }  # fmt: skip
                 line.event(name, at, 900, stats=stats)
                 line.event(f"end: {name}", at + 890, 5, stats={"_ct": 0, "_c": key})
-                at, made = at + 1000, made + 1
+                at, count = at + 1000, count + 1
             if not device:
                 python.event("step", begun, at - begun, stats={"step_num": step})
     return space

@@ -105,7 +105,7 @@ def _mesh(entry: dict[str, Any]) -> tuple[Mesh, list[list[int]]]:
     cores = len({device.core_on_chip for device in devices})
     apart = math.prod(block) * cores != entry["group"]
     by_group: dict[tuple[int, ...], list[Any]] = {}
-    for device in sorted(devices, key=lambda one: (tuple(one.coords), one.core_on_chip)):
+    for device in sorted(devices, key=lambda chip: (tuple(chip.coords), chip.core_on_chip)):
         at = tuple(place // side for place, side in zip(device.coords, block, strict=True))
         by_group.setdefault((*at, device.core_on_chip if apart else 0), []).append(device)
     rows = [by_group[key] for key in sorted(by_group)]
@@ -118,7 +118,7 @@ def _ring(places: list[list[int]]) -> list[tuple[int, int]]:
     sides = tuple(1 + max(place[1 + side] for place in places) for side in range(3))
     torus = Torus(tuple(Place(*place) for place in places), sides, (False,) * 3)
     order = find_ring(range(len(places)), torus)
-    return [(one, order[(at + 1) % len(order)]) for at, one in enumerate(order)]
+    return [(chip, order[(at + 1) % len(order)]) for at, chip in enumerate(order)]
 
 
 def _gather_matmul(entry: dict[str, Any]) -> CompiledProgram:

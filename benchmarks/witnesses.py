@@ -38,10 +38,10 @@ def compile_run(mesh: str, *, model: str, out: Path) -> Path:
 
 def summarize(report: Report) -> Iterator[dict[str, object]]:
     """One row for each phase and program."""
-    for phase, found in report.phases.items():
-        for line in found.headline:
+    for phase, phase_report in report.phases.items():
+        for line in phase_report.headline:
             if line.cell in SHOWN:
-                program = found.arms[line.arm].cell(line.cell)
+                program = phase_report.arms[line.arm].cell(line.cell)
                 yield {
                     "model": report.case.model.name, "mesh": report.case.mesh.name, "phase": phase, "arm": line.arm,
                     "program": line.cell, "status": line.status, "wire_bytes": line.wire_bytes, "ratio": line.ratio,
@@ -103,14 +103,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     parser.add_argument("--runs", nargs="*", type=Path, metavar="RUN", help="run folders that are there already")
     parser.add_argument("--table", action="store_true", help="only write the tables again, from docs/witnesses.json")
-    asked = parser.parse_args()
-    if not asked.table:
-        meshes = [] if asked.runs else asked.meshes.split(",")
-        folders = asked.runs or [compile_run(mesh, model=asked.model, out=asked.out) for mesh in meshes]
+    options = parser.parse_args()
+    if not options.table:
+        meshes = [] if options.runs else options.meshes.split(",")
+        folders = options.runs or [compile_run(mesh, model=options.model, out=options.out) for mesh in meshes]
         reports = [Report.from_json(json.loads((folder / "report.json").read_text())) for folder in folders]
         rows = [row for report in reports for row in summarize(report)]
-        made = {_table(row) for row in rows}
-        kept = [row for row in json.loads(DATA.read_text()) if _table(row) not in made]
+        keys = {_table(row) for row in rows}
+        kept = [row for row in json.loads(DATA.read_text()) if _table(row) not in keys]
         DATA.write_text(json.dumps([*kept, *rows], indent=1) + "\n")
     rows = json.loads(DATA.read_text())
     begin, end = "<!-- tables: python -m benchmarks.witnesses -->\n", "<!-- /tables -->"

@@ -82,8 +82,8 @@ def record_trace(out: Path, *, phase: str) -> Iterator[None]:
         finally:
             jax.profiler.stop_trace()
         # It is written beside a summary, both under the time and the machine's name.
-        (made,) = Path(temporary).rglob("*.xplane.pb")
-        made.replace(folder / "jax.xplane.pb")
+        (recorded,) = Path(temporary).rglob("*.xplane.pb")
+        recorded.replace(folder / "jax.xplane.pb")
 
 
 def main(argv: list[str]) -> int:

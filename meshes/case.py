@@ -72,9 +72,9 @@ class Case:
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
-            asked = self.phases if name == "phases" else (getattr(self, name),)
-            if not asked or any(word not in words for word in asked) or len(set(asked)) != len(asked):
-                raise MeshError(f"{name} is {','.join(map(str, asked))!r}; choose from {', '.join(words)}")
+            given = self.phases if name == "phases" else (getattr(self, name),)
+            if not given or any(word not in words for word in given) or len(set(given)) != len(given):
+                raise MeshError(f"{name} is {','.join(map(str, given))!r}; choose from {', '.join(words)}")
         for name in NUMBERS:
             size = getattr(self, name)
             if type(size) is not int or not 1 <= size <= LARGEST:
@@ -145,8 +145,8 @@ class Case:
     @property
     def kv_heads(self) -> int:
         """With their copies: where `tp` does not divide them, each is held by several shards."""
-        own, tp = self.model.kv_heads, self.mesh.tp if self.plan.rules["kv_heads"] else 1
-        return kv_heads(self.model.heads, own, tp) or own
+        model_heads, tp = self.model.kv_heads, self.mesh.tp if self.plan.rules["kv_heads"] else 1
+        return kv_heads(self.model.heads, model_heads, tp) or model_heads
 
     @property
     def cache_length(self) -> int:

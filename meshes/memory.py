@@ -41,19 +41,19 @@ def cache_bytes(case: Case) -> int:
 
 def check_fits(case: Case) -> None:
     """Refuse a case whose weights and caches alone are larger than a device's memory."""
-    needed, there = resident_bytes(case), case.topology.generation.hbm_bytes_per_device
-    if needed > there:
-        raise MeshError(explain_misfit(case, needed=needed, there=there))
+    needed, capacity = resident_bytes(case), case.topology.generation.hbm_bytes_per_device
+    if needed > capacity:
+        raise MeshError(explain_misfit(case, needed=needed, capacity=capacity))
 
 
-def explain_misfit(case: Case, *, needed: int, there: int) -> str:
+def explain_misfit(case: Case, *, needed: int, capacity: int) -> str:
     """One line: bytes needed, bytes of the device, the smallest mesh that fits."""
     smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0))
     sure = "fits" if needed <= resident_bytes(case) else "should fit, with its activations split as evenly,"
     advice = f"the smallest mesh that {sure} is {smallest}" if smallest else "no single slice of this generation fits"
     return (
         f"{case.model.name} on {case.mesh.name} needs {needed / 1e9:.1f} GB on each device, but a {case.topology.name} "
-        f"device has {there / 1e9:.1f} GB; {advice}"
+        f"device has {capacity / 1e9:.1f} GB; {advice}"
     )
 
 
@@ -82,7 +82,7 @@ def _moved(case: Case, topology: Topology) -> list[Case]:
     """The case on every dp·pp·tp of this slice that it can be laid on."""
     kept = case.mesh.cp * case.mesh.ep
     sizes = [n for n in range(1, topology.num_devices + 1) if topology.num_devices % (kept * n) == 0]
-    found = []
+    cases = []
     for dp, tp in product(sizes, repeat=2):
         pp, rest = divmod(topology.num_devices, kept * dp * tp)
         if rest == 0:
@@ -90,8 +90,8 @@ def _moved(case: Case, topology: Topology) -> list[Case]:
             microbatches = 4 if pp > 1 and case.batch % (4 * dp * mesh.ep) == 0 else 1
             with suppress(MeshError):
                 plan = Plan(mesh, topology, case.plan.order, case.plan.rules)
-                found.append(replace(case, plan=plan, microbatches=microbatches))
-    return found
+                cases.append(replace(case, plan=plan, microbatches=microbatches))
+    return cases
 
 
 def _resident(moved: Case, case: Case, spare: int) -> int:

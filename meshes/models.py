@@ -68,9 +68,9 @@ class Model:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= _NAME or not _is_plain(self.name):
             raise MeshError(f"the model's name is {quote(self.name)}; a plain file name is right")
         for size, largest in LARGEST.items():
-            found, least = getattr(self, size), 0 if size in MAYBE_NONE else 1
-            if type(found) is not int or not least <= found <= largest:
-                raise MeshError(f"{size} of {self.name} is {quote(found)}; write a whole number from 1 to {largest:,}")
+            value, least = getattr(self, size), 0 if size in MAYBE_NONE else 1
+            if type(value) is not int or not least <= value <= largest:
+                raise MeshError(f"{size} of {self.name} is {quote(value)}; write a whole number from 1 to {largest:,}")
         if self.layers * self.experts > MOST_EXPERTS:
             raise MeshError(
                 f"{self.name} has {self.layers} × {self.experts} experts; at most {MOST_EXPERTS:,} are read"

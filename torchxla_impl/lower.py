@@ -37,17 +37,17 @@ def lower(case: Case, out: Path) -> None:
         ids, cache = step.run(weights, cache, *(given[each.name] for each in step.arguments if each.role == "input"))
     stages.begin("lower")
     graph = about.lower_graph([ids, *cache])
-    found = about.describe_program(step, graph, tensors, outputs=[ids, *cache])
+    description = about.describe_program(step, graph, tensors, outputs=[ids, *cache])
     program = stablehlo.bytecode(
         graph,
         bodies=bodies,
-        names=[each["name"] for each in found["parameters"]],
-        shardings=[format_sharding(step.layout, each["dims"]) for each in found["parameters"]],
-        overwritten={each["name"]: each["index"] for each in found["outputs"] if each["name"] in given},
+        names=[each["name"] for each in description["parameters"]],
+        shardings=[format_sharding(step.layout, each["dims"]) for each in description["parameters"]],
+        overwritten={each["name"]: each["index"] for each in description["outputs"] if each["name"] in given},
     )
     stages.begin("write")
     (out / "program.mlirbc").write_bytes(program)
-    write_about(out, found | {"seconds": stages.seconds()})
+    write_about(out, description | {"seconds": stages.seconds()})
 
 
 def main(argv: list[str]) -> int:

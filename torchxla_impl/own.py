@@ -42,6 +42,6 @@ def program(*outputs: Any) -> Program:
 
     from torchxla_impl.process import scalars
 
-    made = Program(torch_xla._XLAC._get_xla_tensors_hlo_proto(list(outputs)))
-    made.notes = scalars.notes(outputs)
-    return made
+    lowered = Program(torch_xla._XLAC._get_xla_tensors_hlo_proto(list(outputs)))
+    lowered.notes = scalars.notes(outputs)
+    return lowered

@@ -41,10 +41,10 @@ def profile(case: Case, out: Path, platform: str) -> None:
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")
-    ids, made = step.run(weights, cache, *inputs)
+    ids, new_cache = step.run(weights, cache, *inputs)
     given = [*weights.values(), *cache, *inputs]
-    found = about.describe_program(step, about.lower_graph([ids, *made]), given, outputs=[ids, *made])
-    del ids, made
+    description = about.describe_program(step, about.lower_graph([ids, *new_cache]), given, outputs=[ids, *new_cache])
+    del ids, new_cache
     _advance(step, weights, cache, inputs)
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
@@ -64,15 +64,15 @@ def profile(case: Case, out: Path, platform: str) -> None:
         "steps": STEPS,
         "runtime": "torch_xla",
     }
-    write_about(out, found | {"executed": executed, "seconds": stages.seconds()})
+    write_about(out, description | {"executed": executed, "seconds": stages.seconds()})
 
 
 def _advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
     """One step, traced, found among the programs that are compiled, run and waited for; the cache is overwritten."""
     import torch_xla.core.xla_model as xm
 
-    ids, made = step.run(weights, cache, *inputs)
-    for kept, new in zip(cache, made, strict=True):
+    ids, new_cache = step.run(weights, cache, *inputs)
+    for kept, new in zip(cache, new_cache, strict=True):
         kept.copy_(new)
     # The results and no more: `sync` would also bring back whatever tensor is still alive.
     xm.unlazy([ids, *cache])
@@ -94,8 +94,8 @@ def record_trace(out: Path, *, phase: str) -> Iterator[None]:
         finally:
             xp.stop_trace()
         # It is written beside a summary, both under the time and the machine's name.
-        (made,) = Path(temporary).rglob("*.xplane.pb")
-        made.replace(folder / "torchxla.xplane.pb")
+        (recorded,) = Path(temporary).rglob("*.xplane.pb")
+        recorded.replace(folder / "torchxla.xplane.pb")
 
 
 def main(argv: list[str]) -> int:

@@ -38,7 +38,7 @@ class Traced:
 
     program: Program
     run: Step
-    asked: list[str]
+    constraints: list[str]
 
 
 def lower(witness: Witness, case: Case, *, stages: Stages) -> tuple[bytes, dict[str, Any]]:
@@ -57,7 +57,7 @@ def lower(witness: Witness, case: Case, *, stages: Stages) -> tuple[bytes, dict[
     with as_tpu(mesh):
         lowered = jax.jit(step, donate_argnums=1, keep_unused=True).trace(*groups).lower(lowering_platforms=("tpu",))
     stages.begin("lower")
-    constraints = check_constraints(lowered, asked=len(traced.asked), witness=witness)
+    constraints = check_constraints(lowered, requested=len(traced.constraints), witness=witness)
     parameters = [each for group, role in zip(groups, ("weight", "cache", "input"), strict=True)
                   for each in sorted(traced.program.of_role(role), key=lambda each: each.name)]  # fmt: skip
     return jax_about.bytecode(lowered), describe(
@@ -74,14 +74,14 @@ def trace(witness: Witness, case: Case) -> Traced:
     """The step of a Flax model, or of a PyTorch model through torchax."""
     if witness.door == "torchax":
         return _trace_torch(witness, case)
-    program, asked = witness.program(case, enter=jax.named_scope), []
+    program, constraints = witness.program(case, enter=jax.named_scope), []
 
     def run(weights: Arrays, cache: Arrays, inputs: Arrays) -> tuple[Any, Any, Arrays]:
-        with counted_constraints(program, asked):
+        with counted_constraints(program, constraints):
             logits, kept = program.step({**weights, **cache, **inputs})
         return choose(logits), logits, kept
 
-    return Traced(program, run, asked)
+    return Traced(program, run, constraints)
 
 
 def _trace_torch(witness: Witness, case: Case) -> Traced:
@@ -101,8 +101,8 @@ def _trace_torch(witness: Witness, case: Case) -> Traced:
         with environment:
             tensors = {name: torch_view(each) for name, each in {**weights, **cache, **inputs}.items()}
             logits, kept = program.step(tensors)
-            whole, held = jax_view(logits), {name: jax_view(each) for name, each in kept.items()}
-        return choose(whole), whole, held
+            full_logits, held = jax_view(logits), {name: jax_view(each) for name, each in kept.items()}
+        return choose(full_logits), full_logits, held
 
     return Traced(program, run, [])
 
@@ -144,7 +144,7 @@ def as_tpu(mesh: Mesh) -> Iterator[None]:
 
 
 @contextmanager
-def counted_constraints(program: Program, asked: list[str]) -> Iterator[None]:
+def counted_constraints(program: Program, names: list[str]) -> Iterator[None]:
     """While it holds, each call by which the model asks for a sharding is noted."""
     if program.constraint is None:
         yield
@@ -153,7 +153,7 @@ def counted_constraints(program: Program, asked: list[str]) -> Iterator[None]:
     plain = getattr(module, name)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        asked.append(name)
+        names.append(name)
         return plain(*args, **kwargs)
 
     setattr(module, name, counted)
@@ -163,16 +163,16 @@ def counted_constraints(program: Program, asked: list[str]) -> Iterator[None]:
         setattr(module, name, plain)
 
 
-def check_constraints(lowered: jax.stages.Lowered, *, asked: int, witness: Witness) -> int:
+def check_constraints(lowered: jax.stages.Lowered, *, requested: int, witness: Witness) -> int:
     """How many shardings of activations the program asks for.  Raises `WitnessError` where they are not the model's."""
     word = "sdy.sharding_constraint" if jax.config.jax_use_shardy_partitioner else "@Sharding"
-    there = lowered.as_text().count(word)
-    if there != asked:
+    present = lowered.as_text().count(word)
+    if present != requested:
         raise WitnessError(
-            f"{witness.name} asks for {asked} shardings of activations, and {there} are in the program: it would be "
-            f"judged for what it does not say"
+            f"{witness.name} asks for {requested} shardings of activations, and {present} are in the program: it "
+            f"would be judged for what it does not say"
         )
-    return there
+    return present
 
 
 def _start(case: Case) -> None:

@@ -86,7 +86,7 @@ def lower(case: Case, out: Path) -> None:
         *(each for each in arguments if each.role == "cache"),
         *(each for each in arguments if each.role == "input"),
     ]
-    found = {
+    description = {
         "arm": "torchxla",
         "phase": case.phase,
         "versions": package_versions(PACKAGES),
@@ -100,7 +100,7 @@ def lower(case: Case, out: Path) -> None:
     }
     stages.begin("write")
     (out / "program.mlirbc").write_bytes(jax_about.bytecode(lowered))
-    write_about(out, found | {"seconds": stages.seconds()})
+    write_about(out, description | {"seconds": stages.seconds()})
 
 
 def stand_in_for_torch_xla(*, num_devices: int) -> None:

@@ -48,8 +48,8 @@ def import_model(family: str) -> Any:
 
 def _build(witness: Witness, case: Case, enter: Enter, *, shardings: Mapping[str, tuple[str | None, ...]]) -> Program:
     module, kind = import_model(case.model.family), MODULES[case.model.family][1]
-    own = module.ShardingConfig.get_default_sharding(is_sampling=True)
-    config = _config(module, case, shd_config=replace(own, **shardings))
+    default_sharding = module.ShardingConfig.get_default_sharding(is_sampling=True)
+    config = _config(module, case, shd_config=replace(default_sharding, **shardings))
     form, state = nnx.split(nnx.eval_shape(lambda: getattr(module, kind)(config, rngs=nnx.Rngs(0))))
     flat = nnx.to_flat_state(state)
     names = {path: ".".join(map(str, path)) for path, _ in flat}
@@ -146,8 +146,8 @@ def _scopes(witness: Witness, model: nnx.Module, *, enter: Enter) -> Iterator[No
     kinds: set[tuple[type, str]] = set()
     for path, module in nnx.iter_modules(model):
         for method in ("__call__", "encode", "decode"):
-            whole = ".".join(map(str, path)) + ("" if method == "__call__" else f":{method}")
-            if scope := witness.scope_of(whole):
+            full_path = ".".join(map(str, path)) + ("" if method == "__call__" else f":{method}")
+            if scope := witness.scope_of(full_path):
                 named[id(module), method] = scope
                 kinds.add((type(module), method))
     plain = {(kind, method): getattr(kind, method) for kind, method in kinds}

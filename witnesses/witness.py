@@ -125,8 +125,8 @@ class Witness:
     def row(self, name: str) -> tuple[Tensor, int | None]:
         """The table's row for a tensor, and the number of its layer.  Raises `WitnessError` where none fits."""
         for row in self.tensors:
-            if found := re.fullmatch(row.path, name):
-                return row, int(found[1]) if found.groups() else None
+            if match := re.fullmatch(row.path, name):
+                return row, int(match[1]) if match.groups() else None
         raise WitnessError(f"{self.name} has a tensor {name} that no row of its table names; add one")
 
     def scope_of(self, path: str) -> str:
@@ -186,10 +186,10 @@ def load_values(witness: Witness, program: Program, read: Callable[[str], Array]
     read: name in `meshes.weights` -> the whole array, stacked over layers and stages.
     """
     specs = {spec.name: spec for spec in weights(case)}
-    found: dict[str, Array] = {}
+    values: dict[str, Array] = {}
     for each in program.of_role("weight"):
         if each.name in program.values:
-            found[each.name] = program.values[each.name]
+            values[each.name] = program.values[each.name]
             continue
         row, layer = witness.row(each.name)
         order = row.dims.replace(".", " ").split()
@@ -201,8 +201,8 @@ def load_values(witness: Witness, program: Program, read: Callable[[str], Array]
                 array, dims = array[layer, 0], dims[2:]
             parts.append(np.transpose(array, [dims.index(dim) for dim in order]))
         joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=order.index("expert_ffn"))
-        found[each.name] = np.ascontiguousarray(joined.reshape(each.shape))
-    return found
+        values[each.name] = np.ascontiguousarray(joined.reshape(each.shape))
+    return values
 
 
 def kv_arguments(case: Case, names: Sequence[str], *, dims: str) -> tuple[Argument, ...]:

@@ -26,57 +26,62 @@ def main() -> int:
     parser.add_argument("--reader", default="", help="only readers whose name has these words")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the number of each reader's first input")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time (default: 2)")
-    asked = parser.parse_args()
-    chosen = [reader for reader in READERS if asked.reader in reader.name]
+    options = parser.parse_args()
+    chosen = [reader for reader in READERS if options.reader in reader.name]
     parts = sum(reader.share for reader in chosen)
-    told = {reader.name: Outcomes() for reader in chosen}
+    by_reader = {reader.name: Outcomes() for reader in chosen}
     context = multiprocessing.get_context("spawn")
     jobs = [
-        (READERS.index(reader), range(at, min(at + CHUNK, asked.first + count)), asked.seed)
+        (READERS.index(reader), range(at, min(at + CHUNK, options.first + count)), options.seed)
         for reader in chosen
-        for count in [-(-asked.inputs * reader.share // parts)]
-        for at in range(asked.first, asked.first + count, CHUNK)
+        for count in [-(-options.inputs * reader.share // parts)]
+        for at in range(options.first, options.first + count, CHUNK)
     ]
-    with ProcessPoolExecutor(asked.jobs, mp_context=context, initializer=limit) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=context, initializer=limit) as pool:
         waiting = {pool.submit(chunk, *job): job for job in jobs}
         for done in as_completed(waiting):
             number, numbers, _ = waiting[done]
-            _add(told[READERS[number].name], done, numbers)
-    print(_table(chosen, told))
-    bad = [(name, what, where) for name, one in told.items() for what, where in sorted(one.findings.items())]
+            _add(by_reader[READERS[number].name], done, numbers)
+    print(_table(chosen, by_reader))
+    bad = [
+        (name, what, where) for name, outcomes in by_reader.items() for what, where in sorted(outcomes.findings.items())
+    ]
     for name, what, where in bad:
         print(f"{name}, {where}: {what}")
     return 1 if bad else 0
 
 
-def _add(told: Outcomes, done: Future[Outcomes], numbers: range) -> None:
+def _add(total: Outcomes, done: Future[Outcomes], numbers: range) -> None:
     try:
-        one: Outcomes = done.result()
+        chunk_outcomes: Outcomes = done.result()
     except BrokenProcessPool:
-        told.outcomes["hang"] += 1
-        told.findings["hang: the process died"] = (
+        total.outcomes["hang"] += 1
+        total.findings["hang: the process died"] = (
             f"one of the inputs {numbers.start} to {numbers.stop - 1}, or of others"
         )
         return
-    told.outcomes.update(one.outcomes)
-    told.seconds += one.seconds
-    for what, where in one.findings.items():
-        told.findings.setdefault(what, where)
+    total.outcomes.update(chunk_outcomes.outcomes)
+    total.seconds += chunk_outcomes.seconds
+    for what, where in chunk_outcomes.findings.items():
+        total.findings.setdefault(what, where)
 
 
-def _table(chosen: list[Reader], told: dict[str, Outcomes]) -> str:
+def _table(chosen: list[Reader], by_reader: dict[str, Outcomes]) -> str:
     words = ("inputs", "read", "refused", "traceback", "hang", "wrong", "refusal", "seconds")
     rows = [f"{'reader':34}" + "".join(f"{word:>10}" for word in words)]
     total = Counter[str]()
     for reader in chosen:
-        one = told[reader.name]
-        total.update(one.outcomes)
-        rows.append(_row(reader.name, one.outcomes, one.seconds))
-    return "\n".join([*rows, _row("all", total, sum(one.seconds for one in told.values()))])
+        outcomes = by_reader[reader.name]
+        total.update(outcomes.outcomes)
+        rows.append(_row(reader.name, outcomes.outcomes, outcomes.seconds))
+    return "\n".join([*rows, _row("all", total, sum(outcomes.seconds for outcomes in by_reader.values()))])
 
 
-def _row(name: str, found: Counter[str], seconds: float) -> str:
-    counts = [found.total(), *(found[word] for word in ("read", "refused", "traceback", "hang", "wrong", "refusal"))]
+def _row(name: str, counter: Counter[str], seconds: float) -> str:
+    counts = [
+        counter.total(),
+        *(counter[word] for word in ("read", "refused", "traceback", "hang", "wrong", "refusal")),
+    ]
     return f"{name:34}" + "".join(f"{count:>10,}" for count in counts) + f"{seconds:>10.0f}"
 
 

@@ -46,10 +46,10 @@ def describe_loss(text: str, rows: Sequence[Collective]) -> str:
         plain = _QUOTED.sub('""', line)
         if '"' in plain.replace('""', "") or plain.lstrip().startswith("//"):
             return ""  # a quote without an end: what is said and what is there cannot be told so simply
-        found = [one[0] for one in _COLLECTIVE.finditer(plain)]
-        count += len(found)
-        side = "recv(" in found or "is_host_transfer=true" in plain or "chain_id=" in plain
-        aside += len(found) if side else 0
+        matches = [match[0] for match in _COLLECTIVE.finditer(plain)]
+        count += len(matches)
+        side = "recv(" in matches or "is_host_transfer=true" in plain or "chain_id=" in plain
+        aside += len(matches) if side else 0
     if not count - aside <= len(rows) <= count:
         return f"{count} collectives stand in the text, {aside} perhaps no rows, and {len(rows)} rows were read"
     bad = [
@@ -75,21 +75,21 @@ def find_bystanders(text: str) -> list[int]:
     while len(leading) != before:
         before = len(leading)
         for at, line in enumerate(lines):
-            called = {one for found in _CALLED.findall(line) for one in _NAMES.findall(found)}
+            called = {word for match in _CALLED.findall(line) for word in _NAMES.findall(match)}
             if called & leading:
                 leading.add(owner[at])
-    whole = {one for one in leading if not any(_calls(line, one) and " fusion(" in line for line in lines)}
+    uncalled = {word for word in leading if not any(_calls(line, word) and " fusion(" in line for line in lines)}
     touched = {
-        one for line in lines if _COLLECTIVE.search(_QUOTED.sub('""', line)) or "-done(" in line
-        for one in _NAMES.findall(_QUOTED.sub('""', line))
+        word for line in lines if _COLLECTIVE.search(_QUOTED.sub('""', line)) or "-done(" in line
+        for word in _NAMES.findall(_QUOTED.sub('""', line))
     }  # fmt: skip
     return [
         at
         for at, line in enumerate(lines)
-        if (found := _FLOATS.match(line))
-        and (owner[at] in whole or owner[at] not in leading)
-        and found[1] not in touched
-        and not {one for words in _CALLED.findall(line) for one in _NAMES.findall(words)} & leading
+        if (match := _FLOATS.match(line))
+        and (owner[at] in uncalled or owner[at] not in leading)
+        and match[1] not in touched
+        and not {word for words in _CALLED.findall(line) for word in _NAMES.findall(words)} & leading
     ]
 
 

@@ -61,11 +61,11 @@ def stretch(text: str, rng: random.Random) -> str:
 
 def number(text: str, rng: random.Random) -> str:
     """Another number in the place of one."""
-    found = list(_NUMBER.finditer(text))
-    if not found:
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers:
         return insert(text, rng)
-    one = rng.choice(found)
-    return text[: one.start()] + rng.choice(NUMBERS) + text[one.end() :]
+    chosen = rng.choice(numbers)
+    return text[: chosen.start()] + rng.choice(NUMBERS) + text[chosen.end() :]
 
 
 def cut(text: str, rng: random.Random) -> str:

@@ -24,6 +24,7 @@ from compare.hlo.text.files import read_file
 from compare.hlo.text.module import read
 from compare.passes import archive, snapshot
 from compare.remedy.page import sections
+from compare.report.model.report import Report
 from compare.run.cache import MANIFEST, Cache, file_digest
 from compare.run.folder.load_run import judge_run, read_run
 from compare.sweep.render.draw import page as sweep_page
@@ -78,18 +79,18 @@ class _Text:
 
 @cache
 def _texts() -> tuple[_Text, ...]:
-    found = []
+    texts = []
     for path in sorted(_CORPUS.glob("*.json")):
         text = gzip.decompress(path.with_suffix(".hlo.gz").read_bytes()).decode()
         if len(text) < 16_000:
             axes = json.loads(path.read_text())["axes"]
             rows = hlo.comparable_columns(collectives(read(text), read_axes(axes)))
-            found.append(_Text(text, axes, tuple(hlo.find_bystanders(text)), rows))
-    return tuple(found)
+            texts.append(_Text(text, axes, tuple(hlo.find_bystanders(text)), rows))
+    return tuple(texts)
 
 
 def _lines() -> list[str]:
-    return [line for one in _texts() for line in one.text.split("\n") if " = " in line]
+    return [line for text in _texts() for line in text.text.split("\n") if " = " in line]
 
 
 def _anywhere(seed: _Text, rng: random.Random) -> _Text:
@@ -131,14 +132,14 @@ def _in_file(name: str, reader: Callable[[Path], object]) -> Callable[[bytes, Pa
 
 
 def _archive() -> bytes:
-    made = Path(tempfile.mkdtemp())
+    folder = Path(tempfile.mkdtemp())
     for name in ("before_optimizations", "0003.a.after_x.before_y", "0004.a.after_y.before_z"):
-        (made / f"module_0000.jit_f.{name}.txt").write_text(_texts()[0].text)
-    return archive.pack(made, strip=str)
+        (folder / f"module_0000.jit_f.{name}.txt").write_text(_texts()[0].text)
+    return archive.pack(folder, strip=str)
 
 
 def _read_archive(given: bytes, _: Path) -> object:
-    return [snapshot.read_snapshot(one.text) for one in archive.unpack(given)]
+    return [snapshot.read_snapshot(dump.text) for dump in archive.unpack(given)]
 
 
 def _profiles() -> list[bytes]:
@@ -155,8 +156,8 @@ def _profiles() -> list[bytes]:
 
 @cache
 def _protos() -> list[bytes]:
-    whole = ROOT / "tests/compare/timing/profiles/jax.xplane.pb.gz"
-    return sorted(read_protos([read_profile(whole)]).values(), key=len)[:4]
+    profile = ROOT / "tests/compare/timing/profiles/jax.xplane.pb.gz"
+    return sorted(read_protos([read_profile(profile)]).values(), key=len)[:4]
 
 
 def _read_trace(path: Path) -> object:
@@ -210,10 +211,10 @@ def _remedies(path: Path) -> object:
 @cache
 def _sweep() -> tuple[str, ...]:
     """What a sweep of one case wrote, whose run folder is the example's."""
-    case, report = Case.from_json((_RUN / "case.json").read_text()), read_json(_RUN / "report.json")
+    case, report = Case.from_json((_RUN / "case.json").read_text()), Report.from_json(read_json(_RUN / "report.json"))
     combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
     results = [result_row(combination, status="done", folder="run", report=report)]
-    return (json.dumps(build_summary(results, options=argparse.Namespace(batch=8), arms=list(report["arms"]))),)
+    return (json.dumps(build_summary(results, options=argparse.Namespace(batch=8), arms=list(report.arms))),)
 
 
 def _earlier(path: Path) -> object:
@@ -222,9 +223,9 @@ def _earlier(path: Path) -> object:
     run.mkdir(exist_ok=True)
     (run / "report.json").touch()
     before = earlier_rows(path.parent, [])
-    found = build_summary([], options=argparse.Namespace(), arms=["jax"], before=before)
-    print_sweep(found, out=Console(file=StringIO(), width=100))
-    return sweep_table(found), sweep_page(found, picture=draw_ratios(found))
+    summary = build_summary([], options=argparse.Namespace(), arms=["jax"], before=before)
+    print_sweep(summary, out=Console(file=StringIO(), width=100))
+    return sweep_table(summary), sweep_page(summary, picture=draw_ratios(summary))
 
 
 @cache
@@ -253,8 +254,8 @@ def _open_converted(path: Path) -> object:
         folder = path.parent / WEIGHTS / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "data").touch()
-    found = ConvertedCheckpoint.open(path.parent)
-    return [found.check(name) for name in found.weights]
+    checkpoint = ConvertedCheckpoint.open(path.parent)
+    return [checkpoint.check(name) for name in checkpoint.weights]
 
 
 def _manifest() -> list[str]:
@@ -269,10 +270,10 @@ _TENSORS = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0
 
 READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
-    Reader("HLO text, beside the collectives", 14_000, lambda: [one for one in _texts() if one.places], _beside,
+    Reader("HLO text, beside the collectives", 14_000, lambda: [text for text in _texts() if text.places], _beside,
            _read_hlo),
     Reader("a line of HLO", 24_000, _lines, mutate.text, lambda given, _: read_line(given)),
-    Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(one.text.encode()) for one in _texts()[:8]], mutate.data,
+    Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(text.text.encode()) for text in _texts()[:8]], mutate.data,
            _in_file("a.hlo.gz", lambda path: collectives(read_file(path), {}))),
     Reader("HLO proto", 6_000, _protos, mutate.data, _read_proto),
     Reader("recorded passes", 1_000, lambda: [_archive()], mutate.data, _read_archive),

@@ -49,7 +49,7 @@ def chunk(at: int, numbers: range, seed: int) -> Outcomes:
 
 def try_inputs(reader: Reader, numbers: range, *, seed: int) -> Outcomes:
     """Make and read the inputs of these numbers.  An input is told by reader, seed and number alone."""
-    told = Outcomes()
+    outcomes = Outcomes()
     begun = time.monotonic()
     seeds = reader.seeds()
     signal.signal(signal.SIGALRM, _alarmed)
@@ -57,11 +57,11 @@ def try_inputs(reader: Reader, numbers: range, *, seed: int) -> Outcomes:
         warnings.simplefilter("ignore")
         for number in numbers:
             outcome, said = _one(reader, seeds[number % len(seeds)], Path(folder), f"{seed}/{reader.name}/{number}")
-            told.outcomes[outcome] += 1
+            outcomes.outcomes[outcome] += 1
             if outcome not in ("read", "refused"):
-                told.findings.setdefault(f"{outcome}: {said}", f"input {number}")
-    told.seconds = time.monotonic() - begun
-    return told
+                outcomes.findings.setdefault(f"{outcome}: {said}", f"input {number}")
+    outcomes.seconds = time.monotonic() - begun
+    return outcomes
 
 
 def _alarmed(_number: int, _frame: FrameType | None) -> None:
@@ -69,11 +69,11 @@ def _alarmed(_number: int, _frame: FrameType | None) -> None:
 
 
 def _one(reader: Reader, given: object, folder: Path, key: str) -> tuple[str, str]:
-    made = reader.make(given, random.Random(key))
+    value = reader.make(given, random.Random(key))
     faulthandler.dump_traceback_later(6 * MOST_SECONDS, exit=True)  # where no signal gets through
     signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
     try:
-        reader.read(made, folder)
+        reader.read(value, folder)
     except Wrong as wrong:
         return "wrong", str(wrong)
     except (ValueError, OSError) as error:
@@ -103,7 +103,8 @@ def _refusal(error: Exception) -> tuple[str, str]:
 def _where(error: BaseException) -> str:
     """The innermost place in the project."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "benchmarks/fuzz" not in frame.filename]
-    own = [frame for frame in frames if "/compare/" in frame.filename or "/meshes/" in frame.filename]
-    if not own:
+    project_frames = [frame for frame in frames if "/compare/" in frame.filename or "/meshes/" in frame.filename]
+    if not project_frames:
         return "nowhere in the project"
-    return f"at {'/'.join(Path(own[-1].filename).parts[-3:])}:{own[-1].lineno} in {own[-1].name}"
+    last = project_frames[-1]
+    return f"at {'/'.join(Path(last.filename).parts[-3:])}:{last.lineno} in {last.name}"

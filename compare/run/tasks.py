@@ -219,7 +219,7 @@ def explain(ended: ProcessEnd, *, case: Case) -> str:
     reason = ended.reason
     if not reason or reason.kind != DOES_NOT_FIT:
         return ended.error
-    return explain_misfit(case, needed=reason.needed_bytes, there=reason.available_bytes)
+    return explain_misfit(case, needed=reason.needed_bytes, capacity=reason.available_bytes)
 
 
 def source_prefixes(arm: Arm) -> list[str]:

@@ -92,8 +92,8 @@ class Layout:
         slots, *rest = tokens.shape
         tokens = jnp.broadcast_to(tokens[:, None], (slots, self.case.mesh.pp, *rest))
         # Ids are below `vocab`; the default mode would fill the rows of others with NaN.
-        found = jnp.take(table, self.place(tokens, "slots stages batch seq"), axis=0, mode="clip")
-        return self.place(self.place(found, f"slots {TOKENS}"), f"slots {STREAM}")
+        rows = jnp.take(table, self.place(tokens, "slots stages batch seq"), axis=0, mode="clip")
+        return self.place(self.place(rows, f"slots {TOKENS}"), f"slots {STREAM}")
 
     def positions(self, first: Int[Array, ""], count: int) -> Int[Array, "seq"]:
         """The position of each of `count` tokens, the first's given.  No collective."""

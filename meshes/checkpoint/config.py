@@ -21,15 +21,15 @@ _EXPERTS = ("mixtral", "qwen3_moe", "qwen2_moe")
 _SCALING = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
 
 _REFUSED: Mapping[str, tuple[Callable[[Any, Config], bool], str]] = MappingProxyType({
-    "hidden_act": (lambda found, config: found == "silu", "'silu'"),
-    "attention_bias": (lambda found, config: not found, "false"),
-    "mlp_bias": (lambda found, config: not found, "false"),
-    "decoder_sparse_step": (lambda found, config: found == 1, "1 (all layers alike)"),
-    "mlp_only_layers": (lambda found, config: not found, "[] (all layers alike)"),
-    "partial_rotary_factor": (lambda found, config: found in (None, 1), "1 (all of a head is turned)"),
-    "sliding_window": (lambda found, config: _sees_all(found, config), "null (attention sees every earlier token)"),
-    "layer_types": (lambda found, config: set(_words(found)) <= {"full_attention"}, "'full_attention' for each layer"),
-    "quantization_config": (lambda found, config: not found, "null (weights of bf16, f16 or f32)"),
+    "hidden_act": (lambda value, config: value == "silu", "'silu'"),
+    "attention_bias": (lambda value, config: not value, "false"),
+    "mlp_bias": (lambda value, config: not value, "false"),
+    "decoder_sparse_step": (lambda value, config: value == 1, "1 (all layers alike)"),
+    "mlp_only_layers": (lambda value, config: not value, "[] (all layers alike)"),
+    "partial_rotary_factor": (lambda value, config: value in (None, 1), "1 (all of a head is turned)"),
+    "sliding_window": (lambda value, config: _sees_all(value, config), "null (attention sees every earlier token)"),
+    "layer_types": (lambda value, config: set(_words(value)) <= {"full_attention"}, "'full_attention' for each layer"),
+    "quantization_config": (lambda value, config: not value, "null (weights of bf16, f16 or f32)"),
 })  # fmt: skip
 """Key -> whether its value is supported, and which value would be."""
 
@@ -99,11 +99,11 @@ def _read(path: Path) -> Any:
 
 def _name(folder: Path) -> str:
     """The folder's; of a folder in Hugging Face's cache the repository's."""
-    whole = folder.resolve()
-    repository = whole.parent.parent.name
-    if whole.parent.name == "snapshots" and repository.startswith("models--"):
+    path = folder.resolve()
+    repository = path.parent.parent.name
+    if path.parent.name == "snapshots" and repository.startswith("models--"):
         return repository.rpartition("--")[2]
-    return whole.name
+    return path.name
 
 
 def model_of(config: Any, *, name: str) -> Model:
@@ -141,7 +141,7 @@ def _check_keys(config: Config) -> None:
         if key in config and not computed(config[key], config):
             raise MeshError(f"{key} is {json.dumps(config[key])[:80]}, which is not computed here; it must be {right}")
     known = {*_READ, *_REFUSED, *_HARMLESS}
-    unknown = [key for key, found in config.items() if key not in known and not key.startswith("_") and found]
+    unknown = [key for key, value in config.items() if key not in known and not key.startswith("_") and value]
     if unknown:
         raise MeshError(
             f"unknown keys {', '.join(sorted(unknown))}: what they change is not known here; take them out if they "
@@ -156,15 +156,15 @@ def _sees_all(window: Any, config: Config) -> bool:
     return not window or never or config.get("use_sliding_window") is False
 
 
-def _words(found: Any) -> list[str]:
-    return [str(each) for each in (found if isinstance(found, list) else [found] if found else [])]
+def _words(value: Any) -> list[str]:
+    return [str(each) for each in (value if isinstance(value, list) else [value] if value else [])]
 
 
 def _kv_heads(config: Config, heads: int) -> int:
-    found = _whole(config, "num_key_value_heads", absent=heads)
-    if heads % found:
-        raise MeshError(f"num_key_value_heads is {found}, which does not divide num_attention_heads {heads}")
-    return found
+    heads_kv = _whole(config, "num_key_value_heads", absent=heads)
+    if heads % heads_kv:
+        raise MeshError(f"num_key_value_heads is {heads_kv}, which does not divide num_attention_heads {heads}")
+    return heads_kv
 
 
 def _head_dim(config: Config, family: str, heads: int) -> int:
@@ -196,7 +196,7 @@ def _rope(config: Config, family: str) -> tuple[float, RopeScaling | None]:
     if len(given) == 2:
         raise MeshError("rope_parameters and rope_scaling are both there; one of them says how the rope is stretched")
     row = given[0] if given else {}
-    if not isinstance(row, dict) or any(isinstance(found, dict) for found in row.values()):
+    if not isinstance(row, dict) or any(isinstance(value, dict) for value in row.values()):
         raise MeshError(f"rope parameters are {json.dumps(row)[:80]}; computed here is one table for all layers")
     theta = row.get("rope_theta", config.get("rope_theta"))
     kind = row.get("rope_type", row.get("type", "default"))
@@ -216,20 +216,20 @@ def _scaling(row: Config) -> RopeScaling:
     return RopeScaling(factor, low, high, _whole(row, _SCALING[-1]))
 
 
-def _said(found: Any) -> str:
-    return "missing" if found is None else json.dumps(found)[:80]
+def _said(value: Any) -> str:
+    return "missing" if value is None else json.dumps(value)[:80]
 
 
 def _whole(config: Config, key: str, *, absent: int | None = None) -> int:
-    found = config.get(key)
-    found = absent if found is None else found
-    if type(found) is not int or found < 1:
-        raise MeshError(f"{key} is {_said(found)}; it must be a whole number from 1")
-    return found
+    value = config.get(key)
+    value = absent if value is None else value
+    if type(value) is not int or value < 1:
+        raise MeshError(f"{key} is {_said(value)}; it must be a whole number from 1")
+    return value
 
 
 def _number(config: Config, key: str) -> float:
-    found = config.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
-        raise MeshError(f"{key} is {_said(found)}; it must be a number above 0")
-    return float(found)
+    value = config.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise MeshError(f"{key} is {_said(value)}; it must be a number above 0")
+    return float(value)

@@ -49,18 +49,18 @@ class ConvertedCheckpoint:
         missing or of another size.
         """
         model = read_model(folder)
-        dtype, found = _table(folder / MANIFEST)
+        dtype, table = _table(folder / MANIFEST)
         right = {spec.name: spec.shape for spec in weights(Case.read("tp1", shapes=model, dtype=dtype))}
-        there = {name: weight.shape for name, weight in found.items()}
-        for name in sorted(set(right) | set(there)):
-            if there.get(name) != right.get(name):
-                raise MeshError(f"{folder / MANIFEST} tells of {_told(name, there)}, and config.json of "
+        shapes = {name: weight.shape for name, weight in table.items()}
+        for name in sorted(set(right) | set(shapes)):
+            if shapes.get(name) != right.get(name):
+                raise MeshError(f"{folder / MANIFEST} tells of {_told(name, shapes)}, and config.json of "
                                 f"{_told(name, right)}; one of them was changed: {AGAIN}")  # fmt: skip
-        made = cls(folder, found)
-        for name, weight in found.items():
+        checkpoint = cls(folder, table)
+        for name, weight in table.items():
             for file, (size, _) in weight.files.items():
-                made._check_size(name, file, size)
-        return made
+                checkpoint._check_size(name, file, size)
+        return checkpoint
 
     def check(self, name: str) -> Path:
         """The folder of a weight, after its checksums; raises `MeshError` where a file is not what was written."""
@@ -75,10 +75,10 @@ class ConvertedCheckpoint:
 
     def _check_size(self, name: str, file: str, size: int) -> None:
         path = self._folder(name) / file
-        there = path.stat().st_size if path.is_file() else None
-        if there != size:
-            told = "is missing" if there is None else f"has {there} bytes instead of {size}"
-            raise MeshError(f"cannot restore {self._folder(name)}: {file} {told}; {AGAIN}")
+        actual = path.stat().st_size if path.is_file() else None
+        if actual != size:
+            problem = "is missing" if actual is None else f"has {actual} bytes instead of {size}"
+            raise MeshError(f"cannot restore {self._folder(name)}: {file} {problem}; {AGAIN}")
 
 
 def is_converted(folder: Path) -> bool:
@@ -90,8 +90,8 @@ def is_converted(folder: Path) -> bool:
 
 def files_of(folder: Path) -> Files:
     """Every file below a weight's folder."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): (path.stat().st_size, checksum(path)) for path in found}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): (path.stat().st_size, checksum(path)) for path in paths}
 
 
 def write_table(folder: Path, *, dtype: str, table: dict[str, Weight]) -> None:
@@ -101,11 +101,11 @@ def write_table(folder: Path, *, dtype: str, table: dict[str, Weight]) -> None:
 
 def checksum(path: Path) -> int:
     """CRC-32."""
-    found = 0
+    crc = 0
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
-            found = zlib.crc32(block, found)
-    return found
+            crc = zlib.crc32(block, crc)
+    return crc
 
 
 def _table(path: Path) -> tuple[str, dict[str, Weight]]:

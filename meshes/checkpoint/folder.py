@@ -40,26 +40,26 @@ class Checkpoint:
         dtype or shape, a tied head differs from the embedding, or config.json asks for what is not computed here.
         """
         path, model = Path(folder), read_model(folder)
-        found = _entries(path)
+        entries = _entries(path)
         try:
-            where = sources(model, names=frozenset(found))
-            tensors = Files(found, "F32")
+            where = sources(model, names=frozenset(entries))
+            tensors = Files(entries, "F32")
             check_shapes(where.values(), tensors=tensors, model=model)
-            if model.tied and HEAD in found:
+            if model.tied and HEAD in entries:
                 check_tied(tensors)
         except MeshError as error:
             raise MeshError(f"{path}: {error}") from None
-        return cls(path, model, found, where)
+        return cls(path, model, entries, where)
 
     def read(self, spec: WeightSpec, index: Index, case: Case) -> Array:
         """The slice `index` of a stacked weight, in the case's dtype: float32, or bf16 as its bits (uint16).
 
         Reads what the slice needs and no more, and holds a few MB beside the result.  KV heads come with their copies.
         """
-        asked = OF_CASE[case.dtype]
+        dtype = OF_CASE[case.dtype]
         shape = [len(taken) for taken in ranges(index, shape=spec.shape)]
-        out = np.empty(shape, DTYPES[asked])
-        read_slice(spec, source=self.sources[spec.name], tensors=Files(self.entries, asked), case=case, index=index,
+        out = np.empty(shape, DTYPES[dtype])
+        read_slice(spec, source=self.sources[spec.name], tensors=Files(self.entries, dtype), case=case, index=index,
                    out=out)  # fmt: skip
         return out
 
@@ -68,10 +68,10 @@ def _entries(path: Path) -> dict[str, Entry]:
     """Every tensor of the folder: of the files that the index names, or of the single file."""
     if not (path / INDEX).exists():
         if not (path / SINGLE).exists():
-            there = ", ".join(sorted(file.name for file in path.iterdir() if file.suffix in (".safetensors", ".bin")))
+            present = ", ".join(sorted(file.name for file in path.iterdir() if file.suffix in (".safetensors", ".bin")))
             if is_converted(path):
                 raise MeshError(f"{path} is an Orbax folder of jax_impl.convert; give the Hugging Face folder")
-            raise MeshError(f"{path} has neither {SINGLE} nor {INDEX}, but {there or 'no weights'}; both are Hugging "
+            raise MeshError(f"{path} has neither {SINGLE} nor {INDEX}, but {present or 'no weights'}; both are Hugging "
                             f"Face's names")  # fmt: skip
         return entries(path / SINGLE)
     weight_map = _weight_map(path / INDEX)
@@ -95,16 +95,16 @@ def _weight_map(path: Path) -> dict[str, str]:
         raise MeshError(f"cannot read {path}: {error.strerror}") from None
     except MeshError as error:
         raise MeshError(f"{path} is no index of safetensors files: it is {error}") from None
-    found = read.get("weight_map") if isinstance(read, dict) else None
-    if not isinstance(found, dict):
+    weight_map = read.get("weight_map") if isinstance(read, dict) else None
+    if not isinstance(weight_map, dict):
         raise MeshError(f"{path} is no index of safetensors files: it has no table weight_map of files by tensor")
-    for tensor, name in found.items():
+    for tensor, name in weight_map.items():
         if not _plain(name):
             raise MeshError(
                 f"{path} is no index of safetensors files: it says that {tensor!r} is in {json.dumps(name)[:80]}; it "
                 f"must be a file of the same folder"
             )
-    return found
+    return weight_map
 
 
 def _plain(name: Any) -> bool:

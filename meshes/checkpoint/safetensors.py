@@ -53,7 +53,7 @@ class Files:
     """The tensors of one or several files."""
 
     entries: dict[str, Entry]
-    asked: str
+    wanted: str
     """The dtype of the result, like BF16 (as bits, uint16)."""
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ class Files:
 
     def matrix(self, name: str, *, lead: tuple[int, ...], rows: range, columns: range) -> Array:
         entry = self.entries[name]
-        return convert_dtype(_read(entry, lead, rows, columns), kept=entry.dtype, asked=self.asked)
+        return convert_dtype(_read(entry, lead, rows, columns), kept=entry.dtype, wanted=self.wanted)
 
 
 def _read(entry: Entry, lead: tuple[int, ...], rows: range, columns: range) -> Array:
@@ -71,16 +71,16 @@ def _read(entry: Entry, lead: tuple[int, ...], rows: range, columns: range) -> A
     start = entry.start + first * dtype.itemsize
     apart = len(columns) < width and len(columns) * dtype.itemsize >= PAGE
     step = 1 if apart else max(BLOCK_BYTES // (width * dtype.itemsize), 1)
-    found = np.empty((len(rows), len(columns)), dtype)
+    out = np.empty((len(rows), len(columns)), dtype)
     with entry.path.open("rb", buffering=0) as file:
         for at in range(0, len(rows), step):
-            part = found[at : at + step]
-            whole = part if apart or len(columns) == width else np.empty((len(part), width), dtype)
+            part = out[at : at + step]
+            rows_block = part if apart or len(columns) == width else np.empty((len(part), width), dtype)
             file.seek(start + (at * width + (columns.start if apart else 0)) * dtype.itemsize)
-            _read_into(file, whole, entry.path)
-            if whole is not part:
-                part[...] = whole[:, columns.start : columns.stop]
-    return found
+            _read_into(file, rows_block, entry.path)
+            if rows_block is not part:
+                part[...] = rows_block[:, columns.start : columns.stop]
+    return out
 
 
 def _read_into(file: Any, out: Array, path: Path) -> None:
@@ -96,14 +96,14 @@ def entries(path: Path) -> dict[str, Entry]:
     """The tensors of a file by name.  Raises `MeshError`, one line, for a file of another format or a truncated one."""
     header, begin = _header(path)
     size = path.stat().st_size
-    found = {name: _entry(name, row, path=path, begin=begin) for name, row in header.items() if name != "__metadata__"}
-    ends = [entry.start + prod(entry.shape) * DTYPES[entry.dtype].itemsize for entry in found.values()]
+    table = {name: _entry(name, row, path=path, begin=begin) for name, row in header.items() if name != "__metadata__"}
+    ends = [entry.start + prod(entry.shape) * DTYPES[entry.dtype].itemsize for entry in table.values()]
     if max(ends, default=begin) != size:
         raise MeshError(
             f"{path} has {size} bytes, but its header tells of {max(ends, default=begin)}; it is cut or damaged: "
             f"fetch it again"
         )
-    return found
+    return table
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:
@@ -143,19 +143,19 @@ def _entry(name: str, row: Any, *, path: Path, begin: int) -> Entry:
     return Entry(path, dtype, shape, begin + start)
 
 
-def _sizes(found: Any) -> tuple[int, ...]:
+def _sizes(value: Any) -> tuple[int, ...]:
     """Whole numbers from 0; `ValueError` for anything else, like Infinity."""
-    if not isinstance(found, list) or not all(type(each) is int and each >= 0 for each in found):
-        raise ValueError(found)
-    return tuple(found)
+    if not isinstance(value, list) or not all(type(each) is int and each >= 0 for each in value):
+        raise ValueError(value)
+    return tuple(value)
 
 
-def convert_dtype(block: Array, *, kept: str, asked: str) -> Array:
+def convert_dtype(block: Array, *, kept: str, wanted: str) -> Array:
     """Convert between dtypes, rounding to nearest, ties to even, as both frameworks do."""
-    if kept == asked:
+    if kept == wanted:
         return block
     single = widen_bf16(block) if kept == "BF16" else block.astype(np.float32)
-    return {"F32": single, "BF16": round_to_bf16(single)}[asked] if asked != "F32" else single
+    return {"F32": single, "BF16": round_to_bf16(single)}[wanted] if wanted != "F32" else single
 
 
 def widen_bf16(bits: Array) -> Array:

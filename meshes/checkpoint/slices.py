@@ -104,36 +104,38 @@ class _Reader:
         """The part of one matrix, read and transposed in blocks of full rows of its outer digit."""
         columns = self._span(self.columns, self._source_range(self.columns[0]), self.offsets[1])
         outer = {*self.rows[:1], *self.columns[:1]}
-        there = {digit: self._source_range(digit) if digit in outer else range(self._size(digit))
+        stored = {digit: self._source_range(digit) if digit in outer else range(self._size(digit))
                  for digit in (*self.rows, *self.columns)}  # fmt: skip
-        wanted = {digit: self.taken[digit] for digit in there}
+        wanted = {digit: self.taken[digit] for digit in stored}
         if not self.rows:
             block = self.tensors.matrix(name, lead=lead, rows=range(1), columns=columns)
-            out[...] = self._arrange(block, there=there, wanted=wanted)
+            out[...] = self._arrange(block, stored=stored, wanted=wanted)
             return
-        first, own = self.rows[0], there[self.rows[0]]
+        first, outermost = self.rows[0], stored[self.rows[0]]
         unit_bytes = prod(self._size(digit) for digit in self.rows[1:]) * len(columns) * 4
         step = max(BLOCK_BYTES // unit_bytes, 1)
-        for start in range(own.start, own.stop, step):
-            part = range(start, min(start + step, own.stop))
+        for start in range(outermost.start, outermost.stop, step):
+            part = range(start, min(start + step, outermost.stop))
             rows = self._span(self.rows, part, self.offsets[0])
             block = self.tensors.matrix(name, lead=lead, rows=rows, columns=columns)
             some, at = self._copies_of(first, part)
             place = tuple(slice(at.start, at.stop) if digit == first else slice(None) for digit in self.inner)
-            out[place] = self._arrange(block, there=there | {first: part}, wanted=wanted | {first: some})
+            out[place] = self._arrange(block, stored=stored | {first: part}, wanted=wanted | {first: some})
 
-    def _arrange(self, block: Array, *, there: dict[str, range], wanted: dict[str, range]) -> Array:
+    def _arrange(self, block: Array, *, stored: dict[str, range], wanted: dict[str, range]) -> Array:
         """A block, cut to the wanted range of each digit, with copies of heads, in the weight's order of dims."""
-        found = block.reshape([len(numbers) for numbers in there.values()])
-        for at, digit in enumerate(there):
+        arranged = block.reshape([len(numbers) for numbers in stored.values()])
+        for at, digit in enumerate(stored):
             copies = self._copies(digit)
             if copies > 1:
-                found = np.take(found, [number // copies - there[digit].start for number in wanted[digit]], axis=at)
-            elif len(wanted[digit]) != len(there[digit]):
-                begin = wanted[digit].start - there[digit].start
-                found = found[(slice(None),) * at + (slice(begin, begin + len(wanted[digit])),)]
-        digits = list(there)
-        return found.transpose([digits.index(digit) for digit in self.inner])
+                arranged = np.take(
+                    arranged, [number // copies - stored[digit].start for number in wanted[digit]], axis=at
+                )
+            elif len(wanted[digit]) != len(stored[digit]):
+                begin = wanted[digit].start - stored[digit].start
+                arranged = arranged[(slice(None),) * at + (slice(begin, begin + len(wanted[digit])),)]
+        digits = list(stored)
+        return arranged.transpose([digits.index(digit) for digit in self.inner])
 
     def _copies_of(self, digit: str, part: range) -> tuple[range, range]:
         """The wanted numbers that are copies of these, and their indices among the wanted."""

@@ -19,13 +19,13 @@ def from_huggingface(state: Mapping[str, Array], *, case: Case) -> dict[str, Arr
     tensors = Arrays({name: np.asarray(state[name]) for name in state})
     where = sources(case.model, names=frozenset(tensors.state))
     check_shapes(where.values(), tensors=tensors, model=case.model)
-    found = {}
+    arrays = {}
     for spec in weights(case):
         source = where[spec.name]
-        found[spec.name] = np.empty(spec.shape, tensors.state[source.each(case.model)[0]].dtype)
+        arrays[spec.name] = np.empty(spec.shape, tensors.state[source.each(case.model)[0]].dtype)
         everything = (slice(None),) * len(spec.shape)
-        read_slice(spec, source=source, tensors=tensors, case=case, index=everything, out=found[spec.name])
-    return found
+        read_slice(spec, source=source, tensors=tensors, case=case, index=everything, out=arrays[spec.name])
+    return arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +38,5 @@ class Arrays:
         return tuple(self.state[name].shape)
 
     def matrix(self, name: str, *, lead: tuple[int, ...], rows: range, columns: range) -> Array:
-        whole: Array = np.atleast_2d(self.state[name][lead])
-        return whole[rows.start : rows.stop, columns.start : columns.stop]
+        array: Array = np.atleast_2d(self.state[name][lead])
+        return array[rows.start : rows.stop, columns.start : columns.stop]

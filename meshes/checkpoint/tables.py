@@ -60,7 +60,7 @@ Rows = dict[str, Source | tuple[Source, ...]]
 
 
 def _table(*tables: Rows) -> Table:
-    rows = {name: found if isinstance(found, tuple) else (found,) for table in tables for name, found in table.items()}
+    rows = {name: value if isinstance(value, tuple) else (value,) for table in tables for name, value in table.items()}
     return MappingProxyType(rows)
 
 
@@ -162,8 +162,8 @@ def sources(model: Model, *, names: frozenset[str]) -> dict[str, Source]:
 
     Raises `MeshError`, one line, where tensors are missing, or are there that no weight is read from.
     """
-    found = {weight: _choose_spelling(TABLES[model.family][weight], model, names) for weight in dims_of(model)}
-    needed = {name for source in found.values() for name in source.each(model)}
+    chosen = {weight: _choose_spelling(TABLES[model.family][weight], model, names) for weight in dims_of(model)}
+    needed = {name for source in chosen.values() for name in source.each(model)}
     unknown = sorted(name for name in names - needed if not name.endswith(IDLE))
     if missing := sorted(needed - names):
         but = f", but {unknown[0]!r}, which is unknown" if unknown else ""
@@ -174,7 +174,7 @@ def sources(model: Model, *, names: frozenset[str]) -> dict[str, Source]:
         raise MeshError(
             f"the checkpoint has {_list_names(unknown)}, which {model.family} of {model.layers} layers does not have"
         )
-    return found
+    return chosen
 
 
 def _choose_spelling(spellings: tuple[Source, ...], model: Model, names: frozenset[str]) -> Source:

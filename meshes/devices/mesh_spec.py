@@ -45,10 +45,10 @@ class MeshSpec:
     @classmethod
     def parse(cls, name: str) -> Self:
         """`"tp4pp2"` -> `MeshSpec(pp=2, tp=4)`.  Order in the name does not matter."""
-        found = _PAIR.findall(name[:_LONGEST])
-        if not found or "".join(axis + size for axis, size in found) != name:
+        pairs = _PAIR.findall(name[:_LONGEST])
+        if not pairs or "".join(axis + size for axis, size in pairs) != name:
             raise MeshError(f"cannot read mesh {quote(name)}; write axis+size pairs, like 'tp4pp2'")
-        return cls.of([(axis, int(size[:10])) for axis, size in found], read=name)
+        return cls.of([(axis, int(size[:10])) for axis, size in pairs], read=name)
 
     @classmethod
     def of(cls, pairs: list[tuple[str, int]], *, read: str) -> Self:

@@ -67,9 +67,9 @@ class Topology:
         row = generation(generation_name)
         sizes = {prod(map(int, name.split("x"))) * row.devices: name for name in reversed(row.slices)}
         if num_devices not in sizes:
-            there = ", ".join(map(str, sorted(sizes)))
+            available = ", ".join(map(str, sorted(sizes)))
             raise MeshError(
-                f"no single {row.name} slice has {num_devices} devices (there are {there}); "
+                f"no single {row.name} slice has {num_devices} devices (there are {available}); "
                 f"choose sizes whose product is one of these, or name a topology, like '@v5p:4x4x8' or '@2xv5e:16x16'"
             )
         return cls.parse(f"{row.name}:{sizes[num_devices]}")

@@ -107,8 +107,8 @@ def _locked(left: Path) -> Iterator[bool]:
     """Whether no process holds a lock on it; then this process takes one.  `OSError` for a link."""
     descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        there = os.fstat(descriptor)
-        if there.st_uid != os.geteuid():
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid():
             yield False
             return
         try:
@@ -116,7 +116,7 @@ def _locked(left: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
         except OSError:
-            yield time.time() - there.st_mtime > STALE_S
+            yield time.time() - status.st_mtime > STALE_S
         else:
             yield True
     finally:

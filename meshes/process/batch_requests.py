@@ -50,12 +50,12 @@ def serve(
     except ImportError as error:
         refuse(f"{framework} can't be imported: {error}")
         return 2
-    for number, (name, asked) in enumerate(zip(names, programs, strict=True)):
+    for number, (name, program) in enumerate(zip(names, programs, strict=True)):
         print(json.dumps({"stage": name}), flush=True)
         out = Path(argv[1]) / str(number)
         out.mkdir(parents=True, exist_ok=True)
         try:
-            lower(asked, out)
+            lower(program, out)
         # Not narrower: a pattern's own code and the framework's tracer raise errors that share no base.  Seen of bad
         # shapes and meshes: JAX's TypeError, IndivisibleError, ValueError; RuntimeError and AssertionError of PyTorch;
         # KeyError of an unknown pattern.  One bad program must not stop those after it; its line names the type.

@@ -108,10 +108,10 @@ def _whole(digits: str) -> int:
 
 
 def _finite(digits: str) -> float:
-    found = float(digits)
-    if not math.isfinite(found):
+    value = float(digits)
+    if not math.isfinite(value):
         raise MeshError(f"not JSON that can be read: the number {one_line(digits, most=200)} is too large")
-    return found
+    return value
 
 
 def _no_number(word: str) -> Never:

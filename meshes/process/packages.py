@@ -11,10 +11,10 @@ def is_overwritten(name: str) -> bool:
     (torch_xla 2.9.0 brings a copy of torchax.)  Told by the hashes of its RECORD; False where it is not installed.
     """
     try:
-        found = files(name) or []
+        installed = files(name) or []
     except PackageNotFoundError:
         return False
-    modules = [file for file in found if file.suffix == ".py" and file.hash]
+    modules = [file for file in installed if file.suffix == ".py" and file.hash]
     return any(_digest(file.read_binary(), file.hash.mode) != file.hash.value for file in modules if file.hash)
 
 

@@ -20,9 +20,9 @@ def cache_positions(case: Case) -> np.ndarray[Any, np.dtype[np.int32]]:
     """
     ranks, part = case.mesh.cp, case.seq // case.mesh.cp
     places = np.arange(case.cache_length // ranks)
-    found = np.arange(ranks)[:, None] * part + places
-    found[:-1, part:] = NEVER
-    return found.reshape(-1).astype(np.int32)
+    positions = np.arange(ranks)[:, None] * part + places
+    positions[:-1, part:] = NEVER
+    return positions.reshape(-1).astype(np.int32)
 
 
 def place_shift(case: Case) -> int:

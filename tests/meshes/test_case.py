@@ -149,7 +149,7 @@ def test_advice_keeps_what_was_asked_for():
 def test_what_a_program_needs_beside_its_weights_is_split_over_the_devices_of_another_mesh():
     case = Case.read("tp4@v5e:2x2", phases=("prefill",))
     stay = weight_bytes(case) + cache_bytes(case)  # 4.0 + 0.3 GB of 17.2
-    line = explain_misfit(case, needed=stay + 40 * 10**9, there=17_179_869_184)
+    line = explain_misfit(case, needed=stay + 40 * 10**9, capacity=17_179_869_184)
     # 40 GB on each of 4 devices: 20 on each of 8 do not fit, 10 on each of 16 do; tp8 is the widest for 8 KV heads.
     assert line.endswith("the smallest mesh that should fit, with its activations split as evenly, is pp2tp8@v5e:4x4")
 

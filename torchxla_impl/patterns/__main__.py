@@ -16,7 +16,7 @@ from meshes.process.last_word import claim_stderr
 from torchxla_impl.process.start import start
 
 
-def lower(asked: Mapping[str, Any], out: Path) -> None:
+def lower(request: Mapping[str, Any], out: Path) -> None:
     """Write one program, and what is known about it."""
     import numpy as np
     import torch
@@ -29,26 +29,26 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
     from torchxla_impl.process import about, stablehlo
     from torchxla_impl.sharding.spec import DTYPES
 
-    pattern, axes = PATTERNS[asked["pattern"]].split(asked.get("splits", {})), asked["axes"]
+    pattern, axes = PATTERNS[request["pattern"]].split(request.get("splits", {})), request["axes"]
     mesh = xs.Mesh(np.arange(prod(axes.values())), tuple(axes.values()), tuple(axes))
     xs.set_global_mesh(mesh)
     dtypes = DTYPES | {"s32": torch.int32}
     given = {
         name: xla_builder.create_placeholder_tensor(tuple(each["shape"]), dtypes[each["dtype"]])
-        for name, each in asked["arrays"].items()
+        for name, each in request["arrays"].items()
     }
     # The library's own mark moves data, and there is none; that of something which is computed does not.
     marked = [torch.ops.aten.alias(tensor) for tensor in given.values()]
     for tensor, name in zip(marked, given, strict=True):
         torch_xla._XLAC._xla_annotate_custom_sharding(tensor, mesh.get_op_sharding(pattern.takes[name]))
     with scan.record_bodies() as bodies:
-        made = pattern.function(*marked)
-    made = made if isinstance(made, tuple) else (made,)
-    results = [pin(each, *spec) for each, spec in zip(made, pattern.gives, strict=True)]
+        returned = pattern.function(*marked)
+    returned = returned if isinstance(returned, tuple) else (returned,)
+    results = [pin(each, *spec) for each, spec in zip(returned, pattern.gives, strict=True)]
     graph = about.lower_graph(results)
     order = {graph.tensor_parameter_id(tensor): name for name, tensor in given.items()}
     names = [order[number] for number in sorted(order)]
-    found = {
+    description = {
         "versions": {package: version(package) for package in ("torch", "torch_xla")},
         "compile_options": about.compile_options(num_devices=prod(axes.values())),
         "source": pattern.source,
@@ -66,7 +66,7 @@ def lower(asked: Mapping[str, Any], out: Path) -> None:
         ],
         overwritten={},
     )
-    write(out, program=program, about=found)
+    write(out, program=program, about=description)
 
 
 def _sharding(mesh: Any, spec: tuple[str | None, ...], *, torch_xla: Any, xla_builder: Any) -> str:

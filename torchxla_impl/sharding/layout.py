@@ -95,10 +95,10 @@ class Layout:
         # The ids are flattened for the lookup: split dims come first, or their shards would be torn and gathered.
         cut = tokens.unflatten(2, (self.num_parts("seq"), -1)).permute(2, 1, 0, 3)
         cut = cut.expand(self.case.mesh.pp, -1, -1, -1, -1)
-        found = F.embedding(self.place(cut, "stages parts batch slots _"), table)
+        rows = F.embedding(self.place(cut, "stages parts batch slots _"), table)
         # [stages parts batch slots seq/parts embed] -> [slots stages batch seq embed]
-        found = found.permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
-        return self.place(self.place(found, f"slots {TOKENS}"), f"slots {STREAM}")
+        rows = rows.permute(3, 0, 2, 1, 4, 5).flatten(3, 4)
+        return self.place(self.place(rows, f"slots {TOKENS}"), f"slots {STREAM}")
 
     def positions(self, first: Int[Tensor, ""], count: int) -> Int[Tensor, "seq"]:
         """The position of each of `count` tokens, the first's given.  No collective."""
