@@ -1,4 +1,4 @@
-"""One collective of a program that is several of another: a sum as scatter and gather, a ring's permutes, steps."""
+"""One collective of a program that is several of another: a sum as scatter and gather, a ring's permutes, stages."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -15,7 +15,7 @@ HOP = "collective-permute"
 
 @lru_cache(maxsize=1024)
 def connected_devices(groups: Groups) -> frozenset[frozenset[int]]:
-    """Devices that talk to each other: of a permute those that its pairs connect."""
+    """Sets of devices that communicate; for a permute, those that its pairs connect."""
     components: list[set[int]] = []
     for group in groups:
         joined = [component for component in components if component & set(group)]
@@ -41,7 +41,7 @@ def find_parts(singles: Sequence[Collective], parts: Sequence[Collective]) -> li
                 matches.append((_HOW[single.kind], single, rows))
                 rings |= {_ring_key(row): rows for row in rows if row.kind == HOP}
     for row in pool:
-        # The permutes of an einsum beyond what its gather or scatter needs are that einsum's all the same.
+        # A windowed einsum may have more permutes than its gather or scatter needs; they belong to it too.
         if row.form == "windowed-einsum" and _ring_key(row) in rings:
             rings[_ring_key(row)].append(row)
     return matches
@@ -55,7 +55,7 @@ _HOW = {
 
 
 def find_stages(singles: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
-    """Sums, gathers and scatters of one program that the other does over parts of their groups, one after the other."""
+    """Sums, gathers and scatters of one program that the other does in stages, each over part of their groups."""
     steps, matches = Stages(parts), list[Found]()
     left = [row for row in singles if row.kind in _HOW]
     for nearby in (True, False):
@@ -73,8 +73,8 @@ _STEPS = "in stages, each over a part of its devices"
 
 @dataclass(frozen=True, slots=True)
 class _Near:
-    """Whether a row may be part of another's work: it stands in its place of the program, or, where that is not known
-    of one of them, anywhere."""
+    """Whether a row may be part of another: it has the same scope, or, unless `nearby`, the scope of one of them is
+    only inferred."""
 
     single: Collective
     nearby: bool
@@ -86,12 +86,12 @@ class _Near:
 
 
 def _can_be_a_result(row: Collective) -> bool:
-    """Whether a gather can be of what a scatter made: of a weight or a cache it is not."""
+    """Whether a gather can be of a scatter's result: its operands are not parameters, as weights and caches are."""
     return not any(operand.parameters for operand in row.operands)
 
 
 def _parts(single: Collective, pool: Sequence[Collective], near: _Near) -> list[Collective]:
-    """The rows that do its work together, if there are such."""
+    """The rows that are equivalent to it together; empty if there are none."""
     if single.step_wire_bytes is None or not single.mesh_groups:
         return []
     if single.kind in (GATHER, SCATTER):
@@ -102,7 +102,7 @@ def _parts(single: Collective, pool: Sequence[Collective], near: _Near) -> list[
     if not scatter:
         return []
     rest = sorted(remove_rows(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
-    # The gather may stand anywhere: whoever needs the full sum asks for it.
+    # The gather may be anywhere in the program: it belongs to the operation that needs the full sum.
     gather = _one(single, GATHER, rest, _can_be_a_result) or _ring(single, rest, near)
     return [*scatter, *gather] if gather else []
 
@@ -110,7 +110,7 @@ def _parts(single: Collective, pool: Sequence[Collective], near: _Near) -> list[
 def _one(
     single: Collective, kind: str, pool: Iterable[Collective], fits: Callable[[Collective], bool]
 ) -> list[Collective]:
-    """A collective of this kind that carries the same, the same number of times on each device."""
+    """A collective of this kind with the same payload, executed as often on each device."""
     for row in pool:
         same = row.payload_bytes == single.payload_bytes and row.device_executions == single.device_executions
         if row.kind == kind and same and _same_cargo(row, single) and fits(row):
@@ -119,13 +119,13 @@ def _one(
 
 
 def _ring(single: Collective, pool: Iterable[Collective], near: _Near) -> list[Collective]:
-    """Permutes of its shards around its groups that send as much as it: of a windowed einsum, or exactly as much."""
+    """Permutes of its shards around its groups that send the same bytes; those of a windowed einsum may send more."""
     size = max(map(len, single.mesh_groups))
     needed = (single.step_wire_bytes or 0) // (2 if single.kind == SUM else 1)
     rows: list[Collective] = []
     sent = 0
     for row in pool:
-        # Where it goes both ways around at once, a hop can be half a shard.
+        # In a bidirectional ring, a hop can be half a shard.
         shard = row.kind == HOP and row.payload_bytes * size in (single.payload_bytes, single.payload_bytes // 2)
         if shard and row.step_wire_bytes and _same_cargo(row, single) and near(row):
             rows.append(row)
@@ -138,7 +138,7 @@ def _ring(single: Collective, pool: Iterable[Collective], near: _Near) -> list[C
 
 
 def _all_receive(hops: Sequence[Collective], single: Collective) -> bool:
-    """Whether each device gets the shards of all others of its group, and not one device twice as much as another."""
+    """Whether each device receives the shards of all others of its group."""
     received: Counter[int] = Counter()
     for row in hops:
         for source, target in row.mesh_groups:

@@ -1,9 +1,9 @@
-"""The same communication in another form: what one program writes as one collective, another as several.
+"""The same communication in another form: one collective in one program, several in another.
 
-An all-reduce is a reduce-scatter and an all-gather (of what it made); an all-gather or a reduce-scatter is the permutes
-of its windowed einsum, or of any ring around its groups that moves the same; each of them is its steps over one axis
-after the other, or within slices and between them; collectives that a combiner has joined are those that it joined; and
-a collective in a loop is its copies where the loop is unrolled.
+An all-reduce is a reduce-scatter and an all-gather of its result; an all-gather or a reduce-scatter is the permutes of
+its windowed einsum, or of any ring around its groups that moves the same bytes; each of them is its stages over one
+axis after the other, or within slices and between them; a combined collective is those that the combiner joined; and a
+collective in a loop is its copies in the unrolled loop.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent:
-    """Rows of a that do the work of rows of b."""
+    """Rows of a that are equivalent to rows of b."""
 
     how: str
     a: tuple[Collective, ...]
@@ -25,12 +25,12 @@ class Equivalent:
 
     @property
     def delta_bytes(self) -> int:
-        """Bytes a step that b sends more than a: the hops of a windowed einsum can be more than it needs."""
+        """Bytes a step that b sends beyond a: a windowed einsum can have more hops than it needs."""
         return _sent(self.b) - _sent(self.a)
 
     @property
     def delta_dcn_bytes(self) -> int:
-        """Of them, between slices: in steps less of a sum over several slices is."""
+        """Of these, the bytes between slices; a sum over several slices in stages sends fewer."""
         return _sent(row for row in self.b if row.network == "dcn") - _sent(
             row for row in self.a if row.network == "dcn"
         )
@@ -51,7 +51,7 @@ class Leftover:
         key: Callable[[Collective], Hashable],
         fits: Callable[[Collective, Collective], bool] = lambda a, b: True,
     ) -> Iterator[tuple[Collective, Collective]]:
-        """Rows of one key, the first with the first; they are taken out."""
+        """Remove and yield pairs of rows with equal keys, in program order."""
         waiting: defaultdict[Hashable, list[Collective]] = defaultdict(list)
         for row in self.b:
             waiting[key(row)].append(row)
@@ -72,7 +72,7 @@ class Leftover:
 
 
 def find_equivalents(left: Leftover) -> Iterator[Equivalent]:
-    """What is found is taken out of `left`."""
+    """Yield the equivalents of two programs, and remove their rows from `left`."""
     how = "one collective in a loop, or its copies in the unrolled loop"
     yield from _grouped(left, _loop_key, _same_runs, how=how)
     yield from _grouped(left, _loop_key_anywhere, _same_runs_of_nameless, how=how)
@@ -93,7 +93,7 @@ def _grouped(
     *,
     how: str,
 ) -> Iterator[Equivalent]:
-    """Groups of one key that are the same as a whole, or but for rows that one of them has more."""
+    """Groups of rows with equal keys that are the same; one side may have further rows."""
     groups: dict[Hashable, tuple[list[Collective], list[Collective]]] = {}
     for side, rows in enumerate((left.a, left.b)):
         for row in rows:
@@ -106,7 +106,7 @@ def _grouped(
 
 
 def _as_often(rows: list[Collective], others: Sequence[Collective]) -> list[Collective]:
-    """The first of these rows that run as often together as the others; all, where they run no more often."""
+    """The first of these rows that together run as often as the others; all if they run no more often."""
     wanted = sum(row.executions or 0 for row in others)
     if sum(row.executions or 0 for row in rows) <= wanted:
         return rows
@@ -137,7 +137,7 @@ def _same_runs(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
 
 
 def _same_runs_of_nameless(a: Sequence[Collective], b: Sequence[Collective]) -> bool:
-    """Of copies some may have lost their name, and stand where their neighbours do."""
+    """As `_same_runs`, where some copies have lost their op_name, and have the scope of their neighbours."""
     return len(a) != len(b) and any(map(is_scope_inferred, (*a, *b))) and _same_runs(a, b)
 
 
@@ -155,7 +155,7 @@ def _operands(row: Collective) -> Counter[Hashable]:
 
 
 def _of_one_place(a: Iterable[Collective], b: Iterable[Collective]) -> bool:
-    """Whether nothing in either is of a part of the model that the other knows nothing of."""
+    """Whether the scopes of one side include those of the other, or some scope is unknown."""
     sides = [
         {operand.scope for row in rows for operand in row.operands} | {row.scope for row in rows} for rows in (a, b)
     ]
@@ -166,7 +166,7 @@ _COMBINED = "the same arrays, combined differently"
 
 
 def _combined(singles: Sequence[Collective], parts: Sequence[Collective]) -> list[Found]:
-    """Each one of several arrays that is several collectives of the other program."""
+    """Each combined collective that is several collectives of the other program."""
     pools: defaultdict[Hashable, list[Collective]] = defaultdict(list)
     for row in parts:
         pools[_combined_key(row)].append(row)

@@ -24,7 +24,7 @@ _COLUMNS: Mapping[str, str] = {
     "kind": "", "axes": "over ", "network": "on ", "scope": "in ", "dtype": "", "payload_bytes": "payload ",
     "executions": "", "executions_are": "counted ",
 }  # fmt: skip
-"""A column of a row, as it stands before its two values."""
+"""Column -> the words before its two values."""
 
 WORDS: Mapping[str, str] = {"only in a": "only in the first", "only in b": "only in the second", "changed": "changed"}
 
@@ -39,9 +39,9 @@ class Line:
     what: str
     scope: str
     op_name: str
-    """The framework's path of the operation; `~` before it, or a scope, that is only the nearest instruction's."""
+    """The framework's path of the operation; `~` before it, or a scope, taken from the nearest instruction."""
     how: str
-    """How often and how much; of a change what was, and what is."""
+    """How often and how much; for a change the old and the new values."""
     source: str
     entry: DifferenceEntry
 
@@ -102,7 +102,7 @@ def _value_text(name: str, value: Value) -> str:
 
 
 def equivalent_words(diff: Comparison) -> list[str]:
-    """What is the same in another form: one sentence for each way, and each amount that it costs."""
+    """What is the same in another form: one sentence for each form, with its cost in bytes."""
     groups: dict[tuple[str, str, str], list[EquivalentEntry]] = {}
     for entry in diff["equivalents"] or ():
         groups.setdefault((entry["how"], _kinds(entry["a"]), _kinds(entry["b"])), []).append(entry)
@@ -144,7 +144,7 @@ def total_words(side: ProgramSide) -> str:
 
 
 def verdict(diff: Comparison) -> str:
-    """What a diff says, in one sentence."""
+    """The result of a diff in one sentence."""
     number = len(diff["differences"] or ())
     alike = diff["alike"]["collectives"] if diff["alike"] else 0
     other = len(diff["equivalents"] or ())
@@ -163,11 +163,11 @@ def verdict(diff: Comparison) -> str:
 
 
 TOTALS = ("wire_bytes", "inherent", "inflated", "induced", "framework_induced", "missing", "unknown_rows")
-"""Of a run's program, the totals that are told where they differ."""
+"""The totals of a run's program that are shown if they differ."""
 
 
 def totals_words(program: CellDiff) -> list[str]:
-    """What of a program's totals is another number."""
+    """The totals of a program that differ."""
     changes = []
     for name in TOTALS:
         before, after = program["totals"].get(name, (None, None))
@@ -178,7 +178,7 @@ def totals_words(program: CellDiff) -> list[str]:
 
 
 def case_words(diff: RunsDiff) -> list[str]:
-    """What of the case is another, where the two runs are of different cases."""
+    """The fields in which the cases of the two runs differ."""
     return [f"{name}: {_short(before)} → {_short(after)}" for name, (before, after) in diff["case_changes"].items()]
 
 
@@ -187,7 +187,7 @@ def _short(value: object) -> str:
 
 
 def version_words(diff: RunsDiff) -> list[str]:
-    """Packages whose version is another; those that are the same in one entry at the end."""
+    """Packages whose versions differ; the unchanged ones in one entry at the end."""
     changes = [f"{name} {a or 'none'} → {b or 'none'}" for name, (a, b) in diff["versions"].items() if a != b]
     same = [f"{name} {a}" for name, (a, b) in diff["versions"].items() if a == b]
     return [*changes, *([f"unchanged: {', '.join(same)}"] if same else [])]

@@ -10,52 +10,52 @@ from compare.hlo.collective import Collective
 from compare.hlo.scope_key import is_scope_inferred, scope_or_path
 
 MOST_ALIGNED = 4_000_000
-"""Rows of one times rows of the other, beyond which rows are paired by what they are alone, not by their order."""
+"""Product of the numbers of rows beyond which rows are paired without regard to their order."""
 
 Pair = tuple[Collective, Collective]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One line of a diff: collectives that are alike among themselves, and have no counterpart or a changed one."""
+    """One line of a diff: collectives that are alike among themselves, with no counterpart or a changed one."""
 
     what: str
     """`only in a`, `only in b`, or `changed`."""
     a: tuple[Collective, ...]
     b: tuple[Collective, ...]
-    """Of changed ones, as many as `a`, in the same order."""
+    """For `changed`, as many as `a`, in the same order."""
     changes: tuple[str, ...] = ()
-    """The columns that are not the same."""
+    """The columns that differ."""
 
     @property
     def first(self) -> Collective:
-        """What stands for all of them: as it is in b, where it is there."""
+        """The row that represents all of them, of b if there is one."""
         return (self.b or self.a)[0]
 
     @property
     def delta_bytes(self) -> int | None:
-        """Bytes a step that b sends more than a; unknown where executions of one are."""
+        """Bytes a step that b sends beyond a; None if some executions are unknown."""
         return delta_bytes(self.a, self.b)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """What two programs have in common, and what not."""
+    """What two programs have in common, and where they differ."""
 
     a: tuple[Collective, ...]
     b: tuple[Collective, ...]
     alike: tuple[Pair, ...]
     moved: int
-    """Of `alike`, those that stand in another order."""
+    """Number of `alike` pairs that are in another order."""
     rescoped: tuple[Pair, ...]
-    """Of `alike`, those of a lost scope whose neighbours are of another in the other program."""
+    """Pairs of `alike` whose scope is inferred from neighbours, and differs between the programs."""
     equivalents: tuple[Equivalent, ...]
     differences: tuple[Difference, ...]
     """The largest first."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether both move the same; another order, or another form of the same bytes, is no difference."""
+        """Whether both move the same bytes; another order or form of the same bytes is no difference."""
         costs = any(equivalent.delta_bytes or equivalent.delta_dcn_bytes for equivalent in self.equivalents)
         return not self.differences and not costs
 
@@ -92,7 +92,7 @@ def delta_bytes(a: Iterable[Collective], b: Iterable[Collective]) -> int | None:
 
 
 def axes_or_groups(row: Collective) -> Hashable:
-    """What it runs over: the axes where they say it all, else its groups; of a permute its pairs."""
+    """What it runs over: its axes if they determine its groups, else the groups; for a permute its pairs."""
     if row.kind == "collective-permute":
         return frozenset(row.mesh_groups)
     if row.axes == "?" or ":" in row.axes:
@@ -111,12 +111,12 @@ def _key(row: Collective) -> Hashable:
 
 
 def _scope_is_inferred(a: Collective, b: Collective) -> bool:
-    """Whether the scope of either is only that of its neighbours, which a change beside it can change."""
+    """Whether the scope of either is inferred from its neighbours."""
     return is_scope_inferred(a) or is_scope_inferred(b)
 
 
 def _aligned(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
-    """The places of rows that are the same, in one order in both."""
+    """Indices of equal rows that are in the same order in both."""
     first = 0
     while first < min(len(a), len(b)) and a[first] == b[first]:
         yield first, first
@@ -137,7 +137,7 @@ def _without(rows: Sequence[Collective], taken: Iterable[int]) -> list[Collectiv
 
 
 def _same_place(row: Collective) -> Hashable:
-    """Where it stands in the program; of one of which nothing is known, nowhere that another is."""
+    """Its scope or path; if neither is known, a key that no other row has."""
     return scope_or_path(row) or id(row)
 
 
@@ -150,7 +150,7 @@ _TIERS: tuple[Callable[[Collective], Hashable], ...] = (
     lambda row: (row.kind, _same_place(row), row.payload_bytes),
     lambda row: (row.axes, _same_place(row), row.payload_bytes, row.executions),
 )
-"""What two rows must share to be one that has changed; the closest first."""
+"""What two rows must share to count as one that changed; closest match first."""
 
 
 def _changed(left: Leftover) -> Iterator[Pair]:
@@ -167,7 +167,7 @@ def _changes(a: Collective, b: Collective) -> tuple[str, ...]:
 
 
 def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
-    """Those that say the same of rows in the same place, as one line; in the order in which each first stands."""
+    """Equal differences of rows with the same scope, joined into one line, in order of first occurrence."""
     groups: defaultdict[Hashable, list[Difference]] = defaultdict(list)
     for difference in differences:
         groups[
@@ -181,6 +181,6 @@ def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
 
 
 def _size(difference: Difference) -> tuple[bool, int]:
-    """What can't be counted first, then by bytes."""
+    """Sort key: unknown deltas first, then by bytes."""
     delta = difference.delta_bytes
     return delta is None, abs(delta or 0)

@@ -1,4 +1,4 @@
-"""A diff as one plain value, which `--json`, the terminal and the page all read."""
+"""A diff as one value, which `--json`, the terminal and the page all read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -30,14 +30,14 @@ def diff_report(
 ) -> ProgramsDiff:
     """What `compare.diff A B --json` prints of two programs.
 
-    compiled: of each, for what and by what it was compiled here; empty where it came compiled.
+    compiled: for each, target and compiler if it was compiled here; empty if it came compiled.
     """
     a, b = (_side(*side) for side in zip(names, compiled, (diff.a, diff.b), strict=True))
     return {"schema": SCHEMA, "axes": dict(axes), "a": a, "b": b, **diff_values(diff)}
 
 
 def diff_values(diff: Diff) -> DiffValues:
-    """What is the same, and what not."""
+    """The JSON form of a diff: what is the same, and what differs."""
     return {
         "same": diff.is_empty,
         "alike": {
@@ -146,7 +146,7 @@ def run_report(
     *,
     names: tuple[str, str],
 ) -> RunsDiff:
-    """What `compare.diff RUN_A RUN_B --json` prints: program by program, what an upgrade has changed."""
+    """What `compare.diff RUN_A RUN_B --json` prints: the differences program by program."""
     a, b = cells
     programs = [_program(key, a[key], b[key], reports) for key in a if key in b]
     only_in_a = [list(key) for key in a if key not in b]
@@ -170,7 +170,7 @@ def _changes(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, list
 
 
 def _versions(cells: tuple[Mapping[Key, JudgedProgram], Mapping[Key, JudgedProgram]]) -> dict[str, list[str | None]]:
-    """Package -> its versions in the two runs, of all programs together: those that differ first."""
+    """Package -> its versions in the two runs, over all programs; those that differ first."""
     sides: list[dict[str, str]] = []
     for side in cells:
         sets: dict[str, set[str]] = {}
@@ -204,7 +204,7 @@ def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report
 
 
 def _totals_of(report: Report, key: Key) -> dict[str, int | None]:
-    """None of a program that was not judged."""
+    """The totals of a program; empty if it was not judged."""
     arm, phase, cell = key
     programs = report.phases[phase].arms.get(arm, ())
     totals = next((program.totals for program in programs if program.cell == cell), None)

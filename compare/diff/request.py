@@ -1,4 +1,4 @@
-"""What is to be held against what: two programs, two cells of runs, or two whole run folders."""
+"""What is compared: two programs, two cells of runs, or two run folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ _SHAPE = "name two programs, two run folders, or two cells of such (RUN/jax/pref
 
 
 def kind_of(a: Path, b: Path) -> str:
-    """What two paths are.  Raises `WorkError` where they are not of one kind, or folders of neither."""
+    """What two paths are.  Raises `WorkError` if they differ in kind, or are other folders."""
     kinds = [_kind(path) for path in (a, b)]
     if kinds[0] != kinds[1]:
         words = {PROGRAMS: "a program", CELLS: "a cell of a run", RUNS: "a run folder"}
@@ -40,9 +40,9 @@ def _kind(path: Path) -> str:
 def diff_programs(
     a: str, b: str, *, axes: Mapping[str, int], topology: str = "", no_cache: bool = False
 ) -> ProgramsDiff:
-    """The diff of two files, or folders of programs that were saved; compiled first where they are not.
+    """The diff of two files, or folders of saved programs, which are compiled first if need be.
 
-    axes: none, and those that the programs know are used; they must be the same.
+    axes: if empty, those that the programs record, which must be equal.
     """
     first, second = read_all([open_program(a), open_program(b)], axes=axes, topology=topology, no_cache=no_cache)
     if first.saved.axes and second.saved.axes and dict(first.saved.axes) != dict(second.saved.axes):
@@ -70,11 +70,11 @@ def _cell(path: Path) -> JudgedProgram:
 
 
 def diff_runs(a: Path, b: Path) -> RunsDiff:
-    """The diff of two run folders, both judged anew, by the same rules."""
+    """The diff of two run folders, both judged again by the same rules."""
     runs = judge_run(read_run(a)), judge_run(read_run(b))
     return run_report((_cells(runs[0]), _cells(runs[1])), (runs[0].report(), runs[1].report()), names=(str(a), str(b)))
 
 
 def _cells(run: JudgedRun) -> dict[Key, JudgedProgram]:
-    """The programs that are there: one that a folder has lost is the other's alone."""
+    """The programs that a run folder still has."""
     return {cell.result.key: cell for cell in run.programs if cell.result.status != MISSING}

@@ -1,10 +1,10 @@
-"""The types of what `compare.diff` finds: `--json`, the terminal and the page.  Of two values the first is of `a`."""
+"""The types of the result of `compare.diff`.  Of two values in a list the first is of `a`."""
 
 from collections.abc import Mapping
 from typing import TypedDict, final
 
 Value = str | int | list[list[int]] | None
-"""Of a column of a collective."""
+"""The value of a column of a collective."""
 
 
 class KindTotals(TypedDict):
@@ -21,7 +21,7 @@ class ProgramSide(TypedDict):
 
     name: str
     compiled: str
-    """For what and by what it was compiled here; empty where it came compiled."""
+    """Target and compiler, if it was compiled here; empty if it came compiled."""
     collectives: int
     step_wire_bytes: int
     unknown_rows: int
@@ -77,7 +77,7 @@ class DifferenceEntry(TypedDict):
     op_name: str
     other_op_names: list[str]
     inferred: list[str]
-    """Names of columns that are only those of the nearest instruction."""
+    """Columns whose value is that of the nearest instruction."""
     times: int
     step_wire_bytes: list[int]
     delta_bytes: int | None
@@ -90,7 +90,7 @@ class DifferenceEntry(TypedDict):
 
 
 class DiffValues(TypedDict):
-    """What two programs have in common, and what not."""
+    """What two programs have in common, and where they differ."""
 
     same: bool
     alike: Alike

@@ -1,8 +1,8 @@
-"""A collective in steps: over some of its devices first, then over others, as over several axes or several slices.
+"""A collective in stages: over some of its devices first, then over others, as over several axes or slices.
 
-An all-gather or a reduce-scatter of a group is one over its parts after the other; an all-reduce is scatters, a sum
-between the parts of what they left, and gathers back.  The bytes are the same if each device comes to hold the share of
-every other device of its group, once: that is followed here, device by device.
+An all-gather or a reduce-scatter of a group is a sequence of them over its parts; an all-reduce is reduce-scatters, a
+sum between the parts, and all-gathers.  They are equivalent if each device ends up with the share of every other device
+of its group exactly once, which is traced here device by device.
 """
 
 from collections import defaultdict
@@ -12,13 +12,13 @@ from compare.hlo.collective import Collective
 
 SCATTER, GATHER, SUM = "reduce-scatter", "all-gather", "all-reduce"
 MOST_STEPS = 4
-"""Of one kind: no mesh has more axes that one collective is over."""
+"""The most stages of one kind: no mesh has more axes under one collective."""
 
 Fits = Callable[[Collective], bool]
 
 
 class Stages:
-    """The rows of a program that could be steps of another program's, by what they carry."""
+    """The rows of a program that could be stages of another program's collectives, by payload."""
 
     def __init__(self, rows: Sequence[Collective]):
         self._rows: defaultdict[Hashable, list[Collective]] = defaultdict(list)
@@ -28,13 +28,13 @@ class Stages:
         self._taken: set[int] = set()
 
     def take(self, rows: Sequence[Collective]) -> None:
-        """These are steps of one, and of no other."""
+        """Mark rows as used."""
         self._taken.update(map(id, rows))
 
     def of(self, single: Collective, *, fits: Fits, gathers_fit: Fits) -> list[Collective]:
-        """Two rows or more that do the work of `single` together, if there are such.
+        """Two or more rows that are equivalent to `single` together; empty if there are none.
 
-        fits: which rows may be steps of it; of a sum's gathers `gathers_fit` says so.
+        fits: whether a row may be a stage of it; `gathers_fit`: the same for the gathers of a sum.
         """
         if single.step_wire_bytes is None or _size(single) < 2:
             return []
@@ -58,7 +58,7 @@ class Stages:
                         )
 
     def _between(self, single: Collective, fits: Fits, part: int) -> Iterator[list[Collective]]:
-        """The sum of what scatters over `part` devices have left; none where they were over all."""
+        """The sum after scatters over `part` devices; no row if they were over all devices."""
         if part == _size(single):
             yield []
         else:
@@ -80,7 +80,7 @@ class Stages:
                     yield from self._chains(single, kind, fits, size, (*before, row), part * _size(row))
 
     def _carrying(self, single: Collective, kind: str, part: int) -> Sequence[Collective]:
-        """Rows that carry one `part`-th of it, as often."""
+        """Rows with a `part`-th of its payload, executed as often."""
         payload, left = divmod(single.payload_bytes, part)
         alike = () if left else self._rows.get((kind, single.dtype, single.executions, payload), ())
         return [row for row in alike if id(row) not in self._taken]
@@ -93,7 +93,7 @@ def _size(row: Collective) -> int:
 
 
 def _held(steps: Sequence[Collective]) -> Mapping[int, frozenset[int]] | None:
-    """Of each device, whose shares it holds at the end; nothing where one came twice."""
+    """Device -> the devices whose shares it holds at the end; None if a share arrives twice."""
     held: dict[int, frozenset[int]] = {}
     for row in reversed(steps) if steps and steps[0].kind == GATHER else steps:
         for group in row.mesh_groups:
@@ -106,6 +106,6 @@ def _held(steps: Sequence[Collective]) -> Mapping[int, frozenset[int]] | None:
 
 
 def _moves_as_much(single: Collective, steps: Sequence[Collective]) -> bool:
-    """Whether they send the same in a step; each is rounded to whole bytes."""
+    """Whether they send the same bytes a step, up to rounding."""
     sent = sum(row.step_wire_bytes or 0 for row in steps)
     return abs(sent - (single.step_wire_bytes or 0)) <= len(steps)

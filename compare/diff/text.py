@@ -1,4 +1,4 @@
-"""A diff on a terminal, one line for each difference, at most 100 columns wide; and as a page without a script."""
+"""A diff in a terminal, one line for each difference, at most 100 columns wide; and as a page without scripts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,11 +27,11 @@ _STYLES = {"−": "green", "+": "red", "~": "yellow"}
 _HEADINGS = ("collective", "scope", "op_name", "runs × payload", "source")
 _OP_NAME = _HEADINGS.index("op_name")
 _NARROWEST = ((2, 24), (1, 20), (3, 28), (2, 12), (4, 14), (3, 20), (4, 10), (3, 12), (2, 7), (0, 16), (1, 8), (4, 6))
-"""What of a line gives way first: its columns, and how far; no scope of the closed list is longer than 20."""
+"""The columns of a line that are narrowed, in order, and how far; the longest scope has 20 characters."""
 
 
 def print_diff(diff: ProgramsDiff | RunsDiff, *, out: Console | None = None) -> None:
-    """Of two programs, or of two runs."""
+    """Print the diff of two programs or two runs."""
     out = out or console()
     if "programs" in diff:
         _print_runs(diff, out)
@@ -55,7 +55,7 @@ def _print_lines(diff: Comparison, out: Console, *, indent: int = 0) -> None:
 
 
 def _table(lines: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
-    """A heading and one line each: what is too long for it is cut, and whole in `--json` and on the page."""
+    """A heading and one line for each difference; long cells are cut (`--json` and the page have them in full)."""
     cells = [
         [plain(word) for word in (entry.what, entry.scope, entry.op_name, entry.how, _file(entry.source))]
         for entry in lines
@@ -80,14 +80,14 @@ def _table(lines: Sequence[Line], *, width: int, indent: int) -> Iterator[Text]:
 
 
 def _cut(words: str, size: int, column: int) -> str:
-    """Of a framework's path the end stays, which names the operation; of all else the beginning."""
+    """Cut to `size`: an op_name keeps its end, which names the operation, other cells their beginning."""
     if len(words) <= size:
         return words
     return f"…{words[len(words) - size + 1 :]}" if column == _OP_NAME else f"{words[: size - 1]}…"
 
 
 def _file(source: str) -> str:
-    """Of a line of source its file without the folders: the whole path is in `--json` and on the page."""
+    """File and line without the folders; the full path is in `--json` and on the page."""
     return source.rpartition("/")[2]
 
 
@@ -136,7 +136,7 @@ def _program(program: CellDiff, width: int) -> Iterator[Text]:
 
 
 def page(diff: ProgramsDiff | RunsDiff) -> str:
-    """A page that needs nothing else, of two programs or of two runs."""
+    """The diff of two programs or two runs as a self-contained page."""
     from compare.render.html import environment, read_static
 
     templates = environment()

@@ -10,7 +10,7 @@ from meshes.process.command_line import command_parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the life of one collective, or a line for each."""
+    """Print the history of one collective, or a line for each."""
     parser = command_parser(
         "compare.history",
         "Show the libtpu passes that created and changed a collective, with the HLO before and after each.",

@@ -1,4 +1,4 @@
-"""The lives of a run's collectives, chosen by name, arm, phase and cell."""
+"""The histories of a run's collectives, selected by name, arm, phase and cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from compare.user_program.saved_program import read_saved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """One collective of one program, and its life."""
+    """One collective of one program, and its history."""
 
     arm: str
     phase: str
@@ -28,7 +28,7 @@ class History:
 
     @property
     def program(self) -> str:
-        """What it is called: arm, phase and cell of a run, or the folder of a program that was saved."""
+        """Arm, phase and cell of a run, or the folder of a saved program."""
         return "/".join(filter(None, (self.arm, self.phase, self.cell)))
 
     def to_dict(self) -> dict[str, object]:
@@ -43,7 +43,7 @@ class History:
 
 
 def query_saved(folder: Path, *, name: str = "") -> list[History]:
-    """Those of a program that was saved: of this name, or all."""
+    """The histories of a saved program: of the collective of this name, or all."""
     program = read_saved(folder)
     if not program.passes:
         raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
@@ -60,10 +60,10 @@ def query_saved(folder: Path, *, name: str = "") -> list[History]:
 
 
 def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
-    """Those of this name, or all, in the order of the run; of all programs that the other words leave.
+    """The histories of this name, or all, in the order of the run, of the programs that the other arguments select.
 
-    A name without a cell is looked for in the default cells, then in the others.  Raises `WorkError` where there is no
-    such program, none whose passes were recorded, or none that has the name.
+    Without a cell, the default cells are searched first, then the others.  Raises `WorkError` if there is no such
+    program, none whose passes were recorded, or none with that name.
     """
     cells = [program for program in run.programs if _fits(program, arm=arm, phase=phase, cell=cell)]
     if not cells:

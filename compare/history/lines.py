@@ -1,4 +1,4 @@
-"""Lines of HLO for a reader: what matters of each, and which parts of two differ."""
+"""Lines of HLO shortened for a reader, and the parts in which two of them differ."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SHARDING = re.compile(r", sharding=(\{(?:[^{}]|\{[^{}]*\})*\})")
 _TOKEN = re.compile(r"\s+|[\w.\-]+|.")
 _NAMES = 3
 _SEPARATE = 3
-"""Equal tokens between two changes that are fewer are marked with them."""
+"""Fewer equal tokens than this between two changes are marked with them."""
 
 MOST = 400
 """Characters of a line that are shown."""
@@ -23,7 +23,7 @@ MOST = 400
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of a line; `changed` where the other line has something else."""
+    """Part of a line; `changed`: whether the other line differs there."""
 
     text: str
     changed: bool
@@ -42,20 +42,20 @@ def shorten(line: str) -> str:
 
 
 def _end(op_name: str) -> str:
-    """The last parts of a path, which tell the part of the model and the operation."""
+    """The last parts of a path, which name the part of the model and the operation."""
     names = op_name.split("/")
     return "/".join(names if len(names) <= _NAMES else ["…", *names[-_NAMES:]])
 
 
 def _kept(line: str) -> list[re.Match[str]]:
-    """What is wanted of that which stands behind something that is dropped."""
+    """The groups and channels of a line, which may follow attributes that are dropped."""
     return list(
         re.finditer(r", (?:replica_groups|source_target_pairs|channel_id)=(?:\{\{.*?\}\}|\{\}|\d+|\[[^\s]*\])", line)
     )
 
 
 def split_changes(before: str, after: str) -> tuple[list[Part], list[Part]]:
-    """Two lines, cut where they differ."""
+    """Two lines, split where they differ."""
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     left, right = list[Part](), list[Part]()
@@ -68,7 +68,7 @@ def split_changes(before: str, after: str) -> tuple[list[Part], list[Part]]:
 
 
 def _joined(parts: Sequence[Part]) -> list[Part]:
-    """Neighbours of one kind as one; nothing empty."""
+    """Adjacent parts that are both changed, or both unchanged, joined; empty ones dropped."""
     joined: list[Part] = []
     for part in parts:
         if joined and joined[-1].changed == part.changed:

@@ -1,4 +1,4 @@
-"""The life of a collective in a terminal: each pass that touched it, and the HLO before and after."""
+"""The history of a collective in a terminal: each pass that changed it, and the HLO before and after."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -16,11 +16,11 @@ from meshes.process.one_line import plain
 
 _INDENT = "   "
 MARKS = ("«", "»")
-"""Around what is other in one of two lines: readable without colour."""
+"""Around the parts in which two lines differ: readable without colour."""
 
 
 def print_histories(histories: Sequence[History], *, out: Console | None = None) -> None:
-    """A line for each collective: what it is and who put it there; below it what became of it."""
+    """Print a line for each collective with its origin, and below it the passes that changed it."""
     out = out or console()
     for program, together in groupby(histories, key=lambda history: history.program):
         out.print(Text(plain(program), style="bold"))
@@ -41,7 +41,7 @@ def print_histories(histories: Sequence[History], *, out: Console | None = None)
 
 
 def print_life(history: History, *, out: Console | None = None) -> None:
-    """One collective from its first line to its last."""
+    """Print one collective, pass by pass."""
     out = out or console()
     width, row = text_width(out), history.row
     begin = f"{row.name} of {history.program}: {row.kind} {axes_text(row.axes)} in {row.scope}"

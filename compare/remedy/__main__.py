@@ -1,4 +1,4 @@
-"""`python -m compare.remedy --mesh tp4pp2`: which code changes remove avoidable bytes, each of them compiled."""
+"""`python -m compare.remedy --mesh tp4pp2`: which code changes remove avoidable bytes; each is compiled."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The search for remedies: what it asks for is made and judged, several programs at a time, or comes from the cache."""
+"""The search for remedies: compile and judge the programs that it requests, several at a time, or use the cache."""
 
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,39 +22,39 @@ from compare.timing.model.schedule import model_step
 from meshes.case import Case
 
 MOST_NAMED = 3
-"""Changes that a cell's name lists."""
+"""The most changes that a cell's name lists."""
 WORTH = 1e-4
-"""Of the bytes that the plan needs: for less nobody changes the plan."""
+"""Fraction of the plan's bytes below which changes of the plan are not tried."""
 WITNESS = "jax"
-"""The arm that can write every collective by hand, and so shows what the SPMD form costs another that cannot."""
+"""The arm with an explicit form of every collective, which shows what the SPMD form costs an arm without one."""
 
 
 @dataclass(slots=True, eq=False)
 class ArmProgram:
-    """One arm's program of one phase, and what was found to remove its unneeded bytes."""
+    """One arm's program of one phase, and the measured remedies for its avoidable bytes."""
 
     arm: Arm
     case: Case
     remedies: dict[str, Remedy] = field(default_factory=dict)
     known: dict[Names, Measurement] = field(default_factory=dict)
     origins: dict[Group, dict[str, int]] = field(default_factory=dict)
-    """Of the default's groups: origin -> bytes."""
+    """Group of the default program -> origin -> bytes."""
     best: Names = frozenset()
     refused: set[Names] = field(default_factory=set)
-    """Not compiled, because there were enough compiles."""
+    """Sets that were not compiled because the limit was reached."""
 
     @property
     def base(self) -> Measurement:
         return self.known[frozenset()]
 
     def cell(self, names: Names) -> Cell:
-        """How its program with these remedies is made."""
+        """The cell that compiles its program with these remedies."""
         chosen = [remedy for name, remedy in self.remedies.items() if name in names]
         words = case_changes(self.case, chosen)
         return Cell(f"{DEFAULT.name}+{self._short(names)}", words) if words else DEFAULT
 
     def _short(self, names: Names) -> str:
-        """A set in few words: of many, those that are not in it."""
+        """A short name of a set: a large one is named by the changes that are not in it."""
         code = [name for name, remedy in self.remedies.items() if remedy.kind == CODE]
         inside, outside = (
             [name.removeprefix("attention-") for name in code if (name in names) == is_inside]
@@ -70,7 +70,7 @@ class ArmProgram:
 
 
 class Measurer:
-    """Makes programs and judges them, as many as were allowed."""
+    """Compiles and judges programs, up to a limit."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Measurer:
         self.compiles = 0
 
     def make(self, wanted: Sequence[tuple[ArmProgram, Names]]) -> None:
-        """Measure each of these sets for its program; what is beyond the allowed compiles is refused."""
+        """Measure each of these sets for its program; sets beyond the limit of compiles are refused."""
         taken = [pair for pair in wanted if pair[1] not in pair[0].known]
         left = max(0, self.most - self.compiles)
         for program, names in taken[left:]:
@@ -102,7 +102,7 @@ class Measurer:
 
 
 def search(programs: Sequence[ArmProgram], making: Measurer) -> None:
-    """Find each program's smallest set of remedies: all searches together, round by round."""
+    """Find each program's smallest set of remedies; all searches advance together, round by round."""
     making.make([(program, frozenset()) for program in programs])
     running: dict[ArmProgram, tuple[Search, Asking]] = {}
     for program in programs:
@@ -148,14 +148,14 @@ def find_witnesses(programs: Sequence[ArmProgram], making: Measurer) -> list[Arm
 
 
 def _tells(program: ArmProgram) -> bool:
-    """Whether its own collectives by hand were measured."""
+    """Whether its explicit collectives were measured."""
     return any(
         remedy.kind == HAND and not measurement.error for remedy, _, measurement in list_measured_beyond(program)
     )
 
 
 def _agree(programs: Sequence[ArmProgram]) -> None:
-    """One set for all phases of an arm, where one is as good as each phase's own: it is one change of the code."""
+    """Choose one set for all phases of an arm if it is as good as each phase's best: phases share their code."""
     for arm in {program.arm.name for program in programs}:
         members = [
             program
@@ -174,7 +174,7 @@ def _agree(programs: Sequence[ArmProgram]) -> None:
 
 
 def _as_good(program: ArmProgram, names: Names) -> bool:
-    """Whether this set leaves no more than the best does, with no more changes."""
+    """Whether this set leaves no more bytes than the best, with no more changes."""
     if names not in program.known or not is_better(program.known[names], program.base):
         return False
     least = program.known[program.best].unneeded_bytes
@@ -184,7 +184,7 @@ def _as_good(program: ArmProgram, names: Names) -> bool:
 def _next(
     running: Mapping[ArmProgram, tuple[Search, Asking]], requested: Mapping[ArmProgram, list[Names]]
 ) -> Iterator[tuple[ArmProgram, list[Names]]]:
-    """What each search wants next, told what it asked for; those that end leave their best."""
+    """Send each search its measurements, and yield the sets that it requests next; a search that ends sets `best`."""
     for program, (_, steps) in running.items():
         answers = {names: program.known[names] for names in requested.get(program, ()) if names in program.known}
         try:
@@ -194,13 +194,13 @@ def _next(
 
 
 def _in_turn(wanted: Mapping[ArmProgram, list[Names]]) -> list[tuple[ArmProgram, Names]]:
-    """The first of each program, then the second of each …, so that none takes all the compiles."""
+    """The first set of each program, then the second of each …, so that no program uses up the compiles."""
     longest = max((len(sets) for sets in wanted.values()), default=0)
     return [(program, sets[at]) for at in range(longest) for program, sets in wanted.items() if at < len(sets)]
 
 
 def _beyond(program: ArmProgram) -> Iterator[Names]:
-    """What else might help, on top of the best: collectives by hand; changes of the plan, where there is much left."""
+    """Further sets to try: explicit collectives, and changes of the plan if many bytes are left."""
     left = program.known[program.best]
     kinds = (HAND, PLAN) if left.unneeded_bytes >= WORTH * left.needed else (HAND,)
     for remedy in program.remedies.values() if left.unneeded_bytes else ():
@@ -209,7 +209,7 @@ def _beyond(program: ArmProgram) -> Iterator[Names]:
 
 
 def _on_top(program: ArmProgram, remedy: Remedy) -> Names:
-    """With the best where they go together, else alone."""
+    """The remedy added to the best set if they are compatible, else alone."""
     both = program.best | {remedy.name}
     try:
         program.with_remedies(both)
@@ -219,7 +219,7 @@ def _on_top(program: ArmProgram, remedy: Remedy) -> Names:
 
 
 def list_measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, Measurement]]:
-    """Those of them that were measured."""
+    """The remedies beyond the best set that were measured."""
     for remedy in program.remedies.values():
         names = _on_top(program, remedy)
         if remedy.kind != CODE and names in program.known:
@@ -227,12 +227,12 @@ def list_measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, M
 
 
 def improves(program: ArmProgram, names: Names) -> bool:
-    """Whether these remedies leave less than the best does."""
+    """Whether these remedies leave fewer bytes than the best set."""
     return names in program.known and is_better(program.known[names], program.known[program.best])
 
 
 def _measured(case: Case, outcome: Outcome, *, run_case: Case) -> tuple[Measurement, dict[Group, dict[str, int]]]:
-    """What came of one program, judged by the contract of its own case."""
+    """The measurement of one program, judged by the contract of its case, and its bytes by group and origin."""
     if outcome.status != "ok" or outcome.compiled is None:
         return Measurement(error=f"{outcome.status}: {outcome.error}"), {}
     packed = outcome.compiled / archive.FILE

@@ -1,4 +1,4 @@
-"""What a search for remedies found, as a page of its own and as a section of its run's report: no script."""
+"""The result of a search for remedies as a page, and as a section of its run's report; without scripts."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from meshes.process.one_line import one_line
 
 
 def page(result: SearchResult) -> str:
-    """The ordered list of each arm with its code, what was compiled on the way, and what remains."""
+    """For each arm the ordered list with its code, all compiled programs, and what remains."""
     return (
         shared_environment()
         .get_template("remedy.html.j2")
@@ -24,7 +24,7 @@ def page(result: SearchResult) -> str:
 
 
 def sections(folder: Path) -> list[Section]:
-    """The section of a run's page, if a search left its result there.  `ViewError` where it is no search's."""
+    """The section of a run's page if it has the result of a search.  `ViewError` if that file is of another form."""
     path = folder / REMEDIES[0]
     if not path.is_file():
         return []

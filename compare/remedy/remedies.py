@@ -1,4 +1,4 @@
-"""What may remove bytes beyond the plan: a table from their place and cause to the changes worth compiling."""
+"""Candidate remedies: a table from the scope and cause of bytes beyond the plan to the changes worth compiling."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,32 +13,32 @@ Group = tuple[str, str, str, str, str]
 """Scope, axes, kind, verdict, cause."""
 
 CODE, PLAN, HAND = "code", "plan", "hand"
-"""What a remedy changes: how a part is written; the plan itself; every collective, written by hand."""
+"""What a remedy changes: how a part is written; the plan; every collective, written explicitly."""
 
 CORE = "layer.attention.core"
 _MERGED = ("activation-gather", "cache-gather", "full-replication", "layout-change")
-"""What an attention call causes that merges split dims."""
+"""Causes that an attention call has when it merges split dims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """One change to a case, and the line that makes it in the framework concerned."""
+    """One change to a case, and the line of code that makes it in the framework."""
 
     name: str
     scope: str
     site: str
-    """What it replaces: of the remedies of one site a program has at most one."""
+    """What it replaces; a program has at most one remedy of a site."""
     sentence: str
     """What to do, as an imperative."""
     code: str
     changes: Mapping[str, object] = field(default_factory=dict)
-    """Words of the case, but for its variants."""
+    """Fields of the case, except its variants."""
     variants: tuple[str, ...] = ()
     kind: str = CODE
 
 
 def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> list[Remedy]:
-    """The remedies worth compiling for these groups of bytes, one program's; in the order of the bytes they are for.
+    """The remedies worth compiling for these groups of bytes of one program, largest group first.
 
     case: of one phase.
     """
@@ -51,12 +51,12 @@ def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> 
 
 
 def apply_remedies(case: Case, remedies: Iterable[Remedy]) -> Case:
-    """The case with these remedies.  Raises `MeshError` where it cannot be."""
+    """The case with these remedies.  Raises `MeshError` if they do not fit it."""
     return case.at(**case_changes(case, remedies))
 
 
 def case_changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, object]:
-    """The words of the case that these remedies change."""
+    """The fields of the case that these remedies change."""
     applied = list(remedies)
     words = {word: value for remedy in applied for word, value in remedy.changes.items()}
     chosen = {*case.variants, *(name for remedy in applied for name in remedy.variants)}
@@ -74,7 +74,7 @@ def _can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
 
 
 def _by_bytes(groups: Mapping[Group, int]) -> list[str]:
-    """The scopes with unneeded bytes, the most first."""
+    """The scopes with avoidable bytes, most bytes first."""
     amounts: dict[str, int] = {}
     for (scope, *_), amount in groups.items():
         amounts[scope] = amounts.get(scope, 0) + amount
@@ -82,7 +82,7 @@ def _by_bytes(groups: Mapping[Group, int]) -> list[str]:
 
 
 def _for_group(case: Case, key: Group, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
-    """The table: of one group's scope, verdict and cause."""
+    """The table: the remedies for one group's scope, verdict and cause."""
     scope, _, _, verdict, cause = key
     if scope == CORE and verdict == "induced" and cause in _MERGED:
         yield from _attention(case, arm=arm)
@@ -116,7 +116,7 @@ _EINSUM = {
 
 
 def _pins(case: Case, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
-    """Those that the case's model and mesh have, the scopes with the most unneeded bytes first."""
+    """The pins that this model and mesh have, the scopes with most avoidable bytes first."""
     model, absent = case.model, set[str]()
     absent |= set() if case.mesh.pp > 1 else {"pipeline.shift"}
     absent |= set() if case.mesh.pp * case.mesh.cp > 1 else {"pipeline.collect"}
@@ -148,7 +148,7 @@ def _microbatches(case: Case) -> Iterator[Remedy]:
 
 
 def _whole_vocabulary(case: Case) -> Iterator[Remedy]:
-    """Every device has the embedding and the head whole."""
+    """Replicate the embedding and the head on every device."""
     if case.plan.rules["vocab"] and case.mesh.tp > 1:
         tables = (1 if case.model.tied else 2) * case.model.vocab * case.model.embed * case.dtype_bytes
         more = tables - tables // case.mesh.tp

@@ -1,4 +1,4 @@
-"""What a search for remedies found, as one plain value: what to change, what that removes, what remains and why."""
+"""The result of a search for remedies: what to change, what that removes, what remains and why."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,11 +27,11 @@ from compare.verdict.causes import describe_cause
 from meshes.case import Case
 
 GONE = 0.05
-"""A group of which at most this part is left elsewhere is gone there."""
+"""A group counts as removed if at most this fraction of it is left."""
 
 
 def find_remedies(request: Request, *, cache: Cache) -> SearchResult:
-    """Search as asked, with progress on stderr, and tell what was found.  Raises `MeshError` before anything starts."""
+    """Run the search, with progress on stderr.  Raises `MeshError` before it compiles anything."""
     case = request.case
     programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
     with progress.show_events(Console(stderr=True)) as notify:
@@ -44,7 +44,7 @@ def find_remedies(request: Request, *, cache: Cache) -> SearchResult:
 def search_report(
     case: Case, programs: Sequence[ArmProgram], making: Measurer, *, beside: Sequence[ArmProgram] = ()
 ) -> SearchResult:
-    """Everything of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
+    """The result of a search; numbers are bytes of one step, mean over devices, and ns of the modelled step.
 
     beside: witnesses, extra programs compiled only to attribute the remaining bytes.
     """
@@ -78,7 +78,7 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> PhaseResult
 
 
 def measurement_to_json(measurement: Measurement) -> MeasurementJson:
-    """Of one program."""
+    """The measurement of one program."""
     return {
         "unneeded_bytes": measurement.unneeded_bytes,
         "induced_bytes": measurement.of("induced"), "inflated_bytes": measurement.of("inflated"),
@@ -87,7 +87,7 @@ def measurement_to_json(measurement: Measurement) -> MeasurementJson:
 
 
 def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
-    """One of the smallest set, and what comes back without it; where that was not compiled, what it does alone."""
+    """One of the smallest set, and the bytes that return without it; if not compiled, those it removes alone."""
     best = program.known[program.best]
     without, alone = program.best - {remedy.name}, frozenset((remedy.name,))
     if without in program.known and not program.known[without].error:
@@ -107,7 +107,7 @@ def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
 
 
 def _as_good(program: ArmProgram, remedy: Remedy) -> list[Alternative]:
-    """What could stand in its place, and leaves no more bytes."""
+    """Other remedies of the same site that leave no more bytes."""
     best, alternatives = program.known[program.best], list[Alternative]()
     for other in program.remedies.values():
         names = program.best - {remedy.name} | {other.name}
@@ -119,7 +119,7 @@ def _as_good(program: ArmProgram, remedy: Remedy) -> list[Alternative]:
 
 
 def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Measurement) -> RemedyBeyond:
-    """A change of the plan, or collectives by hand, on top of the smallest set or instead of it."""
+    """A change of the plan, or explicit collectives, added to the smallest set or instead of it."""
     entry: RemedyBeyond = {
         "name": remedy.name,
         "scope": remedy.scope,
@@ -152,7 +152,7 @@ def _tried(program: ArmProgram, names: Names) -> FailedSet | MeasuredSet:
 
 
 def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[ArmProgram]) -> RemainingGroup:
-    """One group of bytes that the smallest set leaves, and what is known about it."""
+    """One group of bytes that the smallest set leaves, and the evidence about its cause."""
     scope, axes, kind, verdict, cause = key
     left = {
         remedy.name: _left(key, measurement.groups)
@@ -175,7 +175,7 @@ def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[
 
 
 def _elsewhere(program: ArmProgram, key: Group, programs: Sequence[ArmProgram]) -> list[str]:
-    """Other arms whose program of the phase has these bytes too, and with collectives by hand has not."""
+    """Other arms whose program of the phase has these bytes, but not with explicit collectives."""
     titles = []
     for other in programs:
         if other is program or other.case.phase != program.case.phase or other.base.error:

@@ -1,4 +1,4 @@
-"""What `compare.remedy` can be asked for."""
+"""The options of `compare.remedy`, parsed."""
 
 import argparse
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from meshes.process.command_line import Parser, whole_number
 MOST_COMPILES = 40
 BY_HAND = "explicit"
 STYLES = tuple(word for word in CHOICES["style"] if word != BY_HAND)
-"""What there are remedies for: of collectives written by hand none is anybody else's."""
+"""Styles with remedies: in `explicit` every collective is in the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One search: for these arms, of a case, with at most so many programs."""
+    """One search: a case, arms, and the most programs to compile."""
 
     case: Case
     arms: tuple[Arm, ...]
@@ -63,7 +63,7 @@ def remedy_parser() -> Parser:
 
 
 def read_request(options: argparse.Namespace) -> Request:
-    """What the options ask for.  Raises `ValueError` on what cannot be."""
+    """The request of the options.  Raises `ValueError` on an impossible one."""
     arms, case = tuple(parse_arms(options.arm)), read_case(options)
     if case.style == BY_HAND:
         raise WorkError(

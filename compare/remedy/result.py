@@ -65,7 +65,7 @@ class RemedyBeyond(RemedyJson, _Together, total=False):
     error: Required[str]
     helps: Required[bool]
     after: MeasurementJson
-    """Of one that was measured only, like `removes_bytes`."""
+    """Only of one that was measured, like `removes_bytes`."""
     removes_bytes: int
 
 
@@ -82,7 +82,7 @@ class MeasuredSet(MeasurementJson):
     names: list[str]
     error: str
     added_bytes: int
-    """At places where the default program has fewer."""
+    """Bytes of scopes and axes where the default program has fewer."""
 
 
 class NamedKind(TypedDict):
@@ -112,7 +112,7 @@ class RemainingGroup(TypedDict):
 
 
 class PhaseResult(TypedDict, total=False):
-    """One arm's program of one phase; of one that could not be measured the error alone."""
+    """One arm's program of one phase; only the error if it could not be measured."""
 
     error: Required[str]
     before: MeasurementJson

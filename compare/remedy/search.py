@@ -1,6 +1,6 @@
-"""The smallest set of remedies that leaves the fewest unneeded bytes: which programs to measure next, and when to stop.
+"""The smallest set of remedies that leaves the fewest avoidable bytes: which to measure next, and when to stop.
 
-It compiles nothing: it yields sets of remedies, and is sent what was measured of each.
+It compiles nothing: it yields sets of remedies, and receives the measurement of each.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -10,24 +10,24 @@ from compare.remedy.remedies import CODE, Group, Remedy
 from meshes.variants import PIN
 
 MOVED = 0.01
-"""What a remedy may add at other places, of what it removes."""
+"""Fraction of the bytes a remedy removes that it may add elsewhere."""
 
 Names = frozenset[str]
-"""Of remedies that are taken together."""
+"""Names of remedies that are applied together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One program: the bytes beyond the plan, those of the plan that nothing serves, and the modelled step."""
+    """One program: the bytes beyond the plan, the unserved bytes of the plan, and the modelled step."""
 
     groups: Mapping[Group, int] = field(default_factory=dict)
     missing: int = 0
     needed: int = 0
-    """What the plan needs, served or not."""
+    """Inherent bytes of the plan, served or not."""
     unknown_rows: int = 0
     step_ns: float | None = None
     error: str = ""
-    """Why there are no numbers; empty where there are."""
+    """Why it could not be measured; empty if it was."""
 
     @property
     def unneeded_bytes(self) -> int:
@@ -39,7 +39,7 @@ class Measurement:
         return sum(amount for key, amount in self.groups.items() if key[3] == verdict)
 
     def bytes_beyond(self, base: "Measurement") -> int:
-        """Bytes that are more than in another program, scope by scope and axes by axes."""
+        """Bytes beyond those of another program, summed over scopes and axes."""
         places = {key[:2] for key in (*self.groups, *base.groups)}
         return sum(max(0, self.at(place) - base.at(place)) for place in places) + max(0, self.missing - base.missing)
 
@@ -53,7 +53,7 @@ Asking = Generator[list[Names], Answers, Names]
 
 
 def is_better(measurement: Measurement | None, base: Measurement) -> bool:
-    """Whether a program has fewer unneeded bytes, counts no less of its own, and moved next to none elsewhere."""
+    """Whether a program has fewer avoidable bytes, no more unknown rows, and next to no bytes moved elsewhere."""
     if measurement is None or measurement.error or measurement.unknown_rows > base.unknown_rows:
         return False
     added = measurement.bytes_beyond(base)
@@ -62,7 +62,7 @@ def is_better(measurement: Measurement | None, base: Measurement) -> bool:
 
 
 class Search:
-    """One program's search; `known` has all that was measured, by set, the default's with none."""
+    """One program's search; `known`: set of remedies -> measurement, the empty set for the default."""
 
     def __init__(self, base: Measurement, remedies: Sequence[Remedy]):
         self.remedies = {remedy.name: remedy for remedy in remedies if remedy.kind == CODE}
@@ -70,9 +70,9 @@ class Search:
         self.base = base
 
     def steps(self) -> Asking:
-        """Each alone, pins last; the good ones together; without each member, as long as that costs nothing.
+        """Measure each alone, pins last; then the good ones together; then drop members that cost nothing.
 
-        One change that leaves nothing is the end: no set is smaller.
+        One change that leaves no avoidable bytes ends the search: no set is smaller.
         """
         singles = [frozenset((name,)) for name in self.remedies]
         pins = frozenset(name for name in self.remedies if name.startswith(PIN))
@@ -89,7 +89,7 @@ class Search:
         yield from self._ask(tried)
         best = min([*good, *filter(self._is_good, tried)], key=self._rank, default=frozenset[str]())
         for names in sorted(good, key=self._rank):
-            # What does not go together with all the others may go with the best.
+            # A remedy that is not compatible with all the others may be with the best.
             if self.known[best].unneeded_bytes and not names <= best:
                 yield from self._ask([best | names])
                 best = min([best, *filter(self._is_good, [best | names])], key=self._rank)
@@ -104,7 +104,7 @@ class Search:
         return is_better(self.known.get(names), self.base)
 
     def _rank(self, names: Names) -> tuple[int, int, float, list[int]]:
-        """Smallest first: what it leaves, then how many changes, then the modelled step, then the table's order."""
+        """Sort key: bytes left, then the number of changes, then the modelled step, then the order of the table."""
         measurement = self.known[names]
         order = list(self.remedies)
         return (
@@ -115,14 +115,14 @@ class Search:
         )
 
     def _one_a_site(self, sets: Sequence[Names]) -> list[Names]:
-        """Of single remedies that replace the same, the best."""
+        """The best single remedy of each site."""
         by_site: dict[str, Names] = {}
         for names in sorted(sets, key=self._rank):
             by_site.setdefault(self.remedies[next(iter(names))].site, names)
         return list(by_site.values())
 
     def _dropped(self, best: Names) -> Asking:
-        """Without every member that changes nothing."""
+        """The set without the members that change nothing."""
         while len(best) > 1:
             without = {name: best - {name} for name in sorted(best)}
             yield from self._ask(list(without.values()))

@@ -22,13 +22,13 @@ from meshes.process.one_line import plain
 _INDENT = "   "
 _NOT_RECORDED = "not recorded"
 SMALL = 1000
-"""What is a smaller part of the remainder than one of so many is not explained."""
+"""Groups smaller than 1/SMALL of the remainder are not explained."""
 LONGER = 1.02
-"""A modelled step that has grown by more than this has grown."""
+"""A modelled step is reported as longer beyond this factor."""
 
 
 def print_remedies(result: SearchResult, *, out: Console | None = None) -> None:
-    """For each arm the ordered list, what it was checked against, what else would help, and what remains."""
+    """Print for each arm the ordered list, the bytes before and after, what else would help, and what remains."""
     out = out or console()
     width = text_width(out)
     for arm in result["arms"].values():
@@ -79,14 +79,14 @@ def step_line(entry: MergedRemedy) -> str:
 
 
 def others_line(entry: MergedRemedy) -> str:
-    """What removes as much in its place, with its modelled steps; nothing where there is none."""
+    """Alternatives that remove as much, with their modelled steps; empty if there are none."""
     alternatives = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
             for name, steps in entry["others"].items()]  # fmt: skip
     return f"equally good alternatives: {'; '.join(alternatives)}" if alternatives else ""
 
 
 def phase_lines(phase: str, result: PhaseResult) -> Iterator[str]:
-    """What the changes were checked against, what else was tried, and what remains."""
+    """The bytes before and after the changes, what else was tried, and what remains."""
     if result["error"]:
         yield f"{phase}: {result['error']}"
         return
@@ -107,7 +107,7 @@ def phase_lines(phase: str, result: PhaseResult) -> Iterator[str]:
 
 
 def _alike(remains: Sequence[RemainingGroup]) -> dict[str, list[RemainingGroup]]:
-    """What remains, by what is to be said of it; a thousandth of all that remains together, unexplained."""
+    """The remaining groups by their explanation; groups below a thousandth of all together, unexplained."""
     total, by_words = sum(entry["bytes"] for entry in remains), dict[str, list[RemainingGroup]]()
     for entry in remains:
         words = f"({entry['verdict']}, {entry['cause']}): {explain_remainder(entry)}"
@@ -144,7 +144,7 @@ def _beyond(entry: RemedyBeyond) -> str:
 
 
 def explain_remainder(entry: RemainingGroup) -> str:
-    """What is known of bytes that remain: the cause's sentence, and what shows whose they are."""
+    """The explanation of remaining bytes: the cause's sentence, and the evidence for who causes them."""
     return f"{entry['sentence']}; {_shown(entry)}"
 
 

@@ -1,4 +1,4 @@
-"""How far a sweep is: a table of the cases at work on a terminal, else a line for each that begins or ends."""
+"""The progress of a sweep: on a terminal a table of the running cases, else a line for each start and end."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from compare.sweep.sweep import Notify
 
 REFRESH_S = 0.2
 WAITS = ("waiting", "submitted")
-"""Nobody works on it yet."""
+"""Stages of a case that has not begun."""
 WELL = ("done", "already done")
 BADLY = ("failed", "crashed")
 _MOST = 20
@@ -23,9 +23,9 @@ _MOST = 20
 
 @contextmanager
 def show_progress(refused: Sequence[Combination] = (), *, console: Console | None = None) -> Iterator[Notify]:
-    """Give the function that hears of cases; what cannot be is told at once, and at an interrupt how many are done.
+    """Yield the function that receives progress.  Prints refused cases first, and at an interrupt the number done.
 
-    It refreshes by itself and starts no thread: workers are forked off this process.
+    No thread refreshes the display: workers are forked from this process.
     """
     console = console or Console(stderr=True)
     board = _Board()
@@ -50,7 +50,7 @@ class _Board:
         self._begun = monotonic()
 
     def update(self, name: str, stage: str, seconds: float) -> bool:
-        """Take it in; whether anything changed but the time."""
+        """Record a stage; returns whether it is a new one."""
         before = self.cases.get(name, ("", 0.0))[0]
         self.cases[name] = stage, seconds
         return before != stage

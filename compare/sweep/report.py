@@ -1,4 +1,4 @@
-"""What came of a sweep as one plain value, which `sweep.json`, the table, the figure and the page all read."""
+"""The result of a sweep as one value, which `sweep.json`, the table, the figure and the page all read."""
 
 import argparse
 import json
@@ -20,10 +20,10 @@ SCHEMA = 1
 """Raised when a script that reads sweep.json would have to change; new fields do not raise it."""
 
 _OPTIONS = ("batch", "seq", "microbatches", "capacity", "dtype", "loop", "attention")
-"""Words of a case that the result repeats."""
+"""Options of a case that the result repeats."""
 
 _ASKED = ("meshes", "models", "checkpoint", "phases", "arm", *_OPTIONS)
-"""Options that say which programs were asked for; how they were made is another matter."""
+"""Options that choose the programs, as opposed to how they are compiled."""
 
 FILE = "sweep.json"
 
@@ -38,7 +38,7 @@ def result_row(
     folder: str | None = None,
     report: Report | None = None,
 ) -> ResultRow:
-    """What came of one combination.  folder: the name of its run folder; report: the one in it."""
+    """The result of one combination.  folder: the name of its run folder; report: that folder's report."""
     case = combination.case.to_dict() if combination.case else {}
     return {
         "model": combination.model,
@@ -62,9 +62,9 @@ def result_row(
 
 
 def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:
-    """Of a sweep that was drawn into this folder before: the rows whose run folders are there and not in `results`.
+    """The rows of an earlier sweep into this folder whose run folders still exist and are not in `results`.
 
-    None of a file that is damaged, or of another schema: its run folders are left as they are.
+    No rows if its file is damaged or of another schema; its run folders are left as they are.
     """
     try:
         value = read_json(out / FILE)
@@ -90,14 +90,14 @@ def check_sweep(sweep: object) -> None:
 
 
 def check_row(row: object) -> None:
-    """The same of one of its results."""
+    """The same for one of its results."""
     definitions = _schema()["$defs"]
     _check(row, definitions["result"], definitions, "the row")
     _check_case(cast(ResultRow, row))
 
 
 def _check_case(row: ResultRow) -> None:
-    """A row of a case has that case's numbers."""
+    """Raise `ValueError` if a row with a case lacks one of the case's numbers."""
     for word in ("num_devices", "batch", "seq", "microbatches"):
         if row["case"] is not None and row.get(word) is None:
             raise ValueError(f"the row has a case, and no {word}")
@@ -153,14 +153,14 @@ def _check(value: object, schema: _Schema, definitions: Mapping[str, _Schema], n
 
 
 def _plain(name: object) -> TypeGuard[str]:
-    """Whether this is the name of a folder of the same folder."""
+    """Whether this names an entry of the same folder, and no path out of it."""
     return isinstance(name, str) and Path(name).name == name and name not in ("", "..") and "\0" not in name
 
 
 def build_summary(
     results: Sequence[ResultRow], *, options: argparse.Namespace, arms: Sequence[str], before: EarlierRows = NOTHING
 ) -> Sweep:
-    """All of a sweep, the sentence first; the rows of `before` stay behind its own."""
+    """The whole sweep; the rows of `before` follow its own results."""
     words = {name: value for name, value in sorted(vars(options).items()) if name in _ASKED}
     return {
         "schema": SCHEMA,
@@ -181,7 +181,7 @@ def _stay(rows: int) -> str:
 
 
 def sentence(results: Sequence[ResultRow]) -> str:
-    """How many there are, and which program is furthest from its plan."""
+    """How many combinations were judged, and which program has the largest ratio."""
     counts = {status: sum(result["status"] == status for result in results) for status in ("done", "refused")}
     failed = len(results) - sum(counts.values())
     words = f"{counts['done']} of {len(results)} combinations compiled and judged"
@@ -197,7 +197,7 @@ def sentence(results: Sequence[ResultRow]) -> str:
 
 
 def is_complete(summary: Sweep) -> bool:
-    """Whether every program of every case that was asked for and can be was compiled and judged."""
+    """Whether every program of every possible case was compiled and judged."""
     return all(result["status"] in ("done", "refused") for result in summary["results"] if not result.get("earlier"))
 
 

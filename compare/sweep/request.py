@@ -1,4 +1,4 @@
-"""What a sweep is asked for: its options, and every combination of a model and a mesh as a case, or why it is none."""
+"""The options of a sweep, and each combination of a model and a mesh as a case, or why it is impossible."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from meshes.process.errors import MeshError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:
-    """One model on one mesh, as their names were written."""
+    """One model on one mesh, by their names in the request."""
 
     model: str
     mesh: str
     case: Case | None = None
     refused: str = ""
-    """Why there is no such case, one line."""
+    """Why the case is impossible, one line."""
 
 
 def sweep_parser() -> Parser:
@@ -92,8 +92,8 @@ def _add_work(parser: Parser) -> None:
 def combinations(options: argparse.Namespace) -> list[Combination]:
     """Each model on each mesh, models outermost, no case twice.
 
-    Raises `MeshError` on a word that cannot be read, and `WorkError` where no combination at all can be: everything
-    else that is wrong with one of them is its own.
+    Raises `MeshError` on a name that cannot be parsed, and `WorkError` if no combination is possible.  A single
+    impossible combination is returned with its reason.
     """
     if "meshes" not in options:
         raise MeshError("no mesh is given; write --meshes tp8,tp4pp2, or see --list meshes")
@@ -123,7 +123,7 @@ def _combination(options: argparse.Namespace, name: str, mesh: str) -> Combinati
     words = {**vars(options), "model": name, "mesh": mesh, "phase": options.phases}
     try:
         plan = read_mesh(mesh)
-        # Of a list, those are meant that have a pipeline, or experts.
+        # In a list of meshes and models, --microbatches and --capacity apply where there is a pipeline or experts.
         if plan.mesh.pp == 1:
             words.pop("microbatches", None)
         if options.checkpoint is None and not model(name).experts:
@@ -137,7 +137,7 @@ def _combination(options: argparse.Namespace, name: str, mesh: str) -> Combinati
 
 
 def _check_spelling(mesh: str) -> None:
-    """Raise `MeshError` for a name whose axes cannot be read: a slip of the pen, and no combination."""
+    """Raise `MeshError` for a mesh name that cannot be parsed: a typing error, not an impossible combination."""
     if mesh.endswith(".toml"):
         read_mesh(mesh)
     else:
@@ -145,7 +145,7 @@ def _check_spelling(mesh: str) -> None:
 
 
 def _distinct(combinations: Sequence[Combination]) -> Iterator[Combination]:
-    """`tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
+    """Without duplicates: `tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
     seen: set[str] = set()
     for combination in combinations:
         name = combination.case.name if combination.case else f"{combination.model} {combination.mesh}"

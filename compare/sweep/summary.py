@@ -41,7 +41,7 @@ class PhaseSummary(TypedDict):
 
 
 class ResultRow(TypedDict):
-    """One model on one mesh; what is None below is so where there is no case."""
+    """One model on one mesh; fields are None if there is no case."""
 
     model: str
     mesh: str
@@ -81,7 +81,7 @@ class Sweep(TypedDict):
     schema: int
     sentence: str
     asked: Mapping[str, object]
-    """The options that say which programs were asked for."""
+    """The options that choose the programs."""
     arms: Mapping[str, str]
     """Arm -> its title."""
     results: list[ResultRow]

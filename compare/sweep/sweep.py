@@ -1,8 +1,8 @@
-"""A sweep: many cases, several at a time, each into its own run folder; what is done is not done again.
+"""A sweep: many cases, several at a time, each into its own run folder; finished cases are not run again.
 
-Whoever kills it loses the cases at work, and no other: a run folder is renamed into its place when it is whole, and
-its mark is written after that.  A mark says which case, arms, sources and versions made the run, and which report it
-was: changed sources, versions or another run in its place make it old.
+A kill loses only the running cases: a run folder is renamed into place when it is complete, and its mark is written
+after that.  A mark identifies the case, arms, sources and versions of the run, and its report: changed sources or
+versions, or another run in its place, invalidate it.
 """
 
 import json
@@ -34,17 +34,17 @@ from meshes.process.documents import read_json
 from meshes.process.one_line import one_line
 
 HIDDEN = ".sweep"
-"""In a sweep's folder: its lock, its marks, what is half made."""
+"""The folder inside a sweep's folder for its lock, its marks and unfinished runs."""
 
 DONE = "done"
 
 Notify = Callable[[str, str, float], None]
-"""Hears of a case, by the name of its run folder: what it is at, and the seconds since it began."""
+"""Receives the name of a case's run folder, its stage, and the seconds since it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """How the cases of a sweep are made, the same for all."""
+    """How the cases of a sweep are run, the same for all."""
 
     out: Path
     arms: Sequence[str]
@@ -54,7 +54,7 @@ class Work:
     at_once: int | None
     timeout_s: float
     no_cache: bool = False
-    """Make everything anew, also what is done, and keep nothing in the cache."""
+    """Recompile everything, finished cases too, and write nothing to the cache."""
 
     def place(self, case: Case) -> Path:
         return run_folder.folder_of(case, parent=self.out, arms=self.arms)
@@ -71,7 +71,7 @@ class CaseEnd:
 
 
 def name_sweep(combinations: Sequence[Combination], *, arms: Sequence[str]) -> str:
-    """Names a sweep's folder: two sweeps share it only if they are of the same cases."""
+    """The name of a sweep's folder: two sweeps share it only if they have the same cases."""
     cases = [combination.case for combination in combinations if combination.case]
     models = list(dict.fromkeys(case.model.name for case in cases))
     whose = models[0] if len(models) == 1 else f"{len(models)}-models"
@@ -80,7 +80,7 @@ def name_sweep(combinations: Sequence[Combination], *, arms: Sequence[str]) -> s
 
 
 def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> list[ResultRow]:
-    """Make every case that is not done, and give what came of each combination, in their order (`sweep_report`).
+    """Run every unfinished case, and return a row for each combination, in their order.
 
     Raises `WorkError` where another sweep is at work in the same folder.
     """
@@ -115,7 +115,7 @@ def _request(case: Case, work: Work) -> CaseRequest:
 
 
 def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEnd:
-    """Put a run folder into its place, and mark it where every program of it is there."""
+    """Move a run folder into its place, and mark it as done if it is complete."""
     if outcome.run is None:
         return CaseEnd(outcome.status, outcome.error)
     try:
@@ -133,7 +133,7 @@ def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEn
 
 
 def read_result(combination: Combination, ended: CaseEnd | None) -> ResultRow:
-    """The row of one combination, from the report in its run folder; refused where it never was a case."""
+    """The row of one combination, from the report in its run folder; `refused` if it has no case."""
     if ended is None:
         return result_row(combination, status="refused", error=combination.refused)
     folder = ended.at.name if ended.at else None
@@ -153,7 +153,7 @@ def _mark(hidden: Path, name: str) -> Path:
 
 @contextmanager
 def _alone_in(out: Path) -> Iterator[Path]:
-    """The hidden folder of a sweep, for one sweep at a time; what a killed one left half made is gone."""
+    """The hidden folder of a sweep, locked; the unfinished runs of a killed sweep are removed."""
     hidden = out / HIDDEN
     hidden.mkdir(parents=True, exist_ok=True)
     lock = FileLock(hidden / "lock")
@@ -166,7 +166,7 @@ def _alone_in(out: Path) -> Iterator[Path]:
         yield hidden
     finally:
         shutil.rmtree(hidden / "begun", ignore_errors=True)
-        cache.remove_leftovers()  # of cases that were killed with it
+        cache.remove_leftovers()  # of cases killed with the sweep
         lock.release()
 
 
@@ -174,7 +174,7 @@ REPORT = "report.json"
 
 
 def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS) -> str:
-    """A name for all that makes a run: case, arms, controls, sources, versions, environment."""
+    """A digest of all inputs of a run: case, arms, controls, sources, versions, environment."""
     programs = [
         lower_task(cell.case_of(case.at(phases=(phase,))), arm).key
         for arm in map(find_arm, arms)
@@ -186,7 +186,7 @@ def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = 
 
 
 def is_done(mark: Path, place: Path, *, by: str) -> bool:
-    """Whether this run folder was made by the same, wholly, and is still the one that the mark was written for."""
+    """Whether the mark exists, has the same inputs, and is for the report that is in the run folder."""
     try:
         marked = read_json(mark)
         return bool(marked["by"] == by and marked["report"] == file_digest(place / REPORT))

@@ -32,13 +32,13 @@ def collectives(
     program: a JAX `Lowered` or `Compiled` (anything with `.compile().as_text()` or `.as_text()`), HLO or StableHLO
         text, module bytes (StableHLO bytecode, HLO protocol buffers, gzipped or not), or a path.
     axes: sizes by name, outermost first, `{"data": 2, "tensor": 4}` or `"data=2,tensor=4"`; or `mesh`, like `tp4pp2`.
-        None: those of the program's own mesh, where it knows that (JAX's do).
-    topology: compile for this TPU (`v5e:2x4`), which need not be there, by libtpu in a process of its own.  Without it
-        JAX compiles what it lowered for its own devices; what nobody can compile here goes to the smallest v5e slice.
-    scopes: what its paths are parts of, `{"o_proj": "layer.attention.out"}`: regular expressions that are searched in
-        `op_name`, of which the first that fits holds.  Without it this project's own words alone are scopes.
+        None: the axes of the program's mesh, if it records that (JAX's do).
+    topology: compile for this TPU (`v5e:2x4`), which need not be present, by libtpu in a separate process.  Without it,
+        JAX compiles what it lowered for its devices; other programs are compiled for the smallest v5e slice.
+    scopes: regular expression, searched in `op_name` -> scope, `{"o_proj": "layer.attention.out"}`; the first match
+        counts.  Without it, only this project's scope names are recognised.
     owns: parts of paths of installed files that count as the user's source, like `transformers/models/`.
-    `ValueError`, one line, where it can't be read, compiled, or is of other axes.
+    Raises `ValueError`, one line, if it cannot be read or compiled, or has other axes.
     """
     sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)
     (reading,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
@@ -54,10 +54,10 @@ def assert_collectives(
     topology: str = "",
     count: str = COUNTS[0],
 ) -> None:
-    """Raise `AssertionError` unless the program emits just these: `assert_collectives(table, {"all-reduce@tp": 2})`.
+    """Raise `AssertionError` unless the program emits exactly these: `assert_collectives(table, {"all-reduce@tp": 2})`.
 
     program: a table, or what `collectives` takes, with its axes.
-    expected: what is not named must not be there; `{}` is a program that does not communicate.
+    expected: collectives not named must be absent; `{}` is a program without communication.
     count: `instructions` of the program, or their `executions` in a step, loops counted.
     """
     table = program if isinstance(program, Table) else collectives(program, axes=axes, mesh=mesh, topology=topology)
@@ -75,12 +75,12 @@ def judge(
     mesh: str = "",
     topology: str = "",
 ) -> ProgramVerdict:
-    """What each collective of a program is for: `judge(table, contract_rows("dp2tp4"), scopes={…})`.
+    """The verdict on each collective of a program: `judge(table, contract_rows("dp2tp4"), scopes={…})`.
 
-    program: a table, or what `collectives` takes, with its axes; without any those of a case's contract.
+    program: a table, or what `collectives` takes, with its axes; by default the axes of a case's contract.
     contract: of a case, or `ContractRow`s written by hand, over the program's axes.
-    scopes: as `collectives` has them; none: those that the table was read with.
-    `ValueError`, one line, where the contract is of other axes, or the map has scopes that no contract has.
+    scopes: as in `collectives`; by default those that the table was read with.
+    Raises `ValueError`, one line, if the contract has other axes, or the map has scopes that no contract has.
     """
     of_case = contract.axes if isinstance(contract, CaseContract) else {}
     if isinstance(program, Table):

@@ -19,7 +19,7 @@ MODEL = "llama-3.1-8b"
 
 @dataclass(frozen=True)
 class CaseContract:
-    """What one phase of a case has to move: a sequence of `ContractRow`."""
+    """The contract of one phase of a case: a sequence of `ContractRow`."""
 
     case: Case
     rows: tuple[ContractRow, ...]
@@ -69,13 +69,13 @@ def contract_rows(
     capacity: float | None = CAPACITY,
     dtype: str = "bf16",
 ) -> CaseContract:
-    """What a step of these shapes has to move on this mesh: the rows that `python -m compare.plan` prints.
+    """The contract of a step of these shapes on this mesh: the rows that `python -m compare.plan` prints.
 
     mesh: like `dp2tp4`, or a TOML spec file.  model: a preset (default llama-3.1-8b); or `checkpoint`, a Hugging Face
         folder whose config.json has the shapes.
     phase: `prefill` or `decode`.  batch: sequences, of all devices.  seq: tokens of a prompt, or in the cache.
     microbatches: default 4 with a pipeline, else 1.  capacity: of an expert; None drops no token.
-    `ValueError`, one line, where there can be no such case.
+    Raises `ValueError`, one line, if the case is impossible.
     """
     if model is not None and checkpoint is not None:
         raise JudgeError(f"the shapes are named twice, by model={model!r} and by checkpoint={str(checkpoint)!r}")

@@ -1,4 +1,4 @@
-"""What a program should emit, held against what it emits: for tests of one's own model."""
+"""Compare the collectives that a program emits with the expected ones, for tests of a user's model."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,10 +37,10 @@ def count_collectives(rows: Iterable[Collective], *, count: str = COUNTS[0]) -> 
 def find_surprises(
     rows: Sequence[Collective], expected: Mapping[str, int], *, axes: Mapping[str, int], count: str = COUNTS[0]
 ) -> list[Surprise]:
-    """Where a program does not emit just what is expected.
+    """The differences between the collectives that a program emits and the expected ones.
 
-    `expected`: `{"all-reduce@tp": 2}`; what is not named is not expected at all.  Raises `JudgeError` for a word that
-    names no kind, or no axes of the program: such a word would never be found.
+    `expected`: `{"all-reduce@tp": 2}`; collectives not named are not expected.  Raises `JudgeError` for an unknown kind
+    or for axes that the program does not have.
     """
     wanted = Counter[str]()
     for word, number in expected.items():

@@ -1,4 +1,4 @@
-"""The verdict on one's own program: what each collective's bytes are for, and what of a contract nothing serves."""
+"""The verdict on a user's program: the verdict on each collective, and the unserved bytes of the contract."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -27,11 +27,11 @@ from meshes.scopes import SCOPES
 NO_SCOPE = "?"
 BYTES = ("inherent_bytes", "inflated_bytes", "induced_bytes")
 COUNTS = ("executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "float_bytes", "integer_bytes")
-"""Of a row of a contract, what are whole numbers."""
+"""The integer fields of a contract row."""
 TOTALS = (
     "wire_bytes", "inherent", "inflated", "induced", "missing", "unserved", "unknown_rows", "upper_bound_rows",
 )  # fmt: skip
-"""Of `report.json` those that a single program has."""
+"""The totals of `report.json` that a single program has."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ProgramVerdict:
     has_map: bool = False
     """Whether the program was read with a scope map."""
     notes: tuple[str, ...] = field(default=())
-    """What was said of the program."""
+    """Notes on the program."""
 
     @property
     def rows(self) -> tuple[Verdict, ...]:
@@ -76,9 +76,9 @@ class ProgramVerdict:
 
     @property
     def unserved(self) -> tuple[tuple[ContractRow, int | None], ...]:
-        """The rows of the contract that are not served in full, and the bytes that nothing serves.
+        """The rows of the contract that are not served in full, and their unserved bytes.
 
-        None: unknown, since a collective whose executions can't be counted serves it.
+        None: unknown, since a collective with unknown executions serves the row.
         """
         pairs = zip(self.contract, self.judgement.served_bytes, strict=True)
         return tuple(
@@ -89,7 +89,7 @@ class ProgramVerdict:
 
     @property
     def without_scope(self) -> tuple[Collective, ...]:
-        """The collectives that, with all or a part of what they carry, have no scope, and so serve no row."""
+        """The collectives with an operand without a scope, which therefore serves no row."""
         return tuple(
             row.collective
             for row in self.rows
@@ -97,7 +97,7 @@ class ProgramVerdict:
         )  # fmt: skip
 
     def to_pandas(self) -> pd.DataFrame:
-        """The public columns of the collectives, what their bytes are for, the causes, and the scopes they serve."""
+        """The public columns of the collectives, their bytes by verdict, the causes, and the scopes they serve."""
         lines = [
             row.collective.public()
             | {name: getattr(row, name) for name in BYTES}
@@ -107,7 +107,7 @@ class ProgramVerdict:
         return pd.DataFrame(lines, columns=[*PUBLIC, *BYTES, "causes", "serves"])
 
     def lines(self) -> list[str]:
-        """What stands below the table: the totals, what is not served, what the causes mean."""
+        """The lines below the table: totals, unserved rows, causes and notes."""
         return [*self._sum_lines(), *self._cause_lines(), *self._note_lines()]
 
     def _sum_lines(self) -> Iterator[str]:
@@ -184,10 +184,10 @@ class ProgramVerdict:
 
 
 def judge_program(program: SavedProgram, contract: Iterable[ContractRow], *, axes: Mapping[str, int]) -> ProgramVerdict:
-    """Hold a program against rows that are written for its axes.
+    """Judge a program by contract rows over its axes.
 
-    axes: those that a case's contract is for; none where rows were written by hand.  Raises `JudgeError` for rows that
-    no program of these axes could serve.
+    axes: those of a case's contract; empty for rows written by hand.  Raises `JudgeError` for rows that no program with
+    these axes could serve.
     """
     rows = _check_rows(contract)
     split_axes = {axis: size for axis, size in program.axes.items() if size > 1}
@@ -239,7 +239,7 @@ def _check_axes(rows: Sequence[ContractRow], axes: Mapping[str, int]) -> None:
 
 
 def _check_scopes(rows: Sequence[ContractRow], scopes: Mapping[str, str]) -> None:
-    """A misspelt scope of a map would serve nothing, without a word."""
+    """Raise `JudgeError` for an unknown scope in a map: it would silently serve nothing."""
     known = {*SCOPES, *(row.scope for row in rows)}
     for pattern, scope in scopes.items():
         if scope not in known:
@@ -249,13 +249,13 @@ def _check_scopes(rows: Sequence[ContractRow], scopes: Mapping[str, str]) -> Non
 
 
 def _is_induced(row: Verdict, cause: str) -> bool:
-    """`other` is a word of both tables: of a collective that serves nothing it is the induced one."""
+    """Whether a cause is induced.  `other` is in both tables: it is induced if the collective serves nothing."""
     names = {entry.name for entry in INDUCED}
     return cause in names and (not row.serves or cause not in {entry.name for entry in INFLATED})
 
 
 def _purposes(row: Verdict) -> list[str]:
-    """Of each part of its bytes the verdict and the cause."""
+    """Its bytes by verdict and cause, in words."""
     if row.inherent_bytes is None:
         return ["unknown"]
     inherent = [f"{units.exact_text(row.inherent_bytes)} inherent"] * bool(row.inherent_bytes)

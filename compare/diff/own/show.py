@@ -1,4 +1,4 @@
-"""What a notebook and a terminal are shown of a table: text 100 columns wide, and HTML."""
+"""A table as text 100 columns wide for a terminal, and as HTML for a notebook."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -11,7 +11,7 @@ from compare.render.terminal import WIDTH, console
 
 
 def print_to_text(printing: Callable[[Console], None]) -> str:
-    """The text that something prints."""
+    """The text that `printing` prints."""
     file = StringIO()
     out = console(file)
     out.width = WIDTH

@@ -1,4 +1,4 @@
-"""The collectives of one's own program: a table for notebooks, terminals and pandas."""
+"""The collectives of a user's program: a table for notebooks, terminals and pandas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ class Table:
     rows: tuple[Collective, ...]
     axes: Mapping[str, int]
     compiled: str = ""
-    """For what and by what it was compiled here; empty where it came compiled."""
+    """Target and compiler, if it was compiled here; empty if it came compiled."""
     saved: SavedProgram | None = None
     mesh: Mapping[str, int] = field(default_factory=dict)
-    """The program's own, where it knows that."""
+    """The program's mesh, if it records one."""
 
     @property
     def text(self) -> str:
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the table must know beside it."""
+        """Notes that a reader of the table needs."""
         program_notes, strange = (
             self.saved.notes if self.saved else (),
             any(":sub" in row.axes or "?" in row.axes for row in self),
@@ -67,7 +67,7 @@ class Table:
 
     @property
     def step_wire_bytes(self) -> int | None:
-        """Bytes of one step, mean over devices; None where a loop could not be counted."""
+        """Bytes of one step, mean over devices; None if some executions are unknown."""
         amounts = [row.step_wire_bytes for row in self.rows]
         return None if None in amounts else sum(amount or 0 for amount in amounts)
 
@@ -76,7 +76,7 @@ class Table:
         return count_collectives(self.rows, count=count)
 
     def diff(self, other: "Table") -> "Differences":
-        """What another program communicates differently."""
+        """The differences to another program's collectives."""
         matched = match(self.rows, other.rows)
         compiled = self.compiled, other.compiled
         return Differences(diff_report(matched, names=("this", "the other"), axes=self.axes, compiled=compiled))
@@ -111,7 +111,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Differences:
-    """What two programs communicate differently; true where they do."""
+    """The differences between two programs' collectives; true if there are any."""
 
     found: ProgramsDiff
 
@@ -135,7 +135,7 @@ def _names(row: Collective) -> dict[str, str]:
 
 
 def assertion_message(surprises: Sequence[Surprise], table: Table, *, count: str) -> str:
-    """What a failed assertion says: what was expected, what there is, and the whole table."""
+    """The message of a failed assertion: expected and emitted counts, and the table."""
     width = max(len(surprise.word) for surprise in surprises)
     lines = [
         f"  {surprise.word:{width}}  expected {surprise.expected}, "

@@ -1,4 +1,4 @@
-"""The engines that can make the cases of a sweep.  The one place that names them."""
+"""The engines that can run the cases of a sweep, by name."""
 
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -10,9 +10,9 @@ from compare.sweep.engines.local import CaseOutcome, Notify, Task
 
 
 class Engine(Protocol):
-    """Makes tasks, `at_once` at a time (None: as many as it has room for), and yields each as it ends.
+    """Runs tasks, `at_once` at a time (None: as many as it has room for), and yields each as it ends.
 
-    scratch: a folder here, in which it leaves the run folders.  Left early, it ends what runs.
+    scratch: a local folder for the run folders.  Closing the generator early kills the running tasks.
     """
 
     def __call__(

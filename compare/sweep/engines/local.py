@@ -1,4 +1,4 @@
-"""The engine of one machine: cases in processes of their own, several at a time."""
+"""The engine for one machine: a process for each case, several at a time."""
 
 import json
 import os
@@ -20,16 +20,16 @@ WORKER = "compare.sweep.engines.worker"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One case that is to be made."""
+    """One case to run."""
 
     name: str
     request: CaseRequest = field(hash=False)
-    """What its worker is asked for."""
+    """The request of its worker process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOutcome:
-    """How one case ended, and its run folder where there is one: whoever takes it owns it."""
+    """How one case ended, and its run folder if there is one, which the caller must move or delete."""
 
     status: str
     """`ok`, or how its process ended: `failed` or `crashed`."""
@@ -38,21 +38,22 @@ class CaseOutcome:
     seconds: float = 0.0
     run: Path | None = None
     judged: bool = False
-    """Whether any program of it was."""
+    """Whether any of its programs was judged."""
     complete: bool = False
-    """Whether every program of it was."""
+    """Whether all of its programs were judged."""
 
 
 Notify = Callable[[str, str, float], None]
-"""Hears of a case's name, what it is at, and the seconds since it began."""
+"""Receives a case's name, its stage, and the seconds since it began."""
 
 
 def run_cases(
     tasks: Sequence[Task], *, at_once: int | None, scratch: Path, notify: Notify, programs: int | None = None
 ) -> Generator[tuple[Task, CaseOutcome], None, None]:
-    """Make these, `at_once` at a time (as many as there are cores), each yielded as it ends; left early, kill them.
+    """Run these tasks, `at_once` at a time (default: the number of cores), and yield each as it ends.
 
-    scratch: a folder for what is half made.  programs: of one case, made at a time; by default what cores are left.
+    Closing the generator early kills them.  scratch: a folder for unfinished run folders.
+    programs: how many programs of a case are compiled at a time; by default the cores divided by the cases.
     """
     at_once = at_once or cores()
     programs = programs or max(1, cores() // max(1, min(at_once, len(tasks))))
@@ -76,14 +77,14 @@ def _command(task: Task, out: Path, *, programs: int) -> Command:
         argv=[sys.executable, "-P", "-m", WORKER, str(request), str(out)],
         stderr=out / "stderr",
         environment=os.environ | {"PYTHONPATH": path},
-        timeout_s=inf,  # each of its own workers has a deadline
+        timeout_s=inf,  # the workers that it starts have deadlines
     )
 
 
 def _made(ended: ProcessEnd, out: Path) -> CaseOutcome:
     result = _read(out) if ended.status == "ok" else None
     if result is None:
-        # What cannot be was refused before: a worker that refuses its request has failed.
+        # Impossible cases were refused before: a worker that refuses its request has failed.
         status = "failed" if ended.status in ("ok", "refused") else ended.status
         error = (ended.error or "the process succeeded, but wrote no run folder").removeprefix("error: ")
         return CaseOutcome(status=status, error=error, seconds=ended.seconds)

@@ -1,6 +1,6 @@
-"""The engine of a Ray cluster: each case a task, made on its node as on one machine, its run folder sent back.
+"""The engine for a Ray cluster: each case is a task on a node, which sends its run folder back.
 
-Nodes need Python and the frameworks, and no shared disk: they are given this project's sources as they are here.
+Nodes need Python and the frameworks, but no shared disk: this project's sources are sent to them.
 """
 
 import io
@@ -34,16 +34,16 @@ _ERROR_LENGTH = 400
 def run_cases(
     tasks: Sequence[Task], *, at_once: int | None, scratch: Path, notify: Notify
 ) -> Generator[tuple[Task, CaseOutcome], None, None]:
-    """Make these on the cluster that `RAY_ADDRESS` names, or the one that runs here, or one that is started for it.
+    """Run these tasks on the cluster that `RAY_ADDRESS` names, or on a local one, which is started if need be.
 
-    A case takes one CPU of a node, and makes one program at a time; a node that dies costs its cases another try.
+    A case takes one CPU of a node and compiles one program at a time; Ray retries the cases of a node that dies.
     """
     with _cluster() as ray:
         from ray.util.queue import Queue
 
         queue = Queue(actor_options={"num_cpus": 0})
         run = ray.remote(num_cpus=1)(_run)
-        at_once = at_once or len(tasks)  # the cluster has its own queue, and may grow by it
+        at_once = at_once or len(tasks)  # the cluster queues tasks itself, and may scale up for them
         waiting, running = list(tasks), dict[object, Task]()
         try:
             while waiting or running:
@@ -72,7 +72,7 @@ class _Queue(Protocol):
 
 
 def _run(task: Task, queue: _Queue) -> tuple[CaseOutcome, bytes]:
-    """On a node: make one case, and pack its run folder."""
+    """On a node: run one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
         notifier = _Notifier(queue)
         notifier.update(task.name, f"start on node {_node()}", 0)
@@ -93,7 +93,7 @@ def _node() -> str:
 
 
 class _Notifier:
-    """Sends on what changes; that a case is told of is worth no failure."""
+    """Sends changes of stage to the queue; a failure to send is ignored."""
 
     def __init__(self, queue: _Queue):
         self._told, self._last = queue, ""
@@ -106,7 +106,7 @@ class _Notifier:
 
 
 def _heard(queue: _Queue) -> list[tuple[str, str, float]]:
-    """What nodes have said since; nothing where the actor's own node is gone: only words are lost."""
+    """The messages that have arrived; none if the queue's node has died, which loses progress messages only."""
     try:
         return queue.get_nowait_batch(queue.qsize())
     except Exception:
@@ -114,7 +114,7 @@ def _heard(queue: _Queue) -> list[tuple[str, str, float]]:
 
 
 def _fetched(ray: ModuleType, reference: object, out: Path) -> CaseOutcome:
-    """What came of a task, its run folder unpacked at `out`."""
+    """The outcome of a task, its run folder unpacked at `out`."""
     try:
         result: tuple[CaseOutcome, bytes] = ray.get(reference)
     except ray.exceptions.RayError as error:
@@ -157,10 +157,10 @@ def _cluster() -> Iterator[ModuleType]:
 
 
 def _check_answers(address: str) -> None:
-    """Raise `WorkError` where nobody listens: Ray itself would wait for minutes, and not heed an interrupt."""
+    """Raise `WorkError` if nothing listens there: Ray itself would wait for minutes and ignore an interrupt."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon:
-        return  # none, or a word of Ray's own
+        return  # no address, or a keyword of Ray's like `auto`
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
     except (OSError, ValueError) as error:
@@ -168,6 +168,6 @@ def _check_answers(address: str) -> None:
 
 
 def _copy_sources(folder: Path) -> None:
-    """The rooms that make a case, without what was compiled of them."""
+    """Copy the packages that run a case, without their byte code."""
     for room in ("meshes", "compare", *(arm.module for arm in ARMS.values())):
         shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,6 +1,6 @@
-"""One case of a sweep, in a process of its own: `python -m compare.sweep.engines.worker REQUEST.json OUT`.
+"""Run one case of a sweep: `python -m compare.sweep.engines.worker REQUEST.json OUT`.
 
-The same work as of `compare.run`.  It writes the whole run folder to `OUT/run` and says on stdout how far it is.
+It does the work of `compare.run`, writes the run folder to `OUT/run`, and reports its progress on stdout.
 """
 
 import json
@@ -24,7 +24,7 @@ RUN, MADE = "run", "made.json"
 
 
 class CaseRequest(TypedDict):
-    """One case that is to be made, and how."""
+    """One case to run, and how."""
 
     case: Mapping[str, object]
     """As `Case.to_dict` writes it."""
@@ -34,13 +34,13 @@ class CaseRequest(TypedDict):
     timeout_s: float
     no_cache: bool
     before: str
-    """Where a run of the same case may be."""
+    """The folder where an earlier run of the same case may be."""
     at_once: NotRequired[int]
-    """Programs made at a time; the engine decides that."""
+    """Programs compiled at a time; the engine sets it."""
 
 
 class CaseResult(TypedDict):
-    """What came of it."""
+    """The outcome of a case."""
 
     judged: bool
     """Whether any program was."""
@@ -51,7 +51,7 @@ class CaseResult(TypedDict):
 def make_request(
     case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path
 ) -> CaseRequest:
-    """What it is asked for.  before: where a run of the same case may be, whose measurements are taken over."""
+    """The request of a worker.  before: where an earlier run of the case may be, whose measurements are kept."""
     return {
         "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "timeout_s": timeout_s,
         "no_cache": no_cache, "before": str(before),
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Notifier:
-    """Says on stdout how many programs are there, and what is at work now."""
+    """Reports on stdout how many programs are finished, and the current step."""
 
     def __init__(self, case: Case, arms: Sequence[str], controls: Sequence[str]):
         self._total = len(case.phases) * sum(len(ARMS[name].cells(case, controls=controls)) for name in arms)

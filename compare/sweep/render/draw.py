@@ -1,4 +1,4 @@
-"""All that is drawn of a sweep: its page, tables and figure, written into its folder.  The page has no script."""
+"""Write a sweep's page, tables and figure into its folder.  The page has no script."""
 
 import json
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def show(sweep: Sweep, folder: Path) -> None:
 
 
 def page(sweep: Sweep, *, picture: Picture) -> str:
-    """The whole page as HTML; links lead into the run folders beside it."""
+    """The page as HTML; its links lead into the run folders beside it."""
     return (
         environment()
         .get_template("sweep.html.j2")
@@ -73,7 +73,7 @@ def page(sweep: Sweep, *, picture: Picture) -> str:
 
 
 def programs(sweep: Sweep) -> pd.DataFrame:
-    """Every program of every case; one row without a program for a combination that has none, and why."""
+    """One row for each program of each case; one row with the reason for a combination without programs."""
     return frame(_rows(sweep), COLUMNS)
 
 

@@ -1,4 +1,4 @@
-"""The figure of a sweep: what each arm moves over what the plan needs, by mesh, a panel for each model and phase."""
+"""The figure of a sweep: emitted over inherent bytes of each arm, by mesh, a panel for each model and phase."""
 
 from collections.abc import Mapping, Sequence
 
@@ -68,7 +68,7 @@ def draw_ratios(sweep: Sweep) -> Picture:
 
 
 def _panel(panel: Axes, results: Sequence[ResultRow], phase: str, *, arms: Mapping[str, str], largest: float) -> None:
-    """A line of marks for each mesh, from the plan (1) to what each arm moves."""
+    """A row of marks for each mesh, from the plan (1) to the ratio of each arm."""
     panel.set_xscale("log" if largest > LOG_FROM else "linear")
     panel.axvline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), label="inherent bytes")
     for row, result in enumerate(results):
@@ -92,12 +92,12 @@ def _panel(panel: Axes, results: Sequence[ResultRow], phase: str, *, arms: Mappi
 
 
 def _mark(panel: Axes, place: float, ratio: float | None, words: str, *, number: int = 0, label: str = "") -> None:
-    """What one arm moves, or in words why there is nothing."""
+    """The ratio of one arm, or in words why there is none."""
     if ratio is not None:
         colour, marker = ARMS[number % len(ARMS)]
         panel.plot([1, ratio], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
         panel.plot([ratio], [place], marker, color=colour, markersize=5, label=label)
-    # Of less than the plan the words stand at their own mark, and not behind the plan's line.
+    # A ratio below 1 is labelled at its mark, not beyond the plan's line.
     below = ratio is not None and ratio < _BELOW
     ink, at = UNCLEAR if ratio is None else INK, (ratio if ratio is not None and below else max(ratio or 1, 1), place)
     panel.annotate(
@@ -107,7 +107,7 @@ def _mark(panel: Axes, place: float, ratio: float | None, words: str, *, number:
 
 
 def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None, str]:
-    """The ratio of an arm's default program, and what stands beside it; of what is not there, why."""
+    """The ratio of an arm's default program and its label; without a ratio, the label says why."""
     summary = result["phases"].get(phase)
     programs = [] if not summary else [p for p in summary["programs"] if p["arm"] == arm and p["is_default"]]
     if not programs:

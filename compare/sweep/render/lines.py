@@ -15,20 +15,20 @@ class Line:
     model: str
     mesh: str
     label: str
-    """The mesh, and what else tells it from another of this model on the same."""
+    """The mesh, and what else distinguishes the row from others of this model on it."""
     on: str
     """Topology and devices."""
     words: str
-    """What of its step is not the same in the whole sweep."""
+    """The properties of its step that differ within the sweep."""
     phase: str
     needs: str
-    """What the plan needs."""
+    """Inherent bytes of a step."""
     folder: str
     programs: Mapping[str, ProgramSummary]
     """Arm -> its default program."""
 
     def ratio(self, arm: str) -> str:
-        """What it moves over what the plan needs; of one that is not there its status."""
+        """Emitted over inherent bytes; the status of a program that failed."""
         program = self.programs.get(arm)
         if program is None or program["wire_bytes"] is None:
             return str(program["status"]) if program else "–"
@@ -37,19 +37,19 @@ class Line:
         return mark_ratio(ratio_text(program["ratio"], program["qualifier"]), short=is_short(program))
 
     def between_slices(self, arm: str) -> str:
-        """What of it crosses the network between slices."""
+        """Its bytes over the network between slices."""
         program = self.programs.get(arm)
         return bytes_text(program["dcn_wire_bytes"]) if program else "–"
 
     def step(self, arm: str) -> str:
-        """Its time a step, modelled."""
+        """Its modelled step time."""
         program = self.programs.get(arm)
         return time_text(program["modelled_step_ns"]) if program else "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why something is not there: a combination, or programs of one."""
+    """Why a combination, or some of its programs, is missing."""
 
     what: str
     status: str
@@ -57,30 +57,30 @@ class Reason:
 
 
 def is_short(program: ProgramSummary) -> bool:
-    """Whether it leaves a part of the plan unserved."""
+    """Whether some bytes of the plan are unserved."""
     return bool(program.get("unserved"))
 
 
 def footnotes(lines: Sequence[Line]) -> list[str]:
-    """What the marks in a table say."""
+    """What the marks in the table mean."""
     short = any(is_short(program) for line in lines for program in line.programs.values())
     return [f"{MARK} {LESS}."] if short else []
 
 
 def common_words(sweep: Sweep) -> list[str]:
-    """What of their steps all cases have in common: `batch 8`, `1,024 tokens`."""
+    """The properties that the steps of all cases share: `batch 8`, `1,024 tokens`."""
     steps = [_words(result) for result in sweep["results"] if result["case"]]
     return [words[0] for words in zip(*steps, strict=True) if len(set(words)) == 1 and words[0]]
 
 
 def distinct_words(sweep: Sweep, result: ResultRow) -> str:
-    """What they have not."""
+    """The properties of this row's step that not all cases share."""
     common = common_words(sweep)
     return ", ".join(word for word in _words(result) if word and word not in common) if result["case"] else ""
 
 
 def label(sweep: Sweep, result: ResultRow) -> str:
-    """The mesh; where another row is of this model on the same mesh, what tells them apart, too."""
+    """The mesh; if several rows are of this model on it, also what distinguishes them."""
     like = [row for row in sweep["results"] if (row["model"], row["mesh"]) == (result["model"], result["mesh"])]
     words = distinct_words(sweep, result) if len(like) > 1 else ""
     return f"{result['mesh']}, {words}" if words else str(result["mesh"])
@@ -103,7 +103,7 @@ def crosses_slices(lines: Sequence[Line]) -> bool:
 
 
 def case_lines(sweep: Sweep) -> list[Line]:
-    """Of every case that has programs, in the order in which they were asked for."""
+    """The lines of every case that has programs, in the order of the request."""
     return [
         Line(
             model=result["model"], mesh=result["mesh"], label=label(sweep, result), words=distinct_words(sweep, result),
@@ -117,7 +117,7 @@ def case_lines(sweep: Sweep) -> list[Line]:
 
 
 def list_reasons(sweep: Sweep, *, status: str = "") -> list[Reason]:
-    """What is not there, and why; of combinations with this status, or of all others that are not done."""
+    """What is missing and why, of combinations with this status; by default of all that failed."""
     wanted = [
         result for result in sweep["results"] if (result["status"] == status if status else _bad(result["status"]))
     ]

@@ -1,4 +1,4 @@
-"""A sweep in a terminal: its sentence, one table, and what is not there."""
+"""A sweep in a terminal: its sentence, one table, and what is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -58,7 +58,7 @@ def _table(lines: Sequence[Line], arms: Mapping[str, str]) -> Table:
 
 
 def _narrow(lines: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
-    """The same where a terminal has no room for a table."""
+    """The same for a terminal that is too narrow for the table."""
     for line in lines:
         programs = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
         words = f"{line.model} on {line.label}, {line.phase}: inherent {line.needs}; {programs}"
