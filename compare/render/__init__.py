@@ -1,1 +1,1 @@
-"""Reports drawn: terminal, page, figures, tables."""
+"""Render reports: terminal, page, figures, tables."""

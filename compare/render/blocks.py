@@ -1,7 +1,7 @@
-"""What a report says, as a list of blocks: arranged once, shown by two back ends, `terminal.py` and `html.py`.
+"""A report as a list of blocks, rendered by two back ends, `terminal.py` and `html.py`.
 
-Each kind of block has its own rule for a terminal, which prints a short form unless it is asked for the details.
-Words are plain text: each back end makes what a program wrote harmless in its own way.
+Each kind of block has its own rule for a terminal, which prints a short form unless details are requested.
+Words are plain text: each back end escapes them in its own way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Tone(StrEnum):
-    """How a sentence is meant; on a page also the name of its style."""
+    """The tone of a sentence; on a page also its CSS class."""
 
     PLAIN = "plain"
     STRONG = "strong"
@@ -20,7 +20,7 @@ class Tone(StrEnum):
 
 
 class Shown(StrEnum):
-    """What a terminal prints of a fold that a page shows closed."""
+    """What a terminal prints of a fold, which a page shows closed."""
 
     NOTHING = "nothing"
     SUMMARY = "summary"
@@ -37,7 +37,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A paragraph.  What stands in backticks is code."""
+    """A paragraph.  Text in backticks is code."""
 
     words: str
     tone: Tone = Tone.PLAIN
@@ -45,29 +45,29 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
-    """Sentences of equal rank."""
+    """A list of sentences."""
 
     items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of a table; `style` is a verdict or `zero`, `exact` the value in full, which a page shows on demand."""
+    """One value of a table; `style`: a verdict or `zero`; `exact`: the full value, which a page shows on demand."""
 
     words: str
     style: str = ""
     exact: str = ""
     soft: str = ""
-    """What stands behind it in smaller letters; a page only."""
+    """Small print behind it; on a page only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: numbers are aligned right, `prose` left, and prose may wrap."""
+    """A column: numbers are right-aligned; `prose` is left-aligned and may wrap."""
 
     heading: str
     code: str = ""
-    """What stands behind the heading as code."""
+    """Code behind the heading."""
     style: str = ""
     prose: bool = False
     page_only: bool = False
@@ -75,7 +75,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row: its name, with what stands behind that as code, then a cell for each column but the first."""
+    """A row: its name, code behind it, then a cell for each column but the first."""
 
     name: str
     code: str = ""
@@ -83,16 +83,16 @@ class Row:
     note: str = ""
     """A line below the row, over all columns."""
     style: str = ""
-    """Of the name."""
+    """Style of the name."""
     exact: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table; in a terminal too narrow for it, a sentence for each row."""
+    """A table; a terminal too narrow for it prints a sentence for each row."""
 
     name: str
-    """What it shows, for who cannot see it."""
+    """Its description, for screen readers."""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     style: str = ""
@@ -102,7 +102,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Instructions of one program that are alike, with a few lines of their HLO."""
+    """Similar instructions of one program, with a few lines of their HLO."""
 
     program: str
     cell: str
@@ -113,7 +113,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractRow:
-    """A row of the contract in words."""
+    """A contract row as text."""
 
     collective: str
     scope: str
@@ -124,11 +124,11 @@ class ContractRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Bytes beyond the plan at one place: what, where, why, and what removes them."""
+    """Bytes beyond the plan at one scope: collective, cause, remedy, evidence."""
 
     amount: str
     arm: str
-    """The arm that moves more, or that every arm does."""
+    """The arm that moves more, or `Every arm`."""
     collective: str
     """`all-gather over tp`."""
     scope: str
@@ -139,23 +139,23 @@ class Difference:
     executions: str
     instructions: int
     by_arm: str
-    """`TorchXLA 805 MB, JAX 0 B`; empty where there is nothing to compare with."""
+    """`TorchXLA 805 MB, JAX 0 B`; empty without another arm."""
     sources: tuple[tuple[str, str], ...]
-    """Lines of source and their bytes, the most first."""
+    """Source lines and their bytes, the most first."""
     absent_in: tuple[str, ...]
-    """Control cells in which nothing of it is left."""
+    """Control cells without any of these bytes."""
     control: str
-    """What the controls show of it."""
+    """What the controls show."""
     contract: tuple[ContractRow, ...]
     """The rows that it satisfies."""
     near: tuple[ContractRow, ...]
-    """Where it satisfies none: the rows of its scope."""
+    """If it satisfies none: the contract rows of its scope."""
     evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """Differences, the largest first; the short form of a terminal has the first few, of two lines each."""
+    """Differences, largest first; a terminal's short form prints the first few, two lines each."""
 
     heading: str
     items: tuple[Difference, ...]
@@ -163,7 +163,7 @@ class Differences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """Blocks that a page shows closed, under a summary."""
+    """Collapsible blocks under a summary; closed on a page."""
 
     summary: str
     blocks: "Blocks"
@@ -172,21 +172,21 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that the short form of a terminal leaves out."""
+    """Blocks that a terminal's short form leaves out."""
 
     blocks: "Blocks"
 
 
 @dataclass(frozen=True, slots=True)
 class PageOnly:
-    """Blocks that a terminal has no room for, or says in another way."""
+    """Blocks that a terminal does not print."""
 
     blocks: "Blocks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Widget:
-    """A drawing that only a page can show: a template of this room, and what it is given."""
+    """A page-only drawing: a template of `compare.render`, and its values."""
 
     template: str
     values: Mapping[str, object]
@@ -198,7 +198,7 @@ Blocks = Sequence[Block]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part with a title.  A terminal prints title and lead as one line."""
+    """A titled part of a report.  A terminal prints title and lead on one line."""
 
     anchor: str
     title: str

@@ -14,7 +14,7 @@ from compare.render.units import exact_text, times_text
 from meshes.process.one_line import plain
 
 INFERRED = "~"
-"""Before what is not a row's own, but that of the nearest instruction."""
+"""Marks a value that is inferred from the nearest instruction."""
 LEGEND = f"{INFERRED}: not its own, but the nearest instruction's."
 
 _HEADINGS = (
@@ -26,25 +26,25 @@ _HEADINGS = (
 def print_rows(
     rows: Sequence[Collective], *, how: str = "", notes: Sequence[str] = (), out: Console | None = None
 ) -> None:
-    """Of each row what it is and moves in one step; below it its names, and where it stands.  Then the totals.
+    """Print each row with its bytes per step, its names and its source line, then the totals.
 
-    how: what to say behind them; notes: what a reader must know beside them.
+    how: text behind the totals; notes: printed below them.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading, justify in _HEADINGS:
         table.add_column(heading, justify="left" if justify == "left" else "right", overflow="fold")
     for row in rows:
-        where = Text(_told(row, "scope", plain(row.scope)))
+        names = Text(_mark_inferred(row, "scope", plain(row.scope)))
         if path := plain(path_of(row)):
-            where.append("\n" + _path(_told(row, "op_name", path)), style="dim")
+            names.append("\n" + _path(_mark_inferred(row, "op_name", path)), style="dim")
         network = "" if row.network == "ici" else f", {row.network}"
-        source = [_told(row, "source_line", _file(row.source_line))] if row.source_line else []
+        source = [_mark_inferred(row, "source_line", _file(row.source_line))] if row.source_line else []
         more = [f"{row.name}, {row.dtype}, {row.form}{network}", ", ".join([*source, f"line {row.line}"])]
         what = Text(plain(f"{row.kind} @ {row.axes}"))
         what.append("".join(f"\n{plain(line)}" for line in more), style="dim")
         amounts = f"{exact_text(row.payload_bytes)}\n{exact_text(row.wire_bytes)}"
         table.add_row(
-            where, what, times_text(row.executions, row.executions_are), amounts, exact_text(row.step_wire_bytes)
+            names, what, times_text(row.executions, row.executions_are), amounts, exact_text(row.step_wire_bytes)
         )
     out = out or console()
     out.print(table)
@@ -57,29 +57,29 @@ def print_rows(
 
 
 def compiled_text(compiled: str) -> str:
-    """For what and by what it was compiled, as a sentence; nothing where that is not known."""
+    """Target and compiler, as a sentence; empty where unknown."""
     return f"{compiled[0].upper()}{compiled[1:]}." if compiled else ""
 
 
-def _told(row: Collective, word: str, text: str) -> str:
+def _mark_inferred(row: Collective, word: str, text: str) -> str:
     return INFERRED * (word in row.inferred) + text
 
 
 def kind_lines(rows: Sequence[Collective]) -> list[str]:
-    """What each kind over each set of axes moves in a step, the most first; nothing where there is one of them."""
-    found: dict[str, list[Collective]] = {}
+    """Bytes per step of each kind and axes, the most first; empty if there is only one."""
+    by_kind: dict[str, list[Collective]] = {}
     for row in rows:
-        found.setdefault(plain(f"{row.kind} @ {row.axes}"), []).append(row)
-    if len(found) < 2:
+        by_kind.setdefault(plain(f"{row.kind} @ {row.axes}"), []).append(row)
+    if len(by_kind) < 2:
         return []
-    most = sorted(found.items(), key=lambda one: -_step(one[1]))
-    told = [(what, str(len(own)), _least(own) + exact_text(_step(own))) for what, own in most]
-    wide = [max(len(line[at]) for line in told) for at in range(3)]
-    return [f"{what:{wide[0]}}  {count:>{wide[1]}}  {amount:>{wide[2]}}" for what, count, amount in told]
+    ordered = sorted(by_kind.items(), key=lambda item: -_step(item[1]))
+    lines = [(kind, str(len(members)), _bound_words(members) + exact_text(_step(members))) for kind, members in ordered]
+    widths = [max(len(line[index]) for line in lines) for index in range(3)]
+    return [f"{kind:{widths[0]}}  {count:>{widths[1]}}  {amount:>{widths[2]}}" for kind, count, amount in lines]
 
 
-def _least(rows: Sequence[Collective]) -> str:
-    """How sure their sum is."""
+def _bound_words(rows: Sequence[Collective]) -> str:
+    """The qualifier of their sum: `at least `, `at most ` or empty."""
     unknown = any(row.step_wire_bytes is None for row in rows)
     return "at least " if unknown else "at most " if any(row.executions_are == "upper-bound" for row in rows) else ""
 
@@ -89,11 +89,11 @@ def _step(rows: Sequence[Collective]) -> int:
 
 
 _PATH, _FILE = 26, 30
-"""Columns of a framework's path, and of a line of source."""
+"""Characters of a framework's path, and of a source line."""
 
 
 def _path(words: str) -> str:
-    """The framework's path of an operation, where it is long over several lines, each of whole words."""
+    """The framework's path of an operation, broken at slashes."""
     lines = [""]
     for part in re.findall(r"[^/]*/|[^/]+", words):
         if lines[-1] and len(lines[-1] + part) > _PATH:
@@ -103,14 +103,14 @@ def _path(words: str) -> str:
 
 
 def _file(source: str) -> str:
-    """Of a line of source that is long its file without the folders: the whole path is in `--json`."""
+    """A source line; a long one without its folders (`--json` has the full path)."""
     return source if len(source) <= _FILE else f"…/{source.rpartition('/')[2]}"
 
 
 def total_line(rows: Sequence[Collective]) -> str:
-    """What all rows move in one step, and how sure that is."""
+    """The total bytes per step, and what is not counted."""
     unknown = sum(row.step_wire_bytes is None for row in rows)
-    words = _least(rows)
+    words = _bound_words(rows)
     total = exact_text(_step(rows))
     never = sum(not row.loops and row.executions == 0 for row in rows)
     more = f"; {unknown} in loops whose count can't be read" * bool(unknown) + f"; {never} never run" * bool(never)

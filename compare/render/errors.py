@@ -1,4 +1,4 @@
-"""What a view refuses to draw."""
+"""The error of this room."""
 
 from meshes.process.errors import OneLineError
 

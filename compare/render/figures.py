@@ -24,13 +24,13 @@ from compare.report.model.findings import HeadlineRow
 from compare.report.model.report import PhaseReport, Report
 
 VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
-"""Told apart by people who see no red or green, and in grey."""
+"""Distinguishable in red-green colour blindness, and in greyscale."""
 
 COMPUTE, UNCLEAR, IDLE = "#98a2af", "#5d6673", "#eceef1"
-"""Of time: computing; communication of unknown verdict; neither."""
+"""Colours of time: compute; communication of unknown verdict; idle."""
 
 COLOURS = "viridis_r"
-"""Of a traffic matrix: the darker, the more."""
+"""Colour map of a traffic matrix: darker is more."""
 
 DPI = 150
 
@@ -40,52 +40,54 @@ STYLE = {
 }  # fmt: skip
 
 _WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
-"""Inches: of a figure of bars, above and below a panel of bars, of a matrix."""
+"""Inches: width of a bar chart, gap around its panels, side of a matrix."""
 
 _COUNTED = "counted in compiled programs, not measured"
-"""What a figure of bytes says, as those of times say where those are from."""
+"""The source label of figures of bytes."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML may hold, like the escape character: a browser draws nothing of a figure with one."""
+"""Characters that are illegal in XML: a browser refuses a figure with one."""
 
 INK = "#20242b"
-"""Of lines and words."""
+"""Colour of lines and text."""
 
 
 def draw_pictures(report: Report) -> list[Picture]:
-    """Bytes by verdict, then the traffic of each arm's default program in each phase."""
-    found = [draw_verdicts(report)]
+    """Bytes by verdict, then the traffic matrices of each arm's default program in each phase."""
+    pictures = [draw_verdicts(report)]
     for phase in report.phases:
-        judged = [one for one in programs(report) if one.phase == phase and one.default and one.judged]
+        judged = [
+            program for program in programs(report) if program.phase == phase and program.default and program.judged
+        ]
         slices = report.mesh.slices
-        tables = [traffic(one.rows, num_devices=num_devices(report), slices=slices) for one in judged]
+        tables = [traffic(program.rows, num_devices=num_devices(report), slices=slices) for program in judged]
         top = max((float(table.total.max()) for table in tables), default=0.0)
-        found += [
-            draw_matrices(one, table, top=top, num_devices=num_devices(report))
-            for one, table in zip(judged, tables, strict=True)
+        pictures += [
+            draw_matrices(program, table, top=top, num_devices=num_devices(report))
+            for program, table in zip(judged, tables, strict=True)
             if table.by_axes
         ]
-    return found
+    return pictures
 
 
 def draw_verdicts(report: Report) -> Picture:
-    """Bytes a step by verdict, one bar for each program, against what the plan needs."""
+    """Bytes per step by verdict, one bar per program, with a line at what the plan needs."""
     phases = report.phases
     heights = [0.36 * max(len(phase.headline), 1) for phase in phases.values()]
-    told = f"{report.case.model.name} on {report.mesh.name} ({report.mesh.topology}), {_COUNTED}"
-    head = heading_inches([told])
+    source = f"{report.case.model.name} on {report.mesh.name} ({report.mesh.topology}), {_COUNTED}"
+    head = heading_inches([source])
     tall = head + sum(heights) + _GAP * len(heights) + 0.35
     names = [_name(line) for phase in phases.values() for line in phase.headline]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
     with mpl.rc_context(STYLE):
-        # Places are given in inches: measuring every text to find them costs seconds.
+        # Positions are computed in inches: letting matplotlib measure every text takes seconds.
         figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "Bytes on the wire per step, by verdict", [told])
+        draw_heading(figure, "Bytes on the wire per step, by verdict", [source])
         top = tall - head
-        for (phase, found), height in zip(phases.items(), heights, strict=True):
+        for (phase, phase_report), height in zip(phases.items(), heights, strict=True):
             top -= _GAP + height
             panel = figure.add_axes((left / _WIDE, (top + 0.35) / tall, (_WIDE - left - 0.2) / _WIDE, height / tall))
-            _bars(panel, phase, found)
+            _bars(panel, phase, phase_report)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
         caption = "Compiled, not measured: bytes on the wire in one step, mean over devices, by verdict"
@@ -103,10 +105,12 @@ def _bars(panel: Axes, phase: str, phase_report: PhaseReport) -> None:
     panel.axvline(phase_report.inherent_total, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
     most = max(float(left.max(initial=0)), phase_report.inherent_total, 1)
     for row, (line, end) in enumerate(zip(lines, left, strict=True)):
-        told = bytes_text(line.wire_bytes) if line.wire_bytes is not None else str(line.status)
-        # Words that the plan's line would run through stand behind it.
-        at = phase_report.inherent_total if end < phase_report.inherent_total < end + 0.13 * most else end
-        panel.annotate(told, (at, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False)
+        amount = bytes_text(line.wire_bytes) if line.wire_bytes is not None else str(line.status)
+        # A label that the plan's line would cross is placed behind it.
+        position = phase_report.inherent_total if end < phase_report.inherent_total < end + 0.13 * most else end
+        panel.annotate(
+            amount, (position, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False
+        )
     panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
     panel.invert_yaxis()
     panel.set_xlim(0, most * 1.14)
@@ -119,7 +123,7 @@ def _name(line: HeadlineRow) -> str:
 
 
 def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
-    """Device × device, one panel for each axes string and one for the total, all on one scale."""
+    """Traffic matrices, device × device: one panel per axes and one for the total, on one scale."""
     panels = table.panels
     wide, tall = max(_PANEL * len(panels) + 1.6, _WIDE), _PANEL + 0.4 + heading_inches([_COUNTED])
     with mpl.rc_context(STYLE):
@@ -127,15 +131,15 @@ def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: 
         title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
         draw_heading(figure, title, [_COUNTED])
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
-        cells = [figure.add_axes(((0.55 + _PANEL * at) / wide, 0.5 / tall, *square)) for at in range(len(panels))]
+        cells = [figure.add_axes(((0.55 + _PANEL * index) / wide, 0.5 / tall, *square)) for index in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
         for cell, (axes, matrix) in zip(cells, panels.items(), strict=True):
             _matrix(cell, matrix, norm=norm)
             what = "total" if axes not in table.by_axes else axes_text(axes)
             cell.set_title(f"{what}: {bytes_text(matrix.sum() / num_devices)}", loc="left", parse_math=False)
         cells[0].set_ylabel("from device")
-        place = figure.add_axes(((_PANEL * len(panels) + 0.65) / wide, 0.5 / tall, 0.12 / wide, square[1]))
-        bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=place)
+        colorbar_axes = figure.add_axes(((_PANEL * len(panels) + 0.65) / wide, 0.5 / tall, 0.12 / wide, square[1]))
+        bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=colorbar_axes)
         bar.set_label("bytes a step, log scale", fontsize=8)
         bar.ax.minorticks_off()
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
@@ -147,7 +151,7 @@ def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: 
 
 
 def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
-    """White where nothing moves; few ticks, so that 256 devices fit."""
+    """One matrix; white where nothing is sent; few ticks, so that 256 devices fit."""
     size = len(matrix)
     cell.imshow(np.ma.masked_equal(matrix, 0), cmap=COLOURS, norm=norm, interpolation="nearest")
     ticks = np.arange(0, size, max(1, size // 8))
@@ -159,19 +163,19 @@ def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
 
 
 def draw_heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
-    """Put a title on top, and below it where its numbers are from: `heading_inches` high.
+    """Draw a title and, below it, the sources of the numbers: `heading_inches` high.
 
-    For figures of times, whose labels are as long as they must be: what was measured, or for what modelled.
+    The source labels of figures of time can be long.
     """
     wide, tall = figure.get_size_inches()
     figure.text(0.12 / wide, 1 - 0.24 / tall, title, weight="bold", fontsize=10.5, parse_math=False)
-    for number, line in enumerate(_lines(labels)):
-        place = 1 - (0.42 + 0.16 * number) / tall
-        figure.text(0.12 / wide, place, line, fontsize=8, color=UNCLEAR, parse_math=False)
+    for index, line in enumerate(_lines(labels)):
+        height = 1 - (0.42 + 0.16 * index) / tall
+        figure.text(0.12 / wide, height, line, fontsize=8, color=UNCLEAR, parse_math=False)
 
 
 def heading_inches(labels: Sequence[str]) -> float:
-    """What `draw_heading` will take, which the height of a figure must leave."""
+    """The height that `draw_heading` needs."""
     return 0.36 + 0.16 * len(_lines(labels))
 
 
@@ -180,10 +184,12 @@ def _lines(labels: Sequence[str]) -> list[str]:
 
 
 def save_figure(name: str, caption: str, figure: Figure) -> Picture:
-    """Both forms of a figure, the same bytes from the same figure."""
+    """A figure as PNG and SVG, reproducible byte for byte."""
     png, svg = BytesIO(), BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # words of a run's, which no font has: drawn as boxes
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing"
+        )  # a run's names may have glyphs of no font: drawn as boxes
         figure.set_dpi(DPI)
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
         figure.set_dpi(72)

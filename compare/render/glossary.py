@@ -1,4 +1,4 @@
-"""The words of a report, each in a sentence: the page's glossary."""
+"""The glossary of the page: each term of a report in a sentence."""
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
     ("inherent", "Bytes that the plan requires: up to what its reference algorithm moves."),

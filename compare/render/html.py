@@ -1,4 +1,4 @@
-"""Blocks as HTML, and pages from the templates of this room: whatever a program wrote is escaped."""
+"""Blocks as HTML, and pages from the templates of this room; all text is escaped."""
 
 import re
 from collections.abc import Callable
@@ -17,12 +17,12 @@ _BACKTICKS = re.compile(r"`([^`]+)`")
 
 
 def environment(**filters: Callable[..., object]) -> Environment:
-    """A Jinja environment of all templates: everything is escaped, an unknown name is an error."""
-    made = Environment(
+    """A Jinja environment of all templates: autoescape on, unknown names are errors."""
+    jinja = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {
+    jinja.filters |= {
         "bytes": _keep_together(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
         "times": _keep_together(units.times_text), "time": _keep_together(units.time_text),
         "ratio": _keep_together(units.ratio_text),
@@ -30,24 +30,24 @@ def environment(**filters: Callable[..., object]) -> Environment:
         "capitalize_first": units.capitalize_first,
         **filters,
     }  # fmt: skip
-    return made
+    return jinja
 
 
 @cache
 def shared_environment() -> Environment:
-    """The environment of the report's page, whose templates are compiled once."""
-    made = environment()
-    made.globals |= {"to_html": to_html}
-    return made
+    """The environment of the report's page, shared so that templates are compiled once."""
+    jinja = environment()
+    jinja.globals |= {"to_html": to_html}
+    return jinja
 
 
 def read_static(*names: str) -> Markup:
-    """Style sheets or scripts of this room, joined: our own files, no program's text."""
+    """Style sheets or scripts of this room, joined, as safe markup: our own files, without any program's text."""
     return Markup("\n".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in names))
 
 
 def to_html(blocks: Blocks) -> Markup:
-    """Blocks one below the other, each by the macro that has its name, a widget by its own template."""
+    """Render blocks, each by the macro of its class's name, a widget by its own template."""
     return Markup("\n").join(map(_block, blocks))
 
 
@@ -60,10 +60,10 @@ def _block(block: Block) -> Markup:
 
 
 def _keep_together(text: Callable[..., str]) -> Callable[..., str]:
-    """The same words, with no line ending inside them."""
+    """The same text, with no-break spaces."""
     return lambda *values: text(*values).replace(" ", units.KEPT)
 
 
 def _mark_code(words: str) -> Markup:
-    """Escaped, with what stands in backticks as code, and numbers together with their units."""
+    """Escaped text, with backticks as code, and no-break spaces between numbers and units."""
     return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(units.keep_units_together(words)))))

@@ -1,4 +1,4 @@
-"""A drawn figure in its two forms, as a file and as what a page shows; known to those who draw nothing."""
+"""A drawn figure as PNG and SVG; needs no drawing library."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from meshes.process import atomic_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One figure: its file name without suffix, what it shows in words, and its two forms."""
+    """One figure: its file name without suffix, its caption, and its two forms."""
 
     name: str
     caption: str
@@ -19,7 +19,7 @@ class Picture:
 
 
 def inline_picture(picture: Picture) -> tuple[str, str, str]:
-    """Name, caption and a source that needs no file."""
+    """(name, caption, data URL)."""
     source = "data:image/svg+xml;base64," + b64encode(picture.svg).decode("ascii")
     return picture.name, picture.caption, source
 

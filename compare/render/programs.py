@@ -1,4 +1,4 @@
-"""The programs of a report, one by one: every phase, arm and cell."""
+"""The programs of a report as one list: every phase, arm and cell."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,24 +30,28 @@ class Program:
 
 
 def programs(report: Report) -> Iterator[Program]:
-    """Phase by phase, arm by arm, the default cell before the others."""
-    for phase, found in report.phases.items():
-        for arm, entries in found.arms.items():
+    """All compiled programs, by phase and arm, the default cell first."""
+    for phase, phase_report in report.phases.items():
+        for arm, entries in phase_report.arms.items():
             title = report.arms[arm].title
-            for number, entry in enumerate(entries.compiled):
+            for index, entry in enumerate(entries.compiled):
                 yield Program(
-                    phase=phase, arm=arm, title=title_of(entry, title), cell=entry.cell, default=not number, entry=entry
+                    phase=phase, arm=arm, title=title_of(entry, title), cell=entry.cell, default=not index, entry=entry
                 )  # fmt: skip
 
 
 def compared_programs(report: Report, phase: str) -> list[Program]:
-    """The programs of a phase that its differences are about: one of each arm, in the report's order."""
+    """The compared programs of a phase: one of each arm, in the report's order."""
     cells = report.phases[phase].compared_cells
-    return [one for one in programs(report) if one.phase == phase and one.judged and cells.get(one.arm) == one.cell]
+    return [
+        program
+        for program in programs(report)
+        if program.phase == phase and program.judged and cells.get(program.arm) == program.cell
+    ]
 
 
 def titles(report: Report) -> dict[str, str]:
-    """Arm -> the name that readers know it by."""
+    """Arm -> its display name."""
     return {arm: entry.title for arm, entry in report.arms.items()}
 
 

@@ -1,6 +1,6 @@
-"""A report as tables, for those who ask their own questions: one row an instruction, a contract row, a difference.
+"""A report as tables for further analysis: one row per instruction, contract row, difference or program.
 
-Lists and maps are JSON text in columns that end in `_json`; bytes are whole, and null where unknown.
+Lists and maps are JSON text in columns named `…_json`; bytes are integers, null where unknown.
 """
 
 import json
@@ -16,7 +16,7 @@ from compare.report.model.report import Report
 Row = dict[str, object]
 
 TEXT, WHOLE, NUMBER, TRUTH = "string", "Int64", "Float64", "boolean"
-"""Pandas types that know of missing values."""
+"""Nullable pandas dtypes."""
 
 _PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH}
 
@@ -48,7 +48,7 @@ TOTALS = {
     "unknown_rows": WHOLE, "upper_bound_rows": WHOLE, "ici_wire_bytes": WHOLE, "dcn_wire_bytes": WHOLE,
 }  # fmt: skip
 
-_FOUND = ("status", "error", "partitioner", "loop", "attention", "style")
+_ENTRY_FIELDS = ("status", "error", "partitioner", "loop", "attention", "style")
 _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing",
          "unserved")  # fmt: skip
 
@@ -57,9 +57,9 @@ def collectives(report: Report) -> pd.DataFrame:
     """Every collective of every phase, arm and cell, in program order."""
     return frame(
         (
-            {**_of(one), "place_in_program": at, **encode(row)}
-            for one in programs(report)
-            for at, row in enumerate(one.rows)
+            {**_program_columns(program), "place_in_program": index, **encode(row)}
+            for program in programs(report)
+            for index, row in enumerate(program.rows)
         ),
         COLLECTIVES,
     )
@@ -69,39 +69,39 @@ def inherent(report: Report) -> pd.DataFrame:
     """The contract of every phase."""
     return frame(
         (
-            {"phase": phase, "contract_row": at, **encode(row)}
-            for phase, found in report.phases.items()
-            for at, row in enumerate(found.inherent)
+            {"phase": phase, "contract_row": index, **encode(row)}
+            for phase, phase_report in report.phases.items()
+            for index, row in enumerate(phase_report.inherent)
         ),
         INHERENT,
     )
 
 
 def differences(report: Report) -> pd.DataFrame:
-    """Every group of inflated or induced bytes, the largest excess of each phase first."""
+    """Every group of inflated or induced bytes, by phase, largest excess first."""
     return frame(
         (
             {"phase": phase, **encode(entry), "step_wire_bytes": entry.bytes}
-            for phase, found in report.phases.items()
-            for entry in found.differences
+            for phase, phase_report in report.phases.items()
+            for entry in phase_report.differences
         ),
         DIFFERENCES,
     )
 
 
 def totals(report: Report) -> pd.DataFrame:
-    """One row for each program, also for those that failed."""
+    """One row for each program, failed ones included."""
     names = titles(report)
     return frame(
         (
             {
-                **{name: getattr(one.entry, name) for name in _FOUND},
-                **_of(one),
-                "title": names[one.arm],
-                "asked_bytes": report.phases[one.phase].inherent_total,
-                **_sums(one, asked=report.phases[one.phase].inherent_total),
+                **{name: getattr(program.entry, name) for name in _ENTRY_FIELDS},
+                **_program_columns(program),
+                "title": names[program.arm],
+                "asked_bytes": report.phases[program.phase].inherent_total,
+                **_sums(program, asked=report.phases[program.phase].inherent_total),
             }
-            for one in programs(report)
+            for program in programs(report)
         ),
         TOTALS,
     )
@@ -122,25 +122,25 @@ def save(report: Report, folder: Path) -> None:
         table(report).to_parquet(folder / f"{name}.parquet", engine="pyarrow", compression="zstd", index=False)
 
 
-def _of(program: Program) -> Row:
+def _program_columns(program: Program) -> Row:
     return {"phase": program.phase, "arm": program.arm, "cell": program.cell, "is_default": program.default}
 
 
-def _sums(program: Program, *, asked: int) -> Row:
-    found = encode(program.entry.totals) if program.entry.totals else {}
-    emitted = found.get("wire_bytes")
+def _sums(program: Program, *, required: int) -> Row:
+    sums = encode(program.entry.totals) if program.entry.totals else {}
+    emitted = sums.get("wire_bytes")
     return {
-        **{f"{name}_bytes": found.get(name) for name in _SUMS},
-        **{name: found.get(name) for name in TOTALS if name.endswith(("wire_bytes", "_rows"))},
-        "emitted_over_inherent": emitted / asked if emitted is not None and asked else None,
+        **{f"{name}_bytes": sums.get(name) for name in _SUMS},
+        **{name: sums.get(name) for name in TOTALS if name.endswith(("wire_bytes", "_rows"))},
+        "emitted_over_inherent": emitted / required if emitted is not None and required else None,
     }
 
 
 def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:
-    """Rows as a table whose columns have the same types whatever is in them, or if nothing is."""
-    found: Sequence[Row] = list(rows)
-    made = {name: pd.Series([_value(row, name) for row in found], dtype=kind) for name, kind in columns.items()}
-    return pd.DataFrame(made)
+    """Rows as a frame with fixed dtypes, also if empty."""
+    all_rows: Sequence[Row] = list(rows)
+    data = {name: pd.Series([_value(row, name) for row in all_rows], dtype=kind) for name, kind in columns.items()}
+    return pd.DataFrame(data)
 
 
 def _value(row: Row, column: str) -> object:

@@ -1,4 +1,4 @@
-"""Blocks as lines of a terminal: 60 to 100 columns, readable without colour, nothing obeyed that a program wrote."""
+"""Blocks as lines of a terminal: 60 to 100 columns, readable without colour, control characters removed."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -44,32 +44,32 @@ _GAP = 2
 """Spaces between columns."""
 
 SOFT_HYPHEN = "\N{SOFT HYPHEN}"
-"""In a heading: where a narrow column may break the word."""
+"""Marks where a heading may be broken in a narrow column."""
 
 _LEAST_PROSE = 12
-"""Columns that words may be wrapped to, in a table, before it is given up for sentences."""
+"""Least width of a prose column; narrower tables become sentences."""
 
 _FEW = 3
-"""Differences that the short form of a terminal has."""
+"""Differences in the short form."""
 
 _UNDER = " " * 12
-"""Below the place of a difference: behind its number and its bytes."""
+"""Indent of a difference's further lines: behind its number and its bytes."""
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Where views print: standard output, or a file, 100 columns wide; rich itself heeds `NO_COLOR` and pipes."""
-    made = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    made.width = max(_NARROWEST, min(WIDTH, made.size.width)) if made.is_terminal else WIDTH
-    return made
+    """A console on stdout or a file, at most 100 columns wide; rich handles `NO_COLOR` and pipes."""
+    out = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    out.width = max(_NARROWEST, min(WIDTH, out.size.width)) if out.is_terminal else WIDTH
+    return out
 
 
 def text_width(out: Console) -> int:
-    """Columns for prose."""
+    """Width for prose."""
     return max(_NARROWEST, min(WIDTH, out.width))
 
 
 def wrap_prose(words: str, *, width: int = WIDTH, indent: str = "", hang: str = "", style: str = "") -> Text:
-    """Prose over several lines; a number and its unit stay together."""
+    """Wrapped prose; a number and its unit stay together."""
     lines = textwrap.wrap(
         keep_units_together(plain(words)), width=width, initial_indent=indent, subsequent_indent=hang or indent,
         break_on_hyphens=False, break_long_words=False,
@@ -78,7 +78,7 @@ def wrap_prose(words: str, *, width: int = WIDTH, indent: str = "", hang: str = 
 
 
 def print_sections(sections: Sequence[Section], *, out: Console, details: bool) -> None:
-    """Each section that has anything to say in a terminal, with an empty line before it."""
+    """Print each section that is not empty, with an empty line before it."""
     for section in sections:
         lines = list(_lines(section.blocks, width=text_width(out), details=details))
         if not lines:
@@ -90,7 +90,7 @@ def print_sections(sections: Sequence[Section], *, out: Console, details: bool) 
 
 
 def print_blocks(blocks: Blocks, *, out: Console, details: bool) -> None:
-    """Blocks one below the other; what only a page can show is left out, and without `details` what is long."""
+    """Print blocks, without page-only ones, and without long ones unless `details`."""
     for line in _lines(blocks, width=text_width(out), details=details):
         out.print(line)
 
@@ -129,27 +129,27 @@ def _strip_backticks(words: str) -> str:
 
 
 def _differences(block: Differences, *, width: int, details: bool) -> Iterator[Text]:
-    """All of them with all that is known in a few lines; in the short form two lines each of the first few."""
+    """With details, all differences in full; else the first few, two lines each."""
     if details:
         yield Text("")
     yield wrap_prose(block.heading, width=width, style="bold")
-    for number, one in enumerate(block.items if details else block.items[:_FEW], start=1):
-        what = f"{one.arm}: {one.collective} in {one.scope}, {one.executions}"
+    for number, difference in enumerate(block.items if details else block.items[:_FEW], start=1):
+        what = f"{difference.arm}: {difference.collective} in {difference.scope}, {difference.executions}"
         words = wrap_prose(what, width=width, indent=_UNDER).plain[len(_UNDER) :]
-        amount = (f"{one.amount:>8} ", f"bold {STYLES.get(one.verdict, '')}")
+        amount = (f"{difference.amount:>8} ", f"bold {STYLES.get(difference.verdict, '')}")
         yield Text.assemble(f"{number:>2} ", amount, words, no_wrap=True, overflow="ignore")
-        yield from _in_full(one, width) if details else _in_short(one, width)
+        yield from _difference_details(difference, width) if details else _difference_summary(difference, width)
     if not details and len(block.items) > _FEW:
         yield wrap_prose(f"and {len(block.items) - _FEW} more: --details", width=width, indent=_UNDER, style="dim")
 
 
-def _in_short(difference: Difference, width: int) -> Iterator[Text]:
+def _difference_summary(difference: Difference, width: int) -> Iterator[Text]:
     absent = [f"absent in {', '.join(difference.absent_in)}"] if difference.absent_in else []
     words = "; ".join([f"{difference.verdict}, {difference.cause}", _source(difference), *absent])
     yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
-def _in_full(difference: Difference, width: int) -> Iterator[Text]:
+def _difference_details(difference: Difference, width: int) -> Iterator[Text]:
     yield wrap_prose(
         _strip_backticks(f"{difference.verdict}, {difference.cause}: {difference.sentence}"), width=width, indent=_UNDER
     )
@@ -158,7 +158,7 @@ def _in_full(difference: Difference, width: int) -> Iterator[Text]:
 
 
 def _source(difference: Difference) -> str:
-    """The line of source with the most bytes, and how many more there are."""
+    """The source line with the most bytes, and the number of further ones."""
     if not difference.sources:
         return "no line of source is recorded"
     line, amount = difference.sources[0]
@@ -166,25 +166,25 @@ def _source(difference: Difference) -> str:
 
 
 def _table(table: Table, width: int) -> Iterator[Text]:
-    """Columns where they have room; numbers are never wrapped or cut, words may be wrapped."""
+    """A table in columns if it fits; numbers are never wrapped or cut, prose may wrap."""
     columns = [(number, column) for number, column in enumerate(table.columns) if not column.page_only]
     rows = [[_first(row), *(row.cells[number - 1] for number, _ in columns[1:])] for row in table.rows]
-    wide = [_wide(column, [row[at] for row in rows]) for at, (_, column) in enumerate(columns)]
-    over = sum(wide) + _GAP * (len(wide) - 1) - width
-    for at, (_, column) in enumerate(columns):
-        if over > 0 and column.prose:
-            less = min(over, max(0, wide[at] - _LEAST_PROSE))
-            wide[at], over = wide[at] - less, over - less
-    if over > 0:
-        yield from _narrow(table, width)
+    widths = [_column_width(column, [row[index] for row in rows]) for index, (_, column) in enumerate(columns)]
+    excess = sum(widths) + _GAP * (len(widths) - 1) - width
+    for index, (_, column) in enumerate(columns):
+        if excess > 0 and column.prose:
+            less = min(excess, max(0, widths[index] - _LEAST_PROSE))
+            widths[index], excess = widths[index] - less, excess - less
+    if excess > 0:
+        yield from _sentences(table, width)
         return
     shown = [column for _, column in columns]
-    yield from _line([Cell(_heading(column, size)) for column, size in zip(shown, wide, strict=True)], shown, wide,
+    yield from _line([Cell(_heading(column, size)) for column, size in zip(shown, widths, strict=True)], shown, widths,
                      styles=[column.style for column in shown], bottom=True)  # fmt: skip
-    yield Text("─" * (sum(wide) + _GAP * (len(wide) - 1)))
+    yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)))
     for row, cells in zip(table.rows, rows, strict=True):
         styles = ["bold", *(STYLES.get(cell.style, "dim" if cell.style == "zero" else "") for cell in cells[1:])]
-        yield from _line(cells, shown, wide, styles=styles, bottom=False)
+        yield from _line(cells, shown, widths, styles=styles, bottom=False)
         if row.note:
             yield wrap_prose(row.note, width=width, indent=_INDENT, style="dim")
 
@@ -193,8 +193,8 @@ def _first(row: Row) -> Cell:
     return Cell(f"{row.name} {row.code}".strip())
 
 
-def _wide(column: Column, cells: Sequence[Cell]) -> int:
-    """Characters of a column: its longest value, or the longest word of its heading."""
+def _column_width(column: Column, cells: Sequence[Cell]) -> int:
+    """Width of a column: its longest value, or the longest word of its heading."""
     heading = f"{column.heading} {column.code}".replace("-", "- ").replace(SOFT_HYPHEN, "- ")
     return max([len(word) for word in heading.split(" ")] + [len(plain(cell.words)) for cell in cells])
 
@@ -202,34 +202,34 @@ def _wide(column: Column, cells: Sequence[Cell]) -> int:
 def _heading(column: Column, size: int) -> str:
     """A heading in lines of at most `size` characters."""
     words = f"{column.heading} {column.code}".strip()
-    whole = words.replace(SOFT_HYPHEN, "")
-    fits = max(map(len, whole.split(" "))) <= size
-    return "\n".join(textwrap.wrap(whole if fits else words.replace(SOFT_HYPHEN, "-"), width=max(size, 1)) or [""])
+    unbroken = words.replace(SOFT_HYPHEN, "")
+    fits = max(map(len, unbroken.split(" "))) <= size
+    return "\n".join(textwrap.wrap(unbroken if fits else words.replace(SOFT_HYPHEN, "-"), width=max(size, 1)) or [""])
 
 
 def _line(
-    cells: Sequence[Cell], columns: Sequence[Column], wide: Sequence[int], *, styles: Sequence[str], bottom: bool
+    cells: Sequence[Cell], columns: Sequence[Column], widths: Sequence[int], *, styles: Sequence[str], bottom: bool
 ) -> Iterator[Text]:
-    """One row, which has as many lines as its highest cell; `bottom`: its cells stand on one line."""
+    """One row, as many lines as its highest cell; `bottom`: cells are aligned at the bottom."""
     parts = [
         cell.words.split("\n") if bottom else textwrap.wrap(plain(cell.words), width=max(size, 1)) or [""]
-        for cell, size in zip(cells, wide, strict=True)
+        for cell, size in zip(cells, widths, strict=True)
     ]
     high = max(map(len, parts))
     for number in range(high):
         line = Text(no_wrap=True, overflow="ignore")
-        for at, (part, column, size) in enumerate(zip(parts, columns, wide, strict=True)):
+        for column_index, (part, column, size) in enumerate(zip(parts, columns, widths, strict=True)):
             index = number - (high - len(part)) if bottom else number
             words = part[index] if 0 <= index < len(part) else ""
-            left = at == 0 or column.prose
-            line.append(" " * (_GAP * (at > 0)))
-            line.append(f"{words:{'<' if left else '>'}{size}}".replace(KEPT, " "), style=styles[at])
+            left = column_index == 0 or column.prose
+            line.append(" " * (_GAP * (column_index > 0)))
+            line.append(f"{words:{'<' if left else '>'}{size}}".replace(KEPT, " "), style=styles[column_index])
         line.rstrip()
         yield line
 
 
-def _narrow(table: Table, width: int) -> Iterator[Text]:
-    """A sentence for each row, where a terminal has no room for the columns."""
+def _sentences(table: Table, width: int) -> Iterator[Text]:
+    """A sentence for each row, for terminals too narrow for the columns."""
     headings = [f"{column.heading} {column.code}".strip().replace(SOFT_HYPHEN, "") for column in table.columns[1:]]
     for row in table.rows:
         values = zip(headings, table.columns[1:], row.cells, strict=True)

@@ -1,4 +1,4 @@
-"""Numbers as readers see them: three digits and a unit.  MB means 10^6 bytes; times are given in ns."""
+"""Numbers as text: three digits and a unit.  MB means 10^6 bytes; times are given in ns."""
 
 import re
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ _THOUSAND = 1000
 
 
 def bytes_text(count: int | float | None) -> str:
-    """`49.2 kB`; a dash where the number is unknown."""
+    """`49.2 kB`; a dash where unknown."""
     if count is None:
         return UNKNOWN
     sign, value, unit = "−" if count < 0 else "", abs(count), 0
-    # 999.6 has four digits when it is rounded to whole ones: it belongs to the next unit.
+    # 999.6 would round to four digits: it goes to the next unit.
     while value >= _THOUSAND - 0.5 and unit < len(_UNITS) - 1:
         value /= _THOUSAND
         unit += 1
@@ -27,12 +27,12 @@ def bytes_text(count: int | float | None) -> str:
 
 def _digits(value: float) -> str:
     """Three significant digits: `1.61`, `49.2`, `823`."""
-    whole = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{whole}f}"
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{decimals}f}"
 
 
 def time_text(ns: int | float | None) -> str:
-    """`61.0 ms`, `850 µs`, `0 s`; a dash where the time is unknown."""
+    """`61.0 ms`, `850 µs`, `0 s`; a dash where unknown."""
     if ns is None:
         return UNKNOWN
     sign, value, unit = "−" if ns < 0 else "", abs(ns), 0
@@ -45,7 +45,7 @@ def time_text(ns: int | float | None) -> str:
 
 
 def exact_text(count: int | None) -> str:
-    """`1,610,612,736 B`, for those who check."""
+    """`1,610,612,736 B`; a dash where unknown."""
     return UNKNOWN if count is None else f"{count:,} B"
 
 
@@ -58,14 +58,14 @@ def ratio_text(ratio: float | None, qualifier: str = "") -> str:
 
 
 def times_text(executions: int | None, executions_are: str = "exact") -> str:
-    """`80 ×`, `at most 80 ×`; a question mark where a loop's count could not be read."""
+    """`80 ×`, `at most 80 ×`; `? ×` where a trip count is unknown."""
     if executions is None:
         return "? ×"
     return f"{'at most ' if executions_are == 'upper-bound' else ''}{executions:,} ×"
 
 
 def axes_text(axes: str) -> str:
-    """`over pp and tp`; `?` where the groups fit no axes."""
+    """`over pp and tp`; `over unknown axes` where the groups match none."""
     names = axes.split(",")
     return "over unknown axes" if axes in ("", "?") else "over " + " and ".join(names)
 
@@ -81,10 +81,10 @@ def list_text(words: Sequence[str]) -> str:
 
 
 def keep_units_together(words: str) -> str:
-    """Prose in which no line ends between a number and its unit."""
+    """Prose with no-break spaces between numbers and units."""
     return _NUMBER.sub(KEPT, words)
 
 
 def capitalize_first(words: str) -> str:
-    """`prefill …` as a sentence begins."""
+    """With a capital first letter."""
     return words[:1].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""To what the bytes beyond the plan are attributed, and what each control removes: sentences, and tables of groups."""
+"""Attribution of the bytes beyond the plan, and what each control removes: sentences and tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -36,7 +36,7 @@ OWNERS: Mapping[str, str] = {
     COMPILER: "attributed to the compiler",
     OPEN: "unattributed",
 }
-"""An owner, as it stands behind a number of bytes."""
+"""Owner -> the phrase that follows a number of bytes."""
 
 HEADING = "Attribution of the bytes beyond the plan (default programs)"
 MORE = "--controls style adds the program with explicit collectives"
@@ -44,7 +44,7 @@ _HAND = "explicit"
 
 
 def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
-    """Bytes beyond the plan by owner, in sentences and in tables; whether a second comparison agrees."""
+    """Bytes beyond the plan by owner, in sentences and tables, and whether a second partitioner agrees."""
     lines = [*(owner_lines(report, phase) if report.controls else ()), *pair_lines(report, phase)]
     if lines:
         yield Details((Heading(HEADING), *(Sentence(words) for words in lines)))
@@ -62,19 +62,19 @@ def controls_section(report: Report) -> Section:
 
 def owner_lines(report: Report, phase: str) -> list[str]:
     """One line for each arm: its bytes beyond the plan by owner, the most first."""
-    found = report.phases[phase].attribution
+    attribution = report.phases[phase].attribution
     lines = []
     for arm, title in titles(report).items():
-        own = [entry for entry in found if entry.arm == arm]
-        if own:
-            lines.append(f"{title}: {', '.join(_owner_text(entries) for entries in _by_owner(own))}")
+        entries = [entry for entry in attribution if entry.arm == arm]
+        if entries:
+            lines.append(f"{title}: {', '.join(_owner_text(entries) for entries in _by_owner(entries))}")
     return lines
 
 
-def _by_owner(own: Sequence[Attribution]) -> list[list[Attribution]]:
-    """The entries of one owner and one evidence together, the most bytes first."""
+def _by_owner(entries_of_arm: Sequence[Attribution]) -> list[list[Attribution]]:
+    """The entries grouped by owner and evidence, the most bytes first."""
     parts: dict[tuple[str, str], list[Attribution]] = {}
-    for entry in own:
+    for entry in entries_of_arm:
         parts.setdefault((entry.owner, entry.evidence), []).append(entry)
     return sorted(parts.values(), key=lambda entries: -sum(entry.bytes for entry in entries))
 
@@ -87,14 +87,14 @@ def _owner_text(entries: Sequence[Attribution]) -> str:
 
 
 def _causes(entries: Sequence[Attribution]) -> str:
-    """Of bytes that are nobody's choice, what they are: `; bubble, replicated`."""
+    """The causes of bytes without a responsible choice: `; bubble, replicated`."""
     if entries[0].owner not in (FORM, OPEN, COMPILER):
         return ""
     return f"; {', '.join(dict.fromkeys(entry.cause for entry in entries))}"
 
 
 def evidence_text(entry: Attribution) -> str:
-    """What shows whose a group is, in a few words."""
+    """The evidence for the owner of a group, in a few words."""
     owner, evidence, cells = entry.owner, entry.evidence, entry.controls
     if owner == FORM:
         return f"absent in {evidence} only" if evidence else "absent only in the other framework's explicit program"
@@ -127,11 +127,11 @@ def effect_text(entry: Attribution, cell: str) -> str:
 
 
 def attribution_tables(report: Report, phase: str) -> Iterator[tuple[str, Table]]:
-    """Each arm's groups, the largest first, with a column for each control that was compiled."""
+    """Each arm's groups, largest first, with a column for each compiled control."""
     for arm, title in titles(report).items():
-        own = [entry for entry in report.phases[phase].attribution if entry.arm == arm]
-        cells = list(dict.fromkeys(cell for entry in own for cell in entry.controls))
-        if own and cells:
+        entries = [entry for entry in report.phases[phase].attribution if entry.arm == arm]
+        cells = list(dict.fromkeys(cell for entry in entries for cell in entry.controls))
+        if entries and cells:
             yield (
                 title,
                 Table(
@@ -142,7 +142,7 @@ def attribution_tables(report: Report, phase: str) -> Iterator[tuple[str, Table]
                         Column(heading="collective", prose=True),
                         *(Column(heading="", code=cell) for cell in cells),
                     ),
-                    rows=tuple(_row(entry, cells) for entry in own),
+                    rows=tuple(_row(entry, cells) for entry in entries),
                 ),
             )
 
@@ -175,11 +175,11 @@ def control_lines(report: Report) -> list[str]:
 def _control_text(phases: Mapping[str, ControlPhase]) -> str:
     """`removes 2.26 GB of 3.12 GB beyond the plan in prefill; no change in decode`, or once for all phases."""
     effects: dict[str, list[str]] = {}
-    for phase, one in phases.items():
-        effects.setdefault(_effect(one), []).append(phase)
+    for phase, control in phases.items():
+        effects.setdefault(_effect(control), []).append(phase)
     if len(effects) == 1:
         return next(iter(effects))
-    return "; ".join(f"{words} in {list_text(at)}" for words, at in effects.items())
+    return "; ".join(f"{words} in {list_text(names)}" for words, names in effects.items())
 
 
 def _effect(control: ControlPhase) -> str:
@@ -200,7 +200,7 @@ def _effect(control: ControlPhase) -> str:
 
 
 def pair_lines(report: Report, phase: str) -> list[str]:
-    """Where the frameworks can be compared under a second partitioner: whether the result is the same."""
+    """For each further partitioner under which the frameworks can be compared: whether the result agrees."""
     pairs = report.phases[phase].pairs
     return [_pair(report, pairs[0], other) for other in pairs[1:]]
 

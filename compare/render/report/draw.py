@@ -1,4 +1,4 @@
-"""Everything that is drawn of a report, into its run folder."""
+"""Write all files of a report into its run folder."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from compare.render.report.show import PAGE
 from compare.render.time import perfetto
 from compare.render.time import tables as time_tables
 from compare.render.time.timeline_strip import Strip, stages, strip
-from compare.render.time.timeline_view import Key, TimedProgram, timed_programs
+from compare.render.time.timeline_view import Key, ProgramTimeline, program_timelines
 from compare.render.time.timing_section import timings_by_phase
 from compare.report.model.report import Report
 from compare.run.folder.load_run import Run, judge_run
@@ -27,13 +27,13 @@ TRACE = "timeline.perfetto.json.gz"
 NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
 
 STRIPS_BYTES = 1_000_000
-"""Of all strips in a page; where they are more, those of the controls are left to the trace."""
+"""Limit for all timeline strips in a page; beyond it those of the controls are only in the trace."""
 
 
 def judge_and_draw(run: Run, folder: Path, *, sections: Sequence[Section] = ()) -> Report:
-    """Judge the programs of a run, time them, and draw the report into the folder.
+    """Judge the programs of a run, build their timelines, and write the report into the folder.
 
-    The figures of bytes are drawn while the programs are timed.
+    The figures of bytes are drawn in parallel with the timelines.
     """
     with FigureProcess() as process:
         judged = judge_run(run)
@@ -52,9 +52,9 @@ def draw(
     timelines: Mapping[Key, Timeline] = NO_TIMELINES,
     sections: Sequence[Section] = (),
 ) -> None:
-    """Write report.json, report.html, figures/, tables/ and the trace, the same files from the same report.
+    """Write report.json, report.html, figures/, tables/ and the trace, reproducible byte for byte.
 
-    timelines: of the programs that were modelled or measured.  sections: those of slices.
+    timelines: of the modelled and measured programs.  sections: further sections, from slices.
     """
     with FigureProcess() as process:
         of_bytes = process.draw_bytes(report)
@@ -70,7 +70,7 @@ def _draw(
     process: FigureProcess,
     of_bytes: Pictures,
 ) -> None:
-    programs = timed_programs(report, timelines)
+    programs = program_timelines(report, timelines)
     strips = _strips(report, programs)
     phases = timings_by_phase(report)
     of_times = (
@@ -89,8 +89,10 @@ def _draw(
     (folder / PAGE).write_text(html, encoding="utf-8")
 
 
-def _strips(report: Report, programs: Sequence[TimedProgram]) -> list[Strip]:
+def _strips(report: Report, programs: Sequence[ProgramTimeline]) -> list[Strip]:
     stage_of = stages(report.mesh)
-    every = [(program, strip(program, stage_of=stage_of)) for program in programs]
-    small = sum(len(json.dumps(drawn.to_json())) for _, drawn in every) <= STRIPS_BYTES
-    return [drawn for one, drawn in every if small or one.default or one.timeline.source != "modelled"]
+    drawn_strips = [(program, strip(program, stage_of=stage_of)) for program in programs]
+    small = sum(len(json.dumps(drawn.to_json())) for _, drawn in drawn_strips) <= STRIPS_BYTES
+    return [
+        drawn for program, drawn in drawn_strips if small or program.default or program.timeline.source != "modelled"
+    ]

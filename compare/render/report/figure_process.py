@@ -1,7 +1,7 @@
-"""A second process that draws a report's figures: drawing is half of a warm run, and its import a tenth.
+"""A second process that draws a report's figures: drawing takes half of a warm run, and its import a tenth.
 
-`python -m compare.render.report.figure_process` reads requests, pickled, from its input and writes the pictures of
-each, pickled, to its output.  Both ends are this file's.
+`python -m compare.render.report.figure_process` reads pickled requests from stdin and writes pickled pictures to
+stdout.  Both ends are in this file.
 """
 
 import os
@@ -21,13 +21,13 @@ from compare.report.model.report import Report
 from meshes.process.one_line import one_line
 
 Pictures = Future[list[Picture]]
-"""Its result raises `ViewError` where they could not be drawn."""
+"""`result()` raises `ViewError` where they could not be drawn."""
 
 _BYTES, _TIMES = "bytes", "times"
 
 
 class FigureProcess:
-    """Draws figures beside its caller, one request after another; until the first it imports what it needs."""
+    """Draws figures in parallel with its caller, one request after another; it imports its libraries at start."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "compare.render.report.figure_process"]
@@ -43,19 +43,19 @@ class FigureProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process: what was not asked for again is of no use."""
+        """End the process; unfinished drawings are discarded."""
         self._process.kill()
         self._thread.shutdown()
         self._process.communicate()
 
     def draw_bytes(self, report: Report) -> Pictures:
-        """Begin the figures of bytes: the verdicts, and the traffic between devices."""
+        """Start drawing the figures of bytes: the verdicts, and the traffic between devices."""
         return self._thread.submit(self._draw, (_BYTES, report.to_json()), "the figures of bytes")
 
     def draw_times(
         self, phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
     ) -> Pictures:
-        """Begin the figures of time."""
+        """Start drawing the figures of time."""
         return self._thread.submit(self._draw, (_TIMES, phases, num_devices, list(strips)), "the figures of time")
 
     def _draw(self, request: tuple[object, ...], what: str) -> list[Picture]:
@@ -73,7 +73,7 @@ class FigureProcess:
 
 
 def main() -> None:
-    """Draw what stands in the input, until it ends."""
+    """Serve requests until the end of stdin."""
     from compare.render import figures
     from compare.render.time import figures as time_figures
 

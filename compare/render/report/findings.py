@@ -1,4 +1,4 @@
-"""What a phase's programs differ in: arms beside each other, the small differences counted apart."""
+"""The differences of a phase's programs, merged over arms; small ones are only counted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
 
 SMALL = 0.005
-"""Of what the phase's programs move beyond the plan: a finding below this part is only counted."""
+"""A finding below this fraction of the phase's bytes beyond the plan is only counted."""
 
 MOST = 8
-"""Findings that are shown one by one; the rest is one line."""
+"""Findings that are listed; the rest is one line."""
 
 NOT_COMPARED = f"{UNKNOWN}: not compared; frameworks are compared on default programs and under one partitioner."
-"""What a dash in a headline says."""
+"""The meaning of a dash in the headline."""
 
 HLO_LINES, HLO_CHARACTERS = 2, 1500
-"""Of a group of alike instructions, how many lines are shown, and how much of each."""
+"""HLO lines shown of similar instructions, and the characters of each."""
 
 PARTITIONERS: Mapping[str, str] = {"shardy": "Shardy", "gspmd": "GSPMD"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One scope, axes, kind, verdict and cause: what each arm moves there that the plan does not ask for."""
+    """Bytes beyond the plan of one scope, axes, kind, verdict and cause, in each arm."""
 
     entries: tuple[Difference, ...]
-    """One of each arm that has it, the largest first."""
+    """One of each arm that has it, largest first."""
 
     @property
     def first(self) -> Difference:
@@ -42,7 +42,7 @@ class Finding:
 
     @property
     def excess_bytes(self) -> int:
-        """Bytes a step of the largest arm beyond the next one's: nothing where all arms have the same."""
+        """Bytes per step of the largest arm beyond the next one; 0 where all arms have the same."""
         return max(0, self.first.excess_bytes)
 
     @property
@@ -52,44 +52,48 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """A phase's findings: `told` one by one, `alike` in every arm, and the `small` rest."""
+    """A phase's findings: `listed`, `alike` in every arm, and the `small` rest."""
 
     listed: tuple[Finding, ...]
     alike: tuple[Finding, ...]
-    """The same bytes in every arm: common, whoever asked for them."""
+    """The same bytes in every arm: common."""
     small: tuple[Finding, ...]
 
 
 def group_findings(phase: PhaseReport) -> Findings:
-    """Every difference of a phase is in exactly one of the three parts, the largest first."""
+    """Group the differences of a phase; each is in exactly one of the three parts, largest first."""
     merged: dict[tuple[str, ...], list[Difference]] = {}
     for entry in phase.differences:
         key = (entry.scope, entry.axes, entry.kind, entry.verdict, entry.cause)
         merged.setdefault(key, []).append(entry)
-    found = [Finding(entries=tuple(sorted(rows, key=lambda row: -row.bytes))) for rows in merged.values()]
-    apart = [one for one in found if one.excess_bytes]
-    apart.sort(key=lambda one: (-one.excess_bytes, -one.first.bytes))
-    alike = sorted((one for one in found if not one.excess_bytes), key=lambda one: -one.first.bytes)
-    least = SMALL * max((sum_bytes(entry.arm, found) for one in found for entry in one.entries), default=0)
-    told = tuple(one for one in apart if one.excess_bytes >= least)[:MOST]
-    small = tuple(one for one in apart if one not in told)
-    return Findings(listed=told, alike=tuple(alike), small=small)
+    findings = [Finding(entries=tuple(sorted(rows, key=lambda row: -row.bytes))) for rows in merged.values()]
+    different = [finding for finding in findings if finding.excess_bytes]
+    different.sort(key=lambda finding: (-finding.excess_bytes, -finding.first.bytes))
+    alike = sorted(
+        (finding for finding in findings if not finding.excess_bytes), key=lambda finding: -finding.first.bytes
+    )
+    least = SMALL * max(
+        (sum_bytes(entry.arm, findings) for finding in findings for entry in finding.entries), default=0
+    )
+    listed = tuple(finding for finding in different if finding.excess_bytes >= least)[:MOST]
+    small = tuple(finding for finding in different if finding not in listed)
+    return Findings(listed=listed, alike=tuple(alike), small=small)
 
 
 def heading(report: Report, phase: str) -> str:
-    """What a phase's findings are: differences, where there is something to differ from."""
+    """The heading of a phase's findings, which are differences only if several arms are compared."""
     arms = report.phases[phase].compared_cells
     return f"Largest {'differences' if len(arms) > 1 else 'bytes beyond the plan'} (bytes per step)"
 
 
 def has_uncompared(phase: PhaseReport) -> bool:
-    """Whether a program is judged and not compared."""
+    """Whether some judged program was not compared."""
     return any(line.status == "ok" and line.common is None for line in phase.headline)
 
 
 def sum_bytes(arm: str, findings: Sequence[Finding]) -> int:
-    """Bytes a step of one arm in these findings."""
-    return sum(one.by_arm.get(arm, 0) for one in findings)
+    """Bytes per step of one arm in these findings."""
+    return sum(finding.by_arm.get(arm, 0) for finding in findings)
 
 
 def arms_text(finding: Finding, *, titles: Mapping[str, str]) -> str:
@@ -99,7 +103,7 @@ def arms_text(finding: Finding, *, titles: Mapping[str, str]) -> str:
 
 
 def bytes_at_place(entry: Difference, phase: PhaseReport) -> int:
-    """Bytes of all causes of this arm, scope, axes and verdict: what an entry's `controls` are compared with."""
+    """Bytes of all causes of the entry's arm, scope, axes and verdict, comparable with its `controls`."""
     place = (entry.arm, entry.scope, entry.axes, entry.verdict)
     return sum(
         other.bytes for other in phase.differences if (other.arm, other.scope, other.axes, other.verdict) == place
@@ -107,56 +111,57 @@ def bytes_at_place(entry: Difference, phase: PhaseReport) -> int:
 
 
 def absent_in(entry: Difference) -> list[str]:
-    """The control cells in which nothing of it is left."""
+    """The control cells without any of these bytes."""
     return [cell for cell, left in entry.controls.items() if not left]
 
 
 def default_notes(report: Report, phase: str) -> list[str]:
-    """A sentence for each default program that is not the compared one of its arm, and moves something else."""
-    shown = {one.arm: one for one in compared_programs(report, phase)}
-    told = []
-    for one in programs(report):
-        instead = shown.get(one.arm)
-        if one.phase != phase or not one.default or not one.judged or instead is None:
+    """A sentence for each default program that was not compared and moves other bytes than the compared one."""
+    compared_by_arm = {program.arm: program for program in compared_programs(report, phase)}
+    notes = []
+    for program in programs(report):
+        compared = compared_by_arm.get(program.arm)
+        if program.phase != phase or not program.default or not program.judged or compared is None:
             continue
-        if _causes(one) != _causes(instead):
-            told.append(
-                f"{one.title} {one.cell}, under {one.entry.partitioner}, moves {_beyond(_causes(one))}; "
-                f"{instead.cell}, under the partitioner of the others, is compared in its place"
+        if _sum_causes(program) != _sum_causes(compared):
+            notes.append(
+                f"{program.title} {program.cell}, under {program.entry.partitioner}, moves "
+                f"{_excess_text(_sum_causes(program))}; "
+                f"{compared.cell}, under the partitioner of the others, is compared in its place"
             )
-    return told
+    return notes
 
 
-def _causes(program: Program) -> dict[str, int]:
-    """Cause -> bytes a step of a whole program, the largest first."""
+def _sum_causes(program: Program) -> dict[str, int]:
+    """Cause -> bytes per step of a program, largest first."""
     causes: dict[str, int] = {}
     for row in program.rows:
         for cause, amount in row.causes.items():
             causes[cause] = causes.get(cause, 0) + amount
-    return dict(sorted(causes.items(), key=lambda found: -found[1]))
+    return dict(sorted(causes.items(), key=lambda item: -item[1]))
 
 
-def _beyond(causes: Mapping[str, int]) -> str:
-    told = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in causes.items())
-    return f"{bytes_text(sum(causes.values()))} beyond the plan" + (f" ({told})" if told else "")
+def _excess_text(causes: Mapping[str, int]) -> str:
+    amounts = ", ".join(f"{cause} {bytes_text(total)}" for cause, total in causes.items())
+    return f"{bytes_text(sum(causes.values()))} beyond the plan" + (f" ({amounts})" if amounts else "")
 
 
 def control_text(entry: Difference, phase: PhaseReport) -> str:
-    """Which control cell removes it: `absent in tpu+einsum (the same model with attention written as einsum)`."""
-    there = bytes_at_place(entry, phase)
-    told, stays = [], []
-    for cell, left in sorted(entry.controls.items(), key=lambda found: found[1]):
+    """Which controls remove it: `absent in tpu+einsum (the same model with attention written as einsum)`."""
+    total = bytes_at_place(entry, phase)
+    reduced, unchanged = [], []
+    for cell, left in sorted(entry.controls.items(), key=lambda item: item[1]):
         name = _cell_name(cell, phase.arms[entry.arm].default)
-        if there - left >= SOME * there > 0:
-            what = "absent" if not left else f"{bytes_text(there)} → {bytes_text(left)}"
-            told.append(f"{what} in {name}")
+        if total - left >= SOME * total > 0:
+            what = "absent" if not left else f"{bytes_text(total)} → {bytes_text(left)}"
+            reduced.append(f"{what} in {name}")
         else:
-            stays.append(name)
-    return "; ".join(told) or (f"also in {list_text(stays)}" if stays else "")
+            unchanged.append(name)
+    return "; ".join(reduced) or (f"also in {list_text(unchanged)}" if unchanged else "")
 
 
 def _cell_name(cell: str, default: ProgramReport) -> str:
-    """A default program is no control: it is an arm's own, under its partitioner."""
+    """A cell with its description; a default program is described by its partitioner."""
     if cell == default.cell:
         partitioner = str(default.partitioner)
         return f"its {PARTITIONERS.get(partitioner, partitioner)} program ({cell})"
@@ -164,22 +169,22 @@ def _cell_name(cell: str, default: ProgramReport) -> str:
 
 
 def sources(entry: Difference, shown: Sequence[Program]) -> list[tuple[str, int]]:
-    """The distinct lines of source behind one arm's part of a difference and their bytes, the most first."""
-    names, found = set(entry.names), dict[str, int]()
+    """The distinct source lines of one arm's part of a difference and their bytes, the most first."""
+    names, by_line = set(entry.names), dict[str, int]()
     for program in shown:
         for row in program.rows if program.arm == entry.arm else ():
             if row.name in names and row.source_line:
                 amount = row.causes.get(entry.cause, 0)
-                found[row.source_line] = found.get(row.source_line, 0) + amount
-    return sorted(found.items(), key=lambda line: -line[1])
+                by_line[row.source_line] = by_line.get(row.source_line, 0) + amount
+    return sorted(by_line.items(), key=lambda line: -line[1])
 
 
 def difference(finding: Finding, report: Report, phase: str) -> blocks.Difference:
-    """A finding in words, with its evidence: contract rows, and for each arm the HLO."""
-    entry, found, names = finding.first, report.phases[phase], titles(report)
+    """A finding as a block, with its evidence: contract rows, and HLO of each arm."""
+    entry, phase_report, names = finding.first, report.phases[phase], titles(report)
     shown = compared_programs(report, phase)
-    contract = [_contract_row(found.inherent[number]) for number in entry.serves]
-    near = [] if contract else [_contract_row(row) for row in found.inherent if row.scope == entry.scope]
+    contract = [_contract_row(phase_report.inherent[index]) for index in entry.serves]
+    near = [] if contract else [_contract_row(row) for row in phase_report.inherent if row.scope == entry.scope]
     return blocks.Difference(
         amount=bytes_text(finding.excess_bytes or entry.bytes),
         arm=names.get(entry.arm, entry.arm) if finding.excess_bytes else "Every arm",
@@ -194,7 +199,7 @@ def difference(finding: Finding, report: Report, phase: str) -> blocks.Differenc
         by_arm=arms_text(finding, titles=names) if entry.others else "",
         sources=tuple((line, bytes_text(amount)) for line, amount in sources(entry, shown)),
         absent_in=tuple(absent_in(entry)),
-        control=control_text(entry, found),
+        control=control_text(entry, phase_report),
         contract=tuple(contract),
         near=tuple(near),
         evidence=tuple(proof for entry in finding.entries for proof in _evidence(entry, shown)),
@@ -213,8 +218,8 @@ def _contract_row(row: ServedRow) -> blocks.ContractRow:
 
 
 def _evidence(entry: Difference, shown: Sequence[Program]) -> Iterator[blocks.Evidence]:
-    """For one arm's part of a difference its moves, with a few lines of HLO each."""
-    program = next((one for one in shown if one.arm == entry.arm), None)
+    """The moves of one arm's part of a difference, with a few lines of HLO each."""
+    program = next((shown_program for shown_program in shown if shown_program.arm == entry.arm), None)
     if program is None:
         return
     names = set(entry.names)

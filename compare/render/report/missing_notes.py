@@ -1,4 +1,4 @@
-"""Programs that move less than the plan asks: their ratios look better than they are, and bear a mark."""
+"""Programs that move less than the plan requires: their ratios look too good, and get a footnote mark."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def is_short(phase: PhaseReport, line: HeadlineRow) -> bool:
 
 
 def shortfall_notes(report: Report, phase: str) -> Iterator[str]:
-    """A footnote for programs that move less: the contract rows that nothing serves, or not wholly."""
+    """Footnotes for programs that move less: the contract rows that they leave unsatisfied, in part or in full."""
     programs_short: dict[str, list[str]] = {}
     for program in programs(report):
         if program.phase != phase or not program.judged:

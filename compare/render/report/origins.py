@@ -11,7 +11,7 @@ from compare.report.model.program import OriginTotals
 from compare.report.model.report import Report
 
 Sum = tuple[int, int]
-"""Collectives, and their bytes a step."""
+"""(collectives, their bytes per step)."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -20,31 +20,37 @@ NOT_RECORDED = "not recorded"
 
 
 def origin_lines(report: Report, phase: str) -> list[str]:
-    """One sentence for each default program: by whom, how many bytes, and what later passes did.
+    """One sentence for each default program: which passes inserted its collectives, and what later passes did.
 
-    None of a run from before passes were recorded.
+    Empty for old runs without recorded passes.
     """
-    return [_line(one) for one in programs(report) if one.phase == phase and one.default and _is_recorded(one)]
+    return [
+        _line(program)
+        for program in programs(report)
+        if program.phase == phase and program.default and _is_recorded(program)
+    ]
 
 
 def origin_table(report: Report, phase: str) -> Table | None:
-    """A row for each origin and each pass that changed any, a column for each program; none where none was recorded.
+    """A row per origin and per pass that changed collectives, a column per program; `None` without recorded passes.
 
-    A cell has a number of collectives and their bytes per step: of one that several passes changed in each row.
+    A cell has the number of collectives and their bytes per step; one that several passes changed counts in each row.
     """
-    shown = [one for one in programs(report) if one.phase == phase and one.judged and _is_recorded(one)]
-    shown = [one for one in shown if not one.entry.origins_why_not]
+    shown = [
+        program for program in programs(report) if program.phase == phase and program.judged and _is_recorded(program)
+    ]
+    shown = [program for program in shown if not program.entry.origins_why_not]
     if not shown:
         return None
-    inserted = _by_bytes([dict(_inserted(one)) for one in shown])
-    changed = _by_bytes([dict(_changed(one)) for one in shown])
+    inserted = _by_bytes([dict(_inserted(program)) for program in shown])
+    changed = _by_bytes([dict(_changed(program)) for program in shown])
     rows = [(f"inserted by {_who(origin)}", sums) for origin, sums in inserted.items()]
     rows += [(f"{what} by {by_text(span)}", sums) for (span, what), sums in changed.items()]
     return Table(
         name=f"Passes, {phase}",
         columns=(
             Column(heading="collectives, and what they move per step", prose=True),
-            *(Column(heading=one.title, code=one.cell) for one in shown),
+            *(Column(heading=program.title, code=program.cell) for program in shown),
         ),
         rows=tuple(Row(name=words, cells=tuple(map(_cell, sums))) for words, sums in rows),
     )
@@ -62,23 +68,23 @@ def _inserted(program: Program) -> Iterator[tuple[str, Sum]]:
 
 
 def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Sum]]:
-    found: dict[tuple[str, str], list[int]] = {}
+    amounts_by_change: dict[tuple[str, str], list[int]] = {}
     for row in program.rows:
         for key in dict.fromkeys((change.by, change.what) for change in row.changes):
-            found.setdefault(key, []).append(row.step_wire_bytes or 0)
-    for key, amounts in found.items():
+            amounts_by_change.setdefault(key, []).append(row.step_wire_bytes or 0)
+    for key, amounts in amounts_by_change.items():
         yield key, (len(amounts), sum(amounts))
 
 
 def _by_bytes(programs: Sequence[Mapping[Key, Sum]]) -> dict[Key, list[Sum | None]]:
-    """Each key that any program has, the most bytes first, with its sums in each of them."""
+    """Each key of any program, the most bytes first, with its sums in each program."""
     keys = dict.fromkeys(key for sums in programs for key in sums)
     rows = {key: [sums.get(key) for sums in programs] for key in keys}
     return dict(sorted(rows.items(), key=lambda row: -max(amount[1] for amount in row[1] if amount)))
 
 
 def _is_recorded(program: Program) -> bool:
-    """Whether its passes were recorded, or it is known why not."""
+    """Whether its passes were recorded, or the reason why not is known."""
     return bool(program.entry.origins) and program.entry.origins_why_not != NOT_RECORDED
 
 
@@ -106,12 +112,12 @@ def _part(entry: OriginTotals, program: Program) -> str:
 
 
 def _who(origin: str, program: Program | None = None) -> str:
-    """An origin in words; of one program, with the name of its partitioner."""
+    """An origin in words; with `program`, including its partitioner's name."""
     if origin.startswith(UNKNOWN):
         _, _, span = origin.partition(": ")
         return f"an unknown pass ({span or 'not in the recorded texts'})"
     words = {"program": "the program itself", "partitioner": f"the partitioner{_which(program) if program else ''}"}
-    return " and ".join(words.get(one, f"the pass {one}") for one in origin.split("+"))
+    return " and ".join(words.get(name, f"the pass {name}") for name in origin.split("+"))
 
 
 def _which(program: Program) -> str:
@@ -130,5 +136,5 @@ def _changes(entries: Sequence[OriginTotals]) -> list[str]:
 
 
 def by_text(span: str) -> str:
-    """Who did it: a pass, or one of several of which it is not known which."""
+    """The pass that made a change: its name, or `a pass from … to …` where it is one of several."""
     return f"a pass {span}" if span.startswith("from ") else span

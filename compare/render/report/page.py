@@ -1,7 +1,7 @@
-"""`report.html`: one file that needs nothing else; its only script draws the strip, and is known by its hash.
+"""`report.html`: one self-contained file; its only script draws the strips, and is allowed by its hash.
 
-Whatever a program wrote (names, scopes, source lines, HLO, errors) reaches the page through Jinja's escaping only, or
-as JSON that no script element ends in.
+Text from programs (names, scopes, source lines, HLO, errors) reaches the page only through Jinja's escaping, or as
+JSON that cannot close its script element.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,9 +48,9 @@ def render_page(
     strips: Sequence[Strip] = (),
     sections: Sequence[Section] = (),
 ) -> str:
-    """The whole page as HTML; `strips` are the timelines that it shows, `sections` what slices add."""
+    """The page as HTML; `strips`: the timelines shown; `sections`: further sections, from slices."""
     sentence = time_sentence(report)
-    every = [
+    all_sections = [
         *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,
@@ -60,10 +60,12 @@ def render_page(
         _figures(pictures),
         plan_section(
             {
-                phase: PhaseContract(inherent=found.inherent, total=found.inherent_total, notes=found.notes)
-                for phase, found in report.phases.items()
+                phase: PhaseContract(
+                    inherent=phase_report.inherent, total=phase_report.inherent_total, notes=phase_report.notes
+                )
+                for phase, phase_report in report.phases.items()
             },
-            {phase: _satisfied(report, phase) for phase in report.phases},
+            {phase: _satisfied_words(report, phase) for phase in report.phases},
         ),
         _compiled(report, timed=bool(sentence)),
         _widget("glossary", "glossary", "glossary", "glossary.html.j2", {"glossary": GLOSSARY}),
@@ -76,7 +78,7 @@ def render_page(
             case=report.case,
             time_sentence=sentence,
             style=read_static("page.css"),
-            sections=[section for section in every if section.blocks],
+            sections=[section for section in all_sections if section.blocks],
             scripted=bool(strips),
             script=Markup(SCRIPT),
             script_hash=SCRIPT_HASH,
@@ -85,19 +87,19 @@ def render_page(
 
 
 def _widget(anchor: str, title: str, link: str, template: str, values: Mapping[str, object], lead: str = "") -> Section:
-    """A section that is one drawing."""
+    """A section with one drawing."""
     return Section(anchor=anchor, title=title, link=link, lead=lead,
                    blocks=(Widget(template=template, values=values),))  # fmt: skip
 
 
 def _story(report: Report, phase: str) -> Section:
-    found = walk_step(report, phase)
+    story = walk_step(report, phase)
     lead = (
         "What moves where, how often, and by which cause. Bars are to one scale: the longest is"
-        f" {bytes_text(found.most_bytes)} per step."
+        f" {bytes_text(story.most_bytes)} per step."
     )
     return _widget(f"story-{phase}", f"one step of {phase}, in order", f"{phase}, step by step", "story.html.j2",
-                   {"story": found}, lead)  # fmt: skip
+                   {"story": story}, lead)  # fmt: skip
 
 
 def _mesh(report: Report) -> Section:
@@ -114,17 +116,21 @@ def _mesh(report: Report) -> Section:
 
 
 def _figures(pictures: Sequence[Picture]) -> Section:
-    widget = Widget(template="figures.html.j2", values={"pictures": [inline_picture(one) for one in pictures]})
+    widget = Widget(template="figures.html.j2", values={"pictures": [inline_picture(picture) for picture in pictures]})
     return Section(anchor="figures", title="figures", link="figures", blocks=(widget,) if pictures else ())
 
 
-def _satisfied(report: Report, phase: str) -> list[str]:
-    """For each row of the contract the programs that do not move all of it."""
-    judged = [one for one in programs(report) if one.phase == phase and one.judged]
+def _satisfied_words(report: Report, phase: str) -> list[str]:
+    """For each contract row the programs that satisfy it only in part, and how far."""
+    judged = [program for program in programs(report) if program.phase == phase and program.judged]
     words = []
-    for number in range(len(report.phases[phase].inherent)):
-        rows = [(one, one.entry.served[number]) for one in judged]
-        short = [f"{one.title} `{one.cell}` {bytes_text(row.served_bytes)}" for one, row in rows if row.unserved_bytes]
+    for index in range(len(report.phases[phase].inherent)):
+        rows = [(program, program.entry.served[index]) for program in judged]
+        short = [
+            f"{program.title} `{program.cell}` {bytes_text(row.served_bytes)}"
+            for program, row in rows
+            if row.unserved_bytes
+        ]
         words.append("; ".join(short) or ("in full" if rows else "–"))
     return words
 
@@ -136,22 +142,22 @@ def _compiled(report: Report, *, timed: bool) -> Section:
 
 
 _NOT_SHOWN = ("optimal_s", "optimal_seconds")
-"""The compiler's estimate of a time, which is -1 and worse for programs with loops."""
+"""The compiler's time estimates, which are wrong (-1 and worse) for programs with loops."""
 
 
-def list_facts(found: Mapping[str, Json], unit: str = "") -> list[tuple[str, str]]:
-    """Name and value of everything in it, what is inside others behind their names; `unit` is that of its numbers."""
-    return [(" ".join(names).replace("_", " "), _text(names[-1], value, unit)) for names, value in _leaves(found)]
+def list_facts(facts: Mapping[str, Json], unit: str = "") -> list[tuple[str, str]]:
+    """(name, value) of every leaf, with the names of its parents; `unit`: of its numbers."""
+    return [(" ".join(names).replace("_", " "), _text(names[-1], value, unit)) for names, value in _flatten(facts)]
 
 
-def _leaves(found: Mapping[str, Json], before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
-    for name, value in found.items():
+def _flatten(facts: Mapping[str, Json], prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
+    for name, value in facts.items():
         if name in _NOT_SHOWN:
             continue
         if isinstance(value, Mapping):
-            yield from _leaves(value, (*before, name))
+            yield from _flatten(value, (*prefix, name))
         else:
-            yield (*before, name), value
+            yield (*prefix, name), value
 
 
 def _text(name: str, value: Json, unit: str) -> str:
@@ -160,7 +166,7 @@ def _text(name: str, value: Json, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_text(name, one, unit) for one in value) or "–"
+        return ", ".join(_text(name, item, unit) for item in value) or "–"
     if isinstance(value, int | float):
         if "bytes" in name:
             return bytes_text(value)

@@ -1,4 +1,4 @@
-"""What the report says of one phase: bytes by program and verdict, the largest differences, whose the rest is."""
+"""The report's section on one phase: bytes by program and verdict, the largest differences, attribution."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -46,11 +46,11 @@ _BYTES = {
 """Columns of the headline."""
 
 _FAR_APART = 20
-"""Bars whose lengths differ by more than this are too short to see."""
+"""Beyond this ratio of the longest to the shortest bar, the shortest is too short to see."""
 
 
 def phase_section(report: Report, phase: str) -> Section:
-    """Bytes per step of every program of a phase against what the plan needs, then where they differ."""
+    """Bytes per step of every program of a phase, what the plan needs, and the differences."""
     needs = bytes_text(report.phases[phase].inherent_total)
     devices = count_text(num_devices(report), "device")
     return Section(
@@ -68,10 +68,10 @@ def phase_section(report: Report, phase: str) -> Section:
 
 
 def _headline(report: Report, phase: str) -> Iterator[Block]:
-    found = report.phases[phase]
-    yield Widget(template="chart.html.j2", values=_chart(found))
-    yield _table(phase, found)
-    if has_uncompared(found) and phase == next(iter(report.phases)):
+    phase_report = report.phases[phase]
+    yield Widget(template="chart.html.j2", values=_chart(phase_report))
+    yield _table(phase, phase_report)
+    if has_uncompared(phase_report) and phase == next(iter(report.phases)):
         yield Sentence(NOT_COMPARED, Tone.SOFT)
     for words in between_slices(report, phase):
         yield Sentence(words)
@@ -81,14 +81,14 @@ def _headline(report: Report, phase: str) -> Iterator[Block]:
         yield Sentence(words, Tone.WARNING)
     for words in shortfall_notes(report, phase):
         yield Sentence(words)
-    yield Details(tuple(Sentence(words, Tone.SOFT) for words in found.notes))
+    yield Details(tuple(Sentence(words, Tone.SOFT) for words in phase_report.notes))
     yield Details(tuple(Sentence(words, Tone.SOFT) for words in origin_lines(report, phase)))
     if table := origin_table(report, phase):
         yield Fold(summary="Which pass inserted the collectives, and what later passes changed", blocks=(table,))
 
 
 def _chart(phase_report: PhaseReport) -> dict[str, object]:
-    """Bars of one scale, with what the plan needs as a line through them."""
+    """The values of the bar chart, with what the plan needs as a line."""
     known = [line.wire_bytes for line in phase_report.headline if line.wire_bytes]
     widest = max([*known, phase_report.inherent_total, 1])
     apart = widest / max(1, min(known, default=widest))
@@ -135,15 +135,19 @@ def _ratio(phase_report: PhaseReport, line: HeadlineRow) -> str:
 
 
 def between_slices(report: Report, phase: str) -> list[str]:
-    """One sentence for a phase of programs of several slices; none for those of a single one."""
+    """One sentence on traffic between slices; empty for a single slice."""
     if report.mesh.slices == 1:
         return []
     totals = {
-        f"{one.title} {one.cell}": one.entry.totals
-        for one in programs(report)
-        if one.phase == phase and one.entry.totals is not None
+        f"{program.title} {program.cell}": program.entry.totals
+        for program in programs(report)
+        if program.phase == phase and program.entry.totals is not None
     }
-    amounts = {name: found.dcn_wire_bytes for name, found in totals.items() if found.dcn_wire_bytes is not None}
+    amounts = {
+        name: program_totals.dcn_wire_bytes
+        for name, program_totals in totals.items()
+        if program_totals.dcn_wire_bytes is not None
+    }
     if not amounts:
         return []
     where = f"Between the {report.mesh.slices} slices (dcn)"
@@ -154,14 +158,14 @@ def between_slices(report: Report, phase: str) -> list[str]:
 
 
 def _failures(report: Report, phase: str) -> Iterator[str]:
-    """A line for each reason that programs are missing; one that all of an arm's have in common stands once."""
-    every = [(name, line) for name, found in report.phases.items() for line in found.headline]
+    """A line for each failure reason; one that all programs of an arm share is printed once."""
+    all_lines = [(name, line) for name, phase_report in report.phases.items() for line in phase_report.headline]
     reasons: dict[tuple[str, str], list[str]] = {}
     for line in report.phases[phase].headline:
         if line.status in GOOD:
             continue
         reason = f"{line.status}: {line.error or 'no reason was given'}"
-        same_arm = [(name, other) for name, other in every if other.arm == line.arm]
+        same_arm = [(name, other) for name, other in all_lines if other.arm == line.arm]
         if all((other.status, other.error) == (line.status, line.error) for _, other in same_arm):
             if phase == same_arm[0][0]:
                 reasons[line.title, reason] = []
@@ -172,7 +176,7 @@ def _failures(report: Report, phase: str) -> Iterator[str]:
 
 
 def _uncounted(report: Report, phase: str) -> Iterator[str]:
-    """Programs whose sums leave something out, or count an upper bound."""
+    """Programs whose sums omit rows, or contain upper bounds."""
     for program in programs(report):
         totals = program.entry.totals
         if program.phase != phase or totals is None:
@@ -187,19 +191,19 @@ def _uncounted(report: Report, phase: str) -> Iterator[str]:
 
 
 def _differences(report: Report, phase: str) -> Iterator[Block]:
-    """The differences of the compared programs, then those that are small, and those that all arms have."""
-    found = report.phases[phase]
-    parts = group_findings(found)
+    """The differences of the compared programs, then small ones, then those that all arms have."""
+    phase_report = report.phases[phase]
+    parts = group_findings(phase_report)
     if parts.listed:
         yield Differences(heading=heading(report, phase), items=_items(parts.listed, report, phase))
-    elif len(found.compared_cells) > 1:
+    elif len(phase_report.compared_cells) > 1:
         yield Sentence("No significant difference between the frameworks.")
     if parts.small:
-        total = bytes_text(sum(one.excess_bytes for one in parts.small))
+        total = bytes_text(sum(finding.excess_bytes for finding in parts.small))
         summary = f"{count_text(len(parts.small), 'smaller difference')}: {total} together"
         yield Fold(summary=summary, blocks=_group(parts.small, report, phase), terminal=Shown.SUMMARY)
     if parts.alike:
-        summary = _alike(parts.alike, titles(report))
+        summary = _alike_summary(parts.alike, titles(report))
         yield Fold(summary=summary, blocks=_group(parts.alike, report, phase), terminal=Shown.SUMMARY)
     for words in default_notes(report, phase):
         yield Sentence(words, Tone.SOFT)
@@ -210,17 +214,19 @@ def _group(findings: Sequence[Finding], report: Report, phase: str) -> Blocks:
 
 
 def _items(findings: Sequence[Finding], report: Report, phase: str) -> tuple[Difference, ...]:
-    return tuple(difference(one, report, phase) for one in findings)
+    return tuple(difference(finding, report, phase) for finding in findings)
 
 
-def _alike(findings: Sequence[Finding], names: Mapping[str, str]) -> str:
+def _alike_summary(findings: Sequence[Finding], names: Mapping[str, str]) -> str:
     causes: dict[str, list[findings_model.Difference]] = {}
-    for one in findings:
-        causes.setdefault(one.first.cause, []).append(one.first)
+    for finding in findings:
+        causes.setdefault(finding.first.cause, []).append(finding.first)
     sums = {cause: sum(entry.bytes for entry in entries) for cause, entries in causes.items()}
     ordered = sorted(causes, key=lambda cause: -sums[cause])
     words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
-    arms = list_text([names.get(arm, arm) for arm in dict.fromkeys(arm for one in findings for arm in one.by_arm)])
+    arms = list_text(
+        [names.get(arm, arm) for arm in dict.fromkeys(arm for finding in findings for arm in finding.by_arm)]
+    )
     return f"The same in {arms}: {bytes_text(sum(sums.values()))} beyond the plan ({words})"
 
 

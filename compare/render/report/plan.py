@@ -1,4 +1,4 @@
-"""The contract of a case as tables, with the formula of each row; and the command that prints it alone."""
+"""The contract of a case as tables, with the formula of each row; also printed alone by `compare.plan`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,13 +21,13 @@ _NETWORKS = {"dcn": "between slices (dcn)", "ici+dcn": "within slices and betwee
 
 
 def print_plan(plan: Contract, *, out: Console | None = None) -> None:
-    """Print the contract of a case: what each phase moves, and by which formula."""
+    """Print the contract of a case: the rows of each phase, with their formulas."""
     out = out or console()
     out.print(wrap_prose(f"What the plan of {_case(plan.case)} needs", width=text_width(out), style="bold"))
     sections = [
-        Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(found.total)} per step, mean over devices",
-                blocks=tuple(contract_blocks(phase, found.inherent, notes=found.notes)))
-        for phase, found in plan.phases.items()
+        Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(contract.total)} per step, mean over devices",
+                blocks=tuple(contract_blocks(phase, contract.inherent, notes=contract.notes)))
+        for phase, contract in plan.phases.items()
     ]  # fmt: skip
     print_sections(sections, out=out, details=True)
 
@@ -39,12 +39,12 @@ def _case(case: Case) -> str:
 
 
 def plan_section(phases: Mapping[str, PhaseContract], satisfied: Mapping[str, Sequence[str]]) -> Section:
-    """The contract of every phase, with what programs satisfy of each row.  satisfied: phase -> words, row by row."""
+    """The contract of every phase.  satisfied: phase -> per row, how far programs satisfy it, as text."""
     blocks: list[Block] = []
-    for phase, found in phases.items():
-        blocks.append(Heading(f"{phase}: {bytes_text(found.total)} per step"))
-        notes = found.notes
-        blocks += contract_blocks(phase, found.inherent, notes=notes, satisfied=satisfied[phase])
+    for phase, contract in phases.items():
+        blocks.append(Heading(f"{phase}: {bytes_text(contract.total)} per step"))
+        notes = contract.notes
+        blocks += contract_blocks(phase, contract.inherent, notes=notes, satisfied=satisfied[phase])
     return Section(anchor="plan", title="what the plan needs", link="the plan", lead=LEAD, blocks=blocks)
 
 
@@ -64,7 +64,7 @@ def contract_blocks(
             Column(heading="scope", prose=True), Column(heading="collective", prose=True), Column(heading="runs"),
             Column(heading="payload"), Column(heading="wire"), Column(heading=f"per{KEPT}step"), *more,
         ),
-        rows=tuple(_row(row, satisfied[number : number + 1]) for number, row in enumerate(rows)),
+        rows=tuple(_row(row, satisfied[index : index + 1]) for index, row in enumerate(rows)),
     )  # fmt: skip
 
 
@@ -83,5 +83,5 @@ def _row(row: ServedRow, satisfied: Sequence[str]) -> Row:
 
 
 def network_words(row: ServedRow) -> str:
-    """Of a row of the contract what it talks through, where that is not a slice's own links alone."""
+    """The network of a contract row, unless it is a slice's own links only."""
     return _NETWORKS.get(row.network, "")

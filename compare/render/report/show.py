@@ -1,4 +1,4 @@
-"""The report in a terminal: a screenful, or with the details everything that is not a drawing."""
+"""The report in a terminal: a screenful, or with details everything but drawings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +21,9 @@ _MORE = "More here with --details (times, passes, attribution, controls), and on
 def show_report(
     report: Report, folder: Path, *, details: bool, note: Sequence[str] = (), sections: Sequence[Section] = ()
 ) -> None:
-    """Print the report, and notes of the run itself; the last line is the path of the page, whole.
+    """Print the report, and notes on the run; the last line is the path of the page, unbroken.
 
-    sections: those of slices.
+    sections: further sections, from slices.
     """
     out = console()
     print_report(report, details=details, sections=sections, out=out)

@@ -15,7 +15,7 @@ STEP = (
     "layer.moe.route", "layer.moe.dispatch", "layer.moe.experts", "layer.moe.combine",
     "layer.mlp.up", "layer.mlp.down", "head", "sample", "pipeline.collect",
 )  # fmt: skip
-"""Where a part of the model stands in a step, for those that no program shows."""
+"""The order of scopes in a step, for those that no program shows."""
 
 PARTS: Mapping[str, str] = {
     "embed": "token embedding",
@@ -34,12 +34,12 @@ PARTS: Mapping[str, str] = {
     "head": "vocabulary logits",
     "sample": "choice of the next token",
 }
-"""A scope in a reader's words."""
+"""Scope -> description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Collectives of one place that are alike: as one line of the story."""
+    """Similar collectives of one scope, shown as one line."""
 
     rows: tuple[CollectiveRow, ...]
 
@@ -54,32 +54,32 @@ class Move:
 
     @property
     def causes(self) -> dict[str, int]:
-        """Cause -> bytes, the largest first."""
-        found: dict[str, int] = {}
+        """Cause -> bytes, largest first."""
+        causes: dict[str, int] = {}
         for row in self.rows:
             for cause, amount in row.causes.items():
-                found[cause] = found.get(cause, 0) + amount
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+                causes[cause] = causes.get(cause, 0) + amount
+        return dict(sorted(causes.items(), key=lambda item: -item[1]))
 
     def sum_of(self, column: str) -> int:
-        """Of `step_wire_bytes`, `inherent_bytes` …, over the rows where it is known."""
+        """The sum of `step_wire_bytes`, `inherent_bytes` … over the rows where it is known."""
         return sum(getattr(row, column) or 0 for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Station:
-    """One part of the model, in one step: the plan's rows, and each program's moves in its order."""
+    """One scope in one step: the contract rows, and each program's moves in program order."""
 
     scope: str
     words: str
-    asked: tuple[ServedRow, ...]
+    required: tuple[ServedRow, ...]
     moves: Mapping[str, tuple[Move, ...]]
     """Arm -> its moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chapter:
-    """Stations that follow each other and are passed equally often."""
+    """Consecutive stations that are executed equally often."""
 
     label: str
     stations: tuple[Station, ...]
@@ -87,81 +87,81 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A phase's step; `programs` are the columns."""
+    """One step of a phase; `programs` are the columns."""
 
     programs: tuple[Program, ...]
     chapters: tuple[Chapter, ...]
     most_bytes: int
-    """Of any move: the longest bar."""
+    """The largest bytes of any move: the longest bar."""
 
 
 def walk_step(report: Report, phase: str) -> Story:
-    """One step of a phase, arms side by side."""
-    found, shown = report.phases[phase], compared_programs(report, phase)
-    asked = found.inherent
-    planned = sorted({row.scope for row in asked}, key=lambda scope: _place(scope))
+    """One step of a phase in program order, arms side by side."""
+    phase_report, shown = report.phases[phase], compared_programs(report, phase)
+    required = phase_report.inherent
+    planned = sorted({row.scope for row in required}, key=lambda scope: _step_index(scope))
     orders = [list(dict.fromkeys(row.scope for row in program.rows)) for program in shown]
     stations = [
         Station(
             scope=scope,
             words=PARTS.get(scope, "no scope is recorded"),
-            asked=tuple(row for row in asked if row.scope == scope),
-            moves={one.arm: group_moves(row for row in one.rows if row.scope == scope) for one in shown},
+            asked=tuple(row for row in required if row.scope == scope),
+            moves={program.arm: group_moves(row for row in program.rows if row.scope == scope) for program in shown},
         )
-        for scope in _merged([*orders, planned])
+        for scope in _merge_orders([*orders, planned])
     ]
-    every = [move for station in stations for rows in station.moves.values() for move in rows]
+    moves = [move for station in stations for rows in station.moves.values() for move in rows]
     return Story(
         programs=tuple(shown),
         chapters=tuple(_chapters(stations, report.case)),
         most_bytes=max(
-            [move.sum_of("step_wire_bytes") for move in every] + [row.step_wire_bytes for row in asked], default=0
+            [move.sum_of("step_wire_bytes") for move in moves] + [row.step_wire_bytes for row in required], default=0
         ),
     )
 
 
 def group_moves(rows: Iterable[CollectiveRow]) -> tuple[Move, ...]:
-    """Rows that differ in nothing but their names, as one each, in the order of the first."""
+    """Merge rows that differ only in their names, in order of first occurrence."""
     alike: dict[tuple[object, ...], list[CollectiveRow]] = {}
     for row in rows:
         key = (row.kind, row.axes, row.network, row.form, row.dtype, row.payload_bytes, row.executions_are)
         unknown = row.executions is None
         alike.setdefault((*key, row.loops, unknown), []).append(row)
-    return tuple(Move(rows=tuple(found)) for found in alike.values())
+    return tuple(Move(rows=tuple(members)) for members in alike.values())
 
 
-def _place(scope: str) -> int:
+def _step_index(scope: str) -> int:
     return STEP.index(scope) if scope in STEP else len(STEP)
 
 
-def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
-    """One order of all words: the first as it is, each word of the others behind the one before it."""
-    found: list[str] = []
+def _merge_orders(orders: Sequence[Sequence[str]]) -> list[str]:
+    """One order of all scopes: the first order, with each scope of the others behind its predecessor there."""
+    merged: list[str] = []
     for order in orders:
-        at = 0
+        index = 0
         for word in order:
-            if word in found:
-                at = found.index(word) + 1
+            if word in merged:
+                index = merged.index(word) + 1
             else:
-                found.insert(at, word)
-                at += 1
-    return found
+                merged.insert(index, word)
+                index += 1
+    return merged
 
 
 def _chapters(stations: Sequence[Station], case: Case) -> list[Chapter]:
-    found: list[tuple[str, list[Station]]] = []
+    chapters: list[tuple[str, list[Station]]] = []
     for station in stations:
         label = _label(station, case)
-        if not found or found[-1][0] != label:
-            found.append((label, []))
-        found[-1][1].append(station)
-    return [Chapter(label=label, stations=tuple(rows)) for label, rows in found]
+        if not chapters or chapters[-1][0] != label:
+            chapters.append((label, []))
+        chapters[-1][1].append(station)
+    return [Chapter(label=label, stations=tuple(rows)) for label, rows in chapters]
 
 
 def _label(station: Station, case: Case) -> str:
-    """How often a step passes here, by the loops around what moves most."""
-    every = [move for rows in station.moves.values() for move in rows]
-    largest = max(every, key=lambda move: move.sum_of("step_wire_bytes"), default=None)
+    """How often a step executes this scope, from the loops around its largest move."""
+    moves = [move for rows in station.moves.values() for move in rows]
+    largest = max(moves, key=lambda move: move.sum_of("step_wire_bytes"), default=None)
     loops = list(largest.first.loops) if largest else []
     if largest and not loops and len(largest.rows) > 1:
         written_out = {"layer": "In every layer, unrolled", "pipeline": "In every tick, unrolled"}
@@ -173,7 +173,7 @@ def _label(station: Station, case: Case) -> str:
 
 
 def _loop_names(loops: Sequence[int | None], case: Case) -> list[str]:
-    """`5 ticks`, `16 layers`: told by their trip counts, the outermost first; one trip is no loop."""
+    """`5 ticks`, `16 layers`, identified by trip count, outermost first; loops of one trip are skipped."""
     pp = case.mesh.axes.get("pp", 1)
     ticks, layers = case.microbatches + pp - 1, case.model.layers // pp
     names: list[str] = []

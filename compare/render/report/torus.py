@@ -1,4 +1,4 @@
-"""Where the chips are and which of them talk: the mesh laid on the torus, as numbers that a template draws."""
+"""The mesh on the torus, as coordinates for a template: chips, links, and the groups of each axis."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from itertools import pairwise
 from compare.report.model.mesh import Device, DeviceMesh
 
 PITCH, CHIP, MARGIN = 60, 40, 26
-"""Units of the drawing: from chip to chip, a chip's side, around a plane."""
+"""SVG units: distance of chips, side of a chip, margin around a plane."""
 
 GOLDEN = 137.508
-"""Degrees from one group's hue to the next: neighbours never look alike."""
+"""Degrees of hue between groups (the golden angle), so that neighbours differ."""
 
 _BEND = 52
-"""How far an arc's handle stands off the straight line."""
+"""Distance of an arc's control point from the straight line."""
 
 _ACROSS = 4
-"""Planes beside each other, before a new line of them begins."""
+"""Planes per row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """One chip; of several cores each has its part of the box."""
+    """One device: a chip, or a core's part of its box."""
 
     x: float
     y: float
@@ -32,7 +32,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A link between neighbours, or from the edge around to the other end."""
+    """A link between neighbours, or the stub of a wraparound link."""
 
     x1: float
     y1: float
@@ -42,19 +42,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Devices that talk over one axis: their hue, and the way from the first to the last, as two SVG paths."""
+    """One group of an axis: its hue, and the line through its members as two SVG paths."""
 
     hue: float
     steps: str
-    """From neighbour to neighbour, as drawn."""
+    """Segments between adjacent chips."""
     arcs: str
-    """Between members that stand apart in the drawing: on other planes, or with chips between them."""
+    """Segments between members that are not adjacent in the drawing."""
     devices: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torus:
-    """The drawing: `axes` are its overlays, one shown at a time."""
+    """The drawing; `axes` are its overlays, one shown at a time."""
 
     width: float
     height: float
@@ -65,52 +65,52 @@ class Torus:
     """x, y and name of each plane, where there are several."""
     axes: Mapping[str, tuple[Group, ...]]
     hues: Mapping[str, tuple[float, ...]]
-    """Axis -> hue of device 0, 1, …"""
+    """Axis -> hue of each device."""
 
 
 def lay_out_torus(mesh: DeviceMesh) -> Torus:
-    """Lay out a report's mesh: x downwards, y across, each z (and each slice) a plane of its own."""
+    """Lay out a report's mesh: x downwards, y across, one plane per z and slice."""
     places = [device.place for device in mesh.devices]
     sides, cores = list(mesh.sides), max((place.core for place in places), default=0) + 1
     planes = _planes(mesh.slices, sides)
-    found = [_chip(device, planes, cores) for device in mesh.devices]
-    middle = [(chip.x + chip.width / 2, chip.y + CHIP / 2) for chip in found]
+    chips = [_chip(device, planes, cores) for device in mesh.devices]
+    middle = [(chip.x + chip.width / 2, chip.y + CHIP / 2) for chip in chips]
     groups = {
-        axis: tuple(_group(number, rows, middle) for number, rows in enumerate(lists))
+        axis: tuple(_group(index, rows, middle) for index, rows in enumerate(lists))
         for axis, lists in mesh.groups.items()
     }
-    many = len(planes) > 1
+    several = len(planes) > 1
     left, top = max(x for x, _, _ in planes.values()), max(y for _, y, _ in planes.values())
     return Torus(
-        width=left + _wide(sides), height=top + _tall(sides, many),
-        chips=tuple(found),
-        links=tuple(line for at in planes.values() for line in _links(at, sides)),
-        wraps=tuple(line for at in planes.values() for line in _wraps(at, sides, mesh.wraps)),
-        planes=tuple(planes.values()) if many else (),
+        width=left + _wide(sides), height=top + _tall(sides, several),
+        chips=tuple(chips),
+        links=tuple(line for plane in planes.values() for line in _links(plane, sides)),
+        wraps=tuple(line for plane in planes.values() for line in _wraps(plane, sides, mesh.wraps)),
+        planes=tuple(planes.values()) if several else (),
         axes=groups,
-        hues={axis: _hues(rows, len(found)) for axis, rows in groups.items()},
+        hues={axis: _hues(rows, len(chips)) for axis, rows in groups.items()},
     )  # fmt: skip
 
 
 def _planes(slices: int, sides: Sequence[int]) -> dict[tuple[int, int], tuple[float, float, str]]:
-    """(slice, z) -> the upper left corner of its plane, and its name."""
-    found = {}
-    many = slices * sides[2] > 1
-    for at in range(slices):
+    """(slice, z) -> upper left corner and name of its plane."""
+    planes = {}
+    several = slices * sides[2] > 1
+    for slice_index in range(slices):
         for z in range(sides[2]):
-            number = at * sides[2] + z
-            name = ", ".join([f"slice {at}"] * (slices > 1) + [f"z = {z}"] * (sides[2] > 1))
-            x, y = number % _ACROSS * _wide(sides), number // _ACROSS * _tall(sides, many)
-            found[at, z] = (float(x), float(y) + (MARGIN if many else 0), name)
-    return found
+            index = slice_index * sides[2] + z
+            name = ", ".join([f"slice {slice_index}"] * (slices > 1) + [f"z = {z}"] * (sides[2] > 1))
+            x, y = index % _ACROSS * _wide(sides), index // _ACROSS * _tall(sides, several)
+            planes[slice_index, z] = (float(x), float(y) + (MARGIN if several else 0), name)
+    return planes
 
 
 def _wide(sides: Sequence[int]) -> float:
     return 2 * MARGIN + (sides[1] - 1) * PITCH + CHIP
 
 
-def _tall(sides: Sequence[int], many: bool) -> float:
-    return (3 if many else 2) * MARGIN + (sides[0] - 1) * PITCH + CHIP
+def _tall(sides: Sequence[int], several: bool) -> float:
+    return (3 if several else 2) * MARGIN + (sides[0] - 1) * PITCH + CHIP
 
 
 def _corner(plane: tuple[float, float, str], x: int, y: int) -> tuple[float, float]:
@@ -121,7 +121,7 @@ def _chip(device: Device, planes: Mapping[tuple[int, int], tuple[float, float, s
     place = device.place
     left, top = _corner(planes[place.slice_index, place.z], place.x, place.y)
     width = CHIP / cores
-    on_mesh = " ".join(f"{axis}{at}" for axis, at in device.coordinates.items())
+    on_mesh = " ".join(f"{axis}{coordinate}" for axis, coordinate in device.coordinates.items())
     where = f"x {place.x}, y {place.y}, z {place.z}"
     return Chip(x=left + place.core * width, y=top, width=width, device=device.id,
                 title=f"device {device.id}: {on_mesh}; chip at {where}")  # fmt: skip
@@ -140,7 +140,7 @@ def _links(plane: tuple[float, float, str], sides: Sequence[int]) -> list[Line]:
 
 
 def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequence[bool]) -> list[Line]:
-    """Short ends that say: from here around to the other side."""
+    """Stubs of the wraparound links."""
     reach = MARGIN * 0.6
     lines = []
     if wraps[0]:
@@ -164,7 +164,7 @@ def _group(number: int, devices: Sequence[int], middle: Sequence[tuple[float, fl
         if abs(x1 - x2) + abs(y1 - y2) <= PITCH:
             steps.append(f"M{x1:g} {y1:g}L{x2:g} {y2:g}")
         else:
-            # Around what stands between them: an arc over a row, beside a column.
+            # An arc around the chips between them: over a row, beside a column.
             bend = (x1 + x2) / 2 + (_BEND if y1 != y2 else 0), (y1 + y2) / 2 - (_BEND if x1 != x2 else 0)
             arcs.append(f"M{x1:g} {y1:g}Q{bend[0]:g} {bend[1]:g} {x2:g} {y2:g}")
     hue = round(number * GOLDEN % 360, 1)
@@ -172,8 +172,8 @@ def _group(number: int, devices: Sequence[int], middle: Sequence[tuple[float, fl
 
 
 def _hues(groups: Sequence[Group], num_devices: int) -> tuple[float, ...]:
-    found = [0.0] * num_devices
+    hues = [0.0] * num_devices
     for group in groups:
         for device in group.devices:
-            found[device] = group.hue
-    return tuple(found)
+            hues[device] = group.hue
+    return tuple(hues)

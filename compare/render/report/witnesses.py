@@ -1,4 +1,4 @@
-"""Models that other people wrote, beside the arms: what each moves beyond the plan, and where in their source."""
+"""Witnesses (other people's models) beside the arms: what each moves beyond the plan, and its source lines."""
 
 from collections.abc import Iterator
 
@@ -15,44 +15,46 @@ MOST = 2
 
 
 def witness_blocks(report: Report, phase: str) -> Iterator[Block]:
-    """A sentence for each witness, and a table of what it moves beyond the plan; nothing where none was compiled."""
-    found = report.phases[phase]
-    asked = [
+    """A sentence for each witness, and a table of its bytes beyond the plan; empty where none was compiled."""
+    phase_report = report.phases[phase]
+    witnesses = [
         (arm, cell, program)
-        for arm, programs in found.arms.items()
+        for arm, programs in phase_report.arms.items()
         for cell, program in (programs.witnesses or {}).items()
     ]
-    if not asked:
+    if not witnesses:
         return
     yield Heading(HEADING)
-    for arm, cell, program in asked:
+    for arm, cell, program in witnesses:
         yield _sentence(report, phase, arm, cell, program)
-    for _, cell, program in asked:
-        if groups := _largest(program):
+    for _, cell, program in witnesses:
+        if groups := _largest_groups(program):
             yield Fold(summary=f"What `{cell}` moves beyond the plan", blocks=(_table(cell, phase, groups),))
 
 
 def _sentence(report: Report, phase: str, arm: str, cell: str, program: ProgramReport) -> Sentence:
-    whose = f"`{cell}` ({WITNESSES[cell].description})" if cell in WITNESSES else f"`{cell}`"
+    name = f"`{cell}` ({WITNESSES[cell].description})" if cell in WITNESSES else f"`{cell}`"
     if program.totals is None:
-        return Sentence(f"{whose}: {program.status}: {program.error or 'no reason given'}", Tone.SOFT)
-    found = report.phases[phase]
-    line = next(line for line in found.headline if line.cell == cell and line.arm == arm)
-    words = [f"{whose}: {ratio_text(line.ratio, line.qualifier)}"]
-    words += [_place_text(place, groups) for place, groups in _places(program)[:MOST]] or ["nothing beyond the plan"]
-    if shared := _shared_text(found, arm, program, title=report.arms[arm].title):
+        return Sentence(f"{name}: {program.status}: {program.error or 'no reason given'}", Tone.SOFT)
+    phase_report = report.phases[phase]
+    line = next(line for line in phase_report.headline if line.cell == cell and line.arm == arm)
+    words = [f"{name}: {ratio_text(line.ratio, line.qualifier)}"]
+    words += [_place_text(place, groups) for place, groups in _group_by_place(program)[:MOST]] or [
+        "nothing beyond the plan"
+    ]
+    if shared := _shared_text(phase_report, arm, program, title=report.arms[arm].title):
         words.append(shared)
     if program.constraints:
         words.append(f"all {program.constraints} shardings that it asks for are in the program")
     return Sentence("; ".join(words))
 
 
-def _places(program: ProgramReport) -> list[tuple[tuple[str, str, str], list[CauseGroup]]]:
-    """Kind, axes and scope of what is beyond the plan, with its groups; the most bytes first."""
-    found: dict[tuple[str, str, str], list[CauseGroup]] = {}
-    for key, group in _largest(program):
-        found.setdefault((key.kind, key.axes, key.scope), []).append(group)
-    return sorted(found.items(), key=lambda item: -sum(group.bytes for group in item[1]))
+def _group_by_place(program: ProgramReport) -> list[tuple[tuple[str, str, str], list[CauseGroup]]]:
+    """(kind, axes, scope) of bytes beyond the plan, with their groups; the most bytes first."""
+    by_place: dict[tuple[str, str, str], list[CauseGroup]] = {}
+    for key, group in _largest_groups(program):
+        by_place.setdefault((key.kind, key.axes, key.scope), []).append(group)
+    return sorted(by_place.items(), key=lambda item: -sum(group.bytes for group in item[1]))
 
 
 def _place_text(place: tuple[str, str, str], groups: list[CauseGroup]) -> str:
@@ -63,17 +65,17 @@ def _place_text(place: tuple[str, str, str], groups: list[CauseGroup]) -> str:
     return f"{bytes_text(sum(group.bytes for group in groups))} {kind} {axes_text(axes)} in `{scope}`{line}"
 
 
-def _shared_text(found: PhaseReport, arm: str, program: ProgramReport, *, title: str) -> str:
-    """How much of what the arm's compared program moves beyond the plan stands at the same places here."""
-    own = [entry for entry in found.differences if entry.arm == arm]
-    beyond, shared = sum(entry.bytes for entry in own), shared_bytes(program, own)
+def _shared_text(phase_report: PhaseReport, arm: str, program: ProgramReport, *, title: str) -> str:
+    """How many of the arm's bytes beyond the plan the witness moves too, at the same scopes and axes."""
+    entries = [entry for entry in phase_report.differences if entry.arm == arm]
+    beyond, shared = sum(entry.bytes for entry in entries), shared_bytes(program, entries)
     if not beyond or shared is None:
         return ""
     amount = bytes_text(shared) if shared else "none"
     return f"{amount} of {title}'s {bytes_text(beyond)} beyond the plan, at the same places"
 
 
-def _largest(program: ProgramReport) -> list[tuple[GroupKey, CauseGroup]]:
+def _largest_groups(program: ProgramReport) -> list[tuple[GroupKey, CauseGroup]]:
     return sorted(group_by_cause(program.collectives).items(), key=lambda item: -item[1].bytes)
 
 

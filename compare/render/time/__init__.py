@@ -1,1 +1,1 @@
-"""Timelines drawn: strips, figures, tables, Perfetto traces."""
+"""Render timelines: strips, figures, tables, Perfetto traces."""

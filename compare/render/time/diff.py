@@ -1,4 +1,4 @@
-"""The page's comparison of two timelines: where one communicates longer, and what only one of them does."""
+"""The page's comparison of two timelines: where one communicates longer, and what only one of them runs."""
 
 import json
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from compare.report.model.timing import (
 )
 
 _MOST = 12
-"""Places and collectives that are told one by one."""
+"""Scopes and collectives that are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSide:
-    """One of the two programs, by the name that readers know."""
+    """One of the two programs, with its display name."""
 
     arm: str
     cell: str
@@ -31,7 +31,7 @@ class NamedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedRow:
-    """A collective of one side only: that side's title, and where the strip can show it, as JSON for its script."""
+    """A collective of one side only: that side's title, and the target in the strip, as JSON for its script."""
 
     collective: UnmatchedCollective
     title: str
@@ -40,42 +40,44 @@ class UnmatchedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelinePair:
-    """Two timelines compared, as the page shows them."""
+    """A comparison of two timelines, as the page shows it."""
 
     left: NamedSide
     right: NamedSide
     source: str
     labels: tuple[str, ...]
-    """Of what was measured; a model's label stands in `source`."""
+    """Labels of measured timelines; a model's label is in `source`."""
     sentence: str
     by_scope: tuple[ScopeTimeDifference, ...]
     more: int
-    """Places that are not listed."""
+    """Number of scopes that are not listed."""
     excess: tuple[UnmatchedRow, ...]
     more_excess: int
     notes: tuple[str, ...]
 
 
 def differences(report: Report, phase: str) -> list[TimelinePair]:
-    """Of a phase: the compared programs as modelled, then each pair that was measured alike."""
-    return [_pair(report, phase, name, found) for name, found in report.phases[phase].time_differences.items()]
+    """The timeline pairs of a phase: the compared programs as modelled, then each pair measured alike."""
+    return [
+        _pair(report, phase, name, difference) for name, difference in report.phases[phase].time_differences.items()
+    ]
 
 
-def _pair(report: Report, phase: str, name: str, found: TimeDifference) -> TimelinePair:
-    sides = {"left": _side(report, found.left), "right": _side(report, found.right)}
+def _pair(report: Report, phase: str, name: str, difference: TimeDifference) -> TimelinePair:
+    sides = {"left": _side(report, difference.left), "right": _side(report, difference.right)}
     measured = name != "modelled"
     source = "measured" if measured else "modelled"
-    labels = tuple(dict.fromkeys(figure_label(source, label) for label in found.labels.values()))
+    labels = tuple(dict.fromkeys(figure_label(source, label) for label in difference.labels.values()))
     return TimelinePair(
         **sides,
-        source=_source(report.phases[phase], found.left) if measured else "; ".join(labels),
+        source=_source(report.phases[phase], difference.left) if measured else "; ".join(labels),
         labels=labels if measured else (),
-        sentence=_sentence(sides["left"], sides["right"], found.total),
-        by_scope=found.by_scope[:_MOST],
-        more=max(0, len(found.by_scope) - _MOST),
-        excess=tuple(_row(row, sides[row.side], phase) for row in found.excess[:_MOST]),
-        more_excess=max(0, len(found.excess) - _MOST),
-        notes=tuple(_named(note, sides) for note in found.notes),
+        sentence=_sentence(sides["left"], sides["right"], difference.total),
+        by_scope=difference.by_scope[:_MOST],
+        more=max(0, len(difference.by_scope) - _MOST),
+        excess=tuple(_row(row, sides[row.side], phase) for row in difference.excess[:_MOST]),
+        more_excess=max(0, len(difference.excess) - _MOST),
+        notes=tuple(_named(note, sides) for note in difference.notes),
     )
 
 
@@ -85,13 +87,13 @@ def _side(report: Report, side: Side) -> NamedSide:
 
 
 def _source(phase: PhaseReport, side: Side) -> str:
-    """`measured on CPU devices`: two labels, each with all that was reduced, are too long to stand first."""
+    """`measured on CPU devices`: shorter than two labels with all reductions."""
     program = phase.arms[side.arm].profiles.get(side.cell)
     return GROUPS[2] if program and program.platform == "cpu" else GROUPS[0]
 
 
 def _named(note: str, sides: Mapping[str, NamedSide]) -> str:
-    """A note of one side, with the program's name for the side's."""
+    """A note of one side, with the program's name in place of `left` or `right`."""
     side, _, words = note.partition(": ")
     return f"{sides[side].title} {sides[side].cell}: {words}" if side in sides else note
 

@@ -1,4 +1,4 @@
-"""The figures of time: exposed time by verdict, one step, the pipeline's ticks.  Each says where its times are from."""
+"""The figures of time: exposed time by verdict, one step, the pipeline's ticks.  Each states its source."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -35,14 +35,14 @@ WIDE = 8.0
 """Inches."""
 
 _COLUMNS = 400
-"""Of the picture of a step: each shows how much of its time is what."""
+"""Pixel columns of the picture of a step."""
 
 _TALK, _WORK, _GAP = 36, 18, 15
-"""Rows of that picture: of communication, of compute, between devices."""
+"""Pixel rows of that picture: communication, compute, gap between devices."""
 
 _COLOURS = {**VERDICTS, "unknown": UNCLEAR}
 _PALE = 0.65
-"""How much of the paper's white is in the colour of what is hidden."""
+"""Fraction of white in the colour of hidden communication."""
 
 TIMES = FuncFormatter(lambda value, _: time_text(value))
 
@@ -50,61 +50,67 @@ TIMES = FuncFormatter(lambda value, _: time_text(value))
 def draw_pictures(
     phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
 ) -> list[Picture]:
-    """Of every phase that has times; of the default programs where a figure is not of all of them.
+    """The figures of every phase with times; some show the default programs only.
 
-    phases: the timings of each.
+    phases: phase -> timings.
     """
-    found: list[Picture] = []
-    for phase, every in phases.items():
-        if not every:
+    pictures: list[Picture] = []
+    for phase, timings in phases.items():
+        if not timings:
             continue
-        found.append(draw_exposed(phase, every))
-        own = [strip for strip in strips if strip.phase == phase and strip.default and strip.lanes]
-        found += [draw_step(phase, own)] if own else []
-        default = [one for one in every if one.default]
-        piped = [(one, one.section.pipeline) for one in default if one.section.pipeline and one.section.pipeline.ticks]
-        found += [draw_pipeline(phase, piped)] if piped else []
-        found += network_figures.draw_pictures(phase, default, num_devices=num_devices)
-    return found
+        pictures.append(draw_exposed(phase, timings))
+        phase_strips = [strip for strip in strips if strip.phase == phase and strip.default and strip.lanes]
+        pictures += [draw_step(phase, phase_strips)] if phase_strips else []
+        default = [timing for timing in timings if timing.default]
+        piped = [
+            (timing, timing.section.pipeline)
+            for timing in default
+            if timing.section.pipeline and timing.section.pipeline.ticks
+        ]
+        pictures += [draw_pipeline(phase, piped)] if piped else []
+        pictures += network_figures.draw_pictures(phase, default, num_devices=num_devices)
+    return pictures
 
 
-def draw_exposed(phase: str, every: Sequence[ProgramTiming]) -> Picture:
-    """A bar for each program: what of a step computes, waits by verdict, or does neither."""
-    groups = by_group(every)
-    heights, told = [0.34 * len(group) for group in groups.values()], [one.label for one in every]
-    head = heading_inches(told)
+def draw_exposed(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
+    """A bar for each program: compute, exposed communication by verdict, and idle time of a step."""
+    groups = by_group(timings)
+    heights, sources = [0.34 * len(group) for group in groups.values()], [timing.label for timing in timings]
+    head = heading_inches(sources)
     tall = head + sum(heights) + 0.66 * len(heights) + 0.3
-    left = 0.4 + 0.075 * max(len(_name(one)) for one in every)
+    left = 0.4 + 0.075 * max(len(_name(timing)) for timing in timings)
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: compute and exposed communication of a step", told)
-        for (source, own), height in zip(groups.items(), heights, strict=True):
+        draw_heading(figure, f"{phase}: compute and exposed communication of a step", sources)
+        for (source, members), height in zip(groups.items(), heights, strict=True):
             top -= 0.66 + height
             panel = figure.add_axes((left / WIDE, (top + 0.36) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
-            _bars(panel, own)
+            _bars(panel, members)
             panel.set_title(source, loc="left")
         handles, words = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, words, loc="lower center", ncols=6, frameon=False)
         caption = (
-            f"{_sources(every)}, {phase}: compute and exposed communication of a step; mean over devices and steps"
+            f"{_sources(timings)}, {phase}: compute and exposed communication of a step; mean over devices and steps"
         )
         return save_figure(f"time-{phase}-exposed", caption, figure)
 
 
-def _bars(panel: Axes, own: Sequence[ProgramTiming]) -> None:
-    rows, left = np.arange(len(own)), np.zeros(len(own))
-    parts: list[tuple[str, str, list[float]]] = [("compute", COMPUTE, [one.times.compute_ns or 0 for one in own])]
+def _bars(panel: Axes, timings: Sequence[ProgramTiming]) -> None:
+    rows, left = np.arange(len(timings)), np.zeros(len(timings))
+    parts: list[tuple[str, str, list[float]]] = [
+        ("compute", COMPUTE, [timing.times.compute_ns or 0 for timing in timings])
+    ]
     for verdict, colour in _COLOURS.items():
-        parts.append((f"exposed: {verdict}", colour, [one.exposed(verdict) or 0 for one in own]))
-    parts.append(("neither", IDLE, [one.idle_ns for one in own]))
+        parts.append((f"exposed: {verdict}", colour, [timing.exposed(verdict) or 0 for timing in timings]))
+    parts.append(("neither", IDLE, [timing.idle_ns for timing in timings]))
     for words, colour, amounts in parts:
         if any(amounts) or words == "compute":
             panel.barh(rows, amounts, left=left, color=colour, label=words, height=0.66)
             left += np.array(amounts)
-    for row, (one, end) in enumerate(zip(own, left, strict=True)):
-        words = f"  {time_text(one.times.exposed_ns)} of {time_text(one.times.step_ns)} exposed"
+    for row, (timing, end) in enumerate(zip(timings, left, strict=True)):
+        words = f"  {time_text(timing.times.exposed_ns)} of {time_text(timing.times.step_ns)} exposed"
         panel.annotate(words, (end, row), va="center", fontsize=8, parse_math=False)
-    panel.set_yticks(rows, [_name(one) for one in own], parse_math=False)
+    panel.set_yticks(rows, [_name(timing) for timing in timings], parse_math=False)
     panel.invert_yaxis()
     panel.set_xlim(0, max(float(left.max(initial=0)), 1.0) * 1.28)
     panel.xaxis.set_major_locator(MaxNLocator(5))
@@ -112,26 +118,26 @@ def _bars(panel: Axes, own: Sequence[ProgramTiming]) -> None:
 
 
 def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
-    """One step of each default program, on one scale: for each device what it computes, above what it communicates."""
-    whole, told = max(strip.step_ns for strip in strips), [strip.label for strip in strips]
-    heights, head = [_height(strip) * 0.0094 for strip in strips], heading_inches(told)
+    """One step of each default program, on one scale: for each device compute, and communication below it."""
+    longest, labels = max(strip.step_ns for strip in strips), [strip.label for strip in strips]
+    heights, head = [_height(strip) * 0.0094 for strip in strips], heading_inches(labels)
     tall = head + sum(heights) + 0.4 * len(strips) + 0.62
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: one step: compute of each device and, below it, communication", told)
-        for one, height in zip(strips, heights, strict=True):
+        draw_heading(figure, f"{phase}: one step: compute of each device and, below it, communication", labels)
+        for strip, height in zip(strips, heights, strict=True):
             top -= 0.4 + height
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
-            drawn = (0, whole, _height(one), 0)
-            panel.imshow(_paint(one, whole), aspect="auto", interpolation="nearest", extent=drawn)
-            middles = [(_WORK + _TALK) / 2 + at * (_WORK + _TALK + _GAP) for at in range(len(one.lanes))]
-            panel.set_yticks(middles, [lane.name for lane in one.lanes], fontsize=8, parse_math=False)
+            drawn = (0, longest, _height(strip), 0)
+            panel.imshow(_paint_strip(strip, longest), aspect="auto", interpolation="nearest", extent=drawn)
+            middles = [(_WORK + _TALK) / 2 + index * (_WORK + _TALK + _GAP) for index in range(len(strip.lanes))]
+            panel.set_yticks(middles, [lane.name for lane in strip.lanes], fontsize=8, parse_math=False)
             panel.xaxis.set_major_locator(MaxNLocator(6))
             panel.xaxis.set_major_formatter(TIMES)
-            panel.tick_params(labelbottom=one is strips[-1])
+            panel.tick_params(labelbottom=strip is strips[-1])
             panel.spines[["left", "bottom"]].set_visible(False)
-            panel.axvline(one.step_ns, color=INK, linewidth=1)
-            name = f"{one.title}  {one.cell}: {time_text(one.step_ns)} a step"
+            panel.axvline(strip.step_ns, color=INK, linewidth=1)
+            name = f"{strip.title}  {strip.cell}: {time_text(strip.step_ns)} a step"
             panel.set_title(name, loc="left", parse_math=False)
         patches = {"compute": COMPUTE, **_COLOURS}
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
@@ -144,41 +150,41 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
         return save_figure(f"time-{phase}-strip", caption, figure)
 
 
-def _height(one: Strip) -> int:
-    return len(one.lanes) * (_WORK + _TALK + _GAP) - _GAP
+def _height(strip: Strip) -> int:
+    return len(strip.lanes) * (_WORK + _TALK + _GAP) - _GAP
 
 
-def _paint(one: Strip, whole: float) -> NDArray[np.float64]:
-    """Rows × columns × RGB: in each column everything is as high as the part of its time that it takes."""
-    paper = np.ones((_height(one), _COLUMNS, 3))
-    width = whole / one.unit_ns / _COLUMNS
-    for number, lane in enumerate(one.lanes):
-        line = number * (_WORK + _TALK + _GAP) + _WORK
+def _paint_strip(strip: Strip, longest: float) -> NDArray[np.float64]:
+    """(rows, columns, RGB): in each column, heights are fractions of its time."""
+    paper = np.ones((_height(strip), _COLUMNS, 3))
+    width = longest / strip.unit_ns / _COLUMNS
+    for index, lane in enumerate(strip.lanes):
+        line = index * (_WORK + _TALK + _GAP) + _WORK
         blocks = np.array(lane.compute, dtype=np.int64).reshape(-1, 2)
         begins = np.cumsum(blocks[:, 0])
         up = np.rint(pixel_coverage(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
         paper[line - _WORK : line][np.arange(_WORK)[::-1, None] < up] = to_rgb(COMPUTE)
         edge = np.zeros(_COLUMNS)
-        for colour, share in _talked(one, lane.talk, begins, begins + blocks[:, 1], width):
+        for colour, share in _communication_shares(strip, lane.talk, begins, begins + blocks[:, 1], width):
             low, edge = edge, edge + share
             rows = np.arange(_TALK)[:, None] + 0.5
             paper[line : line + _TALK][(rows >= low * _TALK) & (rows < edge * _TALK)] = colour
     return paper
 
 
-def _talked(
-    one: Strip, talk: Talk, begins: Ints, ends: Ints, width: float
+def _communication_shares(
+    strip: Strip, talk: Talk, begins: Ints, ends: Ints, width: float
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Each colour of a lane's communication and how much of each column it takes, the hidden part pale and last."""
+    """(colour, fraction of each column) of a lane's communication; the hidden part is pale and last."""
     starts, of = np.cumsum(np.array(talk.start, dtype=np.int64)), np.array(talk.of, dtype=np.int64)
     stops = starts + np.array(talk.length, dtype=np.int64)
-    shares = np.array([[*row.parts, 0.0 if sum(row.parts) else 1.0] for row in one.collectives]).reshape(-1, 4)
+    shares = np.array([[*row.parts, 0.0 if sum(row.parts) else 1.0] for row in strip.collectives]).reshape(-1, 4)
     everything, hidden = np.zeros((4, _COLUMNS)), np.zeros((4, _COLUMNS))
-    for at, parts in enumerate(shares[:, :, None]):
-        own = of == at
-        everything += parts * pixel_coverage(starts[own], stops[own], width=width, columns=_COLUMNS)
+    for index, parts in enumerate(shares[:, :, None]):
+        selected = of == index
+        everything += parts * pixel_coverage(starts[selected], stops[selected], width=width, columns=_COLUMNS)
         hidden += parts * pixel_coverage(
-            *intersect(starts[own], stops[own], begins, ends), width=width, columns=_COLUMNS
+            *intersect(starts[selected], stops[selected], begins, ends), width=width, columns=_COLUMNS
         )
     most = np.maximum(everything.sum(axis=0), 1)
     for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
@@ -191,25 +197,25 @@ def _pale(colour: str, paleness: float) -> NDArray[np.float64]:
 
 
 def draw_pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes]]) -> Picture:
-    """Which stage holds which microbatch in which tick; where it holds none, the tick is a bubble."""
-    longest, told = max(one.times.step_ns or 1 for one, _ in piped), [one.label for one, _ in piped]
-    rows, head = [_stages(found) for _, found in piped], heading_inches(told)
+    """Which stage holds which microbatch in which tick; a tick without one is a bubble."""
+    longest, labels = max(timing.times.step_ns or 1 for timing, _ in piped), [timing.label for timing, _ in piped]
+    rows, head = [_stages(pipeline) for _, pipeline in piped], heading_inches(labels)
     tall = head + sum(0.3 * count + 0.62 for count in rows) + 0.05
     with mpl.rc_context(STYLE):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: the microbatch that each stage holds in each tick", told)
-        for (one, found), count in zip(piped, rows, strict=True):
+        draw_heading(figure, f"{phase}: the microbatch that each stage holds in each tick", labels)
+        for (timing, pipeline), count in zip(piped, rows, strict=True):
             top -= 0.62 + 0.3 * count
             panel = figure.add_axes((0.9 / WIDE, (top + 0.36) / tall, (WIDE - 1.1) / WIDE, 0.3 * count / tall))
-            _ticks(panel, found)
+            _ticks(panel, pipeline)
             panel.set_xlim(0, longest)
             panel.xaxis.set_major_locator(MaxNLocator(6))
             panel.xaxis.set_major_formatter(TIMES)
-            bubble, ideal = _percent(found.bubble_share), _percent(found.gpipe_bubble_share)
-            words = f"{_name(one)}: {bubble} bubble; (p−1)/(m+p−1) is {ideal}"
+            bubble, ideal = _percent(pipeline.bubble_share), _percent(pipeline.gpipe_bubble_share)
+            words = f"{_name(timing)}: {bubble} bubble; (p−1)/(m+p−1) is {ideal}"
             panel.set_title(words, loc="left", parse_math=False)
         caption = (
-            f"{_sources([one for one, _ in piped])}, {phase}: the microbatch that each stage holds in each tick; "
+            f"{_sources([timing for timing, _ in piped])}, {phase}: the microbatch that each stage holds in each tick; "
             "hatched: none, a bubble"
         )
         return save_figure(f"time-{phase}-pipeline", caption, figure)
@@ -219,16 +225,16 @@ def _percent(share: Number) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-def _stages(found: PipelineTimes) -> int:
-    """All of them: of stages that are alike, `stages` may have one for several."""
-    return len(found.ticks[0].microbatches)
+def _stages(pipeline: PipelineTimes) -> int:
+    """The number of stages (`stages` may list identical ones once)."""
+    return len(pipeline.ticks[0].microbatches)
 
 
-def _ticks(panel: Axes, found: PipelineTimes) -> None:
-    stages = _stages(found)
-    most = max((held for tick in found.ticks for held in tick.microbatches if held is not None), default=0)
+def _ticks(panel: Axes, pipeline: PipelineTimes) -> None:
+    stages = _stages(pipeline)
+    most = max((held for tick in pipeline.ticks for held in tick.microbatches if held is not None), default=0)
     shades = mpl.colormaps["viridis"](np.linspace(0.25, 0.95, most + 1))
-    for tick in found.ticks:
+    for tick in pipeline.ticks:
         start, duration = tick.start_ns, tick.duration_ns
         if start is None or duration is None:
             continue
@@ -236,29 +242,29 @@ def _ticks(panel: Axes, found: PipelineTimes) -> None:
             colours = ("none", COMPUTE) if held is None else (shades[held], "white")
             panel.barh(stage, duration, left=start, height=0.8, facecolor=colours[0], edgecolor=colours[1],
                        hatch="////" if held is None else None, linewidth=0.8)  # fmt: skip
-            if held is not None and len(found.ticks) <= 40:
+            if held is not None and len(pipeline.ticks) <= 40:
                 middle = (start + duration / 2, stage)
                 panel.annotate(str(held), middle, ha="center", va="center", fontsize=8)
     panel.set_yticks(range(stages), [f"stage {stage}" for stage in range(stages)])
     panel.invert_yaxis()
 
 
-def _sources(own: Sequence[ProgramTiming]) -> str:
-    words = " and ".join(by_group(own))
+def _sources(timings: Sequence[ProgramTiming]) -> str:
+    words = " and ".join(by_group(timings))
     return f"{words[0].upper()}{words[1:]}"
 
 
-def _name(one: ProgramTiming) -> str:
-    return f"{one.title}  {one.cell}"
+def _name(timing: ProgramTiming) -> str:
+    return f"{timing.title}  {timing.cell}"
 
 
 def pixel_coverage(starts: Ints, ends: Ints, *, width: float, columns: int) -> Floats:
-    """For each of `columns`, each `width` wide from 0 on: the part of it that they cover; overlaps count twice."""
+    """For each of `columns` columns of `width`, from 0: the fraction covered by the intervals; overlaps count twice."""
     edges = np.zeros(columns + 1)
     for times, sign in ((starts, 1.0), (ends, -1.0)):
-        # An interval covers all columns after its start, but for those after its end.
-        at = np.clip(times / width, 0, columns)
-        first = np.floor(at).astype(np.int64)
-        np.add.at(edges, np.minimum(first, columns), sign * (1 - (at - first)))
-        np.add.at(edges, np.minimum(first + 1, columns), sign * (at - first))
+        # An interval covers all columns after its start, minus those after its end.
+        position = np.clip(times / width, 0, columns)
+        first = np.floor(position).astype(np.int64)
+        np.add.at(edges, np.minimum(first, columns), sign * (1 - (position - first)))
+        np.add.at(edges, np.minimum(first + 1, columns), sign * (position - first))
     return np.clip(np.cumsum(edges)[:columns], 0, None)

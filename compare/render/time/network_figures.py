@@ -1,4 +1,4 @@
-"""The figures of the network in a step: when it is up, what it carries, how long it rests, who sends to whom."""
+"""The figures of the network in a step: duty cycle, bytes sent, gaps, routed traffic."""
 
 from collections.abc import Sequence
 
@@ -24,52 +24,52 @@ WIDE = 8.0
 _ALL = "all"
 _SHADES = "Blues"
 _LINES = (INK, "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Of Okabe and Ito's palette: told apart by nearly everybody."""
+"""From Okabe and Ito's colour-blind-safe palette."""
 
 _DASHES = ("-", "--", ":")
-"""Of the first program, the second and more."""
+"""Line style of the first program, the second, and others."""
 
 _COLUMNS, _SIDE = 960, 300
-"""Pixels: along a strip, across a circle."""
+"""Pixels: length of a strip, diameter of a circle."""
 
 
 def draw_pictures(phase: str, default: Sequence[ProgramTiming], *, num_devices: int) -> list[Picture]:
-    """Of the default programs that communicate at all."""
-    found = [one for one in default if one.section.volume]
-    if not found:
+    """The figures of the default programs that communicate."""
+    timings = [timing for timing in default if timing.section.volume]
+    if not timings:
         return []
-    made = [draw_network(phase, found)]
-    made += [draw_intervals(phase, found)] if any(one.section.intervals for one in found) else []
-    routed = [one for one in found if one.section.matrix]
-    return made + ([draw_routes(phase, routed, num_devices=num_devices)] if routed else [])
+    pictures = [draw_network(phase, timings)]
+    pictures += [draw_intervals(phase, timings)] if any(timing.section.intervals for timing in timings) else []
+    routed = [timing for timing in timings if timing.section.matrix]
+    return pictures + ([draw_routes(phase, routed, num_devices=num_devices)] if routed else [])
 
 
-def draw_network(phase: str, found: Sequence[ProgramTiming]) -> Picture:
-    """The duty cycle of each program's axes as strips and as circles, and the volume over time."""
-    rows = [(one, axes) for one in found for axes in sorted(one.section.volume, key=_order)]
-    told, longest = [one.label for one in found], max(one.times.step_ns or 1 for one in found)
-    head, high = heading_inches(told), max(1.5, 0.23 * (len(rows) + len(found)))
+def draw_network(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
+    """The duty cycle of each program's axes as strips and circles, and the bytes sent over time."""
+    rows = [(timing, axes) for timing in timings for axes in sorted(timing.section.volume, key=_order)]
+    labels, longest = [timing.label for timing in timings], max(timing.times.step_ns or 1 for timing in timings)
+    head, high = heading_inches(labels), max(1.5, 0.23 * (len(rows) + len(timings)))
     tall = head + high + 0.75
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
         draw_heading(
-            figure, f"{phase}: when the network of each axis is active, and bytes sent so far by a device", told
+            figure, f"{phase}: when the network of each axis is active, and bytes sent so far by a device", labels
         )
         low, share = 0.45 / tall, high / tall
         strip = figure.add_axes((1.75 / WIDE, low, 2.5 / WIDE, share))
         _strips(strip, rows, longest)
         strip.set_title("duty cycle", loc="left")
         circles = figure.add_axes((4.4 / WIDE, low, 1.15 / WIDE, share))
-        circles.imshow(np.concatenate([_circle(one) for one in found]), interpolation="nearest")
+        circles.imshow(np.concatenate([_circle(timing) for timing in timings]), interpolation="nearest")
         circles.set_axis_off()
         circles.set_title("as circles", loc="left")
         volume = figure.add_axes((6.15 / WIDE, low, 1.7 / WIDE, share))
         _volume(volume, rows, longest)
         volume.set_title("bytes sent", loc="left")
         caption = (
-            f"{_sources(found)}, {phase}: when the network carries anything (the darker, the more of that time), along "
-            "the step and on circles whose perimeter is the step (rings in the order of the strips, the first program "
-            "on top); and the bytes that a device has sent so far; mean over devices and steps"
+            f"{_sources(timings)}, {phase}: when the network carries anything (the darker, the more of that time), "
+            "along the step and on circles whose perimeter is the step (rings in the order of the strips, the first "
+            "program on top); and the bytes that a device has sent so far; mean over devices and steps"
         )
         return save_figure(f"time-{phase}-network", caption, figure)
 
@@ -78,23 +78,23 @@ def _strips(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: flo
     """A row for each program and axes, on one scale of time."""
     table = np.full((len(rows), _COLUMNS), np.nan)
     names = []
-    for row, (one, axes) in enumerate(rows):
-        up = np.array(one.section.volume[axes].up, dtype=np.float64)
-        shown = round(_COLUMNS * (one.times.step_ns or 0) / longest)
+    for row, (timing, axes) in enumerate(rows):
+        up = np.array(timing.section.volume[axes].up, dtype=np.float64)
+        shown = round(_COLUMNS * (timing.times.step_ns or 0) / longest)
         table[row, :shown] = up[np.arange(shown) * up.size // max(shown, 1)]
-        names.append(f"{_name(one)}, {axes} {_percent(one.section.network[axes].duty_cycle)}")
+        names.append(f"{_name(timing)}, {axes} {_percent(timing.section.network[axes].duty_cycle)}")
     panel.imshow(table, aspect="auto", cmap=_SHADES, norm=Normalize(0, 1), interpolation="nearest",
                  extent=(0, longest, len(rows), 0))  # fmt: skip
     panel.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=7.5, parse_math=False)
     for row in range(1, len(rows)):
         panel.axhline(row, color="white", linewidth=2 if rows[row][0] is rows[row - 1][0] else 6)
     panel.spines[["left", "bottom"]].set_visible(False)
-    _timed(panel)
+    _format_time_axis(panel)
 
 
-def _circle(one: ProgramTiming) -> NDArray[np.float64]:
-    """Rings of the step, clockwise from the top, as an image."""
-    curves = [one.section.volume[axes].up for axes in sorted(one.section.volume, key=_order)]
+def _circle(timing: ProgramTiming) -> NDArray[np.float64]:
+    """An image of the step as rings, one per axes, clockwise from the top."""
+    curves = [timing.section.volume[axes].up for axes in sorted(timing.section.volume, key=_order)]
     table = np.array(curves, dtype=np.float64)
     down, right = np.mgrid[-1 : 1 : _SIDE * 1j, -1 : 1 : _SIDE * 1j]
     radius, turn = np.hypot(down, right), np.arctan2(right, -down) / (2 * np.pi) % 1
@@ -109,58 +109,58 @@ def _circle(one: ProgramTiming) -> NDArray[np.float64]:
 
 
 def _volume(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: float) -> None:
-    programs = list(dict.fromkeys(one.cell + one.arm for one, _ in rows))
-    colours = {axes: _LINES[at % len(_LINES)] for at, axes in enumerate(dict.fromkeys(axes for _, axes in rows))}
-    for one, axes in rows:
-        curve = one.section.volume[axes].wire_bytes
+    programs = list(dict.fromkeys(timing.cell + timing.arm for timing, _ in rows))
+    colours = {axes: _LINES[index % len(_LINES)] for index, axes in enumerate(dict.fromkeys(axes for _, axes in rows))}
+    for timing, axes in rows:
+        curve = timing.section.volume[axes].wire_bytes
         known = [amount for amount in curve if amount is not None]
         if len(known) == len(curve):
             sent = np.concatenate(([0.0], np.cumsum(known)))
-            dash = _DASHES[programs.index(one.cell + one.arm) % len(_DASHES)]
-            words = axes if programs.index(one.cell + one.arm) == 0 else None
-            panel.plot(np.linspace(0, one.times.step_ns or 0, sent.size), sent, color=colours[axes], linestyle=dash,
+            dash = _DASHES[programs.index(timing.cell + timing.arm) % len(_DASHES)]
+            words = axes if programs.index(timing.cell + timing.arm) == 0 else None
+            panel.plot(np.linspace(0, timing.times.step_ns or 0, sent.size), sent, color=colours[axes], linestyle=dash,
                        linewidth=1.2, label=words)  # fmt: skip
     panel.set_xlim(0, longest)
     panel.set_ylim(bottom=0)
     panel.yaxis.set_major_locator(MaxNLocator(4))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
     panel.legend(loc="upper left", frameon=False, fontsize=7, handlelength=1)
-    _timed(panel)
+    _format_time_axis(panel)
 
 
-def _timed(panel: Axes) -> None:
+def _format_time_axis(panel: Axes) -> None:
     panel.xaxis.set_major_locator(MaxNLocator(3))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: time_text(value)))
     panel.tick_params(labelsize=7.5)
 
 
-def draw_intervals(phase: str, found: Sequence[ProgramTiming]) -> Picture:
-    """How long the network rests from one communication to the next, for each pair of axes, as distributions."""
-    rows = [(at, one, row) for at, one in enumerate(found) for row in one.section.intervals]
+def draw_intervals(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
+    """Distributions of the gaps between communications, for each pair of axes."""
+    rows = [(index, timing, row) for index, timing in enumerate(timings) for row in timing.section.intervals]
     rows.sort(key=lambda entry: (entry[2].from_axes != entry[2].to_axes, entry[2].from_axes, entry[2].to_axes))
     pairs = list(dict.fromkeys((row.from_axes, row.to_axes) for _, _, row in rows))
-    told = [one.label for one in found]
-    head, high = heading_inches(told), max(1.9, 0.17 * len(rows) + 0.25)
+    labels = [timing.label for timing in timings]
+    head, high = heading_inches(labels), max(1.9, 0.17 * len(rows) + 0.25)
     tall = head + high + 0.7
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
-        draw_heading(figure, f"{phase}: how long the network rests from one communication to the next", told)
+        draw_heading(figure, f"{phase}: how long the network rests from one communication to the next", labels)
         panel = figure.add_axes((0.55 / WIDE, 0.4 / tall, 2.9 / WIDE, high / tall))
-        for at, _, row in rows:
+        for index, _, row in rows:
             curve = np.array(row.quantiles_ns, dtype=np.float64)
             colour = _LINES[pairs.index((row.from_axes, row.to_axes)) % len(_LINES)]
             share = np.linspace(0, 1, curve.size)
-            panel.step(curve, share, where="post", color=colour, linestyle=_DASHES[at % len(_DASHES)], linewidth=1.3)
-        _rests(panel)
-        _told(figure.add_axes((3.6 / WIDE, 0.4 / tall, 4.3 / WIDE, high / tall)), rows, pairs, high)
+            panel.step(curve, share, where="post", color=colour, linestyle=_DASHES[index % len(_DASHES)], linewidth=1.3)
+        _format_interval_axis(panel)
+        _draw_key(figure.add_axes((3.6 / WIDE, 0.4 / tall, 4.3 / WIDE, high / tall)), rows, pairs, high)
         caption = (
-            f"{_sources(found)}, {phase}: the share of traffic intervals up to a length, from the end of one "
+            f"{_sources(timings)}, {phase}: the share of traffic intervals up to a length, from the end of one "
             "communication to the start of the next, within one axis and from one to another; negative: they overlap"
         )
         return save_figure(f"time-{phase}-intervals", caption, figure)
 
 
-def _rests(panel: Axes) -> None:
+def _format_interval_axis(panel: Axes) -> None:
     panel.set_xscale("symlog", linthresh=1000.0)
     low, high = panel.get_xlim()
     panel.set_xlim(min(low, -1000.0), max(high, 1000.0))
@@ -173,81 +173,90 @@ def _rests(panel: Axes) -> None:
     panel.set_title("share of intervals up to a length", loc="left")
 
 
-def _told(
+def _draw_key(
     panel: Axes, rows: Sequence[tuple[int, ProgramTiming, Gaps]], pairs: Sequence[tuple[str, str]], high: float
 ) -> None:
-    """The key, with the numbers of each distribution beside its line."""
+    """The key: the line of each distribution, with its numbers."""
     panel.set_axis_off()
     panel.set_xlim(0, 4.3)
     panel.set_ylim(high, 0)
     heads = ((0.42, "axes"), (1.2, "program"), (2.25, "N"), (2.8, "median"), (3.35, "P95"), (3.9, "IQR"))
-    for place, words in heads:
-        panel.annotate(words, (place, 0.05), fontsize=7.5, color=UNCLEAR)
-    for line, (at, one, row) in enumerate(rows):
+    for left, words in heads:
+        panel.annotate(words, (left, 0.05), fontsize=7.5, color=UNCLEAR)
+    for line, (index, timing, row) in enumerate(rows):
         pair, down = (row.from_axes, row.to_axes), 0.25 + 0.17 * line
         colour = _LINES[pairs.index(pair) % len(_LINES)]
-        panel.plot([0.05, 0.35], [down - 0.04] * 2, color=colour, linestyle=_DASHES[at % len(_DASHES)], linewidth=1.3)
+        panel.plot(
+            [0.05, 0.35], [down - 0.04] * 2, color=colour, linestyle=_DASHES[index % len(_DASHES)], linewidth=1.3
+        )
         numbers = map(time_text, (row.median_ns, row.p95_ns, row.iqr_ns))
-        told = (" → ".join(pair), _name(one), f"{row.n:,}", *numbers)
-        for (place, _), word in zip(heads, told, strict=True):
-            panel.annotate(word, (place, down), fontsize=7.5, parse_math=False)
+        values = (" → ".join(pair), _name(timing), f"{row.n:,}", *numbers)
+        for (left, _), word in zip(heads, values, strict=True):
+            panel.annotate(word, (left, down), fontsize=7.5, parse_math=False)
 
 
-def draw_routes(phase: str, found: Sequence[ProgramTiming], *, num_devices: int) -> Picture:
-    """Device × device, a row of panels for each program: bytes as the torus carries them, by axes and in all."""
-    tables, told = [_routed(one, num_devices) for one in found], [f"routes of the model; {one.label}" for one in found]
+def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: int) -> Picture:
+    """Routed traffic, device × device: a row of panels per program, by axes and in total."""
+    tables, labels = (
+        [_routed_matrices(timing, num_devices) for timing in timings],
+        [f"routes of the model; {timing.label}" for timing in timings],
+    )
     panels = list(dict.fromkeys(axes for table in tables for axes in table))
-    gap, head = max(2, num_devices // 4), heading_inches(told)
+    gap, head = max(2, num_devices // 4), heading_inches(labels)
     pitch, nothing = num_devices + gap, np.zeros((num_devices, num_devices))
-    whole = np.zeros((pitch * len(found), pitch * len(panels)))
+    image = np.zeros((pitch * len(timings), pitch * len(panels)))
     for row, table in enumerate(tables):
         for column, axes in enumerate(panels):
             corner = (row * pitch + gap, column * pitch)
             block = tuple(slice(first, first + num_devices) for first in corner)
-            whole[block] = table.get(axes, nothing)
-    wide, high = WIDE - 1.7, (WIDE - 1.7) / whole.shape[1] * whole.shape[0]
+            image[block] = table.get(axes, nothing)
+    wide, high = WIDE - 1.7, (WIDE - 1.7) / image.shape[1] * image.shape[0]
     tall = head + high + 0.5
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDE, tall))
-        draw_heading(figure, f"{phase}: bytes from chip to neighbouring chip in a step", told)
+        draw_heading(figure, f"{phase}: bytes from chip to neighbouring chip in a step", labels)
         panel = figure.add_axes((0.6 / WIDE, 0.4 / tall, wide / WIDE, high / tall))
-        norm = LogNorm(vmin=max(whole.max() / 1e6, 1.0), vmax=max(whole.max(), 10.0), clip=True)
-        panel.imshow(np.ma.masked_equal(whole, 0), cmap=COLOURS, norm=norm, interpolation="nearest", aspect="auto")
-        for row, (one, table) in enumerate(zip(found, tables, strict=True)):
+        norm = LogNorm(vmin=max(image.max() / 1e6, 1.0), vmax=max(image.max(), 10.0), clip=True)
+        panel.imshow(np.ma.masked_equal(image, 0), cmap=COLOURS, norm=norm, interpolation="nearest", aspect="auto")
+        for row, (timing, table) in enumerate(zip(timings, tables, strict=True)):
             for column, axes in enumerate(panels):
                 what = axes_text(axes) if axes != _ALL else "total"
                 words = f"{what} {bytes_text(table.get(axes, nothing).sum() / num_devices)}"
-                words = f"{_name(one)}: {words}" if not column else words
+                words = f"{_name(timing)}: {words}" if not column else words
                 left, top = column * pitch - 0.5, row * pitch + gap - 0.5
                 panel.annotate(words, (left, top - 0.12 * gap), fontsize=8, parse_math=False)
                 panel.add_patch(Rectangle((left, top), num_devices, num_devices, fill=False, color=INK, linewidth=0.7))
-        _devices(panel, num_devices, pitch, gap, rows=len(found), columns=len(panels))
+        _devices(panel, num_devices, pitch, gap, rows=len(timings), columns=len(panels))
         scale = figure.add_axes(((WIDE - 0.85) / WIDE, 0.4 / tall, 0.12 / WIDE, high / tall))
         bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), cax=scale)
         bar.ax.minorticks_off()
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
         caption = (
-            f"{_sources(found)}, {phase}: bytes from chip (down) to neighbouring chip (across) in one step, as rings "
+            f"{_sources(timings)}, {phase}: bytes from chip (down) to neighbouring chip (across) in one step, as rings "
             "on the torus carry the collectives, each hop counted; panels say the mean a device"
         )
         return save_figure(f"traffic-{phase}-routed", caption, figure)
 
 
 def _devices(panel: Axes, num_devices: int, pitch: int, gap: int, *, rows: int, columns: int) -> None:
-    """A few device numbers along both sides."""
+    """Label a few devices along both sides."""
     shown = np.arange(0, num_devices, max(1, num_devices // 4))
     for axis, first, count in ((panel.xaxis, 0, columns), (panel.yaxis, gap, rows)):
-        places = np.concatenate([shown + first + pitch * at for at in range(count)])
-        axis.set_ticks(places, np.tile(shown, count), fontsize=7.5)
+        ticks = np.concatenate([shown + first + pitch * index for index in range(count)])
+        axis.set_ticks(ticks, np.tile(shown, count), fontsize=7.5)
     panel.spines[["left", "bottom"]].set_visible(False)
 
 
-def _routed(one: ProgramTiming, num_devices: int) -> dict[str, NDArray[np.float64]]:
-    found: dict[str, NDArray[np.float64]] = {}
-    for row in one.section.matrix or ():
-        matrix = found.setdefault(row.axes, np.zeros((num_devices, num_devices)))
+def _routed_matrices(timing: ProgramTiming, num_devices: int) -> dict[str, NDArray[np.float64]]:
+    matrices: dict[str, NDArray[np.float64]] = {}
+    for row in timing.section.matrix or ():
+        matrix = matrices.setdefault(row.axes, np.zeros((num_devices, num_devices)))
         matrix[row.device_from, row.device_to] += row.routed_bytes or 0
-    return {**found, _ALL: sum(found.values(), np.zeros((num_devices, num_devices)))} if len(found) > 1 else found
+    return (
+        {**matrices, _ALL: sum(matrices.values(), np.zeros((num_devices, num_devices)))}
+        if len(matrices) > 1
+        else matrices
+    )
 
 
 def _order(axes: str) -> tuple[bool, str]:
@@ -255,13 +264,13 @@ def _order(axes: str) -> tuple[bool, str]:
 
 
 def _percent(share: float | None) -> str:
-    """`0.5 %`, `43 %`: what is little is still told from nothing."""
+    """`0.5 %`, `43 %`: small values keep a decimal."""
     return "–" if share is None else f"{100 * share:.{1 if 0 < share < 0.0095 else 0}f} %"
 
 
-def _name(one: ProgramTiming) -> str:
-    return f"{one.title}  {one.cell}"
+def _name(timing: ProgramTiming) -> str:
+    return f"{timing.title}  {timing.cell}"
 
 
-def _sources(found: Sequence[ProgramTiming]) -> str:
-    return " and ".join(dict.fromkeys(one.source for one in found)).capitalize()
+def _sources(timings: Sequence[ProgramTiming]) -> str:
+    return " and ".join(dict.fromkeys(timing.source for timing in timings)).capitalize()

@@ -1,4 +1,4 @@
-"""Where the time of a profile's steps goes, in a terminal."""
+"""Print the summary of a profile in a terminal."""
 
 from collections.abc import Iterator
 
@@ -18,19 +18,19 @@ _BAR = 30
 
 
 def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | None = None) -> None:
-    """What a step's time is spent on; then each collective's share, the most exposed first.
+    """Print how a step's time divides, then the times by axes and kind, the most exposed first.
 
-    rows: columns axes, kind, executions, payload_bytes, communication_ns, exposed_ns, hidden_ns, wait_ns, one device
+    rows: columns axes, kind, executions, payload_bytes, communication_ns, exposed_ns, hidden_ns, wait_ns, per device
     and step.
     """
     out = out or console()
     width = text_width(out)
-    told = summary.per_step
+    times = summary.per_step
     out.print(wrap_prose(summary.label, width=width, style="bold"))
     out.print(wrap_prose(_sentence(summary), width=width))
-    if told.compute_ns is not None:
+    if times.compute_ns is not None:
         out.print()
-        out.print(*_spent(told), sep="\n")
+        out.print(*_step_bars(times), sep="\n")
     if len(rows):
         out.print()
         out.print(_table(rows))
@@ -43,23 +43,23 @@ def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | Non
 
 
 def _sentence(summary: TraceSummary) -> str:
-    told = summary.per_step
+    times = summary.per_step
     seen = f"{count_text(summary.steps, 'step')} on {count_text(summary.devices, 'device')}"
-    step = f"a step takes {time_text(told.step_ns)}, mean over {seen}"
-    if told.communication_ns is None:
+    step = f"a step takes {time_text(times.step_ns)}, mean over {seen}"
+    if times.communication_ns is None:
         return f"{step}; how long it communicates is not known."
-    if not told.communication_ns:
+    if not times.communication_ns:
         return f"{step}; it does not communicate."
-    exposed, hidden = told.exposed_ns, told.overlap
+    exposed, hidden = times.exposed_ns, times.overlap
     return (
-        f"{step}; communication {time_text(told.communication_ns)} ({_percent(told.communication_fraction)}), "
+        f"{step}; communication {time_text(times.communication_ns)} ({_percent(times.communication_fraction)}), "
         f"{_percent(hidden)} of it hidden behind compute, {time_text(exposed)} exposed."
     )
 
 
-def _spent(told: Times) -> Iterator[Text]:
-    """The step as three parts that add up to it."""
-    step, compute, exposed = told.step_ns or 0, told.compute_ns or 0, told.exposed_ns or 0
+def _step_bars(times: Times) -> Iterator[Text]:
+    """Bars of compute, exposed communication and idle time, which add up to the step."""
+    step, compute, exposed = times.step_ns or 0, times.compute_ns or 0, times.exposed_ns or 0
     parts = (
         ("compute", compute, "green"),
         ("exposed communication", exposed, "red"),

@@ -1,4 +1,4 @@
-"""What the report says of time: how long a step is, what it waits for, and whether that was needed."""
+"""The report's section on time: step times, exposed communication, and how much of it is avoidable."""
 
 import json
 from base64 import b64encode
@@ -47,21 +47,21 @@ from compare.render.units import capitalize_first, time_text
 from compare.report.model.report import Report
 
 SCRIPT = read_static("strip_draw.js", "strip_move.js")
-"""The page's only script: our own, with nothing of a program in it."""
+"""The page's only script: our own, without any program's text."""
 
 SCRIPT_HASH = "sha256-" + b64encode(sha256(SCRIPT.encode()).digest()).decode("ascii")
-"""By which the page's content security policy knows it."""
+"""Its hash in the page's content security policy."""
 
 STILL = "-strip"
-"""How the names of figures end that stand in for the strip where scripts do not run."""
+"""Suffix of the names of figures that replace the strip where scripts do not run."""
 
 _CPU = f"{GROUPS[2]}: order, overlap and waiting, never the speed of a TPU"
 
 _MOST_PLACES = 8
-"""Where programs wait: the places that are listed."""
+"""Listed waits."""
 
 _LONGEST = 2
-"""Avoidable waits of each default program that a sentence names."""
+"""Avoidable waits per default program in a sentence."""
 
 _TIMES = {"step_ns": "step", "compute_ns": "compute", "communication_ns": f"communi{SOFT_HYPHEN}cation",
           "hidden_ns": "hidden", "exposed_ns": "exposed"}  # fmt: skip
@@ -69,7 +69,7 @@ _VERDICTS = ("inherent", "inflated", "induced")
 
 
 def time_section(report: Report, *, strips: Sequence[Strip] = (), pictures: Sequence[Picture] = ()) -> Section:
-    """Every phase that has times; strips and pictures are what a page shows of them."""
+    """Every phase with times; strips and pictures are for the page."""
     phases = timings_by_phase(report)
     return Section(
         anchor="time",
@@ -83,7 +83,7 @@ def time_section(report: Report, *, strips: Sequence[Strip] = (), pictures: Sequ
 def _blocks(
     report: Report, phases: Mapping[str, list[ProgramTiming]], *, strips: Sequence[Strip], pictures: Sequence[Picture]
 ) -> Iterator[Block]:
-    shown = [phase for phase, found in phases.items() if found or any(failures(report, phase))]
+    shown = [phase for phase, timings in phases.items() if timings or any(failures(report, phase))]
     if not shown:
         yield PageOnly((Sentence(ABSENT),))
         return
@@ -96,7 +96,7 @@ def _blocks(
     if strips:
         still = [inline_picture(one) for one in pictures if one.name.endswith(STILL)]
         yield Widget(template="strips.html.j2", values={
-            "phases": shown, "strips": _embedded(strips), "still": still,
+            "phases": shown, "strips": _strips_json(strips), "still": still,
         })  # fmt: skip
     for phase in shown:
         if places := _waits(phase, phases[phase], strips=bool(strips)):
@@ -108,9 +108,9 @@ def _blocks(
         yield PageOnly((Fold(summary="More figures of time", blocks=(figures,)),))
 
 
-def _phase(report: Report, phase: str, found: Sequence[ProgramTiming]) -> Iterator[Block]:
-    """Modelled and measured programs apart: they never stand in one table."""
-    for group, members in by_group(found).items():
+def _phase(report: Report, phase: str, timings: Sequence[ProgramTiming]) -> Iterator[Block]:
+    """Modelled and measured programs in separate tables."""
+    for group, members in by_group(timings).items():
         blocks: Blocks = tuple(_group(phase, group, members))
         head = Heading(
             f"{capitalize_first(phase)}: time per step, {group}", anchor=f"time-{phase}-{group.replace(' ', '-')}"
@@ -122,35 +122,39 @@ def _phase(report: Report, phase: str, found: Sequence[ProgramTiming]) -> Iterat
 
 
 def _group(phase: str, group: str, members: Sequence[ProgramTiming]) -> Iterator[Block]:
-    default = [one for one in members if one.default] or members
+    default = [timing for timing in members if timing.default] or members
     groups = labels(members)
     for words, names in groups.items():
         whose = f" ({', '.join(names)})" if len(groups) > 1 else ""
         yield Sentence(f"{capitalize_first(words)}{whose}", Tone.SOFT)
-    yield PageOnly(tuple(Sentence(f"{one.title} {one.cell}: {sentence(one)}.", Tone.STRONG) for one in default))
+    yield PageOnly(
+        tuple(Sentence(f"{timing.title} {timing.cell}: {sentence(timing)}.", Tone.STRONG) for timing in default)
+    )
     yield Widget(template="time_chart.html.j2", values={
-        "lines": [(one, _parts(one)) for one in members],
-        "widest": max([one.times.step_ns or 0 for one in members] + [1]),
+        "lines": [(timing, _parts(timing)) for timing in members],
+        "widest": max([timing.times.step_ns or 0 for timing in members] + [1]),
     })  # fmt: skip
-    notes = dict.fromkeys(f"{one.title} {one.cell}: {note}" for one in members for note in one.section.notes)
+    notes = dict.fromkeys(
+        f"{timing.title} {timing.cell}: {note}" for timing in members for note in timing.section.notes
+    )
     below = PageOnly(tuple(Sentence(words, Tone.SOFT) for words in notes))
     yield Fold(summary="All times of a step", blocks=(_table(phase, group, members), below), terminal=Shown.BLOCKS)
-    for one in members:
-        if one.default and (words := _longest(one)):
+    for timing in members:
+        if timing.default and (words := _longest_waits(timing)):
             yield Sentence(words)
-        if group == GROUPS[2] and (words := _beside(one)):
-            yield Sentence(f"{one.title} {one.cell}: {words}")
+        if group == GROUPS[2] and (words := _waiting_words(timing)):
+            yield Sentence(f"{timing.title} {timing.cell}: {words}")
 
 
-def _parts(one: ProgramTiming) -> list[tuple[str, float]]:
-    """The bar of one program: style and ns, from the left."""
-    exposed = {verdict: one.exposed(verdict) for verdict in VERDICTS}
-    parts = [("computes", one.times.compute_ns), *exposed.items(), ("idle", _idle(one))]
+def _parts(timing: ProgramTiming) -> list[tuple[str, float]]:
+    """The parts of one program's bar, from the left: (style, ns)."""
+    exposed = {verdict: timing.exposed(verdict) for verdict in VERDICTS}
+    parts = [("computes", timing.times.compute_ns), *exposed.items(), ("idle", _idle(timing))]
     return [(name, amount) for name, amount in parts if amount]
 
 
-def _idle(one: ProgramTiming) -> float | None:
-    return one.idle_ns if one.times.compute_ns is not None else None
+def _idle(timing: ProgramTiming) -> float | None:
+    return timing.idle_ns if timing.times.compute_ns is not None else None
 
 
 def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
@@ -162,43 +166,47 @@ def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
             Column(heading="program", prose=True), *(Column(heading=words) for words in _TIMES.values()), *verdicts,
             *(Column(heading=words, page_only=True) for words in more),
         ),
-        rows=tuple(Row(name=one.title, code=one.cell, cells=tuple(_cells(one))) for one in members),
+        rows=tuple(Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing))) for timing in members),
     )  # fmt: skip
 
 
-def _cells(one: ProgramTiming) -> Iterator[Cell]:
+def _cells(timing: ProgramTiming) -> Iterator[Cell]:
     for name in _TIMES:
-        amount = getattr(one.times, name)
+        amount = getattr(timing.times, name)
         yield Cell(time_text(amount), style="" if amount else "zero")
     for name in VERDICTS:
-        yield Cell(time_text(one.exposed(name)), style=name if one.exposed(name) else "zero")
-    for amount in (_idle(one), one.times.wait_ns):
+        yield Cell(time_text(timing.exposed(name)), style=name if timing.exposed(name) else "zero")
+    for amount in (_idle(timing), timing.times.wait_ns):
         yield Cell(time_text(amount), style="" if amount else "zero")
 
 
-def _longest(one: ProgramTiming) -> str:
-    """The largest exposed times of inflated or induced bytes."""
-    found = sorted((wait for wait in waits(one) if wait.avoidable_ns), key=lambda wait: -wait.avoidable_ns)[:_LONGEST]
-    places = [f"{time_text(wait.avoidable_ns)} {wait.place} ({', '.join(wait.causes)})" for wait in found]
-    return f"Largest avoidable exposed communication, {one.title} {one.cell}: {'; '.join(places)}" if places else ""
+def _longest_waits(timing: ProgramTiming) -> str:
+    """A sentence on the largest exposed times of inflated or induced bytes."""
+    longest = sorted((wait for wait in waits(timing) if wait.avoidable_ns), key=lambda wait: -wait.avoidable_ns)[
+        :_LONGEST
+    ]
+    places = [f"{time_text(wait.avoidable_ns)} {wait.place} ({', '.join(wait.causes)})" for wait in longest]
+    return (
+        f"Largest avoidable exposed communication, {timing.title} {timing.cell}: {'; '.join(places)}" if places else ""
+    )
 
 
-def _beside(one: ProgramTiming) -> str:
-    """What the table has no column for, and CPU devices show: waiting for each other, and for the host."""
+def _waiting_words(timing: ProgramTiming) -> str:
+    """What only CPU devices show: waiting for other devices, and for the host."""
     parts = []
-    if one.times.communication_ns and one.times.wait_ns is not None:
-        parts.append(f"{time_text(one.times.wait_ns)} of its communication is waiting for other devices")
-    if one.times.compute_ns is not None and one.idle_ns:
-        parts.append(f"{time_text(one.idle_ns)} of its step is neither (a step begins on the host)")
+    if timing.times.communication_ns and timing.times.wait_ns is not None:
+        parts.append(f"{time_text(timing.times.wait_ns)} of its communication is waiting for other devices")
+    if timing.times.compute_ns is not None and timing.idle_ns:
+        parts.append(f"{time_text(timing.idle_ns)} of its step is neither (a step begins on the host)")
     return "; ".join(parts)
 
 
-def _waits(phase: str, found: Sequence[ProgramTiming], *, strips: bool) -> Widget | None:
-    """Where the default programs wait, side by side, the longest first."""
-    shown = [one for one in found if one.default] or next(iter(by_group(found).values()), [])
+def _waits(phase: str, timings: Sequence[ProgramTiming], *, strips: bool) -> Widget | None:
+    """The waits of the default programs, side by side, longest first."""
+    shown = [timing for timing in timings if timing.default] or next(iter(by_group(timings).values()), [])
     rows: dict[tuple[str, str, str], list[Wait | None]] = {}
-    for column, one in enumerate(shown):
-        for wait in waits(one):
+    for column, timing in enumerate(shown):
+        for wait in waits(timing):
             rows.setdefault(wait.key, [None] * len(shown))[column] = wait
     places = sorted((_place(row) for row in rows.values()), key=lambda place: -place.total_ns)
     if not places:
@@ -212,14 +220,14 @@ def _waits(phase: str, found: Sequence[ProgramTiming], *, strips: bool) -> Widge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WaitRow:
-    """One line of the list: a part for each program, and why any of them waits for more than was needed."""
+    """One line of the list: the wait of each program, and the causes of avoidable waits."""
 
     wait: Wait
-    """The first program's; its place is that of all."""
+    """The first program's wait; all have the same scope, kind and axes."""
     total_ns: float
-    """The longest."""
+    """The longest wait of any program."""
     row: tuple[tuple[Wait, str] | None, ...]
-    """For each program its wait, and what the strip's script is to look for."""
+    """For each program its wait, and the target for the strip's script."""
     causes: tuple[str, ...]
     source_lines: tuple[str, ...]
 
@@ -237,21 +245,21 @@ def _place(row: Sequence[Wait | None]) -> _WaitRow:
 
 
 def _target(wait: Wait) -> str:
-    """What the strip's script is to look for."""
-    one = wait.timing
-    return json.dumps({"phase": one.phase, "arm": one.arm, "cell": one.cell, "names": wait.names})
+    """The target for the strip's script, as JSON."""
+    timing = wait.timing
+    return json.dumps({"phase": timing.phase, "arm": timing.arm, "cell": timing.cell, "names": wait.names})
 
 
 def _timeline_differences(report: Report, phases: Iterable[str], *, strips: bool) -> Iterator[Block]:
-    found = [(phase, one) for phase in phases for one in differences(report, phase)]
-    if found:
-        widgets = (Widget(template="time_diff.html.j2", values={"found": one, "name": phase, "strips": strips})
-                   for phase, one in found)  # fmt: skip
+    pairs = [(phase, pair) for phase in phases for pair in differences(report, phase)]
+    if pairs:
+        widgets = (Widget(template="time_diff.html.j2", values={"found": pair, "name": phase, "strips": strips})
+                   for phase, pair in pairs)  # fmt: skip
         yield PageOnly((Heading("Timelines compared"), *widgets))
 
 
-def _embedded(strips: Sequence[Strip]) -> Markup:
-    """Phase -> its strips, as JSON that stands in a script element: no `<` of a program's can end that."""
+def _strips_json(strips: Sequence[Strip]) -> Markup:
+    """Phase -> its strips, as JSON for a script element; `<` is escaped, so that no name can close it."""
     phases: dict[str, list[object]] = {}
     for strip in strips:
         phases.setdefault(strip.phase, []).append(strip.to_json())

@@ -1,4 +1,4 @@
-"""The headline of time: the avoidable exposed communication of each step, and why one step is the longer."""
+"""The headline of time: the avoidable exposed communication of each step, and why one step is longer."""
 
 from collections.abc import Sequence
 
@@ -7,75 +7,79 @@ from compare.render.units import time_text
 from compare.report.model.report import Report
 
 _ALIKE = 0.01
-"""Steps differ that differ by more than this part of the longer one; of a difference, less than this is left out."""
+"""Fraction of the longer step below which steps count as equal; smaller parts of a difference are left out."""
 
 
 def time_sentence(report: Report) -> str:
-    """Of the default programs, the arm with the most avoidable wait first; then why its steps are longer or shorter.
+    """The default programs' avoidable exposed communication, the worst arm first; then why its steps are longer.
 
     Empty where no program has times by verdict.
     """
-    found = [one for phase in report.phases for one in timings(report, phase) if one.default]
-    told = [one for one in found if one.avoidable_ns is not None]
-    if not told:
+    defaults = [timing for phase in report.phases for timing in timings(report, phase) if timing.default]
+    known = [timing for timing in defaults if timing.avoidable_ns is not None]
+    if not known:
         return ""
-    first, *others = sorted(dict.fromkeys(one.arm for one in told), key=lambda arm: _length(told, arm), reverse=True)
-    label = " and ".join(labels(told))
+    first_arm, *others = sorted(
+        dict.fromkeys(timing.arm for timing in known), key=lambda arm: _sort_key(known, arm), reverse=True
+    )
+    label = " and ".join(labels(known))
     label = f"{label[0].upper()}{label[1:]}"
-    longer = _against([one for one in told if one.arm == first], [one for one in told if one.arm != first])
-    if not any(one.avoidable_ns for one in told):
+    longer = _compare_steps(
+        [timing for timing in known if timing.arm == first_arm], [timing for timing in known if timing.arm != first_arm]
+    )
+    if not any(timing.avoidable_ns for timing in known):
         return f"{label}: no step has avoidable exposed communication.{longer}"
-    own = [one for one in told if one.arm == first]
-    words = " and ".join(f"{_part(one)} {one.phase} step" for one in own)
-    sentence = f"{label}: {own[0].title} spends {words} in avoidable exposed communication"
-    rest = "; ".join(_short([one for one in told if one.arm == arm]) for arm in others)
+    of_first = [timing for timing in known if timing.arm == first_arm]
+    words = " and ".join(f"{_avoidable_words(timing)} {timing.phase} step" for timing in of_first)
+    sentence = f"{label}: {of_first[0].title} spends {words} in avoidable exposed communication"
+    rest = "; ".join(_others_words([timing for timing in known if timing.arm == arm]) for arm in others)
     return f"{sentence} ({rest}).{longer}" if rest else f"{sentence}."
 
 
-def _length(told: Sequence[ProgramTiming], arm: str) -> tuple[float, float]:
-    """Of an arm's steps together: what they wait in vain, and all."""
-    own = [one for one in told if one.arm == arm]
-    return sum(one.avoidable_ns or 0 for one in own), sum(one.times.step_ns or 0 for one in own)
+def _sort_key(timings: Sequence[ProgramTiming], arm: str) -> tuple[float, float]:
+    """Sort key of an arm: (avoidable ns, step ns), summed over its steps."""
+    of_arm = [timing for timing in timings if timing.arm == arm]
+    return sum(timing.avoidable_ns or 0 for timing in of_arm), sum(timing.times.step_ns or 0 for timing in of_arm)
 
 
-def _part(one: ProgramTiming) -> str:
+def _avoidable_words(timing: ProgramTiming) -> str:
     """`72.0 ms of a 488 ms`."""
-    return f"{time_text(one.avoidable_ns)} of a {time_text(one.times.step_ns)}"
+    return f"{time_text(timing.avoidable_ns)} of a {time_text(timing.times.step_ns)}"
 
 
-def _short(own: list[ProgramTiming]) -> str:
+def _others_words(timings: list[ProgramTiming]) -> str:
     """`JAX: 23.6 ms of 267 ms and 212 µs of 24.9 ms`."""
-    parts = [f"{time_text(one.avoidable_ns)} of {time_text(one.times.step_ns)}" for one in own]
-    return f"{own[0].title}: {' and '.join(parts)}"
+    parts = [f"{time_text(timing.avoidable_ns)} of {time_text(timing.times.step_ns)}" for timing in timings]
+    return f"{timings[0].title}: {' and '.join(parts)}"
 
 
-def _against(own: Sequence[ProgramTiming], others: Sequence[ProgramTiming]) -> str:
+def _compare_steps(timings: Sequence[ProgramTiming], others: Sequence[ProgramTiming]) -> str:
     """` TorchXLA's prefill step is 221 ms longer than JAX's (173 ms more compute, 48.4 ms more exposed).`
 
-    For communication is not all that makes a step long.  Empty where there are not two arms, or steps are alike.
+    Empty unless there are two arms, or where steps are equally long.
     """
-    if len({one.arm for one in others}) != 1:
+    if len({timing.arm for timing in others}) != 1:
         return ""
-    told: list[str] = []
-    for one, other in ((one, other) for one in own for other in others if one.phase == other.phase):
-        mine, its = one.times.step_ns or 0, other.times.step_ns or 0
-        if abs(mine - its) > _ALIKE * max(mine, its):
-            words = f"{time_text(abs(mine - its))} {'longer' if mine > its else 'shorter'}"
-            step, than = f"{one.phase} step", f" than {other.title}'s"
-            whose = f"its {step} {words}" if told else f"{one.title}'s {step} is {words}{than}"
-            told.append(f"{whose} ({_parts(one, other, mine - its)})")
-    return f" {', '.join(told)}." if told else ""
+    comparisons: list[str] = []
+    for timing, other in ((timing, other) for timing in timings for other in others if timing.phase == other.phase):
+        step_ns, other_ns = timing.times.step_ns or 0, other.times.step_ns or 0
+        if abs(step_ns - other_ns) > _ALIKE * max(step_ns, other_ns):
+            words = f"{time_text(abs(step_ns - other_ns))} {'longer' if step_ns > other_ns else 'shorter'}"
+            step, than = f"{timing.phase} step", f" than {other.title}'s"
+            whose = f"its {step} {words}" if comparisons else f"{timing.title}'s {step} is {words}{than}"
+            comparisons.append(f"{whose} ({_part_differences(timing, other, step_ns - other_ns)})")
+    return f" {', '.join(comparisons)}." if comparisons else ""
 
 
-def _parts(one: ProgramTiming, other: ProgramTiming, by: float) -> str:
-    """`173 ms more compute, 48.4 ms more exposed communication`, what explains most of `by` first."""
+def _part_differences(timing: ProgramTiming, other: ProgramTiming, difference_ns: float) -> str:
+    """`173 ms more compute, 48.4 ms more exposed communication`, the main part of the difference first."""
     parts = (
-        ((one.times.compute_ns or 0) - (other.times.compute_ns or 0), "compute"),
-        ((one.times.exposed_ns or 0) - (other.times.exposed_ns or 0), "exposed communication"),
-        (one.idle_ns - other.idle_ns, "idle"),
+        ((timing.times.compute_ns or 0) - (other.times.compute_ns or 0), "compute"),
+        ((timing.times.exposed_ns or 0) - (other.times.exposed_ns or 0), "exposed communication"),
+        (timing.idle_ns - other.idle_ns, "idle"),
     )
     return ", ".join(
         f"{time_text(abs(part))} {'more' if part > 0 else 'less'} {name}"
-        for part, name in sorted(parts, key=lambda found: -found[0] * by)
-        if abs(part) > _ALIKE * abs(by)
+        for part, name in sorted(parts, key=lambda item: -item[0] * difference_ns)
+        if abs(part) > _ALIKE * abs(difference_ns)
     )

@@ -1,4 +1,4 @@
-"""Timelines as tables: every event and step of every program, and the summary of each by what it communicates over."""
+"""Timelines as tables: every event and step of every program, and summaries by axes, kind, scope and verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
-from compare.render.time.timeline_view import TimedProgram, shares_by_name
+from compare.render.time.timeline_view import ProgramTimeline, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
@@ -21,10 +21,10 @@ _TYPES = {"category": _WORDS, "int32": pa.int32(), "int64": pa.int64(), "float64
 _WHOSE = ("arm", "phase", "cell", "source")
 
 _SHOWN = (*VERDICTS, UNKNOWN_VERDICT, "")
-"""Verdicts of events; that of what is no communication last."""
+"""Verdicts of events; "" (no communication) last."""
 
 _ALIKE = {"stands_for": "int32"}
-"""How many devices a row is of: a modelled timeline shows those that do the same once."""
+"""Number of devices that a row represents: a modelled timeline shows identical devices once."""
 
 EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE}
 
@@ -35,7 +35,7 @@ TIMES = {
     "exposed_ns": NUMBER, "hidden_ns": NUMBER, "wait_ns": NUMBER, "communication_fraction": NUMBER,
     "overlap": NUMBER,
 }  # fmt: skip
-"""Means of one device and one step.  split_by: `all axes kind scope verdict device step`; part: which of them."""
+"""Means per device and step.  split_by: `all axes kind scope verdict device step`; part: its value."""
 
 _PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "source": TEXT}
 
@@ -53,76 +53,84 @@ LISTS = {
         "payload_bytes": NUMBER, "count": NUMBER,
     },
 }  # fmt: skip
-"""What a section has as lists, each a table of its own: docs/metrics.md, sections 5, 7 and 10."""
+"""The lists of a timing section, each a table: docs/metrics.md, sections 5, 7 and 10."""
 
 
-def save(report: Report, folder: Path, *, timelines: Sequence[TimedProgram]) -> None:
+def save(report: Report, folder: Path, *, timelines: Sequence[ProgramTimeline]) -> None:
     """Write `times.parquet`, `events.parquet`, `steps.parquet`, and a table for each of LISTS."""
     folder.mkdir(parents=True, exist_ok=True)
     frame(_times(report), TIMES).to_parquet(folder / "times.parquet", compression="zstd", index=False)
     for name, columns in LISTS.items():
-        frame(_listed(report, name), columns).to_parquet(folder / f"{name}.parquet", compression="zstd", index=False)
-    _write(folder / "events.parquet", EVENTS, ((one, _judged(one)) for one in timelines))
-    _write(folder / "steps.parquet", {**STEP_COLUMNS, **_ALIKE}, ((one, one.timeline.steps) for one in timelines))
+        frame(_list_rows(report, name), columns).to_parquet(folder / f"{name}.parquet", compression="zstd", index=False)
+    _write(folder / "events.parquet", EVENTS, ((program, _events_with_verdict(program)) for program in timelines))
+    _write(
+        folder / "steps.parquet",
+        {**STEP_COLUMNS, **_ALIKE},
+        ((program, program.timeline.steps) for program in timelines),
+    )
 
 
-def _judged(program: TimedProgram) -> pd.DataFrame:
-    """Its events, with the verdict of each communication: that of the largest part of its bytes."""
+def _events_with_verdict(program: ProgramTimeline) -> pd.DataFrame:
+    """The events, with the verdict of each communication (that of most of its bytes)."""
     verdicts = {name: share.verdict for name, share in shares_by_name(program.shares).items()}
     rows = program.timeline.events
     names = rows["collective"].cat.categories
-    found = pd.Categorical([verdicts.get(str(name), UNKNOWN_VERDICT) for name in names], _SHOWN)
-    codes = np.where(rows["role"].eq(COMMUNICATION), found.codes[rows["collective"].cat.codes], len(_SHOWN) - 1)
-    return rows.assign(verdict=pd.Categorical.from_codes(codes, found.categories))
+    by_category = pd.Categorical([verdicts.get(str(name), UNKNOWN_VERDICT) for name in names], _SHOWN)
+    codes = np.where(rows["role"].eq(COMMUNICATION), by_category.codes[rows["collective"].cat.codes], len(_SHOWN) - 1)
+    return rows.assign(verdict=pd.Categorical.from_codes(codes, by_category.categories))
 
 
 def _times(report: Report) -> Iterator[Row]:
     for phase in report.phases:
-        for one in timings(report, phase):
-            section = one.section
-            whose = {"phase": phase, "arm": one.arm, "cell": one.cell, "is_default": one.default}
-            whose |= {"source": section.source, "label": section.label, "devices": section.devices}
-            whose |= {"steps": section.steps, "unjoined_events": section.unjoined_events}
+        for timing in timings(report, phase):
+            section = timing.section
+            identity = {"phase": phase, "arm": timing.arm, "cell": timing.cell, "is_default": timing.default}
+            identity |= {"source": section.source, "label": section.label, "devices": section.devices}
+            identity |= {"steps": section.steps, "unjoined_events": section.unjoined_events}
             per_step = section.per_step
-            yield {**whose, "split_by": "all", "part": "", **encode(per_step)}
+            yield {**identity, "split_by": "all", "part": "", **encode(per_step)}
             for by, parts in {"axes": per_step.by_axes, "kind": per_step.by_kind, "scope": per_step.by_scope}.items():
                 for part, times in parts.items():
-                    yield {**whose, "split_by": by, "part": part, **encode(times)}
+                    yield {**identity, "split_by": by, "part": part, **encode(times)}
             for verdict in _SHOWN[:-1]:
                 of_verdict = section.by_verdict.get(verdict)
-                yield {**whose, "split_by": "verdict", "part": verdict, **(encode(of_verdict) if of_verdict else {})}
+                yield {**identity, "split_by": "verdict", "part": verdict, **(encode(of_verdict) if of_verdict else {})}
             for device in section.per_device:
-                yield {**whose, "split_by": "device", "part": str(device.device), **encode(device)}
+                yield {**identity, "split_by": "device", "part": str(device.device), **encode(device)}
             for step in section.each_step:
-                yield {**whose, "split_by": "step", "part": str(step.step), **encode(step)}
+                yield {**identity, "split_by": "step", "part": str(step.step), **encode(step)}
 
 
-def _listed(report: Report, name: str) -> Iterator[Row]:
-    """One list of every program's section; one that has none, as the matrix of very many devices, adds nothing."""
+def _list_rows(report: Report, name: str) -> Iterator[Row]:
+    """One list of every program's section; a section without it (the matrix of many devices) adds no row."""
     for phase in report.phases:
-        for one in timings(report, phase):
+        for timing in timings(report, phase):
             rows = {
-                "intervals": one.section.intervals, "matrix": one.section.matrix, "messages": one.section.messages,
+                "intervals": timing.section.intervals,
+                "matrix": timing.section.matrix,
+                "messages": timing.section.messages,
             }[name]  # fmt: skip
-            whose = {"phase": phase, "arm": one.arm, "cell": one.cell, "source": one.source}
-            yield from ({**whose, **encode(row)} for row in rows or ())
+            identity = {"phase": phase, "arm": timing.arm, "cell": timing.cell, "source": timing.source}
+            yield from ({**identity, **encode(row)} for row in rows or ())
 
 
-def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[TimedProgram, pd.DataFrame]]) -> None:
-    """One row group after another, so that no two programs' events need to be in memory as one table.
+def _write(path: Path, columns: Mapping[str, str], parts: Iterator[tuple[ProgramTimeline, pd.DataFrame]]) -> None:
+    """Write one row group per program, so that not all events are in memory as one table.
 
-    columns: those of `parts`, and how many devices each row is of.
+    columns: those of `parts`, and `stands_for`.
     """
     schema = pa.schema([(name, _WORDS) for name in _WHOSE] + [(name, _TYPES[kind]) for name, kind in columns.items()])
     with pq.ParquetWriter(path, schema, compression="zstd") as out:
-        for one, found in parts:
-            alike = {device: len(own) for device, own in one.timeline.stands_for.items()}
-            rows = found.assign(stands_for=found["device"].map(alike).fillna(1))
-            whose = dict(zip(_WHOSE, (one.arm, one.phase, one.cell, one.timeline.source), strict=True))
-            arrays = [_alike(word, len(rows)) for word in whose.values()]
+        for program, table in parts:
+            num_represented = {device: len(devices) for device, devices in program.timeline.stands_for.items()}
+            rows = table.assign(stands_for=table["device"].map(num_represented).fillna(1))
+            identity = dict(
+                zip(_WHOSE, (program.arm, program.phase, program.cell, program.timeline.source), strict=True)
+            )
+            arrays = [_repeat_word(word, len(rows)) for word in identity.values()]
             arrays += [pa.array(rows[name], from_pandas=True).cast(schema.field(name).type) for name in columns]
             out.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _alike(word: str, count: int) -> pa.DictionaryArray:
+def _repeat_word(word: str, count: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([word]))

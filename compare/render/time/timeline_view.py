@@ -1,4 +1,4 @@
-"""A timeline and whose it is, with the verdicts of its collectives: what the views of time are given."""
+"""A program's timeline with the verdicts of its collectives: the input of trace, tables and strips."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimedProgram:
-    """One program's timeline; `shares` has a row for each collective, with its parts by verdict, which add up to 1."""
+class ProgramTimeline:
+    """One program's timeline; `shares` has a row for each collective: fractions by verdict, which add up to 1."""
 
     phase: str
     arm: str
     title: str
-    """The arm's name, as readers know it."""
+    """The arm's display name."""
     cell: str
     default: bool
-    """Whether it is the arm's default program, compiled: not a control, and not a measured one."""
+    """Whether it is the arm's default compiled program."""
     timeline: Timeline
     shares: pd.DataFrame
     """Columns collective, inherent, inflated, induced, verdict."""
     platform: str | None = None
-    """Of one that was measured, what it ran on."""
+    """Of a measured program: `cpu` or `tpu`."""
 
     @property
     def name(self) -> str:
@@ -41,28 +41,28 @@ class TimedProgram:
 
 
 def figure_label(source: str, label: str) -> str:
-    """A label as figures say it: a model's always says that it is one."""
+    """The label of a figure; a model's always says that it is not measured."""
     return f"{label}, not measured" if source == "modelled" and "not measured" not in label else label
 
 
-def timed_programs(report: Report, timelines: Mapping[Key, Timeline]) -> list[TimedProgram]:
-    """The programs of a report that have a timeline, by phase and arm: the default one, controls, measured ones."""
-    found = []
+def program_timelines(report: Report, timelines: Mapping[Key, Timeline]) -> list[ProgramTimeline]:
+    """The programs of a report with a timeline, by phase and arm: default, controls, witnesses, measured ones."""
+    timelines_of_report = []
     for phase, entries in report.phases.items():
         for arm, programs in entries.arms.items():
             for program in programs:
                 timeline = timelines.get((arm, phase, program.cell))
                 if timeline is not None:
-                    found.append(TimedProgram(
+                    timelines_of_report.append(ProgramTimeline(
                         phase=phase, arm=arm, title=report.arms[arm].title, cell=program.cell,
                         default=program is programs.default, timeline=timeline,
                         shares=verdict_shares(program.collectives, axes=report.mesh.groups), platform=program.platform,
                     ))  # fmt: skip
-    return found
+    return timelines_of_report
 
 
 def middle_step(timeline: Timeline) -> tuple[int | None, float, float]:
-    """Number, start and end of the step of the middle length; the whole span where there are no steps."""
+    """(number, start, end) of the step of median length; without steps, the full span."""
     if timeline.steps.empty:
         ends = timeline.events["start_ns"] + timeline.events["duration_ns"]
         return None, timeline.events["start_ns"].min(), ends.max()
@@ -78,7 +78,7 @@ def middle_step(timeline: Timeline) -> tuple[int | None, float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Parts of one collective's bytes by verdict."""
+    """Fractions of one collective's bytes by verdict."""
 
     verdict: str
     parts: tuple[float, float, float]
@@ -86,17 +86,17 @@ class Share:
 
     @property
     def words(self) -> str:
-        """`80 % inherent, 20 % inflated`; the verdict alone where there is nothing to split."""
-        told = [f"{100 * part:.0f} % {name}" for name, part in zip(VERDICTS, self.parts, strict=True) if part]
-        return ", ".join(told) if len(told) > 1 else self.verdict
+        """`80 % inherent, 20 % inflated`; the verdict alone where it has all bytes."""
+        parts = [f"{100 * part:.0f} % {name}" for name, part in zip(VERDICTS, self.parts, strict=True) if part]
+        return ", ".join(parts) if len(parts) > 1 else self.verdict
 
 
 NO_SHARE = Share(verdict=UNKNOWN_VERDICT, parts=(0.0, 0.0, 0.0))
 
 
-def shares_by_name(found: pd.DataFrame) -> Mapping[str, Share]:
-    """Collective -> its parts; what is NaN there is unknown."""
-    columns = [found[name] for name in ("collective", "verdict", *VERDICTS)]
+def shares_by_name(shares: pd.DataFrame) -> Mapping[str, Share]:
+    """Collective -> its share; NaN fractions are unknown."""
+    columns = [shares[name] for name in ("collective", "verdict", *VERDICTS)]
     table = {}
     for name, verdict, *parts in zip(*columns, strict=True):
         inherent, inflated, induced = map(float, parts)
@@ -106,16 +106,16 @@ def shares_by_name(found: pd.DataFrame) -> Mapping[str, Share]:
 
 
 def assign_lanes(starts: Sequence[int], ends: Sequence[int], *, nest: bool) -> list[int]:
-    """The lane of each interval, 0 first, so that in a lane none overlap; with `nest` one may lie inside another.
+    """The lane of each interval, from 0, so that none overlap in a lane; with `nest` they may be nested.
 
-    starts and ends: in the order of starts, the longer first among those that start together.
+    starts and ends: in order of start, longer first among equal starts.
     """
     open_ends: list[list[int]] = []
     return [_lane(open_ends, start, end, nest=nest) for start, end in zip(starts, ends, strict=True)]
 
 
 def _lane(open_ends: list[list[int]], start: int, end: int, *, nest: bool) -> int:
-    """The first lane with room; `open_ends` are the ends of what is still running in each, the innermost last."""
+    """The first lane with room; `open_ends`: the ends of the running intervals in each, innermost last."""
     for lane, running in enumerate(open_ends):
         while running and running[-1] <= start:
             running.pop()

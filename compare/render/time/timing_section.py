@@ -1,4 +1,4 @@
-"""The times of a report's programs, where it has any: what waits for communication, and how much of that is needed."""
+"""The times of a report's programs: exposed communication, and how much of it is avoidable."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ NEEDLESS = ("inflated", "induced")
 ABSENT = "No times: none of these programs was modelled or measured."
 
 GROUPS = ("measured", "modelled", "measured on CPU devices")
-"""What may stand in one table, in the order in which readers want it: times of CPU devices are no times of a TPU."""
+"""Programs that may share a table, in display order; CPU times are not TPU times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramTiming:
-    """One program's `timing` section, and whose it is."""
+    """One program's `timing` section, with its identity."""
 
     phase: str
     arm: str
     title: str
     cell: str
     default: bool
-    """Whether it is the arm's default program, compiled: no control, and not measured."""
+    """Whether it is the arm's default compiled program."""
     platform: str | None
-    """Of one that was measured, what it ran on."""
+    """Of a measured program: `cpu` or `tpu`."""
     section: Timing
     rows: tuple[CollectiveRow, ...]
     """Its collectives."""
@@ -42,21 +42,21 @@ class ProgramTiming:
 
     @property
     def group(self) -> str:
-        """Of GROUPS."""
+        """One of GROUPS."""
         return GROUPS[2] if self.platform == "cpu" else self.source
 
     @property
     def label(self) -> str:
-        """What every figure of it says."""
+        """Its source in figures."""
         return figure_label(self.source, self.section.label)
 
     @property
     def times(self) -> StepTimes:
-        """`step_ns`, `exposed_ns` …: mean over devices and steps, None where it is not known."""
+        """`step_ns`, `exposed_ns` …: means over devices and steps, `None` where unknown."""
         return self.section.per_step
 
     def exposed(self, verdict: str) -> float | None:
-        """The part of `exposed_ns` that is of one verdict."""
+        """The part of `exposed_ns` with this verdict."""
         times = self.section.by_verdict.get(verdict)
         return times.exposed_ns if times else 0
 
@@ -68,26 +68,26 @@ class ProgramTiming:
 
     @property
     def idle_ns(self) -> float:
-        """Neither computing nor waiting for communication."""
+        """Time neither in compute nor in exposed communication."""
         times = self.times
         return max(0.0, (times.step_ns or 0) - (times.compute_ns or 0) - (times.exposed_ns or 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Collectives of one program at one place, and what they expose."""
+    """The exposed time of one program's collectives of one scope, kind and axes."""
 
     timing: ProgramTiming
     scope: str
     kind: str
     axes: str
     exposed_ns: Mapping[str, float]
-    """By verdict, as their bytes are divided."""
+    """By verdict, in proportion to bytes."""
     communication_ns: float
     executions: int | None
     names: tuple[str, ...]
     causes: tuple[str, ...]
-    """Why it is more than was asked for, the largest first."""
+    """Causes of bytes beyond the plan, largest first."""
     source_lines: tuple[str, ...]
 
     @property
@@ -110,7 +110,7 @@ class Wait:
 
 
 def timings(report: Report, phase: str) -> list[ProgramTiming]:
-    """Of a phase: the default programs and controls that have times, arm by arm, then what was measured."""
+    """The programs of a phase with times: compiled ones by arm, then measured ones."""
     modelled, measured = [], []
     for arm, programs in report.phases[phase].arms.items():
         title = report.arms[arm].title
@@ -128,7 +128,7 @@ def timings(report: Report, phase: str) -> list[ProgramTiming]:
 
 
 def timings_by_phase(report: Report) -> dict[str, list[ProgramTiming]]:
-    """Phase -> the programs of it that have times, none for a phase without."""
+    """Phase -> its programs with times."""
     return {phase: timings(report, phase) for phase in report.phases}
 
 
@@ -141,21 +141,21 @@ def _timing(
     )  # fmt: skip
 
 
-def by_group(found: Sequence[ProgramTiming]) -> Mapping[str, list[ProgramTiming]]:
-    """Modelled and measured apart: they never stand in one table."""
-    return {group: own for group in GROUPS if (own := [one for one in found if one.group == group])}
+def by_group(timings: Sequence[ProgramTiming]) -> Mapping[str, list[ProgramTiming]]:
+    """Group -> its timings: modelled and measured ones never share a table."""
+    return {group: members for group in GROUPS if (members := [timing for timing in timings if timing.group == group])}
 
 
-def labels(found: Sequence[ProgramTiming]) -> Mapping[str, list[str]]:
-    """Each label, and the programs that bear it."""
-    bearers: dict[str, list[str]] = {}
-    for one in found:
-        bearers.setdefault(one.label, []).append(f"{one.title} {one.cell}")
-    return bearers
+def labels(timings: Sequence[ProgramTiming]) -> Mapping[str, list[str]]:
+    """Label -> the programs that have it."""
+    programs: dict[str, list[str]] = {}
+    for timing in timings:
+        programs.setdefault(timing.label, []).append(f"{timing.title} {timing.cell}")
+    return programs
 
 
 def failures(report: Report, phase: str) -> Iterator[str]:
-    """A line for each program that should have times and has none, or whose profile has none."""
+    """A line for each program without its expected times."""
     for arm, programs in report.phases[phase].arms.items():
         title = report.arms[arm].title
         for program in programs.compiled:
@@ -168,54 +168,54 @@ def failures(report: Report, phase: str) -> Iterator[str]:
                 yield f"{title} {cell} was not measured: {program.error or 'no reason was given'}"
 
 
-def sentence(one: ProgramTiming) -> str:
+def sentence(timing: ProgramTiming) -> str:
     """`a 61.0 ms step, 24.1 ms of it exposed communication, of which 23.0 ms is avoidable`."""
-    step, exposed, needless = one.times.step_ns, one.times.exposed_ns, one.avoidable_ns
+    step, exposed, avoidable = timing.times.step_ns, timing.times.exposed_ns, timing.avoidable_ns
     if exposed is None:
         return f"a {time_text(step)} step; how much of it is exposed communication is unknown"
-    if not one.times.communication_ns:
+    if not timing.times.communication_ns:
         return f"a {time_text(step)} step, without communication"
     if not exposed:
         return f"a {time_text(step)} step, without exposed communication"
     words = f"a {time_text(step)} step, {time_text(exposed)} of it exposed communication, of which"
-    if needless is None:
+    if avoidable is None:
         return f"{words} the avoidable part is unknown"
-    return f"{words} {time_text(needless) if needless else 'nothing'} is avoidable"
+    return f"{words} {time_text(avoidable) if avoidable else 'nothing'} is avoidable"
 
 
-def waits(one: ProgramTiming) -> list[Wait]:
-    """Where a program waits, one for each scope, kind and axes, the longest first."""
+def waits(timing: ProgramTiming) -> list[Wait]:
+    """The waits of a program, one for each scope, kind and axes, longest first."""
     places: dict[tuple[str, str, str], list[CollectiveTimes]] = {}
-    for row in one.section.collectives:
+    for row in timing.section.collectives:
         places.setdefault((row.scope, row.kind, row.axes), []).append(row)
-    found = [_wait(one, key, rows) for key, rows in places.items()]
-    return sorted((wait for wait in found if wait.total_ns), key=lambda wait: -wait.total_ns)
+    all_waits = [_wait(timing, key, rows) for key, rows in places.items()]
+    return sorted((wait for wait in all_waits if wait.total_ns), key=lambda wait: -wait.total_ns)
 
 
-def _wait(one: ProgramTiming, key: tuple[str, str, str], times: Sequence[CollectiveTimes]) -> Wait:
-    known = {row.name: row for row in one.rows}
-    rows = [known[each.collective] for each in times if each.collective in known]
+def _wait(timing: ProgramTiming, key: tuple[str, str, str], times: Sequence[CollectiveTimes]) -> Wait:
+    known = {row.name: row for row in timing.rows}
+    rows = [known[times_row.collective] for times_row in times if times_row.collective in known]
     exposed, causes = dict.fromkeys(VERDICTS, 0.0), dict[str, int]()
-    for each in times:
-        for verdict, part in _parts(known.get(each.collective)).items():
-            exposed[verdict] += part * (each.exposed_ns or 0)
+    for times_row in times:
+        for verdict, part in _parts(known.get(times_row.collective)).items():
+            exposed[verdict] += part * (times_row.exposed_ns or 0)
     for row in rows:
         for cause, amount in row.causes.items():
             causes[cause] = causes.get(cause, 0) + amount
-    counts = [each.executions for each in times if each.executions is not None]
+    counts = [times_row.executions for times_row in times if times_row.executions is not None]
     scope, kind, axes = key
     return Wait(
-        timing=one, scope=scope, kind=kind, axes=axes, exposed_ns=exposed,
-        communication_ns=sum(each.communication_ns or 0 for each in times),
+        timing=timing, scope=scope, kind=kind, axes=axes, exposed_ns=exposed,
+        communication_ns=sum(times_row.communication_ns or 0 for times_row in times),
         executions=round(sum(counts)) if len(counts) == len(times) else None,
-        names=tuple(each.collective for each in times),
+        names=tuple(times_row.collective for times_row in times),
         causes=tuple(sorted(causes, key=lambda cause: -causes[cause])),
         source_lines=tuple(dict.fromkeys(row.source_line for row in rows if row.source_line)),
     )  # fmt: skip
 
 
 def _parts(row: CollectiveRow | None) -> Mapping[str, float]:
-    """How a collective's bytes, and so its time, are divided by verdict."""
+    """The fractions of a collective's bytes, and so of its time, by verdict."""
     read = (row.inherent_bytes, row.inflated_bytes, row.induced_bytes) if row else ()
     amounts = [amount for amount in read if amount is not None]
     total = sum(amounts)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from compare.render.time.timeline_view import TimedProgram
+from compare.render.time.timeline_view import ProgramTimeline
 from compare.timing.timeline import EVENT_COLUMNS, STEP_COLUMNS, Timeline, add_overlap
 
 LABEL = "modelled for v5e:2x4 (not measured)"
@@ -104,14 +104,14 @@ def make_timed(
     source: str = "modelled",
     label: str = LABEL,
     slower: float = 1.0,
-) -> TimedProgram:
+) -> ProgramTimeline:
     """A whole step of both stages of one arm."""
     gathers = arm == "torchxla" and cell != "tpu+einsum"
     ends = step_ns(gathers=gathers, slower=slower)
     events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
     found = make_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
-    return TimedProgram(
+    return ProgramTimeline(
         phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=make_shares(),
         platform="cpu" if source == "measured" else None,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from compare.render.time.timeline_view import TimedProgram
+from compare.render.time.timeline_view import ProgramTimeline
 from compare.report.model.codec import decode, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
@@ -34,7 +34,7 @@ def make_timing(*, label: str, exposed: dict[str, float | None], **times: float 
     }  # fmt: skip
 
 
-def make_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, TimedProgram]:
+def make_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, ProgramTimeline]:
     """Arm, phase, cell -> its timeline: of the default programs, the controls, and one measured on CPU devices."""
     found = {}
     for phase in phases:
@@ -76,7 +76,7 @@ def add_times(report: Report) -> Report:
 
 
 def _difference(
-    entry: dict[str, Any], found: dict[Key, TimedProgram], phase: str, cells: dict[str, str]
+    entry: dict[str, Any], found: dict[Key, ProgramTimeline], phase: str, cells: dict[str, str]
 ) -> dict[str, Any]:
     """As a report holds it: right less left."""
     left, right = (found[arm, phase, cell].timeline for arm, cell in cells.items())
@@ -89,7 +89,7 @@ def _rows(entry: dict[str, Any]) -> list[CollectiveRow]:
     return [decode(CollectiveRow, row) for row in entry["collectives"]]
 
 
-def _section(timed: TimedProgram, entry: dict[str, Any], report: Report) -> dict[str, Any]:
+def _section(timed: ProgramTimeline, entry: dict[str, Any], report: Report) -> dict[str, Any]:
     speed = None if timed.timeline.source == "measured" else 45e9
     mesh = decode(DeviceMesh, report["mesh"])
     return encode(build_section(timed.timeline, rows=_rows(entry), mesh=mesh, microbatches=4, link_bytes_per_s=speed))

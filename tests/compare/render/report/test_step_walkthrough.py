@@ -37,7 +37,7 @@ def test_what_the_plan_asks_and_nothing_moves_is_told(report: Report) -> None:
     assert scopes == [
         "embed", "pipeline.shift", "layer.attention.out", "layer.mlp.down", "sample", "pipeline.collect",
     ]  # fmt: skip
-    assert all(station.asked for chapter in told.chapters for station in chapter.stations)
+    assert all(station.required for chapter in told.chapters for station in chapter.stations)
 
 
 def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compare.render.time.perfetto import write_trace
-from compare.render.time.timeline_view import TimedProgram, assign_lanes
+from compare.render.time.timeline_view import ProgramTimeline, assign_lanes
 from tests.compare.render.chrome_trace import processes, read, slices, threads
 from tests.compare.render.timelines import (
     LABEL,
@@ -104,7 +104,7 @@ def test_what_overlaps_is_laid_on_several_threads(tmp_path: Path) -> None:
               communicate(0, "all-gather.11", 1.0, 8.0), communicate(0, "all-gather.12", 2.0, 3.0)]  # fmt: skip
     found = make_timeline(events, steps=[(0, 0, 0.0, 20.0)])
     path = tmp_path / "trace.json.gz"
-    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     names = list(threads(read(path)).values())
@@ -122,7 +122,7 @@ def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -
     nameless = (-1, "tf_XLA", "psum $é\n", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
     found = make_timeline([nameless], steps=[])
     path = tmp_path / "trace.json.gz"
-    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     events = read(path)
@@ -141,7 +141,7 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
     steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
     found = make_timeline(events, steps=steps, source="measured", label=MEASURED)
     path = tmp_path / "trace.json.gz"
-    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     written = read(path)
@@ -153,7 +153,7 @@ def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
     part = compute(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
     found = make_timeline([part, communicate(0, "all-gather.11", 0.0, 20.0)], steps=[])
     path = tmp_path / "trace.json.gz"
-    timed = TimedProgram(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     assert not [event for event in read(path) if event["ph"] in "stf"]

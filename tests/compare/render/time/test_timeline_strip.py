@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compare.render.time.timeline_strip import Strip, StripCollective, strip
-from compare.render.time.timeline_view import TimedProgram
+from compare.render.time.timeline_view import ProgramTimeline
 from tests.compare.render.from_json import stages
 from tests.compare.render.reports import make_mesh
 from tests.compare.render.timelines import (
@@ -25,8 +25,8 @@ from tests.compare.render.timelines import (
 US = 1000.0
 
 
-def _of(found: Any) -> TimedProgram:
-    return TimedProgram(
+def _of(found: Any) -> ProgramTimeline:
+    return ProgramTimeline(
         phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found, shares=make_shares()
     )
 
