@@ -99,7 +99,7 @@ def totals(report: Report) -> pd.DataFrame:
                 **_program_columns(program),
                 "title": names[program.arm],
                 "asked_bytes": report.phases[program.phase].inherent_total,
-                **_sums(program, asked=report.phases[program.phase].inherent_total),
+                **_sums(program, required=report.phases[program.phase].inherent_total),
             }
             for program in programs(report)
         ),

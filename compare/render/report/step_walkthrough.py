@@ -105,7 +105,7 @@ def walk_step(report: Report, phase: str) -> Story:
         Station(
             scope=scope,
             words=PARTS.get(scope, "no scope is recorded"),
-            asked=tuple(row for row in required if row.scope == scope),
+            required=tuple(row for row in required if row.scope == scope),
             moves={program.arm: group_moves(row for row in program.rows if row.scope == scope) for program in shown},
         )
         for scope in _merge_orders([*orders, planned])
