@@ -1,8 +1,8 @@
 """`python -m benchmarks.checkpoint`: memory and time of loading checkpoints of several gigabytes onto 8 CPU devices.
 
-The devices' arrays are this process's memory, too.  What is told is the most that it held beside the bytes of the
-finished arrays, framework and all, and how much of that it held before it began; allowed are 1.5 × the largest shard of
-a weight + 1 GiB.  Linux only.
+The devices' arrays are memory of this process, too.  Prints its peak beyond the bytes of the finished arrays,
+framework included, and how much of that was held before loading; the limit is 1.5 × the largest shard of a weight
++ 1 GiB.  Linux only.
 """
 
 import json
@@ -85,7 +85,7 @@ def load(arm: str, folder: Path, mesh: str) -> dict[str, Any]:
     create, step = import_module(f"{arm}.sharding.create"), import_module(f"{arm}.decoder.step").Step
     layout_step = step.of(create.layout_on_devices(case))
     source = import_module(f"{arm}.generate").open_weights(folder)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before, begun, worked = _memory("VmRSS"), time.monotonic(), time.process_time()
     held = source(layout_step)
     if arm == "torchxla_impl":

@@ -31,7 +31,7 @@ ONE_CHIP = {"v5e": "1x1", "v6e": "1x1", "v5p": "1x1x1", "v4": "1x1x1", "tpu7x": 
 EIGHT = {"v5e": "2x4", "v6e": "2x4", "v5p": "2x2x2", "v4": "2x2x1", "tpu7x": "2x2x1"}
 """The slice of each generation with eight devices."""
 TWICE_FOUR = {"v5e": "2x2", "v6e": "2x2", "v5p": "2x2x1", "v4": "1x2x1", "tpu7x": "1x2x1"}
-"""The one that two of which have eight."""
+"""The slice of which two have eight devices."""
 
 DENSE = ("tp8", "tp4pp2", "tp8+sp", "cp4tp2")
 EXPERTS = ("dp2ep4",)

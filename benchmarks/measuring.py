@@ -23,7 +23,7 @@ class Measured:
     seconds: float
     peak_bytes: int
     cpu_seconds: float
-    """Of all its processes and cores: what it takes whoever else is at work on the machine."""
+    """CPU time of all its processes: independent of other work on the machine."""
 
 
 def measure(command: Sequence[str], *, environment: dict[str, str] | None = None) -> Measured:

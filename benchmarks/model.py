@@ -1,4 +1,4 @@
-"""`python -m benchmarks.model [--compile]`: the model of a TPU's time, held against every published measurement.
+"""`python -m benchmarks.model [--compile]`: the model of a TPU's time against every published measurement.
 
 Writes the table of `docs/model.md` from `published.toml` and `programs.json.gz`; `--compile` makes the latter again
 with the libtpu that is installed, in a few minutes.
@@ -33,7 +33,7 @@ BEGIN, END = "<!-- {}: made by benchmarks/model.py -->", "<!-- {}: end -->"
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """A measurement beside what the model says; None where the model has no program for it."""
+    """A measurement and its modelled time; None if there is no program for it."""
 
     measured: Measurement
     model_s: float | None
@@ -94,7 +94,7 @@ def measured_s(row: Measurement) -> float:
 
 
 def model_s(row: Measurement, program: Program, hardware: Hardware) -> float:
-    """What the same is modelled to take: the collective alone, or the whole program where the host's clock was read."""
+    """Modelled seconds of a measurement: of the collective, or of the whole program if timed by the host."""
     timeline = _timeline(row, program, hardware)
     total_s = float(timeline.steps["duration_ns"].max()) / 1e9
     if row.what != "collective" or row.timing == "host":

@@ -1,4 +1,4 @@
-"""The published measurements, and the small programs that were compiled to be held against them."""
+"""The published measurements, and the small programs compiled for comparison with them."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from meshes.devices.topology import Place
 HERE = Path(__file__).parent
 MEASUREMENTS, PROGRAMS = HERE / "published.toml", HERE / "programs.json.gz"
 COMPILED_STEPS = {"v5e-gather-matmul-2x2"}
-"""The steps whose program is told exactly enough to be written again."""
+"""The steps whose program is described exactly enough to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Measurement:
 
     @property
     def is_program(self) -> bool:
-        """Whether a small program stands for it."""
+        """Whether it is represented by a small program."""
         return self.what != "step" or self.id in COMPILED_STEPS
 
     @property
@@ -56,7 +56,7 @@ class Measurement:
         return sides[::-1] if len(slice_sides) == 2 and slice_sides[0] > slice_sides[1] else sides
 
     def request(self) -> str:
-        """What `benchmarks.small_programs` is asked for."""
+        """The request to `benchmarks.small_programs`."""
         return json.dumps({**self.fields, "slice": self.slice, "block": self.block})
 
 

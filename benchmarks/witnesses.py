@@ -1,4 +1,4 @@
-"""`python -m benchmarks.witnesses`: models that other people wrote, held against the contract: docs/witnesses.json.
+"""`python -m benchmarks.witnesses`: models that other people wrote, judged by the contract: docs/witnesses.json.
 
 Compiles every witness and both twins for each mesh at full depth (`compare.run --witness …`), and writes what each
 program moves, what is beyond the plan, and the line of source, into docs/witnesses.json and the tables of

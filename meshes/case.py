@@ -66,7 +66,7 @@ class Case:
     loop: str = "scan"
     attention: str = "idiomatic"
     partitioner: str = "native"
-    """`native` is the framework's own; `gspmd` asks JAX for the one that PyTorch/XLA uses, `shardy` the other way."""
+    """`native` is the framework's default; `gspmd` gives JAX the partitioner of PyTorch/XLA, `shardy` the reverse."""
     variants: tuple[str, ...] = ()
     """Names of `meshes.variants`: parts of the model that are written in another way."""
 

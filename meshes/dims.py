@@ -38,7 +38,7 @@ _FOLLOW = {"ffn": ("expert_ffn", "shared_ffn", "shards")}
 """Dims that have no rule of their own."""
 
 _EARLIER = {"batch": ("dp",), "seq": (None,)}
-"""What cases that were written before ep and cp say, and mean the same."""
+"""Rules of cases from before ep and cp -> their equivalents."""
 
 
 def rules(changes: Mapping[str, str | None]) -> Rules:

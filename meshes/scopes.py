@@ -1,4 +1,4 @@
-"""The closed list of the parts of a model that can ask for communication."""
+"""The closed list of the parts of a model that can cause communication."""
 
 SCOPES = (
     "embed",

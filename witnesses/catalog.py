@@ -1,4 +1,4 @@
-"""The witnesses by name: for each what it is, where its tensors lie, and what its parts are called."""
+"""The witnesses by name: for each the model, the names of its tensors, and the scopes of its modules."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -34,7 +34,7 @@ Step = Callable[[Arrays, Arrays, Arrays], tuple[Any, Any, Arrays]]
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A step that JAX can trace, and how often the model asked for a sharding in it."""
+    """A step that JAX can trace, and the sharding constraints that the model requested in it."""
 
     program: Program
     run: Step
@@ -145,7 +145,7 @@ def as_tpu(mesh: Mesh) -> Iterator[None]:
 
 @contextmanager
 def counted_constraints(program: Program, names: list[str]) -> Iterator[None]:
-    """While it holds, each call by which the model asks for a sharding is noted."""
+    """Within this context, each call by which the model requests a sharding is recorded."""
     if program.constraint is None:
         yield
         return
@@ -164,7 +164,7 @@ def counted_constraints(program: Program, names: list[str]) -> Iterator[None]:
 
 
 def check_constraints(lowered: jax.stages.Lowered, *, requested: int, witness: Witness) -> int:
-    """How many shardings of activations the program asks for.  Raises `WitnessError` where they are not the model's."""
+    """The number of sharding constraints in the program.  Raises `WitnessError` if the model requested another."""
     word = "sdy.sharding_constraint" if jax.config.jax_use_shardy_partitioner else "@Sharding"
     present = lowered.as_text().count(word)
     if present != requested:

@@ -1,4 +1,4 @@
-"""Trace and lower somebody else's program: `python -m witnesses.lower CASE.json OUTDIR NAME`.
+"""Trace and lower a third-party program: `python -m witnesses.lower CASE.json OUTDIR NAME`.
 
 The protocol of a twin's worker (see `meshes.twins.worker`): OUTDIR/program.mlirbc and OUTDIR/about.json, from shapes
 alone; one JSON line on stdout as each stage begins; exit 0, 1 or 2.

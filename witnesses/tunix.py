@@ -141,7 +141,7 @@ def _axes(spec: Any, rank: int, witness: Witness) -> Axes:
 
 @contextmanager
 def _scopes(witness: Witness, model: nnx.Module, *, enter: Enter) -> Iterator[None]:
-    """While it holds, each module of this model that the witness names opens its scope when it is called."""
+    """Within this context, each module of the model with a scope in the witness opens that scope when called."""
     named: dict[tuple[int, str], str] = {}
     kinds: set[tuple[type, str]] = set()
     for path, module in nnx.iter_modules(model):

@@ -1,4 +1,4 @@
-"""What an adapter says of somebody else's model: how to build it, where its tensors lie, what its parts are called."""
+"""An adapter of a third-party model: how to build it, the names of its tensors, and the scopes of its modules."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One step of somebody else's model, as a function of named tensors."""
+    """One step of a third-party model, as a function of named tensors."""
 
     arguments: tuple[Argument, ...]
     """Weights, caches and inputs, each group in the order in which it is handed over."""
@@ -68,7 +68,7 @@ class Program:
     """Of weights that no checkpoint has: tables that the model computes as it is built."""
 
     constraint: tuple[Any, str] | None = None
-    """The module and the name of the function by which the model asks for a sharding: each call must be heard."""
+    """Module and name of the function by which the model requests a sharding; every call is counted."""
 
     def of_role(self, role: str) -> tuple[Argument, ...]:
         return tuple(each for each in self.arguments if each.role == role)
@@ -100,7 +100,7 @@ class Witness:
     owns: tuple[str, ...]
     """Parts of paths of the files that are the user's source: lines of these are reported, and no others."""
     packages: tuple[str, ...]
-    """Its distributions; their versions stand in about.json."""
+    """Its distributions; about.json records their versions."""
     tensors: tuple[Tensor, ...]
     """The first row that fits a tensor's name holds."""
     scopes: tuple[tuple[str, str], ...]

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.fuzz`: 100,000 damaged and hostile inputs to every reader, and what came of them.
+"""`python -m benchmarks.fuzz`: 100,000 damaged and hostile inputs to all readers, and the outcomes.
 
-Three things may not happen: a traceback or a hang; a row that is lost, or another one where no collective was touched;
-a refusal that is not one clean line.  Each input is made of a seed, its reader's name and its number: `--reader` and
-`--from` find it again.
+Three things must not happen: a traceback or a hang; a lost or changed row where no collective was damaged; a refusal
+that is not one clean line.  Each input is derived from a seed, its reader's name and its number: `--reader` and
+`--from` reproduce it.
 """
 
 import argparse
@@ -19,7 +19,7 @@ CHUNK = 500
 
 
 def main() -> int:
-    """Exit 1 where anything is to be mended."""
+    """Exit 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("--inputs", type=int, default=100_000, help="over all readers (default: 100000)")
     parser.add_argument("--seed", type=int, default=0, help="of all inputs (default: 0)")

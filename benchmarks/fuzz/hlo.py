@@ -1,6 +1,6 @@
-"""What may not happen to the rows of a damaged HLO text: one is lost, or another where no collective was touched.
+"""What must not happen to the rows of a damaged HLO text: a lost row, or a changed one where no collective was damaged.
 
-Both are told from the text alone, by other means than the reader's.
+Both are checked on the text alone, independently of the reader.
 """
 
 import random
@@ -27,7 +27,7 @@ _NAMES = re.compile(r"%?([A-Za-z_][\w.\-]*)")
 
 
 def comparable_columns(rows: Sequence[Collective]) -> tuple[object, ...]:
-    """What of a row no bystander may change: a lost scope or line is found again at its neighbours, and may differ."""
+    """Columns that damage to a bystander must not change; a lost scope or line may be inferred differently."""
     return tuple(
         (row.name, row.kind, row.axes, row.network, row.dtype, row.mesh_groups, row.executions, row.executions_are,
          row.payload_bytes, row.wire_bytes, row.step_wire_bytes)
@@ -45,7 +45,7 @@ def describe_loss(text: str, rows: Sequence[Collective]) -> str:
     for line in text.split("\n"):
         plain = _QUOTED.sub('""', line)
         if '"' in plain.replace('""', "") or plain.lstrip().startswith("//"):
-            return ""  # a quote without an end: what is said and what is there cannot be told so simply
+            return ""  # an unclosed quote: attributes and text cannot be distinguished this simply
         matches = [match[0] for match in _COLLECTIVE.finditer(plain)]
         count += len(matches)
         side = "recv(" in matches or "is_host_transfer=true" in plain or "chain_id=" in plain

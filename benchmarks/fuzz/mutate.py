@@ -18,7 +18,7 @@ PIECES = (
 )  # fmt: skip
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _LONG = 3000
-"""How often something is said again and again; a reader that goes back over it each time shows."""
+"""Repetitions of a piece, so that a reader with quadratic backtracking shows."""
 
 Mutation = Callable[[str, random.Random], str]
 

@@ -1,4 +1,4 @@
-"""What is tried: each reader with inputs that it reads, what they are mutated by, and what is asked of a reading."""
+"""The readers under test: valid inputs of each, how these are mutated, and what a reading must satisfy."""
 
 import argparse
 import gzip
@@ -57,7 +57,7 @@ class Wrong(Exception):  # noqa: N818  (a finding, not an error)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One reader: an input is made of one of its seeds, and read."""
+    """One reader: an input is a mutation of one of its seeds."""
 
     name: str
     share: int
@@ -69,7 +69,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """An HLO text, and of one that is damaged beside its collectives the rows that it must have."""
+    """An HLO text; if only bystanders are damaged, with the rows that it must have."""
 
     text: str
     axes: str
@@ -194,7 +194,7 @@ def _tensors(given: str, folder: Path) -> object:
 
 
 def _entry(given: str, folder: Path) -> object:
-    """An entry of the cache whose manifest was damaged: made anew, never a stop."""
+    """A cache entry with a damaged manifest: it is rebuilt, and never stops a run."""
     entry = folder / "compiled" / "key"
     entry.mkdir(parents=True, exist_ok=True)
     (folder / "begun").mkdir(exist_ok=True)
@@ -210,7 +210,7 @@ def _remedies(path: Path) -> object:
 
 @cache
 def _sweep() -> tuple[str, ...]:
-    """What a sweep of one case wrote, whose run folder is the example's."""
+    """The sweep.json of one case, whose run folder is the example run."""
     case, report = Case.from_json((_RUN / "case.json").read_text()), Report.from_json(read_json(_RUN / "report.json"))
     combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
     results = [result_row(combination, status="done", folder="run", report=report)]

@@ -1,4 +1,4 @@
-"""One input after another: what came of each, and what is to be mended."""
+"""Run inputs one after another, and record outcomes and findings."""
 
 import faulthandler
 import random
@@ -31,9 +31,9 @@ class Outcomes:
     """What came of the inputs of one reader."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
-    """`read`, `refused`, or what is to be mended: `traceback`, `hang`, `wrong`, `refusal`."""
+    """`read`, `refused`, or a kind of finding: `traceback`, `hang`, `wrong`, `refusal`."""
     findings: dict[str, str] = field(default_factory=dict)
-    """For each kind of finding the first input that shows it, by its number, and what it shows."""
+    """Finding -> the first input that shows it, by its number."""
     seconds: float = 0.0
 
 
@@ -48,7 +48,7 @@ def chunk(at: int, numbers: range, seed: int) -> Outcomes:
 
 
 def try_inputs(reader: Reader, numbers: range, *, seed: int) -> Outcomes:
-    """Make and read the inputs of these numbers.  An input is told by reader, seed and number alone."""
+    """Make and read the inputs of these numbers.  Reader, seed and number determine an input."""
     outcomes = Outcomes()
     begun = time.monotonic()
     seeds = reader.seeds()
@@ -89,7 +89,7 @@ def _one(reader: Reader, given: object, folder: Path, key: str) -> tuple[str, st
 
 
 def _refusal(error: Exception) -> tuple[str, str]:
-    """A refusal is one of the project's own errors, or the system's of a file, and one line."""
+    """Whether an error is a refusal: one of the project's errors, or an `OSError` of a file, and one line."""
     if not type(error).__module__.startswith(("compare.", "meshes.")) and not isinstance(error, OSError):
         return "traceback", f"{type(error).__name__} {_where(error)}"
     said = str(error)

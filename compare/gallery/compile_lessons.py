@@ -1,4 +1,4 @@
-"""The gallery's programs: lowered by each arm in one process, compiled in few, each failure costing only its own."""
+"""Compile the gallery's programs in few processes: one lowers for each arm; a failure affects only its program."""
 
 import json
 import os
@@ -20,10 +20,10 @@ from compare.run.scheduler import cores
 from meshes.process.documents import read_json
 
 BATCH = 36
-"""Programs of one compile process: its start costs two seconds."""
+"""Programs per compile process: its start costs two seconds."""
 
 MAX_DEATHS = 3
-"""Of processes of one arm, or of the compiler; then what is left has failed, too."""
+"""Deaths of processes of one arm, or of the compiler, after which the remaining programs fail too."""
 
 TIMEOUT_S = 900.0
 FAILED, ABOUT, PROGRAM, HLO = "failed.txt", "about.json", "program.mlirbc", "optimized.hlo.gz"
@@ -31,7 +31,7 @@ FAILED, ABOUT, PROGRAM, HLO = "failed.txt", "about.json", "program.mlirbc", "opt
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """One program on its way."""
+    """One program and its state."""
 
     lesson: Lesson
     program: str
@@ -54,7 +54,7 @@ class _Job:
         return self.program == TORCH_SHARDY
 
     def asked(self) -> dict[str, object]:
-        """What the arm is told."""
+        """The request to the arm."""
         lesson = self.lesson
         return {
             "pattern": lesson.pattern,
@@ -65,7 +65,7 @@ class _Job:
         }
 
     def compiling(self) -> dict[str, object]:
-        """What the compiler is told, but for its program."""
+        """The compile request, without the program."""
         assert self.lowered is not None
         options: dict[str, object] = read_json(self.lowered / ABOUT)["compile_options"]
         if not self.is_rewritten:
@@ -78,7 +78,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Jobs that one process does, all of one topology: of one arm to lower, or of any to compile."""
+    """Jobs of one process, all for one topology: lowering for one arm, or compiling for any."""
 
     kind: str
     """The arm's name, or `compile`."""
@@ -88,9 +88,9 @@ class _Batch:
 def build(
     lessons: Sequence[Lesson], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
 ) -> list[LessonResult]:
-    """Every program of these lessons, in their order; what could not be made says why.
+    """Every program of these lessons, in their order; a program that failed has its error.
 
-    `notify` hears one line at each change.
+    `notify` receives one line at each change.
     """
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     return build_each(programs, cache=cache, notify=notify, at_once=at_once)
@@ -99,7 +99,7 @@ def build(
 def build_each(
     programs: Sequence[tuple[Lesson, str]], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
 ) -> list[LessonResult]:
-    """One program of each lesson: the one that is named beside it."""
+    """The named program of each lesson."""
     jobs = [_Job(lesson, program) for lesson, program in programs]
     _Build(jobs, cache=cache, notify=notify, at_once=at_once or max(2, cores())).run()
     return [_made(job) for job in jobs]
@@ -114,7 +114,7 @@ class _Build:
         self.running: dict[_Batch, Path] = {}
         self.deaths: dict[str, int] = {}
         self.keys: dict[_Job, str] = {}
-        """Of lowered programs."""
+        """Job -> cache key of its lowered program."""
 
     def run(self) -> None:
         for name in dict.fromkeys(job.arm.name for job in self.jobs):
@@ -151,7 +151,7 @@ class _Build:
                 self.waiting.append(_Batch(kind, tuple(same_topology[begin : begin + size])))
 
     def _compile(self, jobs: Sequence[_Job]) -> None:
-        """Take from the cache what is there; the rest waits for a process."""
+        """Take programs from the cache; queue the others."""
         for job in jobs:
             job.compiled = self.cache.find("compiled-pattern", _compile_key(job))
         self._wait("compile", [job for job in jobs if not job.compiled])
@@ -184,7 +184,7 @@ class _Build:
         pool.start(batch, command)
 
     def _finish(self, batch: _Batch, ended: ProcessEnd) -> None:
-        """Keep what was made; what the process did not reach is tried again, without the one that it died of."""
+        """Keep the results; retry the programs that the process did not reach, without the one that killed it."""
         folder, left = self.running.pop(batch), []
         result = HLO if batch.kind == "compile" else ABOUT
         for number, job in enumerate(batch.jobs):
@@ -203,7 +203,7 @@ class _Build:
             self._compile(self._lowered(batch))
 
     def _lowered(self, batch: _Batch) -> list[_Job]:
-        """Its jobs that went well, each with those that want the same program for another partitioner."""
+        """Its successful jobs, each with those that need the same program for another partitioner."""
         lowered = []
         for job in batch.jobs:
             alike = [twin for twin in self.jobs if self.keys.get(twin) == self.keys[job]]
@@ -253,7 +253,7 @@ def _title(kind: str) -> str:
 
 @once
 def _sources(name: str) -> str:
-    """Of what makes a pattern's program: the patterns, how they are asked for, and those files of the twin they use."""
+    """A digest of the sources of an arm's patterns: their files, the batch protocol, and what they use of the twin."""
     folder = tasks.ROOT / arms.find_arm(name).module
     requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
     used = ("patterns", "process", "sharding/spec.py", "decoder/scan.py")
@@ -274,7 +274,7 @@ def _compiler_sources() -> str:
 
 @once
 def _environment() -> dict[str, str]:
-    """Of the user's environment, what can change a program."""
+    """The user's environment variables that can change a program."""
     variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(tasks.PREFIXES)}
     return {name: text for name, text in variables.items() if name not in tasks.QUIET}
 

@@ -1,4 +1,4 @@
-"""A question of the quiz: asked, compiled and told, as `python -m compare.teach --quiz` does; and its lines."""
+"""`python -m compare.teach --quiz`: ask a question, compile its program, and show the result."""
 
 import ast
 import secrets
@@ -31,20 +31,20 @@ from meshes.process.command_line import REFUSED, print_json
 from meshes.process.one_line import complain, one_line, plain
 
 SEEDS = 10**6
-"""Of these one is taken where none is named."""
+"""A random seed is below this."""
 
 TRIES = 3
-"""How often an answer may be unreadable."""
+"""Attempts at a readable answer."""
 
 RIGHT, WRONG = "inherent", "induced"
 """The styles of a right and of a wrong answer."""
 
 
 def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: bool) -> int:
-    """Ask question `seed`, and tell the truth of it.
+    """Ask question `seed`, and show the compiled result.
 
-    words: the answer; without one it is read from standard input, in JSON none is.
-    0: right, or nothing was answered; 1: wrong, or it could not be compiled; 2: no readable answer.
+    words: the answer; None: read it from standard input, or with `as_json` ask without an answer.
+    0: right, or not answered; 1: wrong, or the program could not be compiled; 2: an unreadable answer.
     """
     question = draw_question(secrets.randbelow(SEEDS) if seed is None else seed)
     source = question_source(question)
@@ -72,7 +72,7 @@ def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: b
 
 
 def _heard(mesh: Mapping[str, int]) -> Answer | None:
-    """What is typed; None for an empty line or the end: tell me."""
+    """The typed answer; None for an empty line or the end of input."""
     for _ in range(TRIES):
         print("> ", end="", flush=True)
         words = sys.stdin.readline()
@@ -93,8 +93,8 @@ def compile_questions(
 
 
 def question_source(question: Question) -> str:
-    """The question's function as it stands in the arm's patterns, under the name `f`, which tells nothing, and without
-    its decorator: splits are the question's."""
+    """The source of the question's function, renamed to `f` so that its name gives nothing away, without its
+    decorator: the splits are the question's."""
     folder = tasks.ROOT / arms.find_arm(question.program.partition("/")[0]).module / "patterns"
     for path in sorted(folder.glob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def question_source(question: Question) -> str:
 
 
 def print_question(question: Question, source: str) -> None:
-    """What is asked; the answer stays hidden."""
+    """Print the question, without its answer."""
     out = console()
     out.print(Text(f"Question {question.seed}", style="bold"))
     out.print(Text(arrays(question), style="cyan"))
@@ -117,7 +117,7 @@ def print_question(question: Question, source: str) -> None:
 
 
 def print_truth(answered: AnsweredQuestion, answer: Answer | None) -> None:
-    """Whether the answer is right, what is true, and why."""
+    """Print whether the answer is right, the compiled result, and why."""
     out = console()
     if not answered.result.ok:
         _prose(

@@ -1,4 +1,4 @@
-"""Parse a checkpoint's config.json into a `Model`; a key that asks for what the twins do not compute is refused."""
+"""Parse a checkpoint's config.json into a `Model`; options that the twins do not implement are refused."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ _HARMLESS = frozenset({
 def read_model(folder: str | Path) -> Model:
     """The model of a folder's config.json, by the folder's name; nothing else of the folder is read.
 
-    Raises `MeshError`, one line, naming the key that is missing or that asks for what is not computed here.
+    Raises `MeshError`, one line, naming the key that is missing or requests what is not implemented here.
     """
     path = Path(folder) / "config.json"
     config = _read(path)

@@ -45,8 +45,8 @@ class ConvertedCheckpoint:
     def open(cls, folder: Path) -> Self:
         """Read the table, and no weight.
 
-        Raises `MeshError`, one line, where it is cut, where config.json tells of other shapes, or where a file is
-        missing or of another size.
+        Raises `MeshError`, one line, if it is truncated, if config.json has other shapes, or if a file is missing or
+        has another size.
         """
         model = read_model(folder)
         dtype, table = _table(folder / MANIFEST)

@@ -36,8 +36,8 @@ class Checkpoint:
     def open(cls, folder: str | Path) -> Self:
         """Read the folder's tables, and no tensor, unless a tied head is stored separately.
 
-        Raises `MeshError`, one line, where a file is missing or cut, a tensor is missing, unknown, or of another
-        dtype or shape, a tied head differs from the embedding, or config.json asks for what is not computed here.
+        Raises `MeshError`, one line, if a file is missing or truncated, a tensor is missing, unknown, or of another
+        dtype or shape, a tied head differs from the embedding, or config.json requests what is not implemented here.
         """
         path, model = Path(folder), read_model(folder)
         entries = _entries(path)

@@ -42,7 +42,7 @@ def read_slice(spec: WeightSpec, *, source: Source, tensors: Tensors, case: Case
 
 
 def check_shapes(sources: Iterable[Source], *, tensors: Tensors, model: Model) -> None:
-    """Raise `MeshError` where a tensor has another shape than the model's numbers say."""
+    """Raise `MeshError` if the shape of a tensor is not that of the model."""
     for source in sources:
         right = source.shape(model)
         for name in source.each(model):

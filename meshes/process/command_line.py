@@ -82,7 +82,7 @@ def stoppable() -> Iterator[None]:
             number = getattr(signal, name)
             if signal.getsignal(number) is signal.SIG_DFL:  # one that is ignored (nohup) stays so
                 before[number] = signal.signal(number, stop)
-    except ValueError:  # not the main thread: whoever has it, ends it
+    except ValueError:  # not the main thread, which handles the signal
         before.clear()
     try:
         yield
@@ -97,7 +97,7 @@ def run_to_status(work: Callable[[], int]) -> int:
         try:
             status = work()
             sys.stdout.flush()
-        except BrokenPipeError:  # the reader of our output has gone, and that is no error of ours
+        except BrokenPipeError:  # the reader of our output has exited, which is no error here
             sys.stdout = None
             return 0
         except KeyboardInterrupt as stopped:

@@ -17,7 +17,7 @@ _kept: int | None = None
 
 
 NOT_OFFERED, DOES_NOT_FIT = "not offered", "does not fit"
-"""Reasons that whoever started a worker acts on: they are said as data, beside the line on stderr."""
+"""Reasons that the parent process acts on, printed as JSON on stdout beside the line on stderr."""
 
 
 def give_reason(reason: str, **figures: int) -> None:
@@ -50,7 +50,7 @@ def refuse(words: object) -> None:
 def defer_stderr() -> Iterator[None]:
     """Hold back stderr until the end of the block, and discard it if the block raises a `MeshError`.
 
-    Only after `claim_stderr`: elsewhere stderr belongs to somebody else.
+    Only after `claim_stderr`: otherwise stderr belongs to another program.
     """
     if not _alone or _kept is not None or sys.stderr is None:
         yield

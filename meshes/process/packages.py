@@ -1,4 +1,4 @@
-"""What is installed: whether a package's files are its own."""
+"""Installed packages: whether another one has overwritten files of a package."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, files
 def is_overwritten(name: str) -> bool:
     """Whether another package has been installed over a distribution: files of it are not those that it brought.
 
-    (torch_xla 2.9.0 brings a copy of torchax.)  Told by the hashes of its RECORD; False where it is not installed.
+    (torch_xla 2.9.0 brings a copy of torchax.)  Checked by the hashes of its RECORD; False if it is not installed.
     """
     try:
         installed = files(name) or []

@@ -1,1 +1,1 @@
-"""What a lesson is, and what came of its programs."""
+"""Lessons, and the results of their programs."""

@@ -1,7 +1,7 @@
-"""What a lesson of the gallery is: a pattern, what its sharding needs by hand, and the words that explain it.
+"""A lesson of the gallery: a pattern, what its sharding needs by hand calculation, and the words that explain it.
 
-Every number is written as a formula of the letters that the page shows: `"T·F·2"`.  What programs emit is never
-written here: it is compiled, and held against these.
+Every number is a formula of the letters that the page shows: `"T·F·2"`.  What programs emit is never written here: it
+is compiled, and compared with these.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ STANDINGS = {
     "differ",
     ADVICE: "what to write; the page shows why",
 }
-"""What a rule can be, and how far it reaches."""
+"""Standing of a rule -> how general it is."""
 
 TOPOLOGIES = {4: "v5e:2x2", 8: "v5e:2x4"}
 """Chips -> the slice that a lesson is compiled for: few enough to draw, and enough for two axes."""
@@ -37,12 +37,12 @@ WIRE = {
     "reduce-scatter": "(n−1)/n",
     "all-to-all": "(n−1)/n",
 }
-"""Of the payload, what a bandwidth-optimal algorithm makes each of n devices send (docs/definitions.md, section 1)."""
+"""Fraction of the payload that each of n devices sends by a bandwidth-optimal algorithm (docs/definitions.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One collective, by hand."""
+    """One collective, by hand calculation."""
 
     collective: str
     """kind@axes."""
@@ -52,9 +52,9 @@ class Move:
     """What it carries."""
     times: int = field(default=1, kw_only=True)
     senders: int | None = field(default=None, kw_only=True)
-    """Of a permute: how many devices send; the others only receive."""
+    """For a permute, the number of devices that send; the others only receive."""
     group: int = field(default=0, kw_only=True)
-    """Devices that talk to each other, where they are fewer than the axes have: `tp:sub`."""
+    """Devices of a group, if fewer than the axes have: `tp:sub`."""
 
     @property
     def kind(self) -> str:
@@ -67,7 +67,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Programs that move something else than the sharding needs, and why."""
+    """Programs that emit something other than the sharding needs, and why."""
 
     programs: tuple[str, ...]
     moves: tuple[Move, ...]
@@ -76,7 +76,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """What the devices have before they talk: an array, how it is split, and over which axes it is a partial sum."""
+    """What the devices have before any communication: an array, its split, and the axes of partial sums."""
 
     name: str
     dims: str
@@ -99,26 +99,26 @@ class Lesson:
     """Array -> its dims, a letter each."""
     gives: Mapping[str, str]
     dtypes: Mapping[str, str] = field(default_factory=dict)
-    """Of those that are not bf16."""
+    """Array -> dtype, for arrays that are not bf16."""
     story: str
     """Paragraphs, with a blank line between."""
     alone: tuple[Alone, ...] = ()
     alone_words: str = ""
     needs: tuple[Move, ...]
-    """What this sharding costs at the least, in its usual form."""
+    """The collectives that this sharding requires, in their usual form."""
     but: tuple[Deviation, ...] = ()
     rule: str
     standing: str
-    """How far the rule reaches: a key of STANDINGS."""
+    """How general the rule is: a key of STANDINGS."""
     border: str = ""
-    """Where the rule ends, or which lesson seems to say the opposite: with sizes on both sides, each compiled."""
+    """Where the rule ends, or which lesson seems to contradict it: with sizes on both sides, each compiled."""
     question: str
     answer: str
     absent: Mapping[str, str] = field(default_factory=dict)
     """Arm -> why it has no such program."""
 
     splits: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
-    """Array -> the axis of each dim, where a question of the quiz asks for others than the pattern's own."""
+    """Array -> the axis of each dim, if a question of the quiz overrides the pattern's splits."""
 
     def __post_init__(self) -> None:
         if self.standing not in STANDINGS:
@@ -142,12 +142,12 @@ class Lesson:
 
     @property
     def arrays(self) -> dict[str, str]:
-        """What it takes and gives -> their dims."""
+        """Argument or result -> its dims."""
         return {**self.takes, **self.gives}
 
     @property
     def letters(self) -> dict[str, int]:
-        """What a formula may name: letters of dims, and axes."""
+        """The values of the names in a formula: letters of dims, and axes."""
         return {**self.sizes, **self.mesh}
 
     def shape(self, array: str) -> tuple[int, ...]:
@@ -157,7 +157,7 @@ class Lesson:
         return self.dtypes.get(array, "bf16")
 
     def expected(self, program: str) -> tuple[Move, ...]:
-        """By hand, what a program has."""
+        """The collectives that the lesson states for a program."""
         return next((other.moves for other in self.but if program in other.programs), self.needs)
 
     def why(self, program: str) -> str:
@@ -167,11 +167,11 @@ class Lesson:
         return evaluate_formula(move.formula, self.letters)
 
     def group_size(self, move: Move) -> int:
-        """How many devices talk to each other."""
+        """Devices of each group."""
         return move.group or prod(self.mesh[axis] for axis in move.axes)
 
     def wire(self, move: Move) -> Fraction:
-        """Bytes that a device sends for one, in the mean over the mesh."""
+        """Bytes on the wire of one execution, mean over devices."""
         size = self.group_size(move)
         payload = Fraction(self.payload(move))
         if move.kind == "collective-permute":
@@ -180,7 +180,7 @@ class Lesson:
 
 
 Emitted = Counter[tuple[str, int]]
-"""kind@axes and payload bytes of one: how often the busiest device runs it in a step."""
+"""(kind@axes, payload bytes) -> executions a step on the busiest device."""
 
 
 def count_moves(lesson: Lesson, moves: tuple[Move, ...]) -> Emitted:
@@ -191,7 +191,7 @@ def count_moves(lesson: Lesson, moves: tuple[Move, ...]) -> Emitted:
 
 
 def evaluate_formula(formula: str, letters: Mapping[str, int]) -> int:
-    """`"T·F·2/tp"` with its letters' sizes, a whole number; `+` adds."""
+    """The value of `"T·F·2/tp"`, an integer; `+` adds."""
     total = Fraction(0)
     for term in formula.split(" + "):
         over, *under = term.split("/")

@@ -1,4 +1,4 @@
-"""What came of a lesson's program, held against what its sharding needs."""
+"""The result of a lesson's program, compared with what its sharding needs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -68,21 +68,21 @@ class LessonResult:
 
     @property
     def wire_bytes(self) -> int:
-        """Of one run, on a device in the mean; of unknown executions nothing."""
+        """Bytes of one step, mean over devices; rows with unknown executions do not count."""
         return sum(row.step_wire_bytes or 0 for row in self.rows)
 
     @property
     def is_needed(self) -> bool:
-        """It has what the sharding needs, and nothing else."""
+        """Whether it has exactly what the sharding needs."""
         return self.emitted == count_moves(self.lesson, self.lesson.needs)
 
     @property
     def is_as_written(self) -> bool:
-        """It has what the lesson says by hand of this program."""
+        """Whether it has exactly what the lesson states for this program."""
         return self.emitted == count_moves(self.lesson, self.lesson.expected(self.program))
 
     def public(self) -> dict[str, object]:
-        """As JSON has it."""
+        """The JSON form."""
         return {
             "pattern": self.lesson.name,
             "program": self.program,
@@ -107,7 +107,7 @@ class LessonResult:
 
 
 def needed_wire(lesson: Lesson, moves: tuple[Move, ...] | None = None) -> int:
-    """Bytes that a device sends for these, in the mean; without any, for what the sharding needs."""
+    """Bytes that a device sends for these moves, mean over devices; by default for what the sharding needs."""
     return round(sum(lesson.wire(move) * move.times for move in (lesson.needs if moves is None else moves)))
 
 

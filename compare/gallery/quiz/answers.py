@@ -1,4 +1,4 @@
-"""Answers of the quiz: how one is read, and when it is right."""
+"""Answers of the quiz: parsing, and when one is right."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ KINDS = {
     "all-to-all": ("a2a", "alltoall"),
     "collective-permute": ("cp", "permute", "ppermute"),
 }
-"""XLA's kinds, and what they may be called in an answer."""
+"""XLA's kinds, and their spellings in an answer."""
 
 FREE = ("free", "none", "nothing")
 HOW = (
@@ -27,7 +27,7 @@ _SPELT = {name: kind for kind, others in KINDS.items() for name in (kind, *other
 
 
 class AnswerError(ValueError):
-    """What can't be read as an answer."""
+    """Text that is not an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Answer:
     counts: Mapping[str, int]
 
     def is_right(self, truth: Mapping[str, int]) -> bool:
-        """The same kinds over the same axes, each as often."""
+        """Whether kinds, axes and counts are equal."""
         return dict(self.counts) == dict(truth)
 
     def is_miscounted(self, truth: Mapping[str, int]) -> bool:
-        """Wrong in nothing but how often."""
+        """Whether only the counts differ."""
         return set(self.counts) == set(truth) and not self.is_right(truth)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Answer:
 
 
 def read_answer(words: str, mesh: Mapping[str, int]) -> Answer:
-    """Raises `AnswerError`, one line, for what is no answer on this mesh."""
+    """Parse an answer.  Raises `AnswerError`, one line, if it is not one for this mesh."""
     if words.strip().lower() in FREE:
         return Answer({})
     counts: dict[str, int] = {}
@@ -71,7 +71,7 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 def count_emitted(result: LessonResult) -> dict[str, int]:
-    """What a compiled program has: kind@axes -> how often in a step."""
+    """The collectives of a compiled program: kind@axes -> executions a step."""
     counts: dict[str, int] = {}
     for (what, _), times in result.emitted.items():
         counts[what] = counts.get(what, 0) + times

@@ -1,4 +1,4 @@
-"""Which question a seed asks."""
+"""The question of a seed."""
 
 from dataclasses import replace
 from random import Random
@@ -45,7 +45,7 @@ PAGE = range(1, 63)
 
 
 def draw_question(seed: int) -> Question:
-    """The question of this seed, always the same; neighbours are of different families."""
+    """The question of this seed, always the same; adjacent seeds are of different families."""
     # Chance of the seed alone; families go round, so that ten in a row are ten kinds.
     family = FAMILIES[seed * 7 % len(FAMILIES)]
     return replace(family(Random(seed)), seed=seed)

@@ -21,7 +21,7 @@ CASES = {
 """Which dim an axis splits in x, in w and in y (empty: none) -> the lesson that says what is sent."""
 
 CHOICES = {("T", "F", "T"): "decide-wanted-rows", ("T", "F", "F"): "decide-wanted-columns"}
-"""Where the law leaves open which input travels: the lesson that says what this compiler takes."""
+"""Cases where either input could be sent: the lesson with this compiler's choice."""
 
 PAIRS = (
     (("T", "", "T"), ("", "F", "F")),
@@ -37,7 +37,7 @@ PAIRS = (
 
 
 def ask_one_axis(chance: Random) -> Question:
-    """One axis, any case whose answer does not hang on sizes."""
+    """One axis, any case whose answer does not depend on sizes."""
     axis, mesh = one_axis(chance)
     case = chance.choice(list(CASES))
     cases = {axis: case}
@@ -63,7 +63,7 @@ def ask_two_axes(chance: Random, *, program: str = SHARDY) -> Question:
 
 
 def ask_one_side(chance: Random) -> Question:
-    """The contracting dim split in one input, and y whole: the smaller of that input and y travels."""
+    """The contracting dim split in one input, and y unsharded: the smaller of that input and y is sent."""
     axis, mesh = one_axis(chance)
     if chance.random() < 0.5:
         depth, width = chance.choice([(1024, 512), (2048, 512), (1024, 2048), (512, 2048), (1024, 4096)])
@@ -92,7 +92,7 @@ def ask_gradient(chance: Random) -> Question:
 
 
 def rules_of(cases: dict[str, tuple[str, str, str]]) -> tuple[str, ...]:
-    """The lesson of each axis's case, and of what the law leaves open."""
+    """The lesson of each axis's case, and of the compiler's choice."""
     names = [name for case in cases.values() for name in (CASES[case], CHOICES.get(case, ""))]
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -115,7 +115,7 @@ def _splits(cases: dict[str, tuple[str, str, str]]) -> dict[str, str]:
 
 
 def moves_of(cases: dict[str, tuple[str, str, str]]) -> tuple[Move, ...]:
-    """By hand: each axis by itself, and what the other one splits of the array divides the payload."""
+    """The required collectives of each axis; a payload is divided by the other axis if that splits the array."""
     moves = []
     for axis, (in_x, in_w, in_y) in cases.items():
         other = [(name, case) for name, case in cases.items() if name != axis]

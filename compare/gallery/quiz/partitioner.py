@@ -1,4 +1,4 @@
-"""Questions on how the partitioner decides: on either side of its borders, in JAX and PyTorch, Shardy and GSPMD."""
+"""Questions on the partitioner's choices: on either side of its thresholds, in JAX and PyTorch, Shardy and GSPMD."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ from compare.gallery.quiz.question import Question, divide_formula, make_questio
 ANY = (SHARDY, GSPMD, TORCH)
 BY_GSPMD = (GSPMD, TORCH)
 TOKENS = ((1920, 2048), (896, 1024), (512, 1024), (2048, 2048), (1024, 1024), (2176, 2048))
-"""T and F, below the border T = F, on it and above."""
+"""T and F below, at and above the threshold T = F."""
 _PINNED = "tp"
 """The axis that a pattern's own pins name."""
 
@@ -62,8 +62,8 @@ def ask_rule_order(chance: Random) -> Question:
 
 
 def ask_size_border(chance: Random) -> Question:
-    """One contracting dim split, and y whole: sizes just below the border, on it, and above; or an input that was
-    made."""
+    """One contracting dim split, and y unsharded: sizes just below, at and above the threshold; or a computed
+    input."""
     axis, mesh = one_axis(chance)
     depth = chance.choice((1024, 2048))
     size = depth + chance.choice((-128, 0, 128))

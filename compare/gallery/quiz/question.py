@@ -1,4 +1,4 @@
-"""What a question of the quiz is: a lesson's function with other sizes, another mesh, and other splits."""
+"""A question of the quiz: a lesson's function with other sizes, another mesh, and other splits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ TWO = (("dp", "tp"), ("data", "model"), ("fsdp", "tp"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question: a function, how its arrays are split, and what the lessons' rules say of it."""
+    """One question: a function, how its arrays are split, and what the lessons' rules require."""
 
     lesson: Lesson
-    """Its function, with the question's own mesh, sizes and splits; `needs` is what the rule says by hand."""
+    """Its function with the question's mesh, sizes and splits; `needs` is what the rule requires."""
     program: str
-    """Arm and partitioner that are asked: `jax/shardy`."""
+    """Arm and partitioner of its program: `jax/shardy`."""
     rules: tuple[str, ...]
     """Lessons whose rules give the answer."""
     seed: int = 0

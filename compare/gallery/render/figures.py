@@ -1,4 +1,4 @@
-"""The pictures of a lesson: tensors on the mesh, before, when each device has worked alone, and after they talked.
+"""The pictures of a lesson: tensors on the mesh before, with local results, and after communication.
 
 A tensor is drawn as a rectangle of two of its dims (those that are split, else the last two), cut where it is split.
 A part has the colour and the number of the device that holds it; copies lie behind each other like cards.
@@ -20,11 +20,11 @@ from matplotlib.patches import Rectangle
 from compare.render.figures import INK, STYLE
 
 DEVICES = ("#8fc1ea", "#ffc685", "#a3d9a5", "#e0b3dd", "#cfe3f5", "#ffe6c4", "#d5eed6", "#f2dff1")
-"""Of device 0 to 7: told apart by people who see no red or green, and dark words can be read on them; the second
-four are the first four, paler."""
+"""Colours of devices 0 to 7: distinguishable with red-green blindness and behind dark words; the second four are
+paler versions of the first four."""
 
 _CARD = 0.1
-"""Inches: by how much a copy is behind the one in front of it."""
+"""Inches: the offset of a copy from the one in front of it."""
 _GAP = 0.09
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.3, 0.06, 0.36, 0.3
 _ACROSS = 0.2
@@ -32,7 +32,7 @@ _ACROSS = 0.2
 _LETTER = 0.083
 """Inches of a letter of a tensor's name."""
 _PALE = 0.45
-"""Of a partial sum's colour: it is not the thing itself."""
+"""Opacity of a partial sum's colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Tensor:
     partial: str = ""
 
     def drawn_dims(self) -> tuple[int, int]:
-        """The numbers of the dims that are drawn as rows and columns; -1: none."""
+        """The indices of the dims drawn as rows and columns; -1: none."""
         split = [at for at, axis in enumerate(self.axes) if axis]
         rest = [at for at in reversed(range(len(self.dims))) if at not in split]
         rows, columns = sorted([*split, *rest, -1, -1][:2])
@@ -92,7 +92,7 @@ def draw_tensors(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: f
 
 
 def draw_mesh(mesh: Mapping[str, int]) -> str:
-    """The devices at their places on the mesh, as SVG: the first axis downwards, the last to the right."""
+    """The devices at their coordinates on the mesh, as SVG: the first axis downwards, the last to the right."""
     return _mesh_picture(tuple(mesh.items()))
 
 
@@ -124,7 +124,7 @@ def _svg(figure: Figure) -> str:
 
 
 def _length(size: int) -> float:
-    """Inches of a dim: of a long one more, and of a very long one not much more."""
+    """Inches of a dim, growing more slowly than its size."""
     return min(1.7, 0.35 + 0.11 * max(0.0, log2(size)))
 
 

@@ -48,7 +48,7 @@ _OWN_WORDS = {
     "Shardy or GSPMD.",
 }
 _SCALES, _SMALL = (1.0, 0.76, 0.64), 0.76
-"""Of the pictures: the first that has all panels in one row; else small ones, in two rows."""
+"""Scales of the pictures: the first at which all panels fit in one row; else small ones, in two rows."""
 _ROW, _FRAME, _CAPTION, _LETTER = 11.6, 0.39, 2.15, 0.08
 """Inches: of the widest page, of a panel's edges with the gap to the next, of a caption at the most, of a letter."""
 _MARKS = (
@@ -60,18 +60,18 @@ _MARKS = (
 )  # fmt: skip
 
 WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "payload", "on the wire")
-"""Those of the glossary that the lessons use."""
+"""Words of the glossary that the lessons use."""
 
 
 def write_pages(results: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, object] | None = None) -> None:
-    """Write every page; what else is in the folder stays."""
+    """Write every page; other files in the folder stay."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in render_pages(results, quiz=quiz).items():
         atomic_files.write_text(folder / name, text)
 
 
 def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, object] | None = None) -> dict[str, str]:
-    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that all link.
+    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that they link.
 
     quiz: the values of its page, where there is to be one.
     """
@@ -139,7 +139,7 @@ def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, in
 
 
 def _sent(lesson: Lesson) -> str:
-    """What lies between working alone and the result."""
+    """The communication between the local results and the final one, in words."""
     kinds = [f"{move.kind} {axes_phrase(move)}" for move in lesson.needs]
     counts = dict.fromkeys(kinds, 0)
     for move, kind in zip(lesson.needs, kinds, strict=True):
@@ -169,7 +169,7 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
 
 
 def _card(results: Sequence[LessonResult]) -> dict[str, object]:
-    """What the index says of a lesson: what it needs, and who moves something else."""
+    """The index entry of a lesson: what it needs, and which programs emit something else."""
     lesson = results[0].lesson
     other = [outcome for outcome in outcomes(results) if outcome.verdict != "needed"]
     return {
@@ -245,7 +245,7 @@ RULES = "rules.html"
 
 
 def rules_values(lessons: Sequence[Lesson], results: Mapping[str, Sequence[LessonResult]]) -> dict[str, object]:
-    """What the page's template is given; `lessons` are those that have pages, `made` their programs by name."""
+    """The values of the page's template.  lessons: those that have pages; results: lesson name -> its programs."""
     return {
         "scattered": SCATTERED,
         "told": {lesson.name: _rule_words(lesson, results[lesson.name]) for lesson in lessons},
@@ -270,7 +270,7 @@ def _case(case: tuple[str, str, str], name: str) -> dict[str, object]:
 
 
 def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, object]:
-    """What is needed, and who emits something else; and how far the rule's standing reaches."""
+    """What is needed, which programs emit something else, and the standing of the rule."""
     return {
         "standing": lesson.standing
         + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(results)),

@@ -1,4 +1,4 @@
-"""What the quiz says of a question, in a terminal, as JSON and on a page."""
+"""The words about a question of the quiz, for a terminal, JSON and a page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ FREE = "free: no collective"
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question with its truth."""
+    """A question and the result of its program."""
 
     question: Question
     result: LessonResult
 
     @property
     def lessons(self) -> list[Lesson]:
-        """Whose rules answer it."""
+        """The lessons whose rules answer it."""
         return [lesson for name in self.question.rules for lesson in find_lesson(name)]
 
     @property
@@ -44,12 +44,12 @@ class AnsweredQuestion:
 
     @property
     def follows(self) -> bool:
-        """The compiled program is what the lessons' rules say."""
+        """Whether the compiled program is what the lessons' rules say."""
         return self.result.emitted == count_moves(self.question.lesson, self.question.lesson.needs)
 
     @property
     def sums(self) -> list[Sum]:
-        """The rule's bytes, worked out."""
+        """The bytes by the rule, with the calculation."""
         return sums(self.question.lesson, self.question.lesson.needs)
 
 
@@ -84,7 +84,7 @@ def rule_lines(answered: AnsweredQuestion) -> list[str]:
 
 
 def question_to_json(question: Question, source: str) -> dict[str, object]:
-    """The question as JSON has it, without its answer."""
+    """The JSON form of a question, without its answer."""
     lesson = question.lesson
     return {
         "seed": question.seed,
@@ -101,7 +101,7 @@ def question_to_json(question: Question, source: str) -> dict[str, object]:
 
 
 def answer_to_json(answered: AnsweredQuestion, answer: Answer | None) -> dict[str, object]:
-    """The truth as JSON has it, and what became of an answer."""
+    """The JSON form of the result, and whether the answer is right."""
     result = answered.result
     known = count_emitted(result) if result.ok else None
     return {
@@ -150,7 +150,7 @@ def sum_lines(answered: AnsweredQuestion) -> list[str]:
 def quiz_values(
     questions: Sequence[Question], results: Sequence[LessonResult], source_of: Callable[[Question], str]
 ) -> Mapping[str, object]:
-    """What the page's template is given."""
+    """The values of the page's template."""
     answered = [AnsweredQuestion(question, item) for question, item in zip(questions, results, strict=True)]
     return {
         "scattered": SCATTERED,

@@ -41,7 +41,7 @@ def print_names() -> None:
 
 
 def print_gallery(results: Sequence[LessonResult]) -> None:
-    """A line for each lesson: what it needs, and who moves something else."""
+    """Print a line for each lesson: what it needs, and which programs emit something else."""
     out = console()
     by_name: dict[str, list[LessonResult]] = {}
     for result in results:
@@ -60,7 +60,7 @@ def print_gallery(results: Sequence[LessonResult]) -> None:
 
 
 def print_lesson(results: Sequence[LessonResult], *, before: str, after: str) -> None:
-    """One lesson, as its page tells it."""
+    """Print one lesson, with the content of its page."""
     out, lesson = console(), results[0].lesson
     out.print(Text(lesson.title, style="bold"))
     shown = next((result for result in results if result.source), None)

@@ -1,4 +1,4 @@
-"""What the pages and the terminal say of a lesson's programs, in words and numbers."""
+"""The words and numbers about a lesson's programs, for the pages and the terminal."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,12 +45,12 @@ _NAME = re.compile(r"%[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Programs that moved the same, and what that is."""
+    """Programs with the same communication, and what it is."""
 
     programs: tuple[str, ...]
     first: LessonResult
     moves: tuple[Move, ...]
-    """By hand, what they are known to move; without any where the compiler did something else."""
+    """The moves that the lesson states for them; empty if the compiler emits something else."""
     verdict: str
     """`needed`, `more`, `less`, `other` or `failed`."""
     words: str
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def rows(self) -> list[tuple[int, Row]]:
-        """Its collectives, those alike once, with their number."""
+        """Its distinct collectives, each with its number."""
         groups: dict[tuple[object, ...], list[Row]] = {}
         for row in self.first.rows:
             same = (row.kind, row.axes, row.dtype, row.form, row.executions, row.payload_bytes)
@@ -87,7 +87,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The bytes of one collective, worked out."""
+    """The bytes of one collective, with the calculation."""
 
     move: Move
     formula: str
@@ -98,7 +98,7 @@ class Sum:
 
 
 def needed_words(lesson: Lesson) -> str:
-    """What a split needs in a step, with how often."""
+    """The required collectives of a step, with their counts."""
     counts: dict[str, int] = {}
     for move in lesson.needs:
         counts[move.collective] = counts.get(move.collective, 0) + move.times
@@ -115,7 +115,7 @@ def collectives_words(counts: Mapping[str, int]) -> str:
 
 
 def shows_scatters(results: Sequence[LessonResult]) -> bool:
-    """An all-reduce that counts as a reduce-scatter is among these, or one where a reduce-scatter would do."""
+    """Whether these have an all-reduce that counts as a reduce-scatter, or is emitted instead of one."""
     return any(
         row.form == "fused-reduce-scatter"
         or (row.kind == "all-reduce" and any(move.kind == "reduce-scatter" for move in result.lesson.needs))
@@ -125,7 +125,7 @@ def shows_scatters(results: Sequence[LessonResult]) -> bool:
 
 
 def outcomes(results: Sequence[LessonResult]) -> list[Outcome]:
-    """The programs of one lesson, those alike together."""
+    """The programs of one lesson, grouped by equal communication."""
     groups: list[list[LessonResult]] = []
     for result in results:
         for group in groups:
@@ -169,7 +169,7 @@ def _strange(result: LessonResult) -> str:
 
 
 def sums(lesson: Lesson, moves: Sequence[Move]) -> list[Sum]:
-    """For each collective its formula, with the numbers put in."""
+    """For each collective its formula, with the numbers substituted."""
     return [_sum(lesson, move) for move in moves]
 
 
@@ -186,7 +186,7 @@ def _sum(lesson: Lesson, move: Move) -> Sum:
 
 
 def tensors(lesson: Lesson, result: LessonResult) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """What a program takes, what each device has alone, and what it gives, as they are drawn."""
+    """The arguments of a program, the local results of each device, and its results, as they are drawn."""
     takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, result.takes, strict=True)]
     gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, result.gives, strict=True)]
     alone = [
@@ -213,13 +213,13 @@ def signature(lesson: Lesson, result: LessonResult) -> str:
 
 
 def disagreement(results: Sequence[LessonResult]) -> str:
-    """Where the frameworks' programs split their arrays differently, they can't be compared."""
+    """A warning if the frameworks' programs split their arrays differently, so that they cannot be compared."""
     splits = {(result.takes, result.gives) for result in results if result.source}
     return "The programs of this page split their arrays differently: it compares nothing." if len(splits) > 1 else ""
 
 
 def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
-    """How far the lesson's rule reaches, as its box says it: of this compiler with version and partitioners."""
+    """The standing of the lesson's rule in words; for a rule of this compiler with version and partitioners."""
     if lesson.standing != COMPILER:
         return STANDINGS[lesson.standing]
     versions = {result.versions["libtpu"] for result in results if result.ok and "libtpu" in result.versions}
@@ -230,7 +230,7 @@ def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
 
 
 def partitioners_differ(results: Sequence[LessonResult]) -> bool:
-    """A framework's program moves something else under Shardy than under GSPMD."""
+    """Whether a framework's program differs between Shardy and GSPMD."""
     by_arm: dict[str, list[Emitted]] = {}
     for result in results:
         if result.ok:
@@ -239,7 +239,7 @@ def partitioners_differ(results: Sequence[LessonResult]) -> bool:
 
 
 def evidence(results: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
-    """Lines of the programs that have collectives, those alike but for names once: who, who else, lines."""
+    """The HLO of programs with collectives, equal ones (up to names) once: title, titles of the others, lines."""
     groups: dict[tuple[str, ...], list[LessonResult]] = {}
     for result in results:
         if result.rows:
@@ -256,7 +256,7 @@ def evidence(results: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]
 
 
 def shorten_hlo(row: Row) -> str:
-    """A line of HLO without what only a compiler reads."""
+    """A line of HLO without attributes that matter to the compiler only."""
     text = " ".join(_NOISE.sub("", row.text).split())
     return text if len(text) <= _LINE else text[:_LINE] + " …"
 
@@ -273,11 +273,11 @@ def axes_phrase(move: Move) -> str:
 
 
 def form_phrase(row: Row) -> str:
-    """`, written as …`: how the compiler wrote it, where that is not as one expects."""
+    """`, written as …`: the emission form of a collective, if it is not the plain one."""
     words = FORMS.get(row.form, row.form)
     return f", {words}" if words else ""
 
 
 def strip_markup(words: str) -> str:
-    """Prose without its marks."""
+    """Prose without its markup."""
     return re.sub(r"\*\*?|`", "", words)
