@@ -65,7 +65,7 @@ SPINE = (
     "hlo", "passes", "compile", "contract", "verdict", "report", "timing", "run", "user_program", "render",
 )  # fmt: skip
 """The rooms of `compare`, lowest first: each imports only those before it."""
-SLICES = ("sweep", "gallery", "remedy", "diff", "history")
+SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query")
 """Each hangs on the spine, and knows no other slice."""
 
 
@@ -209,7 +209,7 @@ def test_command_lines_parse_call_and_print():
     commands = [file for file in files("compare") if is_command(file) and file.name != "__init__.py"]
     names = {file.parent.name if file.name == "__main__.py" else file.stem for file in commands}
     assert names == {
-        "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach",
+        "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query",
     }  # fmt: skip
     for file in commands:
         assert len(file.read_text(encoding="utf-8").splitlines()) < 80, file

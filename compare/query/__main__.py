@@ -1,0 +1,31 @@
+"""`python -m compare.query runs/ "select …"`: any question in SQL, over any number of run folders."""
+
+from collections.abc import Sequence
+
+from compare.query.engine import open_runs, write_rows
+from compare.query.request import parse_question
+from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
+from meshes.process.command_line import print_json, run_command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the answer, or write it; without a question print what can be asked."""
+    question = parse_question(argv)
+    if not question.sql:
+        if question.form == "json":
+            print_json(describe_tables(question.runs))
+        else:
+            print_tables(question.runs)
+        return 0
+    show = {"table": print_rows, "json": print_json_rows, "csv": print_csv_rows}[question.form]
+    with open_runs(question.runs, question.sql) as connection:
+        if question.out:
+            write_rows(connection, question.sql, question.out)
+            print(question.out)
+        else:
+            show(connection, question.sql)
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,99 @@
+"""DuckDB at work on run folders: one SELECT in, a relation out, and every error one line."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from compare.query.errors import QueryError
+from compare.query.named_queries import read_query
+from compare.query.runs import RunFolder, read_runs
+from compare.query.sources import scan_file
+from compare.query.views import Files, create_views, files_to_read
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_SETTINGS = {
+    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+    "python_enable_replacements": "false", "enable_progress_bar": "false", "parquet_metadata_cache": "true",
+}  # fmt: skip
+"""Nothing is fetched from a network, and no variable of Python is taken for a table."""
+
+
+def query_runs(query: str, *folders: str | Path) -> "DuckDBPyRelation":
+    """The answer to one SELECT over all run folders in these folders, as DuckDB's relation: `.df()`, `.fetchall()` …
+
+    query: SQL, or the name of a query that ships (`volume-by-axis`).  `python -m compare.query` lists both tables and
+    names.  Raises `QueryError`, one line, for a query that DuckDB refuses and for a folder that cannot be read.
+    """
+    sql = query if any(map(str.isspace, query.strip())) else read_query(query)
+    with open_runs(read_runs([Path(folder) for folder in folders]), sql) as connection:
+        return connection.sql(sql)
+
+
+@contextmanager
+def open_runs(runs: Sequence[RunFolder], sql: str) -> Iterator["DuckDBPyConnection"]:
+    """A connection with a view for each table that this SELECT reads; in here DuckDB's errors become `QueryError`s.
+
+    The connection stays open, since a relation of it may be read later.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise QueryError(
+            "duckdb is not installed; get it with pip install -e '.[sql]' (without a checkout: pip install "
+            "'wirediff[sql]')"
+        ) from None
+    files = files_to_read(runs, sql)
+    try:
+        connection = duckdb.connect()
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in _SETTINGS.items()))
+        _check_select(connection, sql)
+        create_views(connection, runs, files)
+        yield connection
+    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+        raise QueryError(_said(error)) from None
+    except duckdb.Error as error:
+        raise QueryError(_damaged(files) or _said(error)) from None
+
+
+def write_rows(connection: "DuckDBPyConnection", sql: str, out: Path) -> None:
+    """Write the answer to a `.parquet` or `.csv` file, which takes its place whole."""
+    beside = out.with_name(f".{out.name}.{uuid4().hex}.part")
+    rows = connection.sql(sql)
+    try:
+        if out.suffix == ".csv":
+            rows.write_csv(str(beside), header=True)
+        else:
+            rows.write_parquet(str(beside), compression="zstd")
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _check_select(connection: "DuckDBPyConnection", sql: str) -> None:
+    """A query reads: what would write, or change the connection, is refused."""
+    kinds = [statement.type.name for statement in connection.extract_statements(sql)]
+    if kinds != ["SELECT"]:
+        said = " and ".join(kinds) or "nothing"
+        raise QueryError(f"a query is one SELECT (or DESCRIBE, SUMMARIZE, SHOW, FROM …); this is {said}")
+
+
+def _said(error: Exception) -> str:
+    """DuckDB's message, without the line of the query and the mark below it, and without advice for its own options."""
+    words = str(error).partition("\n\nLINE ")[0].partition("\nTry setting ")[0]
+    return words.removeprefix("Invalid Input Error: ")
+
+
+def _damaged(files: Files) -> str:
+    """Which file cannot be read, where one cannot: DuckDB does not always say."""
+    import duckdb
+
+    for file in dict.fromkeys(file for own_files in files.values() for file in own_files):
+        try:
+            duckdb.connect().execute(f"SELECT max(COLUMNS(*)) FROM {scan_file(file)}")
+        except duckdb.Error as error:
+            return f"{file} cannot be read: {_said(error)}"
+    return ""

@@ -1,0 +1,102 @@
+"""The command line of `compare.query`: which runs, which question, and where the answer goes."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.query.errors import QueryError
+from compare.query.named_queries import list_queries, read_query
+from compare.query.runs import DEFAULT_FOLDER, RunFolder, read_runs
+from meshes.process.command_line import command_parser
+
+SUFFIXES = (".parquet", ".csv")
+"""Of `--out`."""
+
+_MOST_SQL = 1 << 20
+"""Letters of a query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked; without SQL what can be asked."""
+
+    runs: Sequence[RunFolder]
+    sql: str
+    form: str
+    """`table`, `json` or `csv`."""
+    out: Path | None
+
+
+def parse_question(argv: Sequence[str] | None) -> Question:
+    """Raises `QueryError`, one line, where a folder, a file or a name is not there."""
+    parser = command_parser(
+        "compare.query",
+        "Ask any number of run folders a question in SQL; without one, list tables, columns and the queries that ship.",
+        example='runs/ "select mesh, arm, phase, wire_bytes from totals where is_default"',
+    )
+    parser.add_argument(
+        "words", metavar="RUN|DIR|SQL", nargs="*",
+        help=f"run folders, or folders of them (default: {DEFAULT_FOLDER}/), then SQL: it has white space in it",
+    )  # fmt: skip
+    query = parser.add_mutually_exclusive_group()
+    query.add_argument("--name", metavar="NAME", choices=list(list_queries()), help="a query that ships")
+    query.add_argument("--file", metavar="Q.sql", type=Path, help="a file with one query")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print rows as a JSON list of objects")
+    form.add_argument("--csv", action="store_true", help="print rows as CSV")
+    form.add_argument("--out", metavar="FILE", type=_out, help="write rows to FILE.parquet or FILE.csv")
+    request = parser.parse_intermixed_args(argv)
+    folders, sql = _split(request.words)
+    if sql and (request.name or request.file):
+        parser.error("two queries are given; one is answered at a time")
+    sql = read_query(request.name) if request.name else _read_file(request.file) if request.file else sql
+    if request.out and not sql:
+        parser.error("--out is given, and no query; write SQL, --name or --file")
+    if sql and not folders and not DEFAULT_FOLDER.is_dir():
+        parser.error(f"no run folder is given, and there is no {DEFAULT_FOLDER}/ here")
+    runs = read_runs(folders or [DEFAULT_FOLDER]) if sql or folders else []
+    if request.out:
+        _check_out(request.out, runs)
+    form_name = "json" if request.json else "csv" if request.csv else "table"
+    return Question(runs=runs, sql=sql, form=form_name, out=request.out)
+
+
+def _split(words: Sequence[str]) -> tuple[list[Path], str]:
+    """Folders, and the SQL behind them: a last word with white space in it that is no path."""
+    sql = words[-1] if words and any(map(str.isspace, words[-1])) and not _exists(words[-1]) else ""
+    return [Path(word) for word in (words[:-1] if sql else words)], sql
+
+
+def _exists(word: str) -> bool:
+    try:
+        return Path(word).exists()
+    except (OSError, ValueError):  # too long, or a zero byte: no path
+        return False
+
+
+def _read_file(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            sql = file.read(_MOST_SQL + 1)
+    except UnicodeDecodeError:
+        raise QueryError(f"{path} is no query: it is no text") from None
+    if not sql.strip() or len(sql) > _MOST_SQL:
+        raise QueryError(f"{path} is no query: it is empty, or has more than {_MOST_SQL:,} letters")
+    return sql
+
+
+def _out(word: str) -> Path:
+    path = Path(word)
+    if path.suffix not in SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{word!r} is neither .parquet nor .csv; write a name like answer.csv")
+    return path
+
+
+def _check_out(out: Path, runs: Sequence[RunFolder]) -> None:
+    """A query writes nothing into the runs that it reads."""
+    if not out.parent.is_dir():
+        raise QueryError(f"{out} cannot be written: there is no folder {out.parent}")
+    for run in runs:
+        if out.resolve().is_relative_to(run.folder.resolve()):
+            raise QueryError(f"{out} is in the run folder {run.folder}, which is only read; choose another --out")

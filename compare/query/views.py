@@ -1,0 +1,100 @@
+"""Tables as views of DuckDB, over all runs, with each run's case beside every row."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compare.query.errors import QueryError
+from compare.query.named_queries import list_queries, read_query
+from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, table_names
+from compare.query.sources import FILE, identifier, parquet_select, report_select
+from compare.query.tables import TABLES, DerivedTable, ReportTable, Table
+from compare.run.folder.untrusted_paths import is_inside
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+REPORT = "report.json"
+
+
+Files = Mapping[str, Mapping[Path, RunFolder]]
+"""By table the files that a query reads, and whose they are; none of a table that it does not mention."""
+
+
+def files_to_read(runs: Sequence[RunFolder], sql: str) -> Files:
+    """Of every table that there is.  Raises `QueryError` where a run lacks its report.json."""
+    names = [name for name in dict.fromkeys([*TABLES, *table_names(runs)]) if name != "runs"]
+    made = selects()
+    read = _mentioned([*names, *made], sql)
+    for name in [*list_queries(), *TABLES]:  # a query reads derived tables, and those read others
+        read |= _mentioned(names, made[name]) if name in read & made.keys() else set()
+    return {
+        name: {file: run for run in runs if name in read and (file := _file(run, name))}
+        for name in names
+        if name not in made
+    }
+
+
+def selects() -> Mapping[str, str]:
+    """What is made of other tables, by name, each by a SELECT: the derived tables, and the queries that ship."""
+    derived = {name: table.sql for name, table in TABLES.items() if isinstance(table, DerivedTable)}
+    return {**derived, **{name: read_query(name) for name in list_queries()}}
+
+
+def create_views(connection: "DuckDBPyConnection", runs: Sequence[RunFolder], files: Files) -> None:
+    """A view for each table, and the table `runs`.  Raises DuckDB's own error where a file is damaged."""
+    values = [[run.facts[name] for run in runs] for name in RUN_COLUMNS]
+    columns = ", ".join(f"unnest(?::{kind}[]) AS {identifier(name)}" for name, kind in RUN_COLUMNS.items())
+    connection.execute(f"CREATE TABLE runs AS SELECT {columns}", values)
+    connection.execute("CREATE SCHEMA internal")
+    for name, own_files in files.items():
+        connection.execute(f"CREATE VIEW {identifier(name)} AS {_select(connection, name, own_files)}")
+    for name, select in selects().items():
+        table = TABLES.get(name)
+        rows = f"({select}) AS own JOIN runs USING (run)"
+        view = _with_case(table.columns, rows) if table else select
+        connection.execute(f"CREATE VIEW {identifier(name)} AS {view}")
+
+
+def _mentioned(names: Sequence[str], sql: str) -> set[str]:
+    """Perhaps more than it reads: a word of a text is one too; but not of a line that is a comment."""
+    lines = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
+    return {name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)", lines, re.IGNORECASE)}
+
+
+def _file(run: RunFolder, name: str) -> Path | None:
+    table = TABLES.get(name)
+    if not isinstance(table, ReportTable):
+        return run.table(name)
+    path = run.folder / REPORT
+    if not is_inside(run.folder, path) or not path.stat().st_size:
+        raise QueryError(f"{path} is not there, or empty; python -m compare.report {run.folder} makes it")
+    return path
+
+
+def _select(connection: "DuckDBPyConnection", name: str, files: Mapping[Path, RunFolder]) -> str:
+    """The rows of one table, with the case of the run that each is of."""
+    table = TABLES.get(name, Table(says="", columns={}))
+    if not files:
+        nulls = [f"NULL::{kind} AS {identifier(column)}" for column, kind in {**CASE_COLUMNS, **table.columns}.items()]
+        return f"SELECT {', '.join(nulls)} WHERE false"
+    if isinstance(table, ReportTable):
+        select, own = report_select(table, list(files)), list(table.columns)
+    else:
+        select, own = parquet_select(connection, table.columns, list(files))
+    # The case of each file: one join a row, whatever the table.
+    cases = f"internal.{identifier(name)}"
+    connection.execute(
+        f"CREATE TABLE {cases} AS SELECT {FILE}, runs.* FROM runs "
+        f"JOIN (SELECT unnest(?::VARCHAR[]) AS {FILE}, unnest(?::VARCHAR[]) AS run) USING (run)",
+        [[str(file) for file in files], [run.facts["run"] for run in files.values()]],
+    )
+    return _with_case(own, f"({select}) AS own JOIN {cases} AS runs USING ({FILE})")
+
+
+def _with_case(own: Collection[str], rows: str) -> str:
+    """What a table says itself of a word of the case (the style of a program) is not that of its run's."""
+    case = [f"runs.{identifier(name)}" for name in CASE_COLUMNS if name not in own]
+    columns = [f"own.{identifier(name)}" for name in own]
+    return f"SELECT {', '.join([*case, *columns])} FROM {rows}"
