@@ -1,7 +1,7 @@
-"""What judges: it reads what the arms write, and imports neither of them.
+"""Reads, judges and reports the programs that the arms write; imports neither arm.
 
-For one's own program: `from compare import assert_collectives, collectives, contract_rows, judge`; imported when they
-are asked for.
+For a user's own program: `from compare import assert_collectives, collectives, contract_rows, judge`, imported on
+first use.
 """
 
 from typing import TYPE_CHECKING, Any

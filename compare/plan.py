@@ -1,4 +1,4 @@
-"""`python -m compare.plan --mesh tp4pp2`: the contract alone, in under a second, with no framework."""
+"""`python -m compare.plan --mesh tp4pp2`: the contract alone, in under a second, without a framework."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         example="--mesh tp4pp2 --json",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    asked = parser.parse_args(argv)
-    if "list" in asked:
-        print(listing(asked.list))
+    options = parser.parse_args(argv)
+    if "list" in options:
+        print(listing(options.list))
         return 0
-    contract = plan(read_case(asked))
-    if asked.json:
+    contract = plan(read_case(options))
+    if options.json:
         print_json(contract.to_json())
     else:
         from compare.render.report.plan import print_plan

@@ -10,7 +10,7 @@ from meshes.process.one_line import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compile, and write the pages; or print one lesson.  0: all of it; 1: some program failed, the rest is shown."""
+    """Compile, and write the pages; or print one lesson.  0: everything succeeded; 1: some program failed."""
     parser = command_parser(
         "compare.teach",
         "Build the gallery of sharding patterns, each compiled for TPU chips, as web pages; or print one lesson.",
@@ -43,19 +43,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     questions = [] if options.pattern or options.json else [draw_question(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
-    with cache.open_cache(bypass=options.no_cache) as kept:
-        every = build_each(
-            [*programs, *((question.lesson, question.program) for question in questions)], cache=kept, notify=complain
+    with cache.open_cache(bypass=options.no_cache) as user_cache:
+        all_results = build_each(
+            [*programs, *((question.lesson, question.program) for question in questions)],
+            cache=user_cache,
+            notify=complain,
         )
-    results, answers = every[: len(programs)], every[len(programs) :]
+    results, answers = all_results[: len(programs)], all_results[len(programs) :]
     if options.json:
         print_json([item.public() for item in results])
     elif options.pattern:
         from compare.gallery.render.text import print_lesson
 
-        at = LESSONS.index(lessons[0])
+        index = LESSONS.index(lessons[0])
         names = ["", *(item.name for item in LESSONS), ""]
-        print_lesson(results, before=names[at], after=names[at + 2])
+        print_lesson(results, before=names[index], after=names[index + 2])
     else:
         from compare.gallery.render.page import INDEX, write_pages
         from compare.gallery.render.quiz_words import quiz_values
@@ -68,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         write_pages(results, options.out, quiz=quiz_values(questions, answers, question_source))
         print(options.out / INDEX)
-    return 0 if all(item.ok for item in every) else 1
+    return 0 if all(item.ok for item in all_results) else 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from meshes.process.command_line import Parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print what a step's time is spent on, for the whole program and by the axes that it communicates over."""
+    """Print how a step's time divides, for the full program and by the axes of its communication."""
     parser = Parser(
         prog="python -m compare.trace",
         description="Communication time of a profile's steps, by mesh axes and kind, and how much of it compute hides.",
@@ -18,8 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_axes(parser)
     parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
-    asked = parser.parse_args(argv)
-    axes = axes_of(asked)
+    options = parser.parse_args(argv)
+    axes = axes_of(options)
 
     from compare.report.model.codec import encode
     from compare.timing.join.profile import read_profile
@@ -28,16 +28,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.timing.tracks.tracks import DeviceTracks
     from compare.timing.xplane.reader import profile_files
 
-    timeline = read_profile(profile_files(asked.profile), axes=axes, hlo=read_file(asked.hlo) if asked.hlo else None)
+    timeline = read_profile(
+        profile_files(options.profile), axes=axes, hlo=read_file(options.hlo) if options.hlo else None
+    )
     tracks = DeviceTracks.of(timeline)
-    found = summarize_tracks(tracks)
-    if asked.json:
-        print_json(encode(found))
+    summary = summarize_tracks(tracks)
+    if options.json:
+        print_json(encode(summary))
     else:
         from compare.render.time.profile_summary import print_trace
 
-        print_trace(found, measure_times(tracks, by=["axes", "kind"]).means())
-    hint_axes(asked, found.per_step.by_axes)
+        print_trace(summary, measure_times(tracks, by=["axes", "kind"]).means())
+    hint_axes(options, summary.per_step.by_axes)
     return 0
 
 

@@ -21,21 +21,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--details", action="store_true", help="print all tables, not a screenful")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     options = parser.parse_args(argv)
-    folder = options.out or options.run
+    target = options.out or options.run
     run = read_run(options.run)
-    with replace_folder.open_replacement(folder) as beside:
-        run_folder.copy_run(options.run, beside)
+    with replace_folder.open_replacement(target) as scratch:
+        run_folder.copy_run(options.run, scratch)
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
 
-        report = judge_and_draw(run, beside, sections=sections(beside))
-        folder, note = run_folder.put_in_place(beside, folder, judged=is_judged(report))
+        report = judge_and_draw(run, scratch, sections=sections(scratch))
+        target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
     if options.json:
         print_json(report.to_json())
-        print(*note, folder / "report.html", sep="\n", file=sys.stderr)
+        print(*note, target / "report.html", sep="\n", file=sys.stderr)
     else:
-        show_report(report, folder, details=options.details, note=note)
+        show_report(report, target, details=options.details, note=note)
     return 0 if is_complete(report) else 1
 
 

@@ -1,1 +1,1 @@
-"""One run: lower and compile both arms, cache, run folder, progress."""
+"""One run: lower and compile the arms, cache, run folder, progress."""

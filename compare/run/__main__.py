@@ -17,36 +17,36 @@ from meshes.process.one_line import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Lower, compile, read, judge, draw.  0: all of it; 1: something failed, the rest is reported."""
-    asked = run_parser().parse_args(argv)
-    if "list" in asked:
-        print(listing(asked.list))
+    """Lower, compile, read, judge, render.  0: everything succeeded; 1: something failed, the rest is reported."""
+    options = run_parser().parse_args(argv)
+    if "list" in options:
+        print(listing(options.list))
         return 0
-    programs = read_programs(asked)
-    case = read_case(asked)
+    programs = read_programs(options)
+    case = read_case(options)
     check_fits(case)
-    conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in asked.fail_if]
-    place = run_folder.folder_of(case, parent=asked.out, arms=programs.arms)
-    with replace_folder.open_replacement(place) as beside, cache.open_cache(bypass=asked.no_cache) as kept:
+    conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]
+    target = run_folder.folder_of(case, parent=options.out, arms=programs.arms)
+    with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=options.no_cache) as user_cache:
         with progress.show_events(Console(stderr=True)) as notify:
             outcomes = scheduler.run_case(
-                case, arms=list(programs.arms.values()), cache=kept, notify=notify, timeout_s=asked.timeout,
-                controls=programs.controls, libtpu=programs.libtpu, passes=not asked.no_passes,
-                execute=asked.execute or "", same_runtime=asked.same_runtime, witnesses=programs.witnesses,
+                case, arms=list(programs.arms.values()), cache=user_cache, notify=notify, timeout_s=options.timeout,
+                controls=programs.controls, libtpu=programs.libtpu, passes=not options.no_passes,
+                execute=options.execute or "", same_runtime=options.same_runtime, witnesses=programs.witnesses,
             )  # fmt: skip
-        run_folder.write_cells(beside, case=case, outcomes=outcomes)
-        run_folder.carry_measured(place, beside)
+        run_folder.write_cells(scratch, case=case, outcomes=outcomes)
+        run_folder.carry_measured(target, scratch)
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
 
-        report = judge_and_draw(read_run(beside), beside, sections=sections(beside))
-        place, note = run_folder.put_in_place(beside, place, judged=is_judged(report))
-    if asked.json:
+        report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))
+        target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
+    if options.json:
         print_json(report.to_json())
-        print(*note, place / "report.html", sep="\n", file=sys.stderr)
+        print(*note, target / "report.html", sep="\n", file=sys.stderr)
     else:
-        show_report(report, place, details=asked.details, note=note)
+        show_report(report, target, details=options.details, note=note)
     failed = fail_if.list_violations(report, conditions)
     for line in failed:
         complain(line)

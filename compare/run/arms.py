@@ -1,6 +1,6 @@
-"""The arms: which frameworks are compared, and into which cells each one's program is made.
+"""The arms: which frameworks are compared, and in which cells each arm's program is compiled.
 
-The one place that names them.  A new arm is a folder with the worker protocol, and a row here.
+The only place that names them.  A new arm is a folder with the worker protocol, and a row here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,77 +26,81 @@ google-tunix asks for a training stack, which its models do not need."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowering:
-    """What lowers a program where its arm does not: `python -m MODULE CASE.json OUTDIR ARGUMENTS`."""
+    """A worker that lowers a program in place of its arm: `python -m MODULE CASE.json OUTDIR ARGUMENTS`."""
 
     module: str
     arguments: tuple[str, ...] = ()
     packages: tuple[str, ...]
-    """Distributions beside the arm's own."""
+    """Distributions that it needs besides the arm's."""
     get: str
     """How to install them."""
 
     def versions(self) -> dict[str, str]:
-        return {name: found for name in self.packages if (found := _version(name))}
+        return {name: version for name in self.packages if (version := _version(name))}
 
     def missing(self) -> str:
-        """One line when it can't run here; else nothing."""
+        """One line if it cannot run here; else empty."""
         absent = [name for name in self.packages if not _version(name)]
         absent += [] if find_spec(self.module.partition(".")[0]) else [self.module]
         if absent:
             return f"{', '.join(absent)} not installed; get it with {self.get}"
-        over = [name for name in self.packages if is_overwritten(name)]
-        return f"another package was installed over {', '.join(over)}; put it back with {_LAST}" if over else ""
+        overwritten = [name for name in self.packages if is_overwritten(name)]
+        return (
+            f"another package was installed over {', '.join(overwritten)}; put it back with {_LAST}"
+            if overwritten
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One way to make an arm's program: words of the case that it changes."""
+    """One variant of an arm's program: the words of the case that it changes."""
 
     name: str
     changes: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[str, ...] = ("lower", "compile")
     platform: str = ""
-    """Of one that is run and measured: what it runs on, `cpu` or `tpu`."""
+    """Of a cell that is run and measured: `cpu` or `tpu`."""
     control: str = ""
-    """Of a control: the word of `CONTROLS` that asks for it."""
+    """Of a control: its word in `CONTROLS`."""
     libtpu: str = ""
-    """The version that compiles it, where that is not the one installed."""
+    """The version that compiles it, if not the installed one."""
     lowering: Lowering | None = None
-    """What lowers it, where that is not the arm."""
+    """The worker that lowers it, if not the arm's."""
 
     def case_of(self, case: Case) -> Case:
-        """The case that its program is for: on CPU devices a model of the same structure that fits them."""
-        asked = case.at(**self.changes)
-        return reduce_case(asked) if self.platform == "cpu" else asked
+        """The case of its program: on CPU devices, a reduced model of the same structure."""
+        changed = case.at(**self.changes)
+        return reduce_case(changed) if self.platform == "cpu" else changed
 
     def differs(self, case: Case) -> bool:
-        """Whether it is another program than that of the case itself."""
+        """Whether it is another program than the default one of the case."""
         return bool(self.libtpu or self.lowering) or any(
             getattr(case, word) != value for word, value in self.changes.items()
         )
 
 
 REWRITTEN = ("lower", "rewrite", "compile")
-"""The steps of a program that is lowered as it is by default, and said to another partitioner before the compile."""
+"""The steps of a program that is lowered as by default, and translated for another partitioner before the compile."""
 
 CONTROLS = ("partitioner", "attention", "style", "loop", "tracer", "libtpu")
-"""What a control changes: one thing at a time, so that what goes away with it was its doing."""
+"""What a control changes: one thing at a time; what the change removes, it caused."""
 DEFAULT_CONTROLS = ("partitioner", "attention")
 
 EARLIER_LIBTPU = "0.0.41"
-"""What the control `libtpu` compiles with: an earlier release than the pinned one, which takes the same programs."""
+"""The version of the control `libtpu`: an earlier release than the pinned one, which accepts the same programs."""
 
 DEFAULT = Cell("tpu")
 
 PLATFORMS = ("cpu", "tpu")
-"""What programs can be executed on: this machine's CPU as many devices, or its TPUs."""
+"""Platforms for execution: this machine's CPU as several devices, or its TPUs."""
 EXECUTED = {
     "cpu": Cell("cpu", steps=("profile",), platform="cpu"),
     "tpu": Cell("tpu+run", steps=("profile",), platform="tpu"),
 }
-"""By platform: the arm's program on its own runtime, measured."""
+"""Platform -> the cell that measures the arm's program on its own runtime."""
 SAME_RUNTIME = Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu")
-"""An arm's program on the CPU runtime of JAX: what differs then from `cpu` is the runtime's doing."""
+"""An arm's program on JAX's CPU runtime: what differs from `cpu` is due to the runtime."""
 
 
 MEASURED: Mapping[str, Cell] = MappingProxyType({cell.name: cell for cell in (*EXECUTED.values(), SAME_RUNTIME)})
@@ -104,22 +108,22 @@ MEASURED: Mapping[str, Cell] = MappingProxyType({cell.name: cell for cell in (*E
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One framework's twin: a folder that is run as `python -m <module>.lower`, never imported."""
+    """One framework's twin: a package that is run as `python -m <module>.lower`, never imported."""
 
     name: str
     module: str
     title: str
     packages: tuple[str, ...]
-    """Its distributions; their versions are part of what made a program."""
+    """Its distributions; their versions are part of a program's cache key."""
     extra: str
     """The extra of `wirediff` that installs them."""
     controls: tuple[Cell, ...] = ()
     own_runtime: bool
-    """Whether it brings a runtime of its own, so that its program on JAX's is another measurement."""
+    """Whether it has a runtime of its own, so that JAX's runtime is another measurement."""
     ignored_words: tuple[str, ...] = ()
-    """Words of a case that change nothing in what it lowers."""
+    """Words of a case that do not change what it lowers."""
     start_s: int
-    """Roughly what its start costs: the slowest begins first."""
+    """Rough start-up time: the slowest starts first."""
 
     def cells(
         self,
@@ -131,10 +135,10 @@ class Arm:
         same_runtime: bool = False,
         witnesses: Sequence[str] = (),
     ) -> tuple[Cell, ...]:
-        """The default cell, each control that is another program, witnesses, and what is to be measured on `execute`.
+        """The default cell, each control that differs from it, witnesses, and cells to measure on `execute`.
 
-        controls: words of `CONTROLS`.  libtpu: the version that the control of this name compiles with.
-        witnesses: names in `WITNESSES`; those of this arm are taken.
+        controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.
+        witnesses: names in `WITNESSES`; those of this arm are used.
         """
         offered = (*self.controls, *_words(case), _other_libtpu(libtpu or EARLIER_LIBTPU))
         compiled = (DEFAULT, *(cell for cell in offered if cell.control in controls and cell.differs(case)))
@@ -143,15 +147,15 @@ class Arm:
         return (*compiled, *others, *measured, *((SAME_RUNTIME,) if same_runtime and self.own_runtime else ()))
 
     def worker_case(self, case: Case) -> Case:
-        """The case as its own worker is asked: words that other steps heed are as they are by default."""
+        """The case for its own worker: ignored words have their defaults."""
         return case.at(**{word: CHOICES[word][0] for word in self.ignored_words})
 
     def versions(self) -> dict[str, str]:
-        """Of its packages that are there, read from their metadata: nothing is imported."""
-        return {name: found for name in self.packages if (found := _version(name))}
+        """The versions of its installed packages, from their metadata; nothing is imported."""
+        return {name: version for name in self.packages if (version := _version(name))}
 
     def missing(self) -> str:
-        """One line when it can't run here: what is not installed, and how to get it; else nothing."""
+        """One line if it cannot run here: what is not installed, and how to install it; else empty."""
         absent = [name for name in (*self.packages, *COMPILER) if not _version(name)]
         absent += [] if find_spec(self.module) else [self.module]
         if not absent:
@@ -180,8 +184,8 @@ _ROWS = (
         title="JAX",
         packages=("jax", "flax"),
         extra="jax",
-        # PyTorch/XLA's partitioner: what a framework adds is computed between cells of the same one.
-        # None for attention: JAX's own call is an einsum, and moves the same bytes as one that is written out.
+        # PyTorch/XLA's partitioner: framework-induced bytes are computed between cells of the same partitioner.
+        # No control for attention: JAX's own call is an einsum, and moves the same bytes as a written-out one.
         controls=(Cell("tpu+gspmd", {"partitioner": "gspmd"}, control="partitioner"),),
         own_runtime=False,
         start_s=3,
@@ -193,11 +197,11 @@ _ROWS = (
         packages=("torch", "torch_xla"),
         extra="torchxla",
         controls=(
-            # JAX's partitioner: what both partitioners make of a traced program is the program's.
+            # JAX's partitioner: what both partitioners emit for a traced program is due to the program.
             Cell("tpu+shardy", {"partitioner": "shardy"}, steps=REWRITTEN, control="partitioner"),
-            # Shows what its own attention call costs.
+            # Shows the cost of its own attention call.
             Cell("tpu+einsum", {"attention": "einsum"}, control="attention"),
-            # The same classes, traced by JAX: what stays is what PyTorch's own operations ask for.
+            # The same classes, traced by JAX: what remains is due to PyTorch's own operations.
             Cell("tpu+torchax", control="tracer", lowering=_TORCHAX),
         ),
         own_runtime=True,
@@ -208,7 +212,7 @@ _ROWS = (
 
 
 def _words(case: Case) -> tuple[Cell, ...]:
-    """The controls that every arm has: each other style, and the other loop form."""
+    """The controls of every arm: each style, and each loop form."""
     styles = (Cell(f"tpu+{word}", {"style": word}, control="style") for word in CHOICES["style"])
     loops = (Cell(f"tpu+{word}", {"loop": word}, control="loop") for word in CHOICES["loop"])
     return (*styles, *loops)
@@ -230,7 +234,7 @@ def find_arm(name: str) -> Arm:
 
 
 def parse_arms(words: str) -> list[Arm]:
-    """The arms of `jax,torchxla`.  Raises `WorkError` for an unknown name, one named twice, or none."""
+    """The arms in `jax,torchxla`.  Raises `WorkError` for an unknown name, a duplicate, or no name."""
     names = [name.strip() for name in words.split(",")]
     if names == [""]:
         raise WorkError(f"no arm was named; choose from {', '.join(ARMS)}")
@@ -241,7 +245,7 @@ def parse_arms(words: str) -> list[Arm]:
 
 
 def parse_controls(words: str) -> tuple[str, ...]:
-    """The controls of `partitioner,style`, of `all` or `none`.  Raises `WorkError` for any other word."""
+    """The controls in `partitioner,style`, `all` or `none`.  Raises `WorkError` for any other word."""
     if words in ("all", "none"):
         return CONTROLS if words == "all" else ()
     names = tuple(name.strip() for name in words.split(","))
@@ -252,7 +256,7 @@ def parse_controls(words: str) -> tuple[str, ...]:
 
 
 def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
-    """The witnesses of `hf-torchxla,tunix`; of nothing none.
+    """The witnesses in `hf-torchxla,tunix`; none for an empty text.
 
     Raises `WorkError` for an unknown name, or for one whose arm is not among `arms`.
     """
@@ -266,7 +270,7 @@ def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """Versions of distributions, from their metadata; `""` for one that is not there."""
+    """Versions of distributions, from their metadata; `""` for a missing one."""
     return {name: _version(name) for name in packages}
 
 

@@ -1,8 +1,8 @@
-"""The user's cache: finished folders under keys that say all of what made them.
+"""The user's cache: finished folders under keys that cover all of their inputs.
 
-An entry is written beside, sealed with a manifest of digests, then renamed: a kill half-way leaves no half entry, and
-of two runs that make the same one at once the second keeps the first's.  What was damaged later is seen by its
-digests, and made again.  What a process had begun when it was killed goes when the next run opens the cache.
+An entry is written to a scratch folder, sealed with a manifest of digests, then renamed: a kill leaves no partial
+entry, and of two runs that produce the same entry the second keeps the first's.  An entry that is damaged later fails
+its digests and is produced again.  Scratch folders of killed processes are removed when the next run opens the cache.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from meshes.process.documents import read_json
 VARIABLE = "WIREDIFF_CACHE"
 MANIFEST = "manifest.json"
 BEGUN = "begun"
-"""The folder of the folders of what is half made, one of each process."""
+"""The folder of scratch folders, one per process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Cache:
 
     root: Path
     scratch: Path | None = None
-    """Where entries are begun: this process's own folder, gone with it."""
+    """This process's scratch folder, removed at its end."""
 
     def find(self, kind: str, key: str) -> Path | None:
-        """The entry, its files whole; a damaged one is taken out of sight at once, then removed."""
+        """The entry if it is intact, else `None`; a damaged one is renamed at once, then removed."""
         entry = self.root / kind / key
         if not entry.exists():
             return None
-        if _is_whole(entry):
+        if _is_intact(entry):
             return entry
         hidden = self._begun()
         with suppress(OSError):  # another run saw it too
@@ -67,7 +67,7 @@ class Cache:
             entry.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(entry)
         except OSError:
-            # Another run was first, or the disk is full; either way what was written here is whole.
+            # Another run was first, or the disk is full; either way the scratch folder is complete.
             if first := self.find(kind, key):
                 shutil.rmtree(folder, ignore_errors=True)
             return first or folder
@@ -78,7 +78,7 @@ class Cache:
 def open_cache(*, bypass: bool = False) -> Iterator[Cache]:
     """The cache at `WIREDIFF_CACHE`, or in the user's cache directory.
 
-    `bypass` gives an empty one that is gone at the end: nothing is read from the user's, and nothing is written to it.
+    `bypass` gives an empty temporary one: the user's cache is neither read nor written.
     """
     if bypass:
         with atomic_files.temporary() as folder:
@@ -103,27 +103,27 @@ def cache_folder() -> Path:
 
 
 def remove_leftovers() -> None:
-    """Remove from the user's cache what processes that are no more had begun."""
+    """Remove the scratch folders of dead processes from the user's cache."""
     atomic_files.remove_leftovers(cache_folder() / BEGUN, "*")
 
 
 def make_key(parts: object) -> str:
-    """A name for everything that JSON can say."""
+    """The cache key of a JSON value: its SHA-256."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def sources_digest(*places: Path) -> str:
-    """Digest of the sources in these folders, or of these files: their names and their bytes."""
-    total = hashlib.sha256()
-    for place in places:
-        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+def sources_digest(*paths: Path) -> str:
+    """Digest of these source files, and of all sources in these folders: names and contents."""
+    digest = hashlib.sha256()
+    for path in paths:
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
             if file.suffix in {".py", ".toml"} and "__pycache__" not in file.parts:
-                total.update(f"{place.name}/{file.relative_to(place)}\0".encode() + file.read_bytes() + b"\0")
-    return total.hexdigest()
+                digest.update(f"{path.name}/{file.relative_to(path)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
-def _is_whole(entry: Path) -> bool:
+def _is_intact(entry: Path) -> bool:
     try:
         seal = read_json(entry / MANIFEST)
         plain = all(Path(name).name == name for name in seal)

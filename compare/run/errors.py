@@ -1,7 +1,7 @@
-"""The one error of this room."""
+"""The error of this room."""
 
 from meshes.process.errors import OneLineError
 
 
 class WorkError(OneLineError):
-    """Work that can't be done here."""
+    """Work that cannot be done here."""

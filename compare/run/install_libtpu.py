@@ -1,7 +1,7 @@
-"""Another version of libtpu, beside the one installed: `python -m compare.run.install_libtpu REQUEST.json OUTDIR`.
+"""Install another version of libtpu: `python -m compare.run.install_libtpu REQUEST.json OUTDIR`.
 
-REQUEST holds `version`.  pip puts that one package, without what it depends on, into OUTDIR: found there first, it is
-what `import libtpu` means.  Exit 0; 2: it can't be had, and the last line on stderr says why.
+REQUEST holds `version`.  pip installs that package, without dependencies, into OUTDIR, which comes first on the
+path, so that `import libtpu` finds it.  Exit 0; 2: not available, and the last line on stderr says why.
 """
 
 import json
@@ -20,7 +20,7 @@ VERSION = re.compile(r"\d+(\.\d+){1,3}")
 
 
 def read_version(words: str) -> str:
-    """`0.0.41`.  Raises `WorkError` for what is no version."""
+    """A version like `0.0.41`.  Raises `WorkError` for anything else."""
     if not VERSION.fullmatch(words):
         raise WorkError(f"{words!r} is no version of libtpu; write one like 0.0.41")
     return words
@@ -32,10 +32,10 @@ def install(version: str, out: Path) -> None:
         raise WorkError(f"libtpu {version} cannot be had: there is no pip here to install it with")
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check", "--no-input",
                "--target", str(out), f"libtpu=={version}"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = [line.strip() for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-        reason = said[-1].removeprefix("ERROR: ") if said else f"pip ended with {done.returncode}"
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        errors = [line.strip() for line in result.stderr.splitlines() if line.startswith("ERROR:")]
+        reason = errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with {result.returncode}"
         raise WorkError(f"libtpu {version} cannot be had: {reason}")
 
 

@@ -1,7 +1,7 @@
-"""Workers: each a process in a session of its own, whose death costs only itself.
+"""Workers: each is a process in its own session, so that a crash affects no other.
 
-The pool kills what it started when it is left, by whatever way; a child of a parent that was killed is killed by the
-kernel (Linux).
+The pool kills its processes when it is left, in any way; if the parent is killed, the kernel kills the children
+(Linux).
 """
 
 import os
@@ -28,7 +28,7 @@ TAIL_BYTES = 64 * 1024
 LINE_LENGTH = 400
 
 _LOG = re.compile(r"[IWEF]\d{4} [\d:.]+\s+\d+ \S+?\] ?")
-"""The head of a log line of XLA's: severity, date, time, thread, file and line."""
+"""The head of an XLA log line: severity, date, time, thread, file and line."""
 _NOISE = re.compile(
     r"[IWE]\d{4} \d\d:|\s*@ +0x|\s*\*\*\*|https://symbolize|WARNING: |=== Source Location|learning/\S+:\d+$"
     r"|Fatal Python error: Aborted|Current thread 0x|Thread 0x|\s+File \"|Extension modules: |\s+\^+\s*$"
@@ -43,9 +43,9 @@ ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it outlives exec
 if os.getppid() == int(sys.argv[1]):  # else the parent died before the call
     os.execv(sys.argv[2], sys.argv[2:])
 """
-"""What the kernel needs to be told by the child itself, before its program takes its place.
+"""Run by the child before it execs its program: prctl must be called in the child.
 
-A process of its own, not code after a fork: the parent may have threads, whose locks a forked copy holds for ever.
+A separate process, not code after a fork: the parent may have threads, whose locks a forked copy would never release.
 """
 
 
@@ -61,11 +61,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a worker gave no result, where it is one that is acted on: `not offered` or `does not fit`."""
+    """A machine-readable reason of a worker without result: `not offered` or `does not fit`."""
 
     kind: str
     needed_bytes: int = 0
-    """Of what does not fit, on one device."""
+    """Memory that a program that does not fit needs on one device."""
     available_bytes: int = 0
 
 
@@ -75,15 +75,15 @@ class ProcessEnd:
 
     status: str
     error: str
-    """One line; empty when it went well."""
+    """One line; empty on success."""
     seconds: float
     peak_bytes: int
-    """The most memory it held, resident; Linux counts in what its parent held when it was started."""
+    """Peak resident memory; on Linux it includes the parent's at the start."""
     reason: Reason | None = None
 
 
 class _Worker:
-    """One running process: its progress is read as it comes, its end is awaited with a deadline."""
+    """One running process: reads its progress, and waits for its end with a deadline."""
 
     def __init__(self, command: Command):
         self.command, self.begun, self.stage = command, monotonic(), ""
@@ -97,14 +97,14 @@ class _Worker:
                 env=command.environment, start_new_session=True,
             )  # fmt: skip
         self.end = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
-        """Readable once it has ended, where the system offers that; elsewhere its end is seen at the next tick."""
+        """A pidfd, readable once the process has ended (Linux); elsewhere the end is polled."""
 
     @property
     def seconds(self) -> float:
         return monotonic() - self.begun
 
     def read(self) -> int:
-        """Take in a piece of what it printed: its bytes, 0 at the end, -1 when there is none now.
+        """Read a chunk of its output: the number of bytes, 0 at the end, -1 if none is available.
 
         Lines that are not of the protocol are dropped.
         """
@@ -121,20 +121,20 @@ class _Worker:
         return len(chunk)
 
     def ended(self) -> ProcessEnd | None:
-        """Its end, if it came or its time is up.  Its whole group goes with it."""
-        over = self.seconds > self.command.timeout_s
-        if not over and not os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        """Its end, if it exited or timed out; its process group is killed with it."""
+        timed_out = self.seconds > self.command.timeout_s
+        if not timed_out and not os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return None
         seconds, (status, peak_bytes) = self.seconds, self.kill()
         while self.read() > 0:
             pass
         return ProcessEnd(
-            seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._verdict(status, over=over)
+            seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._verdict(status, timed_out=timed_out)
         )
 
     def kill(self) -> tuple[int, int]:
-        """Kill its group, then reap it, so that its number is still its own: exit status and peak bytes."""
-        with suppress(ProcessLookupError, PermissionError):  # what macOS says of a group that has ended
+        """Kill its process group, then reap it (so that the pid is not reused before): (exit status, peak bytes)."""
+        with suppress(ProcessLookupError, PermissionError):  # macOS raises the latter for a group that has ended
             os.killpg(self.process.pid, signal.SIGKILL)
         _, status, usage = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
@@ -145,25 +145,25 @@ class _Worker:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    def _verdict(self, status: int, *, over: bool) -> dict[str, str]:
+    def _verdict(self, status: int, *, timed_out: bool) -> dict[str, str]:
         if status == 0:
             return {"status": "ok", "error": ""}
-        said = find_last_word(read_tail(self.command.stderr))
-        if over and status == -signal.SIGKILL:
-            at = f" in {self.stage}" if self.stage else ""
-            return {"status": "timeout", "error": f"killed after {self.command.timeout_s:g} s{at}"}
+        reason = find_last_word(read_tail(self.command.stderr))
+        if timed_out and status == -signal.SIGKILL:
+            stage = f" in {self.stage}" if self.stage else ""
+            return {"status": "timeout", "error": f"killed after {self.command.timeout_s:g} s{stage}"}
         if status < 0:
             memory = " (out of memory?)" if status == -signal.SIGKILL else ""
-            died = f"died of {_signal(-status)}{memory}"
-            return {"status": "crashed", "error": f"{died}: {said}" if said else died}
-        return {"status": STATUSES.get(status, "failed"), "error": said or f"exit status {status}, nothing on stderr"}
+            death = f"died of {_signal(-status)}{memory}"
+            return {"status": "crashed", "error": f"{death}: {reason}" if reason else death}
+        return {"status": STATUSES.get(status, "failed"), "error": reason or f"exit status {status}, nothing on stderr"}
 
 
 class Pool(Generic[K]):
-    """The running workers, each under a key of the caller's."""
+    """The running workers, by keys of the caller."""
 
     def __init__(self, notify: Callable[[K, str, float], None]):
-        """`notify` hears key, stage and seconds since its start: of every worker, at each wait."""
+        """`notify` is called with key, stage and seconds since the start, for every worker at each wait."""
         self._notify = notify
         self._workers: dict[K, _Worker] = {}
         self._selector = selectors.DefaultSelector()
@@ -187,17 +187,17 @@ class Pool(Generic[K]):
             self._selector.register(worker.end, selectors.EVENT_READ)
 
     def wait(self) -> dict[K, ProcessEnd]:
-        """Wait a moment, or until something happens; those that ended are no longer in the pool."""
+        """Wait for a tick or an event; returns the workers that ended, which leave the pool."""
         for ready, _ in self._selector.select(TICK_S):
             if ready.data and ready.data.read() == 0:
                 self._selector.unregister(ready.fd)
-        done: dict[K, ProcessEnd] = {}
+        ended_workers: dict[K, ProcessEnd] = {}
         for key, worker in list(self._workers.items()):
             self._notify(key, worker.stage, worker.seconds)
             if ended := worker.ended():
-                done[key] = ended
+                ended_workers[key] = ended
                 self._forget(key)
-        return done
+        return ended_workers
 
     def _forget(self, key: K) -> None:
         worker = self._workers.pop(key)
@@ -208,7 +208,7 @@ class Pool(Generic[K]):
 
 
 def _guarded(argv: Sequence[str]) -> Sequence[str]:
-    """The command, dying with this process where the system offers that."""
+    """The command, killed together with this process where the system supports it."""
     if sys.platform != "linux":
         return argv
     return [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *argv]
@@ -243,7 +243,7 @@ def _signal(number: int) -> str:
 
 
 def read_tail(path: Path) -> list[str]:
-    """The last lines, at most 64 KiB of them, without control characters."""
+    """The last lines, at most 64 KiB, without control characters."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -254,7 +254,7 @@ def read_tail(path: Path) -> list[str]:
 
 
 def find_last_word(lines: list[str]) -> str:
-    """The line that says why: a failed check of XLA's where there is one, else the last that is not noise."""
+    """The line with the reason of a failure: XLA's failed check if there is one, else the last that is not noise."""
     fatal = [line for line in lines if line.startswith("F") and _LOG.match(line)]
-    said = fatal[:1] or [line for line in lines if line.strip() and not _NOISE.match(line)][-1:]
-    return one_line(_LOG.sub("", said[0]), most=LINE_LENGTH) if said else ""
+    candidates = fatal[:1] or [line for line in lines if line.strip() and not _NOISE.match(line)][-1:]
+    return one_line(_LOG.sub("", candidates[0]), most=LINE_LENGTH) if candidates else ""

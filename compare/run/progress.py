@@ -1,4 +1,4 @@
-"""What the work is at, while it runs: a table that stays in place on a terminal, else a line for each change."""
+"""Progress of a run: a live table on a terminal, else a line for each change."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,9 +30,9 @@ STYLES = {
 
 @contextmanager
 def show_events(console: Console) -> Iterator[Callable[[Event], None]]:
-    """Give the function that hears of events.
+    """Yields the function to call with each event.
 
-    It refreshes by itself and starts no thread: workers are forked off this process.
+    The display refreshes without a thread, since workers are forked off this process.
     """
     if not console.is_terminal:
         yield _Lines(console).update
@@ -43,23 +43,26 @@ def show_events(console: Console) -> Iterator[Callable[[Event], None]]:
 
 @contextmanager
 def show_compiles(console: Console) -> Iterator[Callable[[str, str, float], None]]:
-    """Give the function that hears name, stage and seconds of programs that are compiled, from the first of them on."""
+    """Yields the function to call with name, stage and seconds of programs being compiled."""
     rows: dict[str, tuple[str, float]] = {}
     with ExitStack() as shown:
         live: list[Live] = []
 
         def update(name: str, stage: str, seconds: float) -> None:
-            name = one_line(name)  # a file may be named anything
-            begins = name not in rows
+            name = one_line(name)  # a file name may contain anything
+            is_new = name not in rows
             rows[name] = stage, seconds
             if not console.is_terminal:
-                if begins:
+                if is_new:
                     console.print(Text(f"compiling {name} …"), soft_wrap=True)
                 return
             if not live:
                 live.append(shown.enter_context(Live(console=console, auto_refresh=False, transient=True)))
-            told = (f"compiling {one}: {at or 'start'}, {passed:.1f} s" for one, (at, passed) in rows.items())
-            live[0].update(Text("\n".join(told)), refresh=True)
+            lines = (
+                f"compiling {row_name}: {row_stage or 'start'}, {passed:.1f} s"
+                for row_name, (row_stage, passed) in rows.items()
+            )
+            live[0].update(Text("\n".join(lines)), refresh=True)
 
         yield update
 
@@ -74,21 +77,21 @@ class _Lines:
 
     def update(self, event: Event) -> None:
         if event.stage == NOT_INSTALLED:
-            # Of the whole arm: once is enough.
+            # This concerns the full arm: once is enough.
             if event.arm not in self._missing:
                 self._missing.add(event.arm)
                 self._console.print(Text(f"{event.arm:<9} {one_line(event.error)}"), soft_wrap=True)
             return
-        cell, at = (event.arm, event.phase, event.cell), (event.step, event.stage)
-        if self._last.get(cell) == at:
+        cell, step_and_stage = (event.arm, event.phase, event.cell), (event.step, event.stage)
+        if self._last.get(cell) == step_and_stage:
             return
-        self._last[cell] = at
+        self._last[cell] = step_and_stage
         line = f"{event.arm:<9} {event.phase:<8} {event.cell:<11} {_at(event)}"
         self._console.print(Text(line), soft_wrap=True)
 
 
 class _Board:
-    """A row for each cell, in the order in which they were first heard of."""
+    """A row for each cell, in order of its first event."""
 
     def __init__(self, live: Live):
         self._live = live

@@ -1,4 +1,4 @@
-"""All programs of a case: lowered and compiled, some at a time, each failure costing only its own cell."""
+"""Lower and compile all programs of a case, some at a time; a failure affects only its own cell."""
 
 import json
 import os
@@ -20,14 +20,14 @@ from meshes.case import Case
 
 TIMEOUT_S = 1800.0
 FULL_BYTES = 1_000_000
-"""Less room than this is too little for a program."""
+"""With less free space than this the disk counts as full."""
 REQUEST, STDERR, PROCESS = "request.json", "stderr", "process.json"
-"""In a step's folder; the last, with seconds and peak memory of the process, is kept."""
+"""Files in a step's folder; the last, with seconds and peak memory of the process, is kept."""
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """One cell on its way: the folders of its steps that are done."""
+    """One cell in progress: the folders of its finished steps."""
 
     arm: Arm
     cell: Cell
@@ -37,7 +37,7 @@ class _Job:
     cached: list[str] = field(default_factory=list)
 
     def step(self) -> Task | None:
-        """The next step, if one is left."""
+        """The next step, or `None`."""
         return tasks.next_task(self.cell, case=self.case, arm=self.arm, folders=self.folders, passes=self.passes)
 
 
@@ -49,7 +49,7 @@ class _Task:
     step: Task
 
     def urgency(self) -> tuple[bool, bool, int, bool]:
-        """Smallest first: what begins a chain before what ends one, what measures last; slow starts first."""
+        """Sort key, smallest first: measurements last, first steps before compiles, slow arms first."""
         begins = self.step.name != "compile"
         return (bool(self.step.platform), not begins, -self.job.arm.start_s, self.job.case.phase != "prefill")
 
@@ -69,16 +69,16 @@ def run_case(
     same_runtime: bool = False,
     witnesses: Sequence[str] = (),
 ) -> list[Outcome]:
-    """Make every cell of these arms, `at_once` processes at a time (the cores, two at least).
+    """Run every cell of these arms, `at_once` processes at a time (default: the cores, at least two).
 
     Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
-    the mesh can't be laid on the chips; an interrupt ends every worker and leaves nothing behind.
+    the mesh does not fit the chips; an interrupt ends every worker and leaves no files.
     `controls`: words of `arms.CONTROLS`; `libtpu`: the version of the control of this name; `passes`: whether the
     compiles record the program between libtpu's passes.
     `witnesses`: names in `arms.WITNESSES`.
     `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
     """
-    asked = [
+    cells = [
         (arm, phase, cell)
         for arm in arms
         for phase in case.phases
@@ -86,12 +86,12 @@ def run_case(
             case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime, witnesses=witnesses
         )
     ]
-    return run_cells(case, asked, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once, passes=passes)
+    return run_cells(case, cells, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once, passes=passes)
 
 
 def run_cells(
     case: Case,
-    asked: Sequence[tuple[Arm, str, Cell]],
+    cells: Sequence[tuple[Arm, str, Cell]],
     *,
     cache: Cache,
     notify: Callable[[Event], None],
@@ -99,14 +99,14 @@ def run_cells(
     at_once: int | None = None,
     passes: bool = True,
 ) -> list[Outcome]:
-    """The same of cells that are named one by one: arm, phase and cell; one outcome for each, in this order."""
+    """The same for given cells (arm, phase, cell); one outcome for each, in this order."""
     assign_chips(case.plan)
-    cells = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in asked]
-    return _Run(cells, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
+    jobs = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in cells]
+    return _Run(jobs, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once or max(2, cores())).outcomes()
 
 
 class _Run:
-    """The jobs of one run, and where each is."""
+    """The jobs of one run, and their state."""
 
     def __init__(
         self, jobs: list[_Job], *, cache: Cache, notify: Callable[[Event], None], timeout_s: float, at_once: int
@@ -116,7 +116,7 @@ class _Run:
         self.waiting: list[_Task] = []
         self.begun: dict[_Task, Path] = {}
         self.after: dict[tuple[str, str], list[_Job]] = {}
-        """By a step that another job runs: who needs the same results."""
+        """(kind, key) of a running step -> other jobs that need the same results."""
         self.ended: dict[_Job, Outcome] = {}
 
     def outcomes(self) -> list[Outcome]:
@@ -135,7 +135,7 @@ class _Run:
                         self._finish(task, ended)
         except BaseException:
             for job in self.jobs:
-                _drop_measured(job)
+                _remove_measurements(job)
             raise
         finally:
             for folder in self.begun.values():
@@ -143,14 +143,14 @@ class _Run:
         return [self.ended[job] for job in self.jobs]
 
     def _next(self, job: _Job) -> None:
-        """Take the steps of a job whose results are in the cache; the first that must be run waits its turn."""
+        """Take cached results of a job's next steps; queue the first step that must be run."""
         try:
             while step := job.step():
-                found = self.cache.find(step.kind, step.key) if step.key else None
-                if not found:
+                entry = self.cache.find(step.kind, step.key) if step.key else None
+                if not entry:
                     self._wait(_Task(job, step))
                     return
-                job.folders[step.name] = found
+                job.folders[step.name] = entry
                 job.cached.append(step.name)
                 self._notify(_Task(job, step), "cached", 0)
         except WorkError as error:
@@ -159,9 +159,9 @@ class _Run:
             self._end(job, "ok", "")
 
     def _wait(self, task: _Task) -> None:
-        """Its turn, or the end of another job's step that makes the same."""
+        """Queue a task, or let its job wait for another job's step with the same key."""
         same = (task.step.kind, task.step.key)
-        if task.step.key and any(same == (one.step.kind, one.step.key) for one in (*self.waiting, *self.begun)):
+        if task.step.key and any(same == (other.step.kind, other.step.key) for other in (*self.waiting, *self.begun)):
             self.after.setdefault(same, []).append(task.job)
         else:
             self.waiting.append(task)
@@ -205,33 +205,33 @@ class _Run:
                 (out / name).unlink()
             process = {"process_s": round(ended.seconds, 3), "peak_bytes": ended.peak_bytes}
             (out / PROCESS).write_text(json.dumps(process))
-            kept = self.cache.keep(out, kind=step.kind, key=step.key) if step.key else out
+            folder = self.cache.keep(out, kind=step.kind, key=step.key) if step.key else out
         except OSError as error:
             self._fail(task, "failed", f"cannot keep its results: {error.strerror}", seconds=ended.seconds)
             return
-        task.job.folders[step.name] = kept
+        task.job.folders[step.name] = folder
         del self.begun[task]
         self._notify(task, "done", ended.seconds)
-        for job in (task.job, *self._others(task)):
+        for job in (task.job, *self._dependents(task)):
             self._next(job)
 
     def _fail(self, task: _Task, status: str, error: str, *, seconds: float = 0, offered: bool = True) -> None:
         out = self.begun.pop(task, None)
         lines = [tasks.strip_prefixes(line, task.job.arm) for line in (read_tail(out / STDERR) if out else [])]
         line = tasks.strip_prefixes(error, task.job.arm) + self._full_disk()
-        for job in (task.job, *self._others(task)):
+        for job in (task.job, *self._dependents(task)):
             impossible = bool(job.cell.control) and not offered
             ended = NOT_OFFERED if impossible else status
             self._end(job, ended, line, step=task.step.name, stderr=[] if impossible else lines, seconds=seconds)
         if out:
             shutil.rmtree(out, ignore_errors=True)
 
-    def _others(self, task: _Task) -> list[_Job]:
-        """The jobs that wait for the results of this one."""
+    def _dependents(self, task: _Task) -> list[_Job]:
+        """The jobs that wait for the results of this task."""
         return self.after.pop((task.step.kind, task.step.key), [])
 
     def _full_disk(self) -> str:
-        """A worker on a full disk often can't even say so: its stderr is a file there too."""
+        """A hint at a full disk, which a worker often cannot report: its stderr is a file there too."""
         try:
             full = shutil.disk_usage(self.cache.root).free < FULL_BYTES
         except OSError:
@@ -242,29 +242,29 @@ class _Run:
         self, job: _Job, status: str, error: str, *, step: str = "", stderr: Sequence[str] = (), seconds: float = 0
     ) -> None:
         outcome = self.ended[job] = Outcome(
-            **_where(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
+            **_identity(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
             program=job.folders.get("lower"), rewritten=job.folders.get("rewrite"), compiled=job.folders.get("compile"),
             profile=job.folders.get("profile", job.folders.get("execute")),
             executed=job.case if job.cell.platform else None,
         )  # fmt: skip
         if status != "ok":
-            self.notify(Event(**_where(job), step=outcome.step, stage=status, seconds=seconds, error=error))
+            self.notify(Event(**_identity(job), step=outcome.step, stage=status, seconds=seconds, error=error))
 
     def _notify(self, task: _Task, stage: str, seconds: float) -> None:
-        self.notify(Event(**_where(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
+        self.notify(Event(**_identity(task.job), step=task.step.name, stage=stage, seconds=round(seconds, 3)))
 
 
-def _drop_measured(job: _Job) -> None:
-    """Measurements are in no cache: nobody else has them."""
+def _remove_measurements(job: _Job) -> None:
+    """Remove a job's measurements, which are not cached."""
     for name in ("profile", "execute"):
         if name in job.folders:
             shutil.rmtree(job.folders[name], ignore_errors=True)
 
 
-def _where(job: _Job) -> dict[str, str]:
+def _identity(job: _Job) -> dict[str, str]:
     return {"arm": job.arm.name, "phase": job.case.phase, "cell": job.cell.name}
 
 
 def cores() -> int:
-    """As many processors as this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

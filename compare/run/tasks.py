@@ -1,4 +1,4 @@
-"""The steps of a cell: what each runs, in which environment, and all that it depends on."""
+"""The steps of a cell: the process of each, its environment, and its cache key."""
 
 import json
 import os
@@ -23,29 +23,29 @@ from meshes.process.last_word import DOES_NOT_FIT
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = 1
-"""Counts changes in how steps are run that no source or version shows."""
+"""Version of the worker protocol, for changes that no source digest or version shows."""
 
-# Sets iterate in one order, so that the same case gives the same program.
+# A fixed iteration order of sets, so that the same case gives the same program.
 REPEATABLE = {"PYTHONHASHSEED": "0"}
 QUIET = {
     **REPEATABLE,
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
-    # Without it the second process that loads libtpu aborts on a lock file.
+    # Otherwise the second process that loads libtpu aborts on a lock file.
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
 }
-"""What workers need to load libtpu where there is no TPU."""
+"""Environment variables for loading libtpu without a TPU."""
 
 PROFILES = "trace/plugins/profile/*/*.xplane.pb"
-"""Where a profile stands in a cell: the layout that TensorBoard opens."""
+"""Profiles in a cell: the layout that TensorBoard opens."""
 
 PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
-"""Variables of a user's environment that can change a program."""
+"""Prefixes of environment variables that can change a program."""
 
 NOT_LOWERED = ("name", "topology", "order")
-"""Words of a case that lowering does not see: programs use logical device ids."""
+"""Words of a case that do not affect lowering: programs use logical device ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,29 +57,29 @@ class Task:
     key: str
     module: str
     request: str
-    """The text of the file that it is given."""
+    """The text of its request file."""
     results: tuple[str, ...]
-    """What it must have written: files, or patterns of them."""
+    """Files, or glob patterns, that it must have written."""
     arguments: tuple[str, ...] = ()
-    """What its command line has beyond that file and its folder."""
+    """Further command line arguments."""
     libtpu: Path | None = None
-    """The folder of the TPU compiler to use, where it is not the one installed."""
+    """The folder of the libtpu to use, if not the installed one."""
     platform: str = ""
-    """Of one that measures: what it runs on.  It has the machine to itself, and is made anew each time."""
+    """Of a measurement: its platform.  It runs alone, and is not cached."""
 
     def argv(self, request: Path, out: Path) -> list[str]:
-        # -P: a folder of the user's that is named like a room is not taken for it.
+        # -P: a folder in the working directory with a package's name must not shadow it.
         return [sys.executable, "-P", "-m", self.module, str(request), str(out), *self.arguments]
 
     def environment(self) -> dict[str, str]:
-        """The user's, with this project importable from anywhere; made quiet where no TPU is to be looked for."""
+        """The user's environment, with this project on the path; without a TPU, also `QUIET`."""
         first = [ROOT, self.libtpu] if self.libtpu else [ROOT]
         path = os.pathsep.join([*map(str, first), *filter(None, [os.environ.get("PYTHONPATH")])])
         return os.environ | (REPEATABLE if self.platform == "tpu" else QUIET) | {"PYTHONPATH": path}
 
 
 def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], passes: bool = True) -> Task | None:
-    """The next step of a cell, if one is left; `folders` has those that are done.  `case` is the cell's own.
+    """The next step of a cell, or `None`; `folders`: those of finished steps; `case`: the cell's.
 
     passes: whether the compile records the program between libtpu's passes.
     """
@@ -99,8 +99,8 @@ def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
 
 
 def lower_task(case: Case, arm: Arm, *, lowering: Lowering | None = None) -> Task:
-    """Case to StableHLO, by the arm itself, or by what else lowers this program."""
-    seen = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
+    """Lower a case to StableHLO, by the arm or by another lowering."""
+    case_words = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
     made_by: dict[str, object] = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
     if lowering:
         room = lowering.module.partition(".")[0]
@@ -112,7 +112,7 @@ def lower_task(case: Case, arm: Arm, *, lowering: Lowering | None = None) -> Tas
     return Task(
         name="lower",
         kind="program",
-        key=make_key({"case": seen, **made_by, **describe_environment()}),
+        key=make_key({"case": case_words, **made_by, **describe_environment()}),
         module=lowering.module if lowering else f"{arm.module}.lower",
         arguments=lowering.arguments if lowering else (),
         request=case.to_json(),
@@ -121,11 +121,15 @@ def lower_task(case: Case, arm: Arm, *, lowering: Lowering | None = None) -> Tas
 
 
 def rewrite_task(case: Case, arm: Arm, *, program: Path) -> Task:
-    """A program for GSPMD to the same for Shardy.  `program` is the folder that `lower` wrote."""
+    """Translate a GSPMD program to Shardy.  `program` is the folder that `lower` wrote."""
     digest, axes = file_digest(program / "program.mlirbc"), case.mesh.axes
     workers = ROOT / "compare" / "compile" / "workers"
-    own = sources_digest(workers / "gspmd_to_shardy.py", workers / "worker.py")
-    made_by = {"about": file_digest(program / "about.json"), "versions": read_versions(COMPILER[:1]), "sources": own}
+    sources = sources_digest(workers / "gspmd_to_shardy.py", workers / "worker.py")
+    made_by = {
+        "about": file_digest(program / "about.json"),
+        "versions": read_versions(COMPILER[:1]),
+        "sources": sources,
+    }
     return Task(
         name="rewrite",
         kind="program",
@@ -137,7 +141,7 @@ def rewrite_task(case: Case, arm: Arm, *, program: Path) -> Task:
 
 
 def install_task(version: str) -> Task:
-    """Another version of the TPU compiler, into a folder of its own."""
+    """Install another version of libtpu into a folder."""
     return Task(
         name="install",
         kind="libtpu",
@@ -151,12 +155,12 @@ def install_task(version: str) -> Task:
 def compile_task(
     case: Case, arm: Arm, *, program: Path, passes: bool = True, libtpu: tuple[str, Path | None] = ("", None)
 ) -> Task:
-    """StableHLO to scheduled TPU HLO, by libtpu.  `program` is the folder that has it.
+    """Compile StableHLO to scheduled TPU HLO with libtpu.  `program` is the folder that has it.
 
-    passes: also record the program between libtpu's passes, which tells who put each collective there.
-    libtpu: the version and the folder of one that is not the one installed.
+    passes: also record the program between libtpu's passes, to find the origin of each collective.
+    libtpu: (version, folder) of another libtpu than the installed one.
 
-    Raises `WorkError` when its about.json does not say how to compile it.
+    Raises `WorkError` when its about.json has no compile options.
     """
     try:
         options = About.from_json(read_json(program / "about.json")).compile_options
@@ -164,7 +168,7 @@ def compile_task(
         raise WorkError(f"{arm.module}.lower wrote an about.json that cannot be read: {error}") from None
     if options is None:
         raise WorkError(f"{arm.module}.lower wrote an about.json without compile_options")
-    asked = {
+    request = {
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,
         "places": assign_chips(case.plan),
@@ -175,20 +179,20 @@ def compile_task(
     version, folder = libtpu
     versions = read_versions(COMPILER) | ({"libtpu": version} if folder else {})
     made_by = {"versions": versions, "sources": compiler_sources()}
-    whole = asked | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
+    full_request = request | {"program": str(program / "program.mlirbc"), "strip": source_prefixes(arm)}
     return Task(
         name="compile",
         kind="compiled",
-        key=make_key({"program": digest, **asked, **made_by, **describe_environment()}),
+        key=make_key({"program": digest, **request, **made_by, **describe_environment()}),
         module="compare.compile.workers.compile_request",
-        request=json.dumps(whole),
+        request=json.dumps(full_request),
         results=("optimized.hlo.gz", "compiled.json"),
         libtpu=folder,
     )
 
 
 def profile_task(case: Case, arm: Arm, *, platform: str) -> Task:
-    """The case executed and recorded by the arm's own runtime and profiler."""
+    """Execute and profile a case with the arm's own runtime and profiler."""
     return Task(
         name="profile",
         kind="profile",
@@ -202,7 +206,7 @@ def profile_task(case: Case, arm: Arm, *, platform: str) -> Task:
 
 
 def execute_task(*, program: Path) -> Task:
-    """StableHLO compiled and executed by JAX's own CPU runtime.  `program` is the folder that `lower` wrote."""
+    """Compile and execute StableHLO with JAX's CPU runtime.  `program` is the folder that `lower` wrote."""
     return Task(
         name="execute",
         kind="profile",
@@ -215,7 +219,7 @@ def execute_task(*, program: Path) -> Task:
 
 
 def explain(ended: ProcessEnd, *, case: Case) -> str:
-    """A worker's one line; where a program is larger than the memory, with the smallest mesh that should fit."""
+    """A worker's error line; for a program that exceeds the memory, with the smallest mesh that should fit."""
     reason = ended.reason
     if not reason or reason.kind != DOES_NOT_FIT:
         return ended.error
@@ -223,26 +227,26 @@ def explain(ended: ProcessEnd, *, case: Case) -> str:
 
 
 def source_prefixes(arm: Arm) -> list[str]:
-    """Folders to take off source paths, so that run folders read the same on every machine.
+    """Folder prefixes to strip from source paths, so that run folders are the same on every machine.
 
-    Those of installed files the arm has taken off itself: they keep the name of the folder that says so.
+    The arm itself strips those of installed files, which keep the name of their last folder.
     """
     return _spelled(ROOT, _folder(arm.module).parent)
 
 
 def strip_prefixes(text: str, arm: Arm) -> str:
-    """What a worker said or wrote, with those folders taken off the paths in it.
+    """A worker's text with those prefixes stripped from its paths.
 
-    Of an installed file `site-packages/torch/functional.py` is left, also where the environment is in the checkout.
+    An installed file becomes `site-packages/torch/functional.py`, also where the environment is in the checkout.
     """
     paths = sysconfig.get_paths()
     installed = {paths[name]: 1 for name in ("purelib", "platlib")} | {paths["stdlib"]: 2}
-    kept: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for folder, last in installed.items():
-        kept |= dict.fromkeys(_spelled(Path(folder)), "/".join([*Path(folder).parts[-last:], ""]))
-    kept |= dict.fromkeys(source_prefixes(arm), "")
-    for prefix in sorted(kept, key=len, reverse=True):
-        text = text.replace(f"{prefix}/", kept[prefix])
+        replacements |= dict.fromkeys(_spelled(Path(folder)), "/".join([*Path(folder).parts[-last:], ""]))
+    replacements |= dict.fromkeys(source_prefixes(arm), "")
+    for prefix in sorted(replacements, key=len, reverse=True):
+        text = text.replace(f"{prefix}/", replacements[prefix])
     return text
 
 
@@ -251,11 +255,11 @@ def _spelled(*folders: Path) -> list[str]:
 
 
 def _folder(module: str) -> Path:
-    """Where a module's folder is, without importing it."""
-    found = find_spec(module)
-    if not found or not found.submodule_search_locations:
+    """The folder of a package, without importing it."""
+    spec = find_spec(module)
+    if not spec or not spec.submodule_search_locations:
         raise WorkError(f"there is no folder {module}")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 @once
@@ -265,12 +269,12 @@ def _sources(module: str) -> str:
 
 @once
 def compiler_sources() -> str:
-    """Digest of what compiles."""
+    """Digest of the sources of the compile workers."""
     return sources_digest(ROOT / "compare" / "compile", ROOT / "compare" / "passes" / "archive.py")
 
 
 def describe_environment() -> Mapping[str, object]:
-    """Of this machine and its user, what can change a program."""
+    """The parts of the environment that can change a program, for cache keys."""
     variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(PREFIXES)}
-    told = {name: text for name, text in variables.items() if name not in QUIET}
-    return {"protocol": PROTOCOL, "python": sys.version_info[:3], "environment": told}
+    environment = {name: text for name, text in variables.items() if name not in QUIET}
+    return {"protocol": PROTOCOL, "python": sys.version_info[:3], "environment": environment}

@@ -41,7 +41,7 @@ def judge_and_draw(run: Run, folder: Path, *, sections: Sequence[Section] = ()) 
         of_bytes = process.draw_bytes(untimed)
         times = judged.timelines()
         report = add_times(untimed, judged.programs, times)
-        _draw(report, folder, timelines=times.found, sections=sections, process=process, of_bytes=of_bytes)
+        _draw(report, folder, timelines=times.by_key, sections=sections, process=process, of_bytes=of_bytes)
     return report
 
 

@@ -1,4 +1,4 @@
-"""The options that name the axes of a program: `--axes data=2,tensor=4` or `--mesh tp4pp2`."""
+"""The options for the axes of a program: `--axes data=2,tensor=4` or `--mesh tp4pp2`."""
 
 import argparse
 import sys
@@ -9,14 +9,14 @@ from meshes.mesh_argument import read_mesh
 
 
 def add_axes(parser: argparse.ArgumentParser) -> None:
-    """The options that name the axes of somebody else's program."""
+    """Add the options for the axes of a user's program."""
     add = parser.add_mutually_exclusive_group().add_argument
     add("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
     add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
 
 
 def axes_of(options: argparse.Namespace) -> Mapping[str, int]:
-    """The axes that `add_axes` was given, outermost first; none, and they read `?`."""
+    """The axes from the options of `add_axes`, outermost first; empty: axes read `?`."""
     if not options.mesh:
         return read_axes(options.axes)
     mesh = read_mesh(options.mesh).mesh
@@ -24,13 +24,13 @@ def axes_of(options: argparse.Namespace) -> Mapping[str, int]:
 
 
 def hint_axes(options: argparse.Namespace, axes: Iterable[str]) -> None:
-    """What to say of axes as they were found: where none were named, or these are not the program's."""
-    strange = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
-    if not (options.mesh or options.axes) and strange:
+    """Print a hint where no axes were given, or the given ones do not match the program."""
+    unmatched = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
+    if not (options.mesh or options.axes) and unmatched:
         hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
-    elif strange:
-        told = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
-        words = " and ".join(told[word] for word in strange)
+    elif unmatched:
+        explanations = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
+        words = " and ".join(explanations[word] for word in unmatched)
         hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
     else:
         return

@@ -1,4 +1,4 @@
-"""The options of a case: which model, on which mesh, and how its step is written."""
+"""The options of a case: model, mesh, and how the step is written."""
 
 import argparse
 import math
@@ -42,7 +42,7 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
 
 
 def add_step(group: argparse._ArgumentGroup) -> None:
-    """The options that say how a step is written, whatever its model and mesh."""
+    """Add the options of a step that do not depend on model and mesh."""
     add = group.add_argument
     add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")
     add(
@@ -89,14 +89,14 @@ def add_step(group: argparse._ArgumentGroup) -> None:
 
 
 def add_list(parser: Parser) -> None:
-    """The option that lists what there is."""
+    """Add the option that lists the available names."""
     parser.add_argument(
         "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what is available, and exit"
     )
 
 
 def read_case(options: argparse.Namespace) -> Case:
-    """The case that the options ask for.  Raises `MeshError` on what cannot be."""
+    """The case of the options.  Raises `MeshError` where they are invalid."""
     if "mesh" not in options:
         raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
     return Case.read(
@@ -123,18 +123,18 @@ def _shapes(checkpoint: Path | None) -> Model | None:
 
 
 def seconds(words: str) -> float:
-    """A time that can pass, for argparse."""
+    """A positive, finite number of seconds, for argparse."""
     try:
-        found = float(words)
+        value = float(words)
     except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
+        value = math.nan
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{words!r} is no number of seconds greater than 0")
-    return found
+    return value
 
 
 def _capacity(words: str) -> float | None:
-    """A factor, or none where an expert has room for every token; for argparse."""
+    """A capacity factor, or `None` for `full`, which never drops a token; for argparse."""
     if words == "full":
         return None
     try:

@@ -1,4 +1,4 @@
-"""The options that say how the names of somebody else's program are read: `--scopes MAP.json --owns PART[,PART]`."""
+"""The options for reading names of a user's program: `--scopes MAP.json --owns PART[,PART]`."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from meshes.process.errors import MeshError
 
 
 def add_names(parser: argparse.ArgumentParser) -> None:
-    """The options of names; a program that was saved has its own, which these replace."""
+    """Add the options of names, which override those of a saved program."""
     add = parser.add_argument
     add(
         "--scopes",
@@ -26,20 +26,20 @@ def add_names(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def names_of(asked: argparse.Namespace) -> SourceNames:
-    """What `add_names` was given.  Raises `HloError`, one line, for what cannot be read as a map or a path."""
-    owns = [] if asked.owns is None else [part.strip() for part in asked.owns.split(",")]
-    if asked.scopes is None:
+def names_of(options: argparse.Namespace) -> SourceNames:
+    """The names from the options of `add_names`.  Raises `HloError`, one line, for an invalid map or path."""
+    owns = [] if options.owns is None else [part.strip() for part in options.owns.split(",")]
+    if options.scopes is None:
         return SourceNames.of(owns=owns)
     try:
-        scopes = read_json(asked.scopes)
+        scopes = read_json(options.scopes)
     except OSError as error:
-        raise HloError(f"cannot read {asked.scopes}: {error.strerror or error}") from None
+        raise HloError(f"cannot read {options.scopes}: {error.strerror or error}") from None
     except MeshError as error:
-        raise HloError(f"{asked.scopes} is {error}") from None
+        raise HloError(f"{options.scopes} is {error}") from None
     try:
         if scopes is None:
             raise HloError("a scope map is {pattern of an op_name: scope}, and not null")
         return SourceNames.of(scopes, owns)
     except HloError as error:
-        raise HloError(f"{asked.scopes}: {error}") from None
+        raise HloError(f"{options.scopes}: {error}") from None

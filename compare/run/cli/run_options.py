@@ -1,4 +1,4 @@
-"""What `compare.run` can be asked for, beside the case."""
+"""The options of `compare.run` besides the case."""
 
 import argparse
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ from meshes.process.command_line import Parser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """Which programs of a case are compiled: of these arms, with these controls."""
+    """Which programs of a case are compiled: arms, controls, witnesses."""
 
     arms: Mapping[str, Arm]
     controls: tuple[str, ...]
     libtpu: str
     witnesses: tuple[str, ...] = ()
-    """Programs that other people wrote."""
+    """Names of other people's programs."""
 
 
 def run_parser() -> Parser:
@@ -94,7 +94,7 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
 
 
 def read_programs(options: argparse.Namespace) -> Programs:
-    """The programs that the options ask for.  Raises `WorkError` on what cannot be."""
+    """The programs of the options.  Raises `WorkError` where they are invalid."""
     if options.same_runtime and options.execute != "cpu":
         raise WorkError("--same-runtime goes with --execute cpu")
     libtpu = read_version(options.libtpu) if "libtpu" in options else ""

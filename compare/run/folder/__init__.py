@@ -1,1 +1,1 @@
-"""The run folder: written whole, read again with no framework installed."""
+"""The run folder: written atomically, read with no framework installed."""

@@ -1,4 +1,4 @@
-"""A run folder read again: the case, and what came of each program.  No framework is needed."""
+"""Read a run folder: the case, and the result of each program.  Needs no framework."""
 
 import hashlib
 import zlib
@@ -27,7 +27,7 @@ from meshes.process.one_line import one_line
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run folder holds."""
+    """The contents of a run folder."""
 
     folder: Path
     case: Case
@@ -35,7 +35,7 @@ class Run:
 
     @property
     def titles(self) -> dict[str, str]:
-        """The arms of the run, in the order of the table of arms, and their names."""
+        """Arm -> its name, in the order of the table of arms."""
         names = {result.arm for result in self.results}
         known = {name: arm.title for name, arm in ARMS.items() if name in names}
         return known | {name: name for name in sorted(names - set(known))}
@@ -43,32 +43,32 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """A run whose programs were read and judged."""
+    """A run with its judged programs."""
 
     run: Run
     programs: tuple[JudgedProgram, ...]
 
     def timelines(self) -> Timelines:
-        """Of every program that was compiled, the modelled one; of every one that was run, the measured one."""
+        """The modelled timeline of every compiled program, and the measured one of every executed program."""
         return build_timelines(self.programs, folder=self.run.folder)
 
     def report(self) -> Report:
-        """Without times."""
+        """The report without times."""
         return build_report(self.run.case, self.programs, titles=self.run.titles)
 
 
 def judge_run(run: Run) -> JudgedRun:
-    """Read and judge every program; one that cannot be understood is damaged, and the others stand."""
+    """Read and judge every program; one that is not understood becomes `damaged`, the others are unaffected."""
     return JudgedRun(run, tuple(judge_programs(run.case, run.results)))
 
 
 def is_judged(report: Report) -> bool:
-    """Whether any program was."""
+    """Whether any program was judged."""
     return any(row.wire_bytes is not None for phase in report.phases.values() for row in phase.headline)
 
 
 def is_complete(report: Report) -> bool:
-    """Whether every program that can be was compiled and judged, and each that was to be run was run and timed."""
+    """Whether every available program was compiled and judged, and every executed one has times."""
     rows = [row for phase in report.phases.values() for row in phase.headline]
     arms = [programs for phase in report.phases.values() for programs in phase.arms.values()]
     profiles = [program for programs in arms for program in programs.profiles.values()]
@@ -76,21 +76,21 @@ def is_complete(report: Report) -> bool:
 
 
 def read_run(folder: Path) -> Run:
-    """Read a run folder.  A damaged cell is a failed one; raises `WorkError` where there is no run at all."""
+    """Read a run folder.  A damaged cell counts as failed; raises `WorkError` where there is no run."""
     if not is_inside(folder, folder / CASE):
         raise WorkError(f"{folder} is not a run folder: {CASE}: {_why_not(folder / CASE)}")
     try:
-        read = read_json(folder / CASE)
-        case = Case.from_dict(read)
+        case_json = read_json(folder / CASE)
+        case = Case.from_dict(case_json)
     except (OSError, MeshError) as error:
         raise WorkError(f"{folder / CASE} cannot be read: it is {error}") from None
-    there = [path for path in list_cells(folder) if path.parts[-2] in case.phases]
-    if not there:
+    cells = [path for path in list_cells(folder) if path.parts[-2] in case.phases]
+    if not cells:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
-    results = [_cell(path, case=case, run=folder) for path in there]
+    results = [_cell(path, case=case, run=folder) for path in cells]
     keys = {result.key for result in results}
-    results += [_missing(key, case=case) for key in _asked(read, keys, case) - keys]
-    results.sort(key=lambda one: one.key)
+    results += [_missing(key, case=case) for key in _requested_programs(case_json, keys, case) - keys]
+    results.sort(key=lambda result: result.key)
     return Run(folder, case, tuple(results))
 
 
@@ -100,12 +100,12 @@ def _why_not(path: Path) -> str:
     return "it leads out of the folder" if path.is_file() else "it is no file"
 
 
-def _asked(read: Mapping[str, object], there: Collection[Key], case: Case) -> set[Key]:
-    """The programs that a run was made of: as its case.json lists them; in one of earlier versions, the compiled
-    programs of one phase are those of each."""
-    listed = read.get(PROGRAMS)
+def _requested_programs(case_json: Mapping[str, object], present: Collection[Key], case: Case) -> set[Key]:
+    """The programs that a run requested, from its case.json; in runs of earlier versions, every compiled cell in every
+    phase."""
+    listed = case_json.get(PROGRAMS)
     if not isinstance(listed, list):
-        return {(arm, phase, cell) for arm, _, cell in there if cell not in MEASURED for phase in case.phases}
+        return {(arm, phase, cell) for arm, _, cell in present if cell not in MEASURED for phase in case.phases}
     keys = [tuple(word.split("/")) for word in listed if isinstance(word, str)]
     return {
         (key[0], key[1], key[2]) for key in keys if len(key) == 3 and all(map(is_name, key)) and key[1] in case.phases
@@ -121,7 +121,7 @@ def _missing(key: Key, *, case: Case) -> ProgramResult:
 
 
 def _executed(cell: str, case: Case) -> Case | None:
-    """What a program of this name is run for, where it is one that is run."""
+    """The case of an executed cell; `None` for a compiled one."""
     return MEASURED[cell].case_of(case) if cell in MEASURED else None
 
 
@@ -129,19 +129,19 @@ def _cell(folder: Path, *, case: Case, run: Path) -> ProgramResult:
     arm, phase, cell = folder.parts[-3:]
     hlo = recorded = None
     executed = _executed(cell, case)
-    at = folder / "about.json"
+    file = folder / "about.json"
     try:
-        about = About.from_json(read_json(at))
+        about = About.from_json(read_json(file))
         if about.status is None:
             raise ValueError("it says no status")
         executed, error = about.case or executed, one_line(about.error or "") or None
         if about.status == "ok":
-            at = folder / "optimized.hlo.gz"
-            hlo = _text(at, about.hlo_digest, run=run)
+            file = folder / "optimized.hlo.gz"
+            hlo = _text(file, about.hlo_digest, run=run)
             recorded = _passes(folder / archive.FILE, about.passes_digest, run=run)
     except (OSError, EOFError, ValueError, zlib.error) as problem:
         why = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
-        error = one_line(f"{'/'.join(at.parts[-4:])} cannot be read again: {why}")
+        error = one_line(f"{'/'.join(file.parts[-4:])} cannot be read again: {why}")
         return ProgramResult(
             arm=arm, phase=phase, cell=cell, status=DAMAGED, error=error, executed=executed, witness=cell in WITNESSES
         )
@@ -152,7 +152,7 @@ def _cell(folder: Path, *, case: Case, run: Path) -> ProgramResult:
 
 
 def _passes(path: Path, digest: str | None, *, run: Path) -> bytes | None:
-    """The archive of recorded passes, empty where it is not the one that was made; None where there is none."""
+    """The archive of recorded passes; empty where its digest differs, `None` where there is none."""
     if not is_inside(run, path):
         return b"" if digest else None
     packed = read_bytes(path)

@@ -1,4 +1,4 @@
-"""How a run folder takes its place: written beside it, then put there whole, whoever else writes there."""
+"""Replace a run folder atomically: written beside it, then renamed, also with concurrent runs."""
 
 import ctypes
 import fcntl
@@ -15,7 +15,7 @@ from compare.run.errors import WorkError
 from meshes.process import atomic_files
 
 CASE = "case.json"
-"""What a folder must hold to be taken for a run folder."""
+"""The file that marks a run folder."""
 _OWN = (
     re.compile(r"((case|report|remedies)\.json|(report|remedies)\.html)"),
     re.compile(r"figures/(verdicts|(traffic|time)-(prefill|decode)-[^/]+)\.(png|svg)"),
@@ -24,87 +24,87 @@ _OWN = (
     re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|passes\.tar\.xz|about\.json)"),
     re.compile(r"[^/]+/(prefill|decode)/[^/]+/trace/plugins/profile/.*"),
 )
-"""What is written here: anything else in a run folder is its owner's, and stays."""
+"""The files that wirediff writes; all others in a run folder belong to the user, and are kept."""
 _OLD = ".old.part"
-"""Ends the name of a run that is being replaced, where that takes two steps."""
+"""Suffix of a run that is being replaced in two steps."""
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextmanager
-def open_replacement(place: Path) -> Iterator[Path]:
-    """A folder to write a run into; left well, it takes its place, unless `put_in_place` has put it elsewhere.
+def open_replacement(target: Path) -> Iterator[Path]:
+    """A scratch folder for a run; on success it replaces `target`, unless `put_in_place` has moved it elsewhere.
 
-    What others keep in a run folder that was there before is carried over.  Left by an error or an interrupt it is
-    gone, and a run that was there before is untouched.  Raises `WorkError` when the place is another's, can't be
-    written, or the disk is full: enter it before the work, to be told at once.
+    The user's files in an existing run folder are carried over.  On an error or interrupt the scratch folder is removed
+    and an existing run is untouched.  Raises `WorkError` when the target is not a run folder, cannot be written, or the
+    disk is full: enter it before the work, to fail early.
     """
     try:
-        place = place.resolve()
-        _refuse_another_s(place)
+        target = target.resolve()
+        _refuse_foreign_folder(target)
         with ExitStack() as stack:
-            beside = stack.enter_context(
-                atomic_files.new_folder(place.parent, lambda word: f".{place.name}.{word}.part")
+            scratch = stack.enter_context(
+                atomic_files.new_folder(target.parent, lambda word: f".{target.name}.{word}.part")
             )
-            _tidy(place)
-            leave = stack.pop_all()
+            _tidy(target)
+            cleanup = stack.pop_all()
     except OSError as error:
-        raise WorkError(f"cannot write to {place.parent}: {error.strerror or error}") from error
-    with leave:
+        raise WorkError(f"cannot write to {target.parent}: {error.strerror or error}") from error
+    with cleanup:
         try:
-            yield beside
-            if beside.exists():
-                move_into_place(beside, place)
+            yield scratch
+            if scratch.exists():
+                move_into_place(scratch, target)
         except OSError as error:
-            if isinstance(error, FileNotFoundError) and error.filename and not _is_below(error.filename, place.parent):
-                raise  # something else that the work needed
-            raise WorkError(f"cannot write {place}: {error.strerror or error}") from error
+            if isinstance(error, FileNotFoundError) and error.filename and not _is_below(error.filename, target.parent):
+                raise  # another missing file, which the work needed
+            raise WorkError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def _is_below(name: str | bytes, folder: Path) -> bool:
     return Path(os.fsdecode(name)).resolve().is_relative_to(folder)
 
 
-def _refuse_another_s(place: Path) -> None:
-    if not place.exists():
+def _refuse_foreign_folder(target: Path) -> None:
+    if not target.exists():
         return
-    if not place.is_dir():
-        raise WorkError(f"{place} is no folder; choose another with --out")
-    if not (place / CASE).is_file() and any(place.iterdir()):
+    if not target.is_dir():
+        raise WorkError(f"{target} is no folder; choose another with --out")
+    if not (target / CASE).is_file() and any(target.iterdir()):
         raise WorkError(
-            f"{place} is not a run folder of wirediff (no {CASE} in it), and not empty; choose another --out"
+            f"{target} is not a run folder of wirediff (no {CASE} in it), and not empty; choose another --out"
         )
 
 
-def _tidy(place: Path) -> None:
-    """Remove what runs that were killed have left beside this place; the only copy of a run goes back to it."""
+def _tidy(target: Path) -> None:
+    """Remove the scratch folders of killed runs beside this target; the only copy of a run is moved back."""
 
     def leave(left: Path) -> bool:
-        if not left.name.endswith(_OLD) or place.exists():
+        if not left.name.endswith(_OLD) or target.exists():
             return False
-        left.rename(place)
+        left.rename(target)
         return True
 
-    with _alone_in(place.parent):
-        atomic_files.remove_leftovers(place.parent, f".{glob.escape(place.name)}.*.part", leave=leave)
+    with _alone_in(target.parent):
+        atomic_files.remove_leftovers(target.parent, f".{glob.escape(target.name)}.*.part", leave=leave)
 
 
-def move_into_place(beside: Path, place: Path) -> None:
-    """Rename into place; what was there goes in one step, so that there is a whole run folder at every moment."""
-    with _alone_in(place.parent):
-        _refuse_another_s(place)
+def move_into_place(scratch: Path, target: Path) -> None:
+    """Rename into place, in one step, so that there is a complete run folder at every moment."""
+    with _alone_in(target.parent):
+        _refuse_foreign_folder(target)
         try:
-            beside.rename(place)
+            scratch.rename(target)
             return
         except OSError:
-            if not place.exists():
+            if not target.exists():
                 raise
-        _carry(place, beside)
-        _swap(beside, place)
+        _carry(target, scratch)
+        _swap(scratch, target)
 
 
 @contextmanager
 def _alone_in(parent: Path) -> Iterator[None]:
-    """One run at a time, so that what a run carries over is not taken away by another."""
+    """Lock the parent folder, so that runs do not interfere while one carries files over."""
     opened = os.open(parent, os.O_RDONLY)
     try:
         with suppress(OSError):  # a file system without locks
@@ -115,42 +115,42 @@ def _alone_in(parent: Path) -> Iterator[None]:
 
 
 def _carry(old: Path, new: Path) -> None:
-    """Whatever in a run folder was not written here is in the new one too: links to the same files, or copies."""
-    for at, folders, files in os.walk(old):
-        here = Path(at).relative_to(old)
-        links = [name for name in folders if (old / here / name).is_symlink()]
-        empty = not folders and not files and here.parts
+    """Carry the user's files of a run folder over to the new one, as hard links or copies."""
+    for folder, folders, files in os.walk(old):
+        relative = Path(folder).relative_to(old)
+        links = [name for name in folders if (old / relative / name).is_symlink()]
+        empty = not folders and not files and relative.parts
         for name in [*files, *links]:
-            path = here / name
-            if any(own.fullmatch(path.as_posix()) for own in _OWN) or os.path.lexists(new / path):
+            path = relative / name
+            if any(pattern.fullmatch(path.as_posix()) for pattern in _OWN) or os.path.lexists(new / path):
                 continue
-            (new / here).mkdir(parents=True, exist_ok=True)
+            (new / relative).mkdir(parents=True, exist_ok=True)
             try:
                 os.link(old / path, new / path, follow_symlinks=False)
             except (OSError, NotImplementedError):
                 shutil.copy2(old / path, new / path, follow_symlinks=False)
         if empty:
-            (new / here).mkdir(parents=True, exist_ok=True)
+            (new / relative).mkdir(parents=True, exist_ok=True)
 
 
-def _swap(beside: Path, place: Path) -> None:
-    if _exchange(beside, place):
-        shutil.rmtree(beside, ignore_errors=True)
+def _swap(scratch: Path, target: Path) -> None:
+    if _exchange(scratch, target):
+        shutil.rmtree(scratch, ignore_errors=True)
         return
-    # No such system call here: for a moment there is none, never half of one; after a kill `_tidy` brings it back.
-    aside = beside.with_name(beside.name.removesuffix(".part") + _OLD)
-    place.rename(aside)
+    # No such system call: for a moment there is no folder, but never a partial one; `_tidy` recovers after a kill.
+    old = scratch.with_name(scratch.name.removesuffix(".part") + _OLD)
+    target.rename(old)
     try:
-        beside.rename(place)
+        scratch.rename(target)
     except OSError:
         with suppress(OSError):
-            aside.rename(place)
+            old.rename(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(path: Path, other: Path) -> bool:
-    """Swap two folders at once, where the system (Linux) and the file system can."""
+    """Swap two folders atomically, where the system (Linux) and the file system can."""
     if sys.platform != "linux":
         return False
     try:

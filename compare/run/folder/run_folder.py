@@ -1,6 +1,6 @@
-"""The run folder: written beside its place, then put there whole.
+"""The contents of a run folder.
 
-It can be mailed, committed, and read again with neither framework installed.
+It can be mailed, committed, and read with neither framework installed.
 """
 
 import gzip
@@ -31,41 +31,41 @@ from meshes.process.documents import read_json
 from meshes.reduced import describe_reduction
 
 PROGRAMS = "programs"
-"""In case.json: which were asked for, as `<arm>/<phase>/<cell>`."""
+"""Key in case.json: the requested programs, as `<arm>/<phase>/<cell>`."""
 TRACE = "trace"
 DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", archive.FILE: "passes_digest"}
-"""A cell's files, and where its about.json has their digests."""
+"""A cell's file -> the key of its digest in about.json."""
 CELL_FILES = (*DIGESTS, "about.json")
 REMEDIES = ("remedies.json", "remedies.html")
-"""What `compare.remedy --into RUN` leaves: of the programs that are there, so a new run goes without it."""
+"""Files of `compare.remedy --into RUN`, which apply to the programs of one run; a new run drops them."""
 
 
 def folder_of(case: Case, *, parent: Path, arms: Collection[str]) -> Path:
-    """Where the run folder of a case is; a run of some arms leaves that of all of them alone."""
+    """The run folder of a case; a run of some arms has a folder of its own."""
     return parent / "-".join([case.name, *([] if set(arms) == set(ARMS) else arms)])
 
 
-def put_in_place(beside: Path, place: Path, *, judged: bool) -> tuple[Path, list[str]]:
-    """Where a run goes, and what to say of it: one that judged nothing leaves one that has programs where it is."""
-    if judged or not _holds_programs(place):
-        return place, []
-    before = place.resolve()
-    failed = before.with_name(f"{before.name}-failed")
-    replace_folder.move_into_place(beside, failed)
-    return failed, [f"nothing was judged: the run before stays in {place}; this one is beside it"]
+def put_in_place(scratch: Path, target: Path, *, judged: bool) -> tuple[Path, list[str]]:
+    """(target folder, notes): a run without judged programs does not replace one that has programs."""
+    if judged or not _holds_programs(target):
+        return target, []
+    previous = target.resolve()
+    failed = previous.with_name(f"{previous.name}-failed")
+    replace_folder.move_into_place(scratch, failed)
+    return failed, [f"nothing was judged: the run before stays in {target}; this one is beside it"]
 
 
-def _holds_programs(place: Path) -> bool:
-    """Whether a run folder is there that has a compiled program."""
-    for found in place.glob("*/*/*/about.json"):
+def _holds_programs(folder: Path) -> bool:
+    """Whether a run folder has a compiled program."""
+    for about in folder.glob("*/*/*/about.json"):
         with suppress(OSError, ValueError):
-            if _read(found.parent, "about.json").get("status") == "ok" and (found.parent / CELL_FILES[1]).is_file():
+            if _read(about.parent, "about.json").get("status") == "ok" and (about.parent / CELL_FILES[1]).is_file():
                 return True
     return False
 
 
 def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
-    """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`; of a failed one what there is."""
+    """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`, as far as it got."""
     programs = [f"{outcome.arm}/{outcome.phase}/{outcome.cell}" for outcome in outcomes]
     (folder / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: programs}, indent=1) + "\n")
     for outcome in outcomes:
@@ -77,19 +77,19 @@ def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> Non
                 shutil.copyfile(source / name, cell / name)
         if outcome.compiled and (outcome.compiled / archive.FILE).is_file():
             shutil.copyfile(outcome.compiled / archive.FILE, cell / archive.FILE)
-        found = merge_about(outcome, case=case)
+        about = merge_about(outcome, case=case)
         if outcome.profile:
             shutil.move(outcome.profile / TRACE, cell / TRACE)
             shutil.rmtree(outcome.profile, ignore_errors=True)
-            found |= _unpack_program(cell, arm=ARMS.get(outcome.arm))
+            about |= _unpack_program(cell, arm=ARMS.get(outcome.arm))
         for file, digest in DIGESTS.items():
-            found[digest] = file_digest(cell / file) if (cell / file).is_file() else None
-        rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+            about[digest] = file_digest(cell / file) if (cell / file).is_file() else None
+        rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
         (cell / "about.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
 def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
-    """Write out the program that a cell's profile carries; what to say where it can't be read."""
+    """Write the HLO of the program in a cell's profile; returns about.json fields if it cannot be read."""
     try:
         text = read_program_text(sorted(cell.glob(PROFILES)))
     except (HloError, TimingError) as error:
@@ -100,7 +100,7 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
 
 
 def copy_run(run: Path, folder: Path) -> None:
-    """The case, the cells and the remedies of a run folder, without what is drawn from them."""
+    """Copy the case, the cells and the remedies of a run folder, without rendered files."""
     for path in (run / name for name in (CASE, *REMEDIES)):
         if is_inside(run, path):
             shutil.copyfile(path, folder / path.name)
@@ -109,33 +109,33 @@ def copy_run(run: Path, folder: Path) -> None:
 
 
 def carry_measured(run: Path, folder: Path) -> None:
-    """Take over the cells of a run folder that were measured and that the new one has not measured again."""
-    for own in list_cells(run) if run.is_dir() else ():
-        cell = folder / own.relative_to(run)
-        if (own / TRACE).is_dir() and not cell.exists():
-            _copy_cell(own, cell, run=run)
+    """Copy measured cells of the old run folder that the new one has not measured again."""
+    for old_cell in list_cells(run) if run.is_dir() else ():
+        cell = folder / old_cell.relative_to(run)
+        if (old_cell / TRACE).is_dir() and not cell.exists():
+            _copy_cell(old_cell, cell, run=run)
 
 
 def _copy_cell(source: Path, cell: Path, *, run: Path) -> None:
     cell.mkdir(parents=True)
     for path in (*(source / name for name in CELL_FILES), *source.glob(PROFILES)):
         if is_inside(run, path):
-            there = cell / path.relative_to(source)
-            there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, there)
+            copy = cell / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
 
 
 def merge_about(outcome: Outcome, *, case: Case) -> JsonObject:
-    """What was found of one cell: how it ended, and what its steps say, merged.  `case` is the run's."""
-    # What a rewrite says is what the lowering said, but for the partitioner.
-    said = outcome.rewritten or outcome.program
-    steps = {"lower": said, "compile": outcome.compiled, "execute": outcome.profile}
-    told = {
+    """A cell's about.json: how it ended, merged with the metadata of its steps.  `case` is the run's."""
+    # A rewrite repeats the lowering's metadata, except for the partitioner.
+    lowered = outcome.rewritten or outcome.program
+    steps = {"lower": lowered, "compile": outcome.compiled, "execute": outcome.profile}
+    abouts = {
         step: _read(folder, "compiled.json" if step == "compile" else "about.json") for step, folder in steps.items()
     }
-    stages = {step: found.pop("seconds", {}) for step, found in told.items()}
-    versions = {name: version for found in told.values() for name, version in found.pop("versions", {}).items()}
-    merged = {name: value for found in told.values() for name, value in found.items() if name not in {"arm", "phase"}}
+    stages = {step: about.pop("seconds", {}) for step, about in abouts.items()}
+    versions = {name: version for about in abouts.values() for name, version in about.pop("versions", {}).items()}
+    merged = {name: value for about in abouts.values() for name, value in about.items() if name not in {"arm", "phase"}}
     ran = steps | {"lower": outcome.program, "rewrite": outcome.rewritten}
     processes = {step: _read(folder, PROCESS) for step, folder in ran.items() if folder}
     if outcome.executed:
@@ -153,45 +153,45 @@ def merge_about(outcome: Outcome, *, case: Case) -> JsonObject:
         "stderr": list(outcome.stderr[-40:]),
         "versions": versions,
         **merged,
-        "seconds": {step: found for step, found in stages.items() if found},
-        "process_s": {step: found.get("process_s") for step, found in processes.items()},
-        "process_peak_bytes": {step: found.get("peak_bytes") for step, found in processes.items()},
+        "seconds": {step: seconds for step, seconds in stages.items() if seconds},
+        "process_s": {step: process.get("process_s") for step, process in processes.items()},
+        "process_peak_bytes": {step: process.get("peak_bytes") for step, process in processes.items()},
         "cached": list(outcome.cached),
     }
 
 
 def _read(folder: Path | None, name: str) -> JsonObject:
-    found = read_json(folder / name) if folder else {}
-    return found if isinstance(found, dict) else {}
+    value = read_json(folder / name) if folder else {}
+    return value if isinstance(value, dict) else {}
 
 
 def measured_label(case: Case, ran: Case, executed: Mapping[str, object]) -> str:
     """`measured on 8 virtual CPU devices on 2 cores (torch_xla), not a TPU; embed 4096 → 256, …`.
 
-    Devices that share cores wait for those, too.  ran: the case that was executed for `case`.
-    executed: of its about.json.
+    Devices that share cores also wait for those.  ran: the case that was executed for `case`.
+    executed: from its about.json.
     """
     devices = executed.get("num_devices", ran.mesh.num_devices)
     runtime = executed.get("runtime", "unknown runtime")
-    where = f"{_counted(devices, 'device')} ({executed.get('device_kind', 'unknown kind')}; {runtime})"
+    where = f"{_count_text(devices, 'device')} ({executed.get('device_kind', 'unknown kind')}; {runtime})"
     if executed.get("platform") == "cpu":
-        shared = f" on {_counted(executed['cores'], 'core')}" if "cores" in executed else ""
-        where = f"{_counted(devices, 'virtual CPU device')}{shared} ({runtime}), not a TPU"
+        shared = f" on {_count_text(executed['cores'], 'core')}" if "cores" in executed else ""
+        where = f"{_count_text(devices, 'virtual CPU device')}{shared} ({runtime}), not a TPU"
     smaller = describe_reduction(case, ran)
     return f"measured on {where}" + (f"; {smaller}" if smaller else "")
 
 
-def _counted(number: object, noun: str) -> str:
+def _count_text(number: object, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def read_program_text(files: Sequence[Path]) -> str:
-    """The HLO text of the program that a profile of one of our workers is about.
+    """The HLO text of the profiled program, from a profile of one of our workers.
 
-    The largest that it carries: what runs beside a step (a fill, a transfer) is a line or two.  `HloError` or
-    `TimingError` where it carries none that can be read.
+    The largest in the profile: helper programs (a fill, a transfer) are a line or two.  `HloError` or `TimingError`
+    where it has none that can be read.
     """
-    found = read_protos(reader.read_file(path) for path in files)
-    if not found:
+    protos = read_protos(reader.read_file(path) for path in files)
+    if not protos:
         raise TimingError("the profile carries no program")
-    return write_hlo_text(max(found.values(), key=len))
+    return write_hlo_text(max(protos.values(), key=len))

@@ -1,4 +1,4 @@
-"""The timelines of a run's programs: what was run is read from its profile, what was only compiled is modelled."""
+"""The timelines of a run's programs: measured ones from profiles, modelled ones for compiled programs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,30 +21,30 @@ from compare.timing.timeline import Timeline
 from meshes.process.one_line import one_line
 
 MOST_STRETCHES = 20
-"""Of those that one arm's timeline has and the other's has not, as many are in a report."""
+"""Most unmatched intervals in a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timelines:
-    """By arm, phase and cell, of every program that is there."""
+    """The timelines of programs, by arm, phase and cell."""
 
-    found: Mapping[Key, Timeline]
+    by_key: Mapping[Key, Timeline]
     errors: Mapping[Key, str]
-    """Why a program has none, one line."""
+    """Why a program has no timeline, one line."""
 
 
 def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
-    """Of all programs that are there.  `folder`: the run folder, with the profiles of those that were run."""
-    found, errors = dict[Key, Timeline](), dict[Key, str]()
+    """The timelines of all readable programs.  `folder`: the run folder, with the profiles of executed programs."""
+    timelines, errors = dict[Key, Timeline](), dict[Key, str]()
     for program in programs:
         if program.module is None:
             continue
         key = program.result.key
         try:
-            found[key] = _read_measured(program, folder) if program.result.executed else _model(program)
+            timelines[key] = _read_measured(program, folder) if program.result.executed else _model(program)
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    return Timelines(found, errors)
+    return Timelines(timelines, errors)
 
 
 def _model(program: JudgedProgram) -> Timeline:
@@ -62,12 +62,12 @@ def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:
 
 
 def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
-    """The report with the times of its programs, or why one has none, and the time differences of each phase."""
+    """Adds to a report the times of its programs, or why they have none, and the time differences of each phase."""
     by_key = {program.result.key: program for program in programs}
     phases = {}
     for name, phase in report.phases.items():
-        arms = {arm: _with_times(of_arm, arm, name, by_key, times) for arm, of_arm in phase.arms.items()}
-        differences = _differences(name, phase, times.found, axes=tuple(report.mesh.groups))
+        arms = {arm: _with_times(arm_programs, arm, name, by_key, times) for arm, arm_programs in phase.arms.items()}
+        differences = _differences(name, phase, times.by_key, axes=tuple(report.mesh.groups))
         phases[name] = replace(phase, arms=arms, time_differences=differences)
     return replace(report, phases=phases)
 
@@ -77,8 +77,8 @@ def _with_times(
 ) -> ArmPrograms:
     def timed(program: ProgramReport) -> ProgramReport:
         key = arm, phase, program.cell
-        if key in times.found:
-            return replace(program, timing=_timing(by_key[key], program, times.found[key]))
+        if key in times.by_key:
+            return replace(program, timing=_timing(by_key[key], program, times.by_key[key]))
         return replace(program, timing_error=times.errors.get(key))
 
     witnesses = programs.witnesses
@@ -104,7 +104,7 @@ def _timing(program: JudgedProgram, entry: ProgramReport, timeline: Timeline) ->
 def _differences(
     name: str, phase: PhaseReport, times: Mapping[Key, Timeline], *, axes: Sequence[str]
 ) -> dict[str, TimeDifference]:
-    """Two arms' timelines compared: the compared programs as modelled, and each pair measured alike."""
+    """Compare two arms' timelines: the compared programs as modelled, and each pair measured alike."""
     ran = dict.fromkeys(cell for programs in phase.arms.values() for cell in programs.profiles)
     pairs = {"modelled": phase.compared_cells, **{cell: match_measured(phase.arms, cell) for cell in ran}}
     differences = {}
@@ -115,7 +115,7 @@ def _differences(
 
 
 def match_measured(arms: Mapping[str, ArmPrograms], cell: str) -> dict[str, str]:
-    """Arm -> its cell that was measured as `cell` was: `cpu+jaxlib` as the `cpu` of an arm that runs on that anyway."""
+    """Arm -> its cell measured like `cell`: for `cpu+jaxlib`, an arm that always runs on that runtime has `cpu`."""
     cells: dict[str, str] = {}
     for arm, programs in arms.items():
         names = [name for name in (cell, cell.partition("+")[0]) if name in programs.profiles]
@@ -126,7 +126,7 @@ def match_measured(arms: Mapping[str, ArmPrograms], cell: str) -> dict[str, str]
 def _difference(
     name: str, phase: PhaseReport, cells: Mapping[str, str], times: Mapping[Key, Timeline], axes: Sequence[str]
 ) -> TimeDifference | None:
-    """None where there are not two.  cells: arm -> its cell."""
+    """`None` unless there are two.  cells: arm -> its cell."""
     sides = [Side(arm=arm, cell=cell) for arm, cell in cells.items() if (arm, name, cell) in times]
     if len(sides) != 2:
         return None

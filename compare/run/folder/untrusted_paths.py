@@ -1,4 +1,4 @@
-"""What a run folder of a stranger holds: its cells and their files, none of which lead out of it."""
+"""The cells and files of an untrusted run folder, without links that lead out of it."""
 
 import re
 from collections.abc import Iterator
@@ -8,25 +8,25 @@ from compare.run.errors import WorkError
 from meshes.process.one_line import quote
 
 ABOUT = "about.json"
-"""What a folder must hold to be taken for a cell."""
+"""The file that marks a cell."""
 
 _NAME = re.compile(r"[\w.+-]{1,100}", re.ASCII)
 
 
 def is_inside(run: Path, path: Path) -> bool:
-    """Whether this is a file of the run folder: not a link that leads out of it."""
+    """Whether this is a file within the run folder, not a link out of it."""
     return path.is_file() and path.resolve().is_relative_to(run.resolve())
 
 
 def list_cells(run: Path) -> Iterator[Path]:
-    """The folders `<arm>/<phase>/<cell>` that hold an about.json, in order of their names.
+    """The folders `<arm>/<phase>/<cell>` with an about.json, sorted by name.
 
-    A folder that is a link out of the run is none.  Raises `WorkError` for a name that no arm and no cell can have.
+    Links out of the run folder are skipped.  Raises `WorkError` for a name that no arm or cell can have.
     """
-    found = [run]
+    folders = [run]
     for _ in range(3):
-        found = [path for folder in found for path in sorted(folder.iterdir()) if _is_folder(run, path)]
-    for cell in found:
+        folders = [path for folder in folders for path in sorted(folder.iterdir()) if _is_folder(run, path)]
+    for cell in folders:
         if is_inside(run, cell / ABOUT):
             for name in cell.relative_to(run).parts:
                 if not is_name(name):
@@ -35,7 +35,7 @@ def list_cells(run: Path) -> Iterator[Path]:
 
 
 def is_name(word: object) -> bool:
-    """Whether an arm, a phase or a cell can be named so."""
+    """Whether this is a valid name of an arm, a phase or a cell."""
     return isinstance(word, str) and bool(_NAME.fullmatch(word)) and word not in (".", "..")
 
 
