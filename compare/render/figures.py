@@ -103,17 +103,17 @@ def _bars(panel: Axes, phase: str, phase_report: PhaseReport) -> None:
         panel.barh(rows, widths, left=left, color=colour, label=verdict, height=0.66)
         left += widths
     panel.axvline(phase_report.inherent_total, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="the plan needs")
-    most = max(float(left.max(initial=0)), phase_report.inherent_total, 1)
+    longest = max(float(left.max(initial=0)), phase_report.inherent_total, 1)
     for row, (line, end) in enumerate(zip(lines, left, strict=True)):
         amount = bytes_text(line.wire_bytes) if line.wire_bytes is not None else str(line.status)
         # A label that the plan's line would cross is placed behind it.
-        position = phase_report.inherent_total if end < phase_report.inherent_total < end + 0.13 * most else end
+        position = phase_report.inherent_total if end < phase_report.inherent_total < end + 0.13 * longest else end
         panel.annotate(
             amount, (position, row), (5, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False
         )
     panel.set_yticks(rows, [_name(line) for line in lines], parse_math=False)
     panel.invert_yaxis()
-    panel.set_xlim(0, most * 1.14)
+    panel.set_xlim(0, longest * 1.14)
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
     panel.set_title(f"{phase}, mean over devices", loc="left")
 

@@ -64,13 +64,13 @@ def _effect(key: GroupKey, changes: tuple[str, ...], default: Groups, control: G
     Bytes that only change their kind or cause there are not removed; nor are those that reappear in the same scope over
     other axes or with the other verdict: these reduce what was removed from the groups of the scope, in proportion.
     """
-    left = control[key].bytes if key in control else 0
-    gone = max(0, min(default[key].bytes - left, _bytes_at(default, key) - _bytes_at(control, key)))
+    left_bytes = control[key].bytes if key in control else 0
+    gone = max(0, min(default[key].bytes - left_bytes, _bytes_at(default, key) - _bytes_at(control, key)))
     places = {(other.axes, other.verdict): other for other in (*default, *control) if other.scope == key.scope}
     drops = [_bytes_at(default, other) - _bytes_at(control, other) for other in places.values()]
     went, came = sum(drop for drop in drops if drop > 0), -sum(drop for drop in drops if drop < 0)
     removed = gone * max(0, went - came) // went if gone else 0
-    return ControlEffect(changes=changes, left_bytes=left, removed_bytes=removed)
+    return ControlEffect(changes=changes, left_bytes=left_bytes, removed_bytes=removed)
 
 
 def _bytes_at(groups: Groups, key: GroupKey) -> int:
@@ -83,7 +83,7 @@ def _bytes_left_by_hand(
     arms: Mapping[str, Mapping[str, ProgramReport]], *, default: str, but: str
 ) -> dict[GroupKey, int]:
     """For each group that other arms' default programs have too: its bytes in their programs by hand."""
-    left: dict[GroupKey, int] = {}
+    left_bytes: dict[GroupKey, int] = {}
     for arm, cells in arms.items():
         hand = next((program for program in cells.values() if program.style == BY_HAND and is_counted(program)), None)
         program = cells.get(default)
@@ -91,8 +91,8 @@ def _bytes_left_by_hand(
             continue
         groups = group_by_cause(hand.collectives)
         for key in group_by_cause(program.collectives):
-            left[key] = left.get(key, 0) + _bytes_at(groups, key)
-    return left
+            left_bytes[key] = left_bytes.get(key, 0) + _bytes_at(groups, key)
+    return left_bytes
 
 
 def _owner(

@@ -123,7 +123,7 @@ def _difference(
 
 def _left(rows: Iterable[CollectiveRow], key: GroupKey) -> int:
     """Bytes of the same scope, axes and verdict in another cell."""
-    here = [row for row in rows if (row.scope, row.axes) == (key.scope, key.axes)]
+    rows_here = [row for row in rows if (row.scope, row.axes) == (key.scope, key.axes)]
     if key.verdict == "induced":
-        return sum(row.induced_bytes or 0 for row in here)
-    return sum(row.inflated_bytes or 0 for row in here)
+        return sum(row.induced_bytes or 0 for row in rows_here)
+    return sum(row.inflated_bytes or 0 for row in rows_here)

@@ -100,9 +100,9 @@ class _Board:
 
     def update(self, event: Event) -> None:
         cell = (event.arm, event.phase, event.cell)
-        before = self._rows.get(cell)
+        previous = self._rows.get(cell)
         self._rows[cell] = event
-        changed = not before or (before.step, before.stage) != (event.step, event.stage)
+        changed = not previous or (previous.step, previous.stage) != (event.step, event.stage)
         if changed or monotonic() - self._drawn > REFRESH_S:
             self._drawn = monotonic()
             self._live.update(self._table(), refresh=True)

@@ -85,7 +85,7 @@ def _devices(collective: Collective) -> Sequence[tuple[int, Fraction]]:
 
 def _roles(operand: Operand, roles: Mapping[int, str]) -> frozenset[str]:
     unnamed = INPUT if is_integer(operand.dtype) else WEIGHT
-    return frozenset(roles.get(number, unnamed) for number in operand.parameters)
+    return frozenset(roles.get(parameter, unnamed) for parameter in operand.parameters)
 
 
 def senders(traffic: OperandTraffic) -> dict[int, Fraction]:

@@ -225,8 +225,8 @@ def _last_hops(
     """
     last_hops: dict[int, Fraction] = {}
     for index, row in enumerate(contract):
-        ring = [number for number, served in enumerate(rows)
-               if served == index and row.hops and operands[number].collective.kind == row.kind]  # fmt: skip
+        ring = [operand for operand, served in enumerate(rows)
+               if served == index and row.hops and operands[operand].collective.kind == row.kind]  # fmt: skip
         sent = sum(
             (operands[n].step * (1 - idle.get(n, NOTHING)) * (1 - widened_bytes(operands[n], row)) for n in ring),
             NOTHING,

@@ -95,9 +95,9 @@ def _line(program: Program) -> str:
         return f"{begin}: which pass inserted its collectives is not recorded ({why})"
     if len(entries) == 1:
         only = entries[0]
-        number = count_text(only.collectives, "collective")
+        num_collectives = count_text(only.collectives, "collective")
         every = "all " if only.collectives > 1 else ""
-        words = f"{every}{number} inserted by {_who(only.origin, program)}"
+        words = f"{every}{num_collectives} inserted by {_who(only.origin, program)}"
     else:
         words = "inserted by " + list_text([_part(entry, program) for entry in entries])
     changes = _changes(entries)

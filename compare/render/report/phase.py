@@ -91,12 +91,12 @@ def _chart(phase_report: PhaseReport) -> dict[str, object]:
     """The values of the bar chart, with what the plan needs as a line."""
     known = [line.wire_bytes for line in phase_report.headline if line.wire_bytes]
     widest = max([*known, phase_report.inherent_total, 1])
-    apart = widest / max(1, min(known, default=widest))
+    spread = widest / max(1, min(known, default=widest))
     return {
         "lines": [(line, _ratio(phase_report, line)) for line in phase_report.headline],
         "needs": phase_report.inherent_total,
         "widest": widest,
-        "apart": apart if apart > _FAR_APART else None,
+        "apart": spread if spread > _FAR_APART else None,
     }
 
 

@@ -43,5 +43,5 @@ def print_report(
     for words in filter(None, (report.sentence, time_sentence(report))):
         out.print(wrap_prose(words, width=text_width(out), style="bold"))
     phases = [phase_section(report, phase) for phase in report.phases]
-    every = [*phases, controls_section(report), *sections, time_section(report)]
-    print_sections(every, out=out, details=details)
+    all_sections = [*phases, controls_section(report), *sections, time_section(report)]
+    print_sections(all_sections, out=out, details=details)

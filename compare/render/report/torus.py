@@ -158,7 +158,7 @@ def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequenc
     return lines
 
 
-def _group(number: int, devices: Sequence[int], middle: Sequence[tuple[float, float]]) -> Group:
+def _group(index: int, devices: Sequence[int], middle: Sequence[tuple[float, float]]) -> Group:
     steps, arcs = [], []
     for (x1, y1), (x2, y2) in pairwise(middle[device] for device in devices):
         if abs(x1 - x2) + abs(y1 - y2) <= PITCH:
@@ -167,7 +167,7 @@ def _group(number: int, devices: Sequence[int], middle: Sequence[tuple[float, fl
             # An arc around the chips between them: over a row, beside a column.
             bend = (x1 + x2) / 2 + (_BEND if y1 != y2 else 0), (y1 + y2) / 2 - (_BEND if x1 != x2 else 0)
             arcs.append(f"M{x1:g} {y1:g}Q{bend[0]:g} {bend[1]:g} {x2:g} {y2:g}")
-    hue = round(number * GOLDEN % 360, 1)
+    hue = round(index * GOLDEN % 360, 1)
     return Group(hue=hue, steps="".join(steps), arcs="".join(arcs), devices=tuple(devices))
 
 

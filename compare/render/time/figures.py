@@ -186,9 +186,9 @@ def _communication_shares(
         hidden += parts * pixel_coverage(
             *intersect(starts[selected], stops[selected], begins, ends), width=width, columns=_COLUMNS
         )
-    most = np.maximum(everything.sum(axis=0), 1)
+    total = np.maximum(everything.sum(axis=0), 1)
     for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
-        for colour, share in zip(_COLOURS.values(), amounts / most, strict=True):
+        for colour, share in zip(_COLOURS.values(), amounts / total, strict=True):
             yield _pale(colour, paleness), share
 
 
@@ -232,8 +232,10 @@ def _stages(pipeline: PipelineTimes) -> int:
 
 def _ticks(panel: Axes, pipeline: PipelineTimes) -> None:
     stages = _stages(pipeline)
-    most = max((held for tick in pipeline.ticks for held in tick.microbatches if held is not None), default=0)
-    shades = mpl.colormaps["viridis"](np.linspace(0.25, 0.95, most + 1))
+    last_microbatch = max(
+        (held for tick in pipeline.ticks for held in tick.microbatches if held is not None), default=0
+    )
+    shades = mpl.colormaps["viridis"](np.linspace(0.25, 0.95, last_microbatch + 1))
     for tick in pipeline.ticks:
         start, duration = tick.start_ns, tick.duration_ns
         if start is None or duration is None:

@@ -119,8 +119,8 @@ class _Writer:
             stops, middles = _stops(ends[inside]), _stops(comms_of_collective)
             numbers, firsts = np.unique(index[inside], return_index=True)
             lasts = np.append(firsts, len(stops))[1:] - 1
-            for number, first, last in zip(numbers, firsts, lasts, strict=True):
-                way = [stops[first], middles[number], stops[last]] if first != last else [middles[number], stops[last]]
+            for comm, first, last in zip(numbers, firsts, lasts, strict=True):
+                way = [stops[first], middles[comm], stops[last]] if first != last else [middles[comm], stops[last]]
                 flow, marks = next(self.flows), ("s", *"t" * (len(way) - 2), "f")
                 for mark, (tid, time) in zip(marks, way, strict=True):
                     yield _arrow(mark, pid, tid, time, str(collective), flow)
@@ -133,11 +133,11 @@ def _stops(laid: pd.DataFrame) -> list[tuple[int, int]]:
 def _limit_events(program: ProgramTimeline) -> ProgramTimeline:
     """The program, or only its step of median length if it has too many events."""
     timeline = program.timeline
-    number, _, _ = middle_step(timeline) if len(timeline.events) > MOST_EVENTS else (None, 0.0, 0.0)
-    if number is None:
+    step, _, _ = middle_step(timeline) if len(timeline.events) > MOST_EVENTS else (None, 0.0, 0.0)
+    if step is None:
         return program
-    label = f"step {number} of {timeline.num_steps}, {program.label}"
-    events, steps = (table[table["step"].eq(number)] for table in (timeline.events, timeline.steps))
+    label = f"step {step} of {timeline.num_steps}, {program.label}"
+    events, steps = (table[table["step"].eq(step)] for table in (timeline.events, timeline.steps))
     return replace(program, timeline=replace(timeline, label=label, events=events, steps=steps))
 
 
@@ -160,8 +160,8 @@ def _round_to_ns(events: pd.DataFrame) -> pd.DataFrame:
 
 
 def _threads(pid: int, laid: pd.DataFrame, name: str) -> Iterator[str]:
-    for number, tid in enumerate(sorted(laid["tid"].unique()), start=1):
-        yield _metadata("thread_name", pid, int(tid), name=f"{name} {number}" if number > 1 else name)
+    for index, tid in enumerate(sorted(laid["tid"].unique()), start=1):
+        yield _metadata("thread_name", pid, int(tid), name=f"{name} {index}" if index > 1 else name)
         yield _metadata("thread_sort_index", pid, int(tid), sort_index=int(tid))
 
 

@@ -91,10 +91,10 @@ def _blocks(
                              " steps."),))  # fmt: skip
     for phase in shown:
         yield from _phase(report, phase, phases[phase])
-    unknown = any(one.exposed("unknown") for phase in phases.values() for one in phase)
+    unknown = any(timing.exposed("unknown") for timings in phases.values() for timing in timings)
     yield Widget(template="time_legend.html.j2", values={"unknown": unknown})
     if strips:
-        still = [inline_picture(one) for one in pictures if one.name.endswith(STILL)]
+        still = [inline_picture(picture) for picture in pictures if picture.name.endswith(STILL)]
         yield Widget(template="strips.html.j2", values={
             "phases": shown, "strips": _strips_json(strips), "still": still,
         })  # fmt: skip
@@ -102,7 +102,7 @@ def _blocks(
         if places := _waits(phase, phases[phase], strips=bool(strips)):
             yield places
     yield from _timeline_differences(report, phases, strips=bool(strips))
-    others = [inline_picture(one) for one in pictures if not one.name.endswith(STILL)]
+    others = [inline_picture(picture) for picture in pictures if not picture.name.endswith(STILL)]
     if others:
         figures = Widget(template="figures.html.j2", values={"pictures": others})
         yield PageOnly((Fold(summary="More figures of time", blocks=(figures,)),))

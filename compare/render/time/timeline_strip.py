@@ -94,9 +94,9 @@ def strip(program: ProgramTimeline, *, stage_of: Mapping[int, int] = NO_STAGES) 
     stage_of: device -> stage.
     """
     timeline = program.timeline
-    number, begin, end = middle_step(timeline)
+    step, begin, end = middle_step(timeline)
     unit = max(1.0, (end - begin) / _UNITS)
-    events = timeline.events[timeline.events["step"].eq(number)] if number is not None else timeline.events
+    events = timeline.events[timeline.events["step"].eq(step)] if step is not None else timeline.events
     comms = events[events["role"].eq(COMMUNICATION)]
     indices, collectives = _collectives(comms, program)
     lanes = []
@@ -173,9 +173,9 @@ def _blocks(work: pd.DataFrame, begin: float, unit: float, *, least: float) -> l
     busy = Union.of(starts, starts + work["duration_ns"].to_numpy(np.float64))
     if not busy.starts.size:
         return []
-    apart = np.flatnonzero(busy.starts[1:] - busy.ends[:-1] >= least)
-    starts = _to_units(busy.starts[np.concatenate(([0], apart + 1))] - begin, unit)
-    ends = _to_units(busy.ends[np.concatenate((apart, [-1]))] - begin, unit)
+    gaps = np.flatnonzero(busy.starts[1:] - busy.ends[:-1] >= least)
+    starts = _to_units(busy.starts[np.concatenate(([0], gaps + 1))] - begin, unit)
+    ends = _to_units(busy.ends[np.concatenate((gaps, [-1]))] - begin, unit)
     blocks: list[int] = np.column_stack((np.diff(starts, prepend=0), ends - starts)).ravel().tolist()
     return blocks
 

@@ -55,12 +55,12 @@ def key(name: str) -> Mapping[str, object]:
     return {"key": name}
 
 
-def inline(at: str, *, last: Sequence[str] = ()) -> Mapping[str, object]:
+def inline(key_name: str, *, last: Sequence[str] = ()) -> Mapping[str, object]:
     """Metadata of a field whose record's keys are merged into those of the record around it.
 
     at: the key that is present if the record is.  last: its keys that come after all those of the outer record.
     """
-    return {"inline": last, "key": at, "optional": True}
+    return {"inline": last, "key": key_name, "optional": True}
 
 
 def encode(record: object) -> JsonObject:

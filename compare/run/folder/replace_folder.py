@@ -78,10 +78,10 @@ def _refuse_foreign_folder(target: Path) -> None:
 def _tidy(target: Path) -> None:
     """Remove the scratch folders of killed runs beside this target; the only copy of a run is moved back."""
 
-    def leave(left: Path) -> bool:
-        if not left.name.endswith(_OLD) or target.exists():
+    def leave(leftover: Path) -> bool:
+        if not leftover.name.endswith(_OLD) or target.exists():
             return False
-        left.rename(target)
+        leftover.rename(target)
         return True
 
     with _alone_in(target.parent):

@@ -49,7 +49,7 @@ class _Side:
 
     def rows(self, track: DeviceTrack, step: int) -> Ints:
         """Rows of the communications that start in a step (by index)."""
-        return np.flatnonzero(track.at == step) + int(track.rows.start)
+        return np.flatnonzero(track.step_index == step) + int(track.rows.start)
 
     def runs(self, track: DeviceTrack, step: int) -> StepCommunications:
         rows = self.rows(track, step)

@@ -48,15 +48,15 @@ def match_halves(parts: CommunicationEvents) -> Communications:
     chosen = parts.own_line & (start | (parts.half == WHOLE))
     unfinished = unbegun = np.zeros(chosen.size, np.bool_)
     for own_line in (True, False):
-        here = parts.own_line == own_line
-        pairs = _paired(parts, start & here, done & here)
+        on_line = parts.own_line == own_line
+        pairs = _paired(parts, start & on_line, done & on_line)
         ends[pairs.starts] = np.maximum(ends[pairs.starts], parts.ends[pairs.dones])
-        unpaired = done & here
+        unpaired = done & on_line
         unpaired[pairs.dones] = False
         if own_line:
             chosen |= unpaired
             continue
-        others = here & (start | unpaired | (parts.half == WHOLE))
+        others = on_line & (start | unpaired | (parts.half == WHOLE))
         others &= ~_shown(parts, ends, others, chosen)
         chosen |= others
         unbegun, unfinished = others & unpaired, others & start
@@ -77,8 +77,8 @@ class _Pairs:
 
 def _paired(parts: CommunicationEvents, start: Mask, done: Mask) -> _Pairs:
     """In each group, pair the first start with the first done after it, and so on."""
-    places = np.flatnonzero(start | done)
-    order = places[np.lexsort((done[places], parts.starts[places], parts.group[places]))]
+    events = np.flatnonzero(start | done)
+    order = events[np.lexsort((done[events], parts.starts[events], parts.group[events]))]
     if not order.size:
         return _Pairs(order, order)
     first = np.flatnonzero(np.diff(parts.group[order], prepend=-1))
@@ -125,8 +125,8 @@ def _merged(parts: CommunicationEvents, ends: Times, events: Mask) -> tuple[Mask
     if not events.any():
         return first, ends
     begins, stops = _axis(parts, ends)
-    places = np.flatnonzero(events)
-    order = places[np.argsort(begins[places], kind="stable")]
+    indices = np.flatnonzero(events)
+    order = indices[np.argsort(begins[indices], kind="stable")]
     reached = np.maximum.accumulate(stops[order])
     leads = np.append(True, begins[order][1:] >= reached[:-1])
     heads = np.flatnonzero(leads)

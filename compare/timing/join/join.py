@@ -88,7 +88,7 @@ def _links(
         index = np.flatnonzero(selected & communications.chosen)
         kinds = [operations[code].kind for code in of_talk[index]]
         return CoreEvents(
-            place=index, device=device[index], kind=kinds, starts=parts.starts[index], ends=communications.ends[index]
+            event=index, device=device[index], kind=kinds, starts=parts.starts[index], ends=communications.ends[index]
         )  # fmt: skip
 
     return match_calls(seen(_flags(operations, "wraps")[of_talk]), seen(parts.half == INSIDE))

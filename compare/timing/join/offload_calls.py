@@ -17,7 +17,7 @@ UNKNOWN = "?"
 class CoreEvents:
     """Calls, or communications of other cores."""
 
-    place: Ints
+    event: Ints
     """Index of the event."""
     device: Ints
     kind: Sequence[str]
@@ -49,7 +49,7 @@ def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:
             fits = calls.kind[call] in (UNKNOWN, works.kind[work]) and calls.ends[call] > works.starts[work]
             if fits and call not in taken:
                 taken.add(call)
-                matches.append((int(calls.place[call]), int(works.place[work])))
+                matches.append((int(calls.event[call]), int(works.event[work])))
                 break
     pairs = np.array(matches, np.int64).reshape(-1, 2)
     return MatchedCalls(pairs[:, 0], pairs[:, 1])

@@ -33,11 +33,13 @@ def find_ticks(tracks: DeviceTracks, stages: Sequence[int], *, microbatches: int
     tables = []
     for track in tracks.devices if tracks.has_devices else ():
         loops = _loops(tracks, track.device)
-        shifts = np.flatnonzero((tracks.comms["scope"].iloc[track.rows] == SHIFT).to_numpy() & (track.at >= 0))
+        shifts = np.flatnonzero((tracks.comms["scope"].iloc[track.rows] == SHIFT).to_numpy() & (track.step_index >= 0))
         names = tracks.comms["collective"].iloc[track.rows].to_numpy()[shifts]
         busy = Union.of(track.starts, track.stops) | track.busy
         for step in range(track.steps.size):
-            shift_rows = _series(shifts[track.at[shifts] == step], names[track.at[shifts] == step], count)
+            shift_rows = _series(
+                shifts[track.step_index[shifts] == step], names[track.step_index[shifts] == step], count
+            )
             if shift_rows.size:
                 edges = _edges(track, shift_rows, step, count, loops)
                 held = Counter(stages[device] for device in track.stands_for)

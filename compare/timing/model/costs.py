@@ -94,10 +94,10 @@ class Costs:
 
     def _fusion_bytes(self, item: Instruction, inside: Computation) -> int:
         total = 0
-        for number, operand in enumerate(item.operands):
+        for index, operand in enumerate(item.operands):
             num_bytes = _bytes(operand)
-            if num_bytes and number in inside.parameters:
-                read = self._read_of(inside.parameters[number])
+            if num_bytes and index in inside.parameters:
+                read = self._read_of(inside.parameters[index])
                 num_bytes = num_bytes if read is None else min(num_bytes, read)
             total += num_bytes
         return total + _written(item, inside.root)
@@ -132,9 +132,9 @@ class Costs:
     def _read_in_call(self, item: Instruction, call: Instruction) -> int | None:
         inside = call.callees[0]
         parts = [
-            self._read_of(inside.parameters[number])
-            for number, operand in enumerate(call.operands)
-            if operand is item and number in inside.parameters
+            self._read_of(inside.parameters[index])
+            for index, operand in enumerate(call.operands)
+            if operand is item and index in inside.parameters
         ]
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None

@@ -38,7 +38,7 @@ class Classes:
     """The first device of each class."""
 
     @property
-    def number(self) -> int:
+    def count(self) -> int:
         return int(self.first.size)
 
     def members(self, index: int) -> tuple[int, ...]:
@@ -155,10 +155,12 @@ class ClassCollective:
         groups: dict[tuple[object, ...], int] = {}
         rows: list[tuple[float, float, list[int], list[int]]] = []
         groups_of: list[list[int]] = []
-        participants = [number for number, device in enumerate(classes.first.tolist()) if device in containing]
-        for number in participants:
+        participants = [
+            class_index for class_index, device in enumerate(classes.first.tolist()) if device in containing
+        ]
+        for class_index in participants:
             mine = []
-            for group in containing[int(classes.first[number])]:
+            for group in containing[int(classes.first[class_index])]:
                 members = sorted({int(classes.of[device]) for device in meeting.groups[group]})
                 ways = {int(classes.of[by_chip[use // SLOTS]]) * SLOTS + use % SLOTS for use in meeting.uses[group]}
                 before, moving = float(meeting.before_ns[group]), float(meeting.moving_ns[group])
@@ -166,7 +168,7 @@ class ClassCollective:
                 if key not in groups:
                     groups[key] = len(rows)
                     # A group without links of its own uses the last link, which is never taken.
-                    rows.append((before, moving, members, sorted(ways) or [classes.number * SLOTS]))
+                    rows.append((before, moving, members, sorted(ways) or [classes.count * SLOTS]))
                 mine.append(groups[key])
             groups_of.append(mine)
         flat_members, member_starts = _flat([row[2] for row in rows])
@@ -186,10 +188,10 @@ def _first_of_chip(torus: Torus) -> Mapping[int, int]:
 
 def _containing(groups: Groups, devices: set[int]) -> dict[int, list[int]]:
     containing: dict[int, list[int]] = {}
-    for number, group in enumerate(groups):
+    for index, group in enumerate(groups):
         for device in dict.fromkeys(group):
             if device in devices:
-                containing.setdefault(device, []).append(number)
+                containing.setdefault(device, []).append(index)
     return containing
 
 

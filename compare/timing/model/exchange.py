@@ -92,9 +92,9 @@ class _Phase:
 def plan_exchange(kind: str, groups: Groups, torus: Torus, how: Algorithm) -> Exchange:
     """The links and steps of one execution; of a permute each pair is a group."""
     if kind == "collective-permute":
-        phases = [_straight(((a, b), 1.0, number) for number, (a, b) in enumerate(groups))]
+        phases = [_straight(((a, b), 1.0, index) for index, (a, b) in enumerate(groups))]
     elif how.shape == DIRECT:
-        phases = [_straight(((a, b), 1 / len(g), number) for number, g in enumerate(groups) for a in g for b in g)]
+        phases = [_straight(((a, b), 1 / len(g), index) for index, g in enumerate(groups) for a in g for b in g)]
     else:
         at_once = kind == "all-reduce" and any(how.at_once)
         phases = _by_sides(groups, torus, how, kind=kind) or [_around(groups, torus, kind=kind, at_once=at_once)]
@@ -113,8 +113,8 @@ def _straight(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase:
 def _around(groups: Groups, torus: Torus, *, kind: str, at_once: bool) -> _Phase:
     """One ring for each group."""
     phase = _Phase()
-    for number, group in enumerate(groups):
-        phase.turn(find_ring(group, torus), _Share.of(kind, at_once=at_once), group=number)
+    for index, group in enumerate(groups):
+        phase.turn(find_ring(group, torus), _Share.of(kind, at_once=at_once), group=index)
     return phase
 
 
@@ -125,11 +125,11 @@ def _by_sides(groups: Groups, torus: Torus, how: Algorithm, *, kind: str) -> lis
     if len(sides) != 1 or len(next(iter(sides))) < 2:
         return []
     phases = [_Phase() for _ in next(iter(sides))]
-    for number, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         assert block is not None
         orders = _orders(how, block)
         for order in orders:
-            _along(phases, order, block, how, kind=kind, group=number, part=1 / len(orders))
+            _along(phases, order, block, how, kind=kind, group=index, part=1 / len(orders))
     return phases
 
 
@@ -138,12 +138,12 @@ def _orders(how: Algorithm, block: Block) -> list[Order]:
     sides = block.sides
     named: dict[int, int] = {}
     sizes = dict(how.sizes)
-    for number in sorted({side for order in how.orders for side in order}):
-        left = [side for side in sides if side not in named.values()]
-        fits = [side for side in left if block.size(side) == sizes.get(number, block.size(side))]
-        same = [side for side in fits if side == number]
-        if left:
-            named[number] = (same or fits or left)[0]
+    for numbered in sorted({side for order in how.orders for side in order}):
+        unused = [side for side in sides if side not in named.values()]
+        fits = [side for side in unused if block.size(side) == sizes.get(numbered, block.size(side))]
+        same = [side for side in fits if side == numbered]
+        if unused:
+            named[numbered] = (same or fits or unused)[0]
     orders = [tuple(named[side] for side in order if side in named) for order in how.orders]
     if not orders or any(sorted(order) != list(sides) for order in orders):
         orders = [sides[turn:] + sides[:turn] for turn in range(len(sides))]
@@ -180,8 +180,8 @@ def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
         np.maximum.at(busiest, group, routes.load(np.array(columns[2], np.float64)))
         load += busiest
         hops += _steps(phase, routes.hops, group, num_groups)
-        for link, number in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
-            uses[number].add(link)
+        for link, index in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
+            uses[index].add(link)
     chips = _own_chips(phases, torus, num_groups)
     own_uses = (frozenset(link for link in use if link // SLOTS in chips[group]) for group, use in enumerate(uses))
     return Exchange(hops, load, tuple(own_uses))
@@ -191,9 +191,9 @@ def _steps(phase: _Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
     """Sequential hops per group: for direct messages the longest route; for a ring its steps × the median route (the
     way back along a line is long, but mostly no extra step)."""
     usual = np.zeros(num_groups)
-    for number, steps in phase.steps.items():
-        group_hops = hops[group == number]
-        usual[number] = group_hops.max() if phase.is_direct else steps * float(np.median(group_hops))
+    for index, steps in phase.steps.items():
+        group_hops = hops[group == index]
+        usual[index] = group_hops.max() if phase.is_direct else steps * float(np.median(group_hops))
     return usual
 
 

@@ -38,7 +38,7 @@ class Torus:
         return cls(assign_chips(plan), plan.topology.sides, (x, y, z), on_chip_weight)
 
     @cached_property
-    def at(self) -> Ints:
+    def coordinates(self) -> Ints:
         """(devices, 3): coordinates."""
         return np.array([[place.x, place.y, place.z] for place in self.places], np.int64).reshape(-1, 3)
 
@@ -46,14 +46,16 @@ class Torus:
     def chip(self) -> Ints:
         """Per device the number of its chip."""
         slices = np.array([place.slice_index for place in self.places], np.int64)
-        return self._number(slices, self.at)
+        return self._number(slices, self.coordinates)
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
         """Per device the runtime's id, in programs of several slices (see `compare.hlo.devices.numbering`)."""
         x, y, _ = self.sides
         cores = 1 + int(self.core.max(initial=0))
-        numbers = ((self.at[:, 2] * y + self.at[:, 1]) * x + self.at[:, 0]) * cores + self.core
+        numbers = (
+            (self.coordinates[:, 2] * y + self.coordinates[:, 1]) * x + self.coordinates[:, 0]
+        ) * cores + self.core
         return tuple(
             (place.slice_index + 1) * SLICE_UNIT + int(number)
             for place, number in zip(self.places, numbers, strict=True)
@@ -69,7 +71,7 @@ class Torus:
 
     def routes(self, source: Ints, target: Ints) -> "Routes":
         """The links on the route of each message."""
-        current, target_coordinates = self.at[source].copy(), self.at[target]
+        current, target_coordinates = self.coordinates[source].copy(), self.coordinates[target]
         slices = self.chip[source] // int(np.prod(self.sides))
         messages, links = [], []
         for dim, (side, wraps) in enumerate(zip(self.sides, self.wraps, strict=True)):

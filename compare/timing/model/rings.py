@@ -26,7 +26,7 @@ class Block:
         rows: dict[int, list[int]] = {}
         for device in sorted(group, key=lambda device: (int(torus.chip[device]), int(torus.core[device]))):
             rows.setdefault(int(torus.chip[device]), []).append(device)
-        coordinates = np.array([torus.at[members[0]] for members in rows.values()])
+        coordinates = np.array([torus.coordinates[members[0]] for members in rows.values()])
         values = tuple(tuple(sorted(set(coordinates[:, dim].tolist()))) for dim in range(3))
         full = int(np.prod([len(value) for value in values])) == len(rows)
         alike = len({len(members) for members in rows.values()}) == 1
@@ -48,7 +48,7 @@ class Block:
         through all sides but one, and returns along that one.
         """
         sides = self.sides
-        by_place = {tuple(int(self.torus.at[row[0]][side]) for side in sides): row for row in self.chips}
+        by_place = {tuple(int(self.torus.coordinates[row[0]][side]) for side in sides): row for row in self.chips}
         places = _cycle([self.size(side) for side in sides])
         coordinates = (
             tuple(self.values[side][index] for side, index in zip(sides, place, strict=True)) for place in places
@@ -61,11 +61,11 @@ class Block:
         along: dict[Order, list[int]] = {}
         for row in self.chips:
             for device in row:
-                coordinates = self.torus.at[device]
+                coordinates = self.torus.coordinates[device]
                 core = 0 if with_cores else int(self.torus.core[device])
                 along.setdefault((core, *(int(coordinates[dim]) for dim in others)), []).append(device)
         return [
-            tuple(sorted(line, key=lambda device: (int(self.torus.at[device][side]), device)))
+            tuple(sorted(line, key=lambda device: (int(self.torus.coordinates[device][side]), device)))
             for line in along.values()
         ]
 

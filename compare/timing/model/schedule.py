@@ -103,7 +103,7 @@ def _met(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[Conditional]]:
 class _Flight:
     """An asynchronous collective in flight."""
 
-    number: int
+    order: int
     """Order of start."""
     name: str
     row: Collective
@@ -127,8 +127,8 @@ class _Step:
     points: int = 0
 
     def __post_init__(self) -> None:
-        self.clocks = SimulatorState.of(self.classes.number)
-        self.active: Mask = np.ones(self.classes.number, np.bool_)
+        self.clocks = SimulatorState.of(self.classes.count)
+        self.active: Mask = np.ones(self.classes.count, np.bool_)
 
     def play(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -172,7 +172,7 @@ class _Step:
         if not waiting:
             self.notes.add(f"{comm.name} ends what was started before this step: it does not wait")
             return
-        flight = min(waiting, key=lambda flights: flights[0].number).pop(0)
+        flight = min(waiting, key=lambda flights: flights[0].order).pop(0)
         self.clocks.wait(flight.end, self.active)
         self.record.mark(Label(comm.name, PART, row=flight.row), now, self.clocks.now, None, self.active)
         self._land(flight, self.clocks.now)
@@ -211,8 +211,8 @@ class _Step:
     def _choice(self, choice: Conditional) -> None:
         begun, outer = self.clocks.now, self.active
         taken = self._taken(choice.taken)
-        for number, branch in enumerate(choice.branches):
-            self.active = outer & (taken == number)
+        for index, branch in enumerate(choice.branches):
+            self.active = outer & (taken == index)
             if branch and self.active.any():
                 self.play(branch)
         self.active = outer
@@ -222,7 +222,7 @@ class _Step:
         """The branch of each class in this iteration."""
         iteration = tuple(min(trip, size - 1) for trip, size in zip(self.iterations, taken.shape[1:], strict=False))
         now = taken[(slice(None), *iteration)].reshape(taken.shape[0])
-        return now[self.classes.first] if now.size > 1 else np.broadcast_to(now, self.classes.number)
+        return now[self.classes.first] if now.size > 1 else np.broadcast_to(now, self.classes.count)
 
     def _covered(self, name: str, nodes: Sequence[Node]) -> None:
         begun = self.clocks.now
@@ -243,7 +243,7 @@ class _Step:
 
 def _timeline(step: _Step, name: str) -> Timeline:
     shown = merge_alike(step.record, step.classes)
-    whole_runs = step.record.num_events * shown.number > MOST_EVENTS
+    whole_runs = step.record.num_events * shown.count > MOST_EVENTS
     if whole_runs:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
     given = list_events(step.record, step.classes, shown, whole_runs=whole_runs)
@@ -256,6 +256,6 @@ def _timeline(step: _Step, name: str) -> Timeline:
         label=f"modelled for {name}",
         events=add_overlap(given, steps),
         steps=steps,
-        stands_for={int(first): shown.members(number) for number, first in enumerate(shown.first.tolist())},
+        stands_for={int(first): shown.members(index) for index, first in enumerate(shown.first.tolist())},
         notes=step.notes.lines,
     )

@@ -31,8 +31,8 @@ class EgressLinks:
     until: Floats
 
     @classmethod
-    def of(cls, number: int) -> Self:
-        return cls(np.zeros(number), np.zeros(number), np.zeros(number))
+    def of(cls, num_links: int) -> Self:
+        return cls(np.zeros(num_links), np.zeros(num_links), np.zeros(num_links))
 
     def take(self, rendezvous: ClassCollective, wanted: Floats) -> Floats:
         """Per group when all bytes have passed, given the time at which it would begin (-inf: it does not run)."""
@@ -70,8 +70,10 @@ class SimulatorState:
     """The same for each local copy in flight, oldest first, by the name of its start."""
 
     @classmethod
-    def of(cls, number: int) -> "SimulatorState":
-        return cls(np.zeros(number), EgressLinks.of(number * SLOTS + 1), np.zeros(number), np.zeros(number))
+    def of(cls, num_classes: int) -> "SimulatorState":
+        return cls(
+            np.zeros(num_classes), EgressLinks.of(num_classes * SLOTS + 1), np.zeros(num_classes), np.zeros(num_classes)
+        )
 
     def compute(self, ns: float, memory_ns: float, active: Mask) -> None:
         """Advance by compute.  Its memory traffic has priority over copies in flight."""

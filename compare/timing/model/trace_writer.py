@@ -63,7 +63,7 @@ def merge_alike(record: Record, classes: Classes) -> Classes:
     """Merge classes with identical events."""
     columns = [np.stack(part) for part in zip(*record.times, strict=True)]
     columns += [np.stack([start for _, start in record.ran])] if record.ran else []
-    if not columns or classes.number == 1:
+    if not columns or classes.count == 1:
         return classes
     _, same = np.unique(np.nan_to_num(np.concatenate(columns).round(3), nan=-1.0).T, axis=0, return_inverse=True)
     same = same.reshape(-1)
@@ -76,16 +76,16 @@ def merge_alike(record: Record, classes: Classes) -> Classes:
 
 def list_events(record: Record, classes: Classes, shown: Classes, *, whole_runs: bool) -> pd.DataFrame:
     """The events of the first device of every shown class.  whole_runs: each run of operations becomes one event."""
-    runs = {key: number for number, key in enumerate(record.runs)}
+    runs = {key: class_index for class_index, key in enumerate(record.runs)}
     names, durations, sizes = _operations(list(record.runs.values()), whole_runs=whole_runs)
     labels = list(record.labels)
     words = pd.Index(dict.fromkeys([*(label.name for label in labels), *names]), dtype=object)
     run_codes = words.get_indexer(pd.Index(names, dtype=object)).astype(np.int64)
     parts = []
     for device in shown.first.tolist():
-        number = int(classes.of[device])
-        marks = _marks_of(record, labels, words, number)
-        ops = _ops_of(record, runs, run_codes, durations, sizes, number)
+        class_index = int(classes.of[device])
+        marks = _marks_of(record, labels, words, class_index)
+        ops = _ops_of(record, runs, run_codes, durations, sizes, class_index)
         parts.append(_columns(device, marks, ops))
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     return _frame(columns, labels, words)

@@ -55,7 +55,7 @@ def _of(track: DeviceTrack) -> dict[str, Column]:
         "weight": np.full(rows.size, track.weight),
         "place": step,
         "step_ns": (track.ends - track.begins)[step],
-        "begins": track.at[rows] == step,
+        "begins": track.step_index[rows] == step,
         "start_ns": from_ - track.begins[step],
         "duration_ns": to - from_,
         "wait_ns": np.where(np.isnan(waits), np.nan, until - from_),
@@ -70,8 +70,8 @@ def _reached(track: DeviceTrack) -> tuple[Ints, Ints]:
     """(communication, step) index pairs that overlap; of an instant communication the step in which it starts."""
     first = np.searchsorted(track.ends, track.starts, side="right")
     last = np.searchsorted(track.begins, track.stops, side="left") - 1
-    instant = (track.stops == track.starts) & (track.at >= 0)
-    first, last = np.where(instant, track.at, first), np.where(instant, track.at, last)
+    instant = (track.stops == track.starts) & (track.step_index >= 0)
+    first, last = np.where(instant, track.step_index, first), np.where(instant, track.step_index, last)
     times = np.maximum(last - first + 1, 0)
     rows = np.repeat(np.arange(times.size), times)
     nth = np.arange(rows.size) - np.repeat(np.cumsum(times) - times, times)

@@ -123,8 +123,8 @@ def waits_of(track: DeviceTrack, chosen: Ints) -> Union:
 
 
 def _volumes(track: DeviceTrack, chosen: Ints, payload: Times, *, share: int) -> dict[str, Times]:
-    inside = chosen[track.at[chosen] >= 0]
-    counts, size = track.at[inside], track.steps.size
+    inside = chosen[track.step_index[chosen] >= 0]
+    counts, size = track.step_index[inside], track.steps.size
     return {
         "executions": np.bincount(counts, minlength=size) / share,
         "payload_bytes": np.bincount(counts, weights=payload[inside], minlength=size) / share,
@@ -137,7 +137,7 @@ def sum_volumes(tracks: DeviceTracks, *, by: Sequence[str]) -> pd.DataFrame:
     payload = tracks.comms["payload_bytes"].to_numpy(np.float64)
     weights = np.where(tracks.lost_rows & (tracks.comms["step"].to_numpy() >= 0), 1.0, 0.0)
     for track in tracks.devices:
-        weights[track.rows] = np.where(track.at >= 0, track.weight if tracks.has_devices else 1, 0)
+        weights[track.rows] = np.where(track.step_index >= 0, track.weight if tracks.has_devices else 1, 0)
     sums = np.bincount(codes, weights=weights, minlength=len(names))
     sizes = np.bincount(codes, weights=np.where(weights > 0, weights * payload, 0.0), minlength=len(names))
     table = {column: [name[index] for name in names] for index, column in enumerate(by)}

@@ -30,7 +30,7 @@ class DeviceTrack:
     stops: Times
     waits: Times
     """Start, end and wait of its communications, by start; NaN where the wait is not shown."""
-    at: Ints
+    step_index: Ints
     """The step in which each communication starts, as an index into `steps`; -1 outside all."""
     busy: Union
     """When it computes."""
@@ -132,7 +132,7 @@ def _track(
         starts=starts,
         stops=stops,
         waits=device_comms["wait_ns"].to_numpy(np.float64),
-        at=np.where(inside, step, -1),
+        step_index=np.where(inside, step, -1),
         busy=busy,
         known=has_events | ~np.isin(steps, list(lost)),
     )

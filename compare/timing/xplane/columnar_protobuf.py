@@ -61,11 +61,11 @@ class Fields:
     number: Ints
     value: Bits
     """An int, or the bits of a double; for bytes their length."""
-    at: Ints
+    offset: Ints
     """Offset of the value in the buffer."""
 
     def only(self, kept: Mask) -> "Fields":
-        return Fields(self.owner[kept], self.number[kept], self.value[kept], self.at[kept])
+        return Fields(self.owner[kept], self.number[kept], self.value[kept], self.offset[kept])
 
 
 def fields(messages: Messages) -> Iterator[Fields]:

@@ -42,15 +42,15 @@ def read_truncated(data: bytes) -> Truncated:
         elif field.number == _PLANES:
             last = list(_fields(inside))[-1:]
             kept = bool(last) and last[0].number >= _STAT_METADATA and not last[0].is_complete
-            notes.append(_cut(inside, kept=kept, at=len(data)))
+            notes.append(_cut(inside, kept=kept, size=len(data)))
             planes += [inside[: last[0].tag]] if kept else []
     return Truncated(planes=tuple(planes), notes=tuple(notes))
 
 
-def _cut(plane: bytes, *, kept: bool, at: int) -> str:
+def _cut(plane: bytes, *, kept: bool, size: int) -> str:
     name = plane_name(plane)
     out = "" if kept else f"; {name!r} itself is left out, since not all of its events are there"
-    return f"the file is cut at byte {at:,}, inside the plane {name!r}: planes behind it are missing{out}"
+    return f"the file is cut at byte {size:,}, inside the plane {name!r}: planes behind it are missing{out}"
 
 
 def plane_name(plane: bytes) -> str:
@@ -72,7 +72,7 @@ def _fields(data: bytes) -> Iterator[_Field]:
         yield _Field(
             number=int(field.number[0]),
             tag=tag,
-            begins=int(field.at[0]),
+            begins=int(field.offset[0]),
             ends=min(ends, len(data)),
             is_complete=is_complete,
         )

@@ -97,7 +97,7 @@ class Line:
                     timed[selected.owner] = False
                     return self._read(events.only(timed))
         owner = np.concatenate([np.empty(0, np.int64), *(part.owner for part in stats)])
-        starts = np.concatenate([np.empty(0, np.int64), *(part.at for part in stats)])
+        starts = np.concatenate([np.empty(0, np.int64), *(part.offset for part in stats)])
         sizes = np.concatenate([np.empty(0, np.int64), *(part.value.view(np.int64) for part in stats)])
         stats_of_events = Stats(
             Messages(events.data, starts, starts + sizes), owner, count=len(events), names=self._stat_names

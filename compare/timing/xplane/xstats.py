@@ -30,7 +30,7 @@ class _Columns:
     name: Ints
     kind: Ints
     value: Bits
-    at: Ints
+    offset: Ints
 
 
 class Stats:
@@ -54,7 +54,7 @@ class Stats:
             valued = read.only(~named)
             columns.kind[valued.owner] = valued.number
             columns.value[valued.owner] = valued.value
-            columns.at[valued.owner] = valued.at
+            columns.offset[valued.owner] = valued.offset
         return columns
 
     def _of(self, name: str) -> NDArray[np.intp]:
@@ -100,7 +100,7 @@ class Stats:
         return {int(self._owner[row]): self._bytes(row) for row in rows[np.isin(kind, (_TEXT, _BYTES))].tolist()}
 
     def _bytes(self, row: int) -> bytes:
-        offset = int(self._columns.at[row])
+        offset = int(self._columns.offset[row])
         return self._messages.data[offset : offset + int(self._columns.value[row])].tobytes()
 
     def _text(self, row: int) -> str:

@@ -29,12 +29,12 @@ def measure_gaps(tracks: DeviceTracks) -> pd.DataFrame:
     step = ["device", "step"]
     by_axes = rows.groupby([*step, "axes"], observed=True, sort=False)
     rows["reached_ns"] = by_axes["stop_ns"].cummax()
-    before = by_axes["reached_ns"].shift(1)
-    same = rows.assign(from_axes=rows["axes"], interval_ns=rows["start_ns"] - before)[before.notna()]
+    previous_end = by_axes["reached_ns"].shift(1)
+    same_axes = rows.assign(from_axes=rows["axes"], interval_ns=rows["start_ns"] - previous_end)[previous_end.notna()]
     previous = rows.groupby(step, sort=False)[["axes", "reached_ns"]].shift(1)
     turned = previous["reached_ns"].notna() & (previous["axes"].astype(str) != rows["axes"].astype(str))
     across = rows.assign(from_axes=previous["axes"], interval_ns=rows["start_ns"] - previous["reached_ns"])[turned]
-    gaps = pd.concat([same, across]).rename(columns={"axes": "to_axes"}).sort_index(kind="stable")
+    gaps = pd.concat([same_axes, across]).rename(columns={"axes": "to_axes"}).sort_index(kind="stable")
     return gaps[[*_KEYS, "from_axes", "to_axes", "interval_ns"]].reset_index(drop=True)
 
 
@@ -42,11 +42,11 @@ def _rows(tracks: DeviceTracks) -> pd.DataFrame:
     """The communications that start in a step, by device and start."""
     tables = []
     for track in tracks.devices if tracks.has_devices else ():
-        inside = track.at >= 0
+        inside = track.step_index >= 0
         tables.append(pd.DataFrame({
             "device": track.device,
             "weight": track.weight,
-            "step": track.steps[track.at[inside]],
+            "step": track.steps[track.step_index[inside]],
             "axes": tracks.comms["axes"].iloc[track.rows][inside].reset_index(drop=True),
             "start_ns": track.starts[inside],
             "stop_ns": track.stops[inside],

@@ -25,7 +25,7 @@ def rate_traffic(tracks: DeviceTracks, cut: pd.DataFrame, sent_bytes: Mapping[st
     For a device that represents several, the mean over them; most_wire_bytes is the largest of them.  NaN where the
     payload is unknown or the collective is not in `sent_bytes` (from `bytes_sent_by`).
     """
-    mean, most = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
+    mean, largest = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
     members = {track.device: list(track.stands_for) for track in tracks.devices}
     keys = cut["collective"].astype(str), cut["device"]
     for rows in cut.groupby(list(keys)).indices.values():
@@ -33,9 +33,9 @@ def rate_traffic(tracks: DeviceTracks, cut: pd.DataFrame, sent_bytes: Mapping[st
         collective = sent_bytes.get(keys[0].iloc[rows[0]])
         if collective is not None and max(members[device]) < len(collective.factors):
             sent = collective.sent()[members[device]]
-            mean[rows], most[rows] = sent.mean(), sent.max()
+            mean[rows], largest[rows] = sent.mean(), sent.max()
     payload = tracks.comms["payload_bytes"].to_numpy(np.float64)[cut["comm"].to_numpy()] * cut["part"].to_numpy()
-    return cut.assign(wire_bytes=payload * mean, most_wire_bytes=payload * most)
+    return cut.assign(wire_bytes=payload * mean, most_wire_bytes=payload * largest)
 
 
 def find_up_phases(carried: pd.DataFrame) -> pd.DataFrame:
@@ -62,13 +62,13 @@ def _up(rows: pd.DataFrame, axes: str, span: float) -> pd.DataFrame:
     up = Union.of(starts, stops)
     index = np.searchsorted(up.starts, starts, side="right") - 1
     first = np.unique(index, return_index=True)[1]
-    sent, most = rows["wire_bytes"].to_numpy(), rows["most_wire_bytes"].to_numpy()
+    sent, largest = rows["wire_bytes"].to_numpy(), rows["most_wire_bytes"].to_numpy()
     lead = rows.iloc[first]
     return pd.DataFrame({
         "device": lead["device"].to_numpy(), "weight": lead["weight"].to_numpy(), "step": lead["step"].to_numpy(),
         "step_ns": lead["step_ns"].to_numpy(), "axes": axes, "start_ns": lead["start_ns"].to_numpy(),
         "duration_ns": up.ends - up.starts, "wire_bytes": np.bincount(index, weights=sent, minlength=first.size),
-        "peak_bytes_per_s": _peaks(starts, stops, most, up) * 1e9,
+        "peak_bytes_per_s": _peaks(starts, stops, largest, up) * 1e9,
     })  # fmt: skip
 
 

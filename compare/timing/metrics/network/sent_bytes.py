@@ -67,7 +67,7 @@ def _everywhere(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[
         raise TimingError(f"a collective names device {largest}, and the mesh has {num_devices} devices")
     if row.network == "dcn" or len(slices) == 1 or largest >= len(slices[0]):
         return groups
-    return tuple(tuple(devices[place] for place in group) for devices in slices for group in groups)
+    return tuple(tuple(devices[index] for index in group) for devices in slices for group in groups)
 
 
 @lru_cache(maxsize=256)

@@ -41,7 +41,7 @@ def find_launches(threads: Threads, events: Ints, met: Arrivals | None = None) -
         for late in match_waiting_launches(graph, threads, roots[device < 0]):
             rows = np.searchsorted(roots, late.executions)
             run[rows] = late.run
-            possible[rows] = [np.isin(indices, may) for may in late.places]
+            possible[rows] = [np.isin(indices, may) for may in late.devices]
     if met is not None:
         execution = _executions(graph, threads.begins[met.event])
         ours = np.flatnonzero(np.isin(execution, roots))
@@ -94,8 +94,8 @@ def _executions(graph: LaunchGraph, positions: Ints) -> Ints:
 
 def _keep_members(possible: _Possible, row: Ints, group: Ints, met: Arrivals) -> None:
     """Keep only devices that belong to every group of an execution."""
-    for execution, number in np.unique(np.stack([row, group]), axis=1).T.tolist():
-        if members := met.members[number]:
+    for execution, group_index in np.unique(np.stack([row, group]), axis=1).T.tolist():
+        if members := met.members[group_index]:
             possible[execution] &= np.isin(np.arange(possible.shape[1]), list(members))
 
 
@@ -118,8 +118,8 @@ def _run_together(run: Ints, row: Ints, round_: Ints, event: Ints) -> Ints:
 
 def _take_part_once(possible: _Possible, run: Ints) -> None:
     """Remove the known devices of a run from the possible devices of its other executions, until nothing changes."""
-    for number in np.unique(run[(possible.sum(axis=1) > 1) & (run >= 0)]).tolist():
-        rows = np.flatnonzero(run == number)
+    for run_number in np.unique(run[(possible.sum(axis=1) > 1) & (run >= 0)]).tolist():
+        rows = np.flatnonzero(run == run_number)
         while True:
             known = possible[rows].sum(axis=1) == 1
             taken = np.ix_(rows[~known], np.flatnonzero(possible[rows[known]].any(axis=0)))

@@ -18,27 +18,27 @@ from compare.timing.platforms.threads.thread_timeline import LAST, NONE, Threads
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateRun:
     """The executions of one run after its wait."""
 
     run: int
     executions: Ints
     """The nodes where they begin."""
-    places: tuple[Ints, ...]
+    devices: tuple[Ints, ...]
     """Possible devices of each execution: several where they started to wait at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Idle:
+class _WaitingLaunches:
     """Launches on one device that neither ran it nor handed it over, by run and time."""
 
     run: Ints
-    place: Ints
+    device: Ints
     begins: Ints
     ends: Ints
 
 
-def match_waiting_launches(graph: LaunchGraph, threads: Threads, late: Ints) -> Iterator[Late]:
+def match_waiting_launches(graph: LaunchGraph, threads: Threads, late: Ints) -> Iterator[LateRun]:
     """Match executions without a known launch with launches that had to wait, both in order.
 
     Yields nothing where something was running when the profile began: what waited then is not shown.
@@ -52,18 +52,18 @@ def match_waiting_launches(graph: LaunchGraph, threads: Threads, late: Ints) -> 
     edges = [0, *(np.flatnonzero(np.diff(idle.run)) + 1).tolist(), idle.run.size]
     launch = idle.run[edges[:-1]]
     began, ended = threads.time(threads.begins[launch]), threads.time(threads.ends[launch])
-    for number, (first, behind) in enumerate(pairwise(edges)):
-        late_rows = slice(first, behind)
-        if late[late_rows].size < behind - first or handed[first] < idle.begins[late_rows].max():
+    for index, (first, stop) in enumerate(pairwise(edges)):
+        late_rows = slice(first, stop)
+        if late[late_rows].size < stop - first or handed[first] < idle.begins[late_rows].max():
             return
-        if number and ended[:number].max() > began[number]:
+        if index and ended[:index].max() > began[index]:
             return  # launched by several threads at once: the order is unknown
         threads_of = np.unique(threads.thread_of(graph.handed_at[late[late_rows]]))
         if threads_of.size == 1:
-            yield Late(int(idle.run[first]), late[late_rows], tuple(_last_first(idle, first, behind)))
+            yield LateRun(int(idle.run[first]), late[late_rows], tuple(_last_first(idle, first, stop)))
 
 
-def _idle(graph: LaunchGraph, threads: Threads) -> _Idle:
+def _idle(graph: LaunchGraph, threads: Threads) -> _WaitingLaunches:
     gives = np.isin(np.arange(graph.kind.size), graph.giver)
     node = np.flatnonzero((graph.kind == LAUNCH_ONE) & ~gives & (graph.until == LAST))
     root = graph.root[node]
@@ -73,13 +73,13 @@ def _idle(graph: LaunchGraph, threads: Threads) -> _Idle:
     begins = threads.time(graph.spans.begins[node])
     order = np.lexsort((begins, threads.time(threads.begins[graph.run[root]])))
     node, root = node[order], root[order]
-    return _Idle(graph.run[root], graph.device[root], begins[order], threads.time(graph.spans.ends[node]))
+    return _WaitingLaunches(graph.run[root], graph.device[root], begins[order], threads.time(graph.spans.ends[node]))
 
 
-def _last_first(idle: _Idle, first: int, behind: int) -> Iterator[Ints]:
+def _last_first(idle: _WaitingLaunches, first: int, stop: int) -> Iterator[Ints]:
     """The possible devices, in the order in which they are called.  The order of overlapping launches is unknown."""
-    begins, ends, place = idle.begins[first:behind], idle.ends[first:behind], idle.place[first:behind]
+    begins, ends, device = idle.begins[first:stop], idle.ends[first:stop], idle.device[first:stop]
     earliest = (ends[None, :] <= begins[:, None]).sum(axis=1)
-    latest = place.size - 1 - (begins[None, :] >= ends[:, None]).sum(axis=1)
-    for nth in reversed(range(place.size)):
-        yield place[(earliest <= nth) & (nth <= latest)]
+    latest = device.size - 1 - (begins[None, :] >= ends[:, None]).sum(axis=1)
+    for nth in reversed(range(device.size)):
+        yield device[(earliest <= nth) & (nth <= latest)]

@@ -39,7 +39,7 @@ def test_a_pipeline_is_told_apart_stage_by_stage():
 
 def test_a_ring_of_stages_is_one_class():
     pairs = tuple((at, (at + 1) % 8) for at in range(8))
-    assert group_devices(torus(), [meeting(pairs, pairs=True)], []).number == 1
+    assert group_devices(torus(), [meeting(pairs, pairs=True)], []).count == 1
 
 
 def test_branches_tell_apart_and_so_does_meeting_the_other():
@@ -50,14 +50,14 @@ def test_branches_tell_apart_and_so_does_meeting_the_other():
 
 
 def test_a_branch_that_all_take_alike_tells_nobody_apart():
-    assert group_devices(torus(), [], [np.array([[0, 1, 0]])]).number == 1
+    assert group_devices(torus(), [], [np.array([[0, 1, 0]])]).count == 1
 
 
 def test_the_two_devices_of_a_chip_are_alike_if_they_do_the_same():
     where = torus("v4:2x2x1")
-    assert group_devices(where, [], []).number == 1
+    assert group_devices(where, [], []).count == 1
     first_cores = tuple(range(0, 8, 2))
-    assert group_devices(where, [meeting((first_cores,))], []).number == 2
+    assert group_devices(where, [meeting((first_cores,))], []).count == 2
 
 
 def test_groups_of_different_sizes_and_devices_outside_all():
