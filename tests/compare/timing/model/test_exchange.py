@@ -51,7 +51,7 @@ def test_two_neighbours_have_one_link():
 def test_a_block_of_two_by_four_has_a_way_round():
     """Eight chips, each step to a neighbour, the last one too: half of what a line's links carry."""
     order = find_ring(range(8), torus("v5e:2x4"))
-    at = torus("v5e:2x4").at[list(order)]
+    at = torus("v5e:2x4").coordinates[list(order)]
     assert sorted(order) == list(range(8))
     assert (np.abs(at - np.roll(at, -1, axis=0)).sum(axis=1) == 1).all()
     assert load("all-reduce", (tuple(range(8)),), torus("v5e:2x4")) == ([7 / 8], [14.0])
@@ -61,7 +61,7 @@ def test_a_block_of_two_by_four_has_a_way_round():
 def test_every_block_with_an_even_side_has_a_way_round(name):
     where = torus(name)
     order = find_ring(range(len(where.places)), where)
-    at = where.at[list(order)]
+    at = where.coordinates[list(order)]
     assert sorted(order) == list(range(len(where.places)))
     assert (np.abs(at - np.roll(at, -1, axis=0)).sum(axis=1) == 1).all()
 
@@ -156,8 +156,8 @@ def test_devices_sit_where_the_plan_puts_them():
     plan = read_mesh("tp4pp2")
     where = Torus.of(plan, on_chip_weight=1.0)
     assert where.wraps == (False, False, False)
-    assert [tuple(at) for at in where.at[:4].tolist()] == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0)]
-    assert (where.at[4:] - where.at[:4]).tolist() == [[1, 0, 0]] * 4
+    assert [tuple(at) for at in where.coordinates[:4].tolist()] == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0)]
+    assert (where.coordinates[4:] - where.coordinates[:4]).tolist() == [[1, 0, 0]] * 4
 
 
 @pytest.mark.parametrize(

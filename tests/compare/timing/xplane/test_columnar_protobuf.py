@@ -32,7 +32,7 @@ def read_fields(messages):
     """The fields of each message, in their order, as numbers, floats' bits, or bytes."""
     columns = [[] for _ in range(len(messages))]
     for one in fields(messages):
-        for owner, key, value, at in zip(one.owner, one.number, one.value, one.at, strict=True):
+        for owner, key, value, at in zip(one.owner, one.number, one.value, one.offset, strict=True):
             columns[owner].append((int(key), int(value), int(at)))
     return columns
 
@@ -67,5 +67,5 @@ def test_what_does_not_end_where_it_should_is_refused(broken):
 def test_messages_inside_messages_share_the_bytes():
     outer = Messages.of([data(4, number(1, 7)), data(4, number(1, 300) + number(4, 5))])
     (one,) = fields(outer)
-    inner = Messages(outer.data, one.at, one.at + one.value.astype("int64"))
+    inner = Messages(outer.data, one.offset, one.offset + one.value.astype("int64"))
     assert [[field[:2] for field in row] for row in read_fields(inner)] == [[(1, 7)], [(1, 300), (4, 5)]]
