@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compare.query.engine import open_runs, write_rows
+from compare.query.engine import open_runs, save_tables, write_rows
 from compare.query.request import parse_question
 from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
 from meshes.process.command_line import print_json, run_command
@@ -11,6 +11,9 @@ from meshes.process.command_line import print_json, run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the answer, or write it; without a question print what can be asked."""
     question = parse_question(argv)
+    if question.save:
+        print(*save_tables(question.runs, question.save), sep="\n")
+        return 0
     if not question.sql:
         if question.form == "json":
             print_json(describe_tables(question.runs))

@@ -8,9 +8,16 @@ from uuid import uuid4
 
 from compare.query.errors import QueryError
 from compare.query.named_queries import read_query
-from compare.query.runs import RunFolder, read_runs
+from compare.query.saved import (
+    SavedTables,
+    Source,
+    create_saved_views,
+    read_source,
+    saved_selects,
+    tables_to_save,
+)
 from compare.query.sources import scan_file
-from compare.query.views import Files, create_views, files_to_read
+from compare.query.views import create_views, files_to_read
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -25,16 +32,17 @@ _SETTINGS = {
 def query_runs(query: str, *folders: str | Path) -> "DuckDBPyRelation":
     """The answer to one SELECT over all run folders in these folders, as DuckDB's relation: `.df()`, `.fetchall()` …
 
+    folders: run folders, folders of them, or one folder of saved tables.
     query: SQL, or the name of a query that ships (`volume-by-axis`).  `python -m compare.query` lists both tables and
     names.  Raises `QueryError`, one line, for a query that DuckDB refuses and for a folder that cannot be read.
     """
     sql = query if any(map(str.isspace, query.strip())) else read_query(query)
-    with open_runs(read_runs([Path(folder) for folder in folders]), sql) as connection:
+    with open_runs(read_source([Path(folder) for folder in folders]), sql) as connection:
         return connection.sql(sql)
 
 
 @contextmanager
-def open_runs(runs: Sequence[RunFolder], sql: str) -> Iterator["DuckDBPyConnection"]:
+def open_runs(runs: Source, sql: str) -> Iterator["DuckDBPyConnection"]:
     """A connection with a view for each table that this SELECT reads; in here DuckDB's errors become `QueryError`s.
 
     The connection stays open, since a relation of it may be read later.
@@ -46,17 +54,35 @@ def open_runs(runs: Sequence[RunFolder], sql: str) -> Iterator["DuckDBPyConnecti
             "duckdb is not installed; get it with pip install -e '.[sql]' (without a checkout: pip install "
             "'wirediff[sql]')"
         ) from None
-    files = files_to_read(runs, sql)
+    files = {} if isinstance(runs, SavedTables) else files_to_read(runs, sql)
+    paths = list(runs.files().values()) if isinstance(runs, SavedTables) else [p for own in files.values() for p in own]
     try:
         connection = duckdb.connect()
         connection.execute("; ".join(f"SET {name} = {value}" for name, value in _SETTINGS.items()))
         _check_select(connection, sql)
-        create_views(connection, runs, files)
+        if isinstance(runs, SavedTables):
+            create_saved_views(connection, runs)
+        else:
+            create_views(connection, runs, files)
         yield connection
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         raise QueryError(_said(error)) from None
     except duckdb.Error as error:
-        raise QueryError(_damaged(files) or _said(error)) from None
+        raise QueryError(_damaged(paths) or _said(error)) from None
+
+
+def save_tables(runs: Source, out: Path) -> list[Path]:
+    """Write the tables of all runs as one Parquet file each, which a query then reads in their place.
+
+    Sorted, so that the same runs give the same bytes.  Returns the files.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, sql in saved_selects(tables_to_save()).items():
+        with open_runs(runs, sql) as connection:
+            files.append(out / f"{name}.parquet")
+            write_rows(connection, f"SELECT * FROM ({sql}) ORDER BY ALL", files[-1])
+    return files
 
 
 def write_rows(connection: "DuckDBPyConnection", sql: str, out: Path) -> None:
@@ -87,11 +113,11 @@ def _said(error: Exception) -> str:
     return words.removeprefix("Invalid Input Error: ")
 
 
-def _damaged(files: Files) -> str:
+def _damaged(files: Sequence[Path]) -> str:
     """Which file cannot be read, where one cannot: DuckDB does not always say."""
     import duckdb
 
-    for file in dict.fromkeys(file for own_files in files.values() for file in own_files):
+    for file in dict.fromkeys(files):
         try:
             duckdb.connect().execute(f"SELECT max(COLUMNS(*)) FROM {scan_file(file)}")
         except duckdb.Error as error:

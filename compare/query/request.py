@@ -7,7 +7,8 @@ from pathlib import Path
 
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries, read_query
-from compare.query.runs import DEFAULT_FOLDER, RunFolder, read_runs
+from compare.query.runs import DEFAULT_FOLDER
+from compare.query.saved import SavedTables, Source, read_source
 from meshes.process.command_line import command_parser
 
 SUFFIXES = (".parquet", ".csv")
@@ -21,11 +22,13 @@ _MOST_SQL = 1 << 20
 class Question:
     """What is asked; without SQL what can be asked."""
 
-    runs: Sequence[RunFolder]
+    runs: Source
     sql: str
     form: str
     """`table`, `json` or `csv`."""
     out: Path | None
+    save: Path | None
+    """A folder for the tables of all runs."""
 
 
 def parse_question(argv: Sequence[str] | None) -> Question:
@@ -42,6 +45,12 @@ def parse_question(argv: Sequence[str] | None) -> Question:
     query = parser.add_mutually_exclusive_group()
     query.add_argument("--name", metavar="NAME", choices=list(list_queries()), help="a query that ships")
     query.add_argument("--file", metavar="Q.sql", type=Path, help="a file with one query")
+    query.add_argument(
+        "--save",
+        metavar="FOLDER",
+        type=Path,
+        help="save the tables of all runs there; a query reads it as it reads runs",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print rows as a JSON list of objects")
     form.add_argument("--csv", action="store_true", help="print rows as CSV")
@@ -55,11 +64,13 @@ def parse_question(argv: Sequence[str] | None) -> Question:
         parser.error("--out is given, and no query; write SQL, --name or --file")
     if sql and not folders and not DEFAULT_FOLDER.is_dir():
         parser.error(f"no run folder is given, and there is no {DEFAULT_FOLDER}/ here")
-    runs = read_runs(folders or [DEFAULT_FOLDER]) if sql or folders else []
+    runs = read_source(folders or [DEFAULT_FOLDER]) if sql or folders or request.save else []
     if request.out:
         _check_out(request.out, runs)
+    if request.save:
+        _check_save(request.save, runs)
     form_name = "json" if request.json else "csv" if request.csv else "table"
-    return Question(runs=runs, sql=sql, form=form_name, out=request.out)
+    return Question(runs=runs, sql=sql, form=form_name, out=request.out, save=request.save)
 
 
 def _split(words: Sequence[str]) -> tuple[list[Path], str]:
@@ -93,10 +104,18 @@ def _out(word: str) -> Path:
     return path
 
 
-def _check_out(out: Path, runs: Sequence[RunFolder]) -> None:
+def _check_save(folder: Path, runs: Source) -> None:
+    """Saved tables are written into an empty folder, or over saved tables."""
+    if isinstance(runs, SavedTables):
+        raise QueryError(f"{runs.folder} holds saved tables already; they are saved from run folders")
+    if folder.exists() and not (folder / "runs.parquet").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise QueryError(f"{folder} holds something else; choose an empty folder, or one of saved tables")
+
+
+def _check_out(out: Path, runs: Source) -> None:
     """A query writes nothing into the runs that it reads."""
     if not out.parent.is_dir():
         raise QueryError(f"{out} cannot be written: there is no folder {out.parent}")
-    for run in runs:
+    for run in [runs] if isinstance(runs, SavedTables) else runs:
         if out.resolve().is_relative_to(run.folder.resolve()):
-            raise QueryError(f"{out} is in the run folder {run.folder}, which is only read; choose another --out")
+            raise QueryError(f"{out} is in the folder {run.folder}, which is only read; choose another --out")

@@ -13,7 +13,8 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from compare.query.named_queries import list_queries
-from compare.query.runs import CASE_COLUMNS, RunFolder, table_names
+from compare.query.runs import CASE_COLUMNS, table_names
+from compare.query.saved import SavedTables, Source
 from compare.query.tables import TABLES, unit_of
 from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
 from meshes.process.command_line import print_json
@@ -195,11 +196,13 @@ def _number(unit: str, value: int | float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
-def describe_tables(runs: Sequence[RunFolder]) -> dict[str, object]:
+def describe_tables(runs: Source) -> dict[str, object]:
     """What can be asked: tables with their columns, types and units, and the queries that ship."""
-    others = [name for name in table_names(runs) if name not in TABLES]
+    saved = runs if isinstance(runs, SavedTables) else None
+    folders = [] if isinstance(runs, SavedTables) else runs
+    others = [name for name in (saved.files() if saved else table_names(folders)) if name not in TABLES]
     return {
-        "runs": [run.facts["run"] for run in runs],
+        "runs": saved.folder.as_posix() if saved else [run.facts["run"] for run in folders],
         "case": [_column(name, kind) for name, kind in CASE_COLUMNS.items()],
         "tables": {
             name: {"row": table.says, "columns": [_column(*column) for column in table.columns.items()]}
@@ -214,10 +217,12 @@ def _column(name: str, kind: str) -> dict[str, str]:
     return {"name": name, "type": kind, "unit": unit_of(name, kind)}
 
 
-def print_tables(runs: Sequence[RunFolder]) -> None:
+def print_tables(runs: Source) -> None:
     """The same in words, by unit."""
     width = min(shutil.get_terminal_size((_WIDTH, 0)).columns, 120)
-    if runs:
+    if isinstance(runs, SavedTables):
+        print(f"Saved tables: {runs.folder}")
+    elif runs:
         print(f"{count_text(len(runs), 'run folder')}: {', '.join(str(run.facts['run']) for run in runs[:3])}", end="")
         print(" …" if len(runs) > 3 else "")
     print("Every row also has its run and case:")

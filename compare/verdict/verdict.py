@@ -268,6 +268,6 @@ def _verdict(row: Collective, account: _Account | None) -> Verdict:
         inflated_bytes=sum(account.inflated.values()),
         induced_bytes=sum(account.induced.values()),
         causes={name: account.inflated.get(name, 0) + account.induced.get(name, 0)
-                for name in [*account.inflated, *(set(account.induced) - set(account.inflated))]},
+                for name in dict.fromkeys([*account.inflated, *account.induced])},
         serves=tuple(dict.fromkeys(account.serves)),
     )  # fmt: skip

@@ -5,4 +5,4 @@ SELECT
     count AS messages_per_step,
     payload_bytes * count AS step_payload_bytes
 FROM messages
-ORDER BY run, phase DESC, arm, cell, source, step_payload_bytes DESC, axes, kind, scope
+ORDER BY run, phase DESC, arm, cell, source, step_payload_bytes DESC, axes, kind, scope, shapes_json

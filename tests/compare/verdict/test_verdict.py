@@ -213,6 +213,16 @@ def test_a_combined_collective_is_judged_operand_by_operand():
     assert split(verdict) == (32 * 112 * 2**20, {"weight-gather": 32 * 7 * 2**20 // 4})
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
+def test_causes_stand_in_the_order_of_the_operands_in_every_process(order):
+    causes = ["weight-gather", "cache-gather", "logits-gather", "activation-gather"]
+    parts = [operand(2**20, scope="norm", parameters=(3,)), operand(2**20, scope="norm", parameters=(5,)),
+             operand(2**20, scope="head"), operand(2**20, scope="norm")]  # fmt: skip
+    row = collective(MESH, "all-gather", "tp", "norm", operands=[parts[number] for number in order])
+    verdict = judge_rows([row], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
+    assert list(verdict.causes) == [causes[number] for number in order]
+
+
 def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing():
     row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1024, executions_are="unknown")
     found = judge_rows([row], case_rows())

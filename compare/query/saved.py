@@ -1,0 +1,90 @@
+"""Saved tables: those of many runs, written once as one Parquet file a table, each row with its run's case.
+
+A folder of them answers as the run folders did, and is a hundredth of their size: it ships where those cannot.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compare.query.errors import QueryError
+from compare.query.named_queries import list_queries
+from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, read_runs
+from compare.query.sources import identifier, scan_file
+from compare.query.tables import TABLES
+from compare.query.views import selects
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_RUNS = "runs.parquet"
+"""What a folder must hold to be taken for one of saved tables."""
+
+_SUFFIX = ".parquet"
+
+LEFT_OUT = ("events", "steps", "ticks", "device_times", "stragglers")
+"""Single events, steps and devices, nearly all of the bytes: they stay in the run folders."""
+
+_SELECTS = {
+    "collectives": "SELECT * EXCLUDE (hlo, groups_json, changes_json) FROM collectives",
+    # A window of each device and step, as often as it was the same.
+    "windows": "SELECT * EXCLUDE (device, step, stands_for), NULL::INTEGER AS device, NULL::INTEGER AS step, "
+    "sum(stands_for)::BIGINT AS stands_for FROM windows GROUP BY ALL",
+    "runs": "SELECT * EXCLUDE (folder), NULL::VARCHAR AS folder FROM runs",
+}  # fmt: skip
+"""Of tables that are not saved as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTables:
+    """A folder of saved tables."""
+
+    folder: Path
+
+    def files(self) -> dict[str, Path]:
+        """Table -> its file."""
+        return {path.stem: path for path in sorted(self.folder.glob(f"*{_SUFFIX}"))}
+
+
+Source = Sequence[RunFolder] | SavedTables
+
+
+def read_source(folders: Sequence[Path]) -> Source:
+    """Run folders, or one folder of saved tables.  Raises `QueryError`, one line, where it is neither."""
+    saved = [folder for folder in folders if (folder / _RUNS).is_file()]
+    if not saved:
+        return read_runs(folders)
+    if len(folders) > 1:
+        raise QueryError(f"{saved[0]} holds saved tables; they are asked alone, without other folders")
+    return SavedTables(saved[0])
+
+
+def saved_selects(names: Collection[str]) -> dict[str, str]:
+    """Table -> what is saved of it."""
+    return {name: _SELECTS.get(name, f"SELECT * FROM {identifier(name)}") for name in names}
+
+
+def tables_to_save() -> list[str]:
+    """All that ship and are not left out."""
+    return [name for name in TABLES if name not in LEFT_OUT]
+
+
+def create_saved_views(connection: "DuckDBPyConnection", saved: SavedTables) -> None:
+    """A view for each saved table and each query that ships; a table that was not saved has no rows."""
+    files = saved.files()
+    for name, path in files.items():
+        there = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan_file(path)}").fetchall()]
+        known = RUN_COLUMNS if name == "runs" else {**CASE_COLUMNS, **TABLES[name].columns} if name in TABLES else {}
+        nulls = "".join(
+            f", NULL::{kind} AS {identifier(column)}" for column, kind in known.items() if column not in there
+        )
+        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT *{nulls} FROM {scan_file(path)}")
+    for name in TABLES:
+        if name not in files:
+            columns = {**CASE_COLUMNS, **TABLES[name].columns}
+            nulls = ", ".join(f"NULL::{kind} AS {identifier(column)}" for column, kind in columns.items())
+            connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {nulls} WHERE false")
+    made = selects()
+    for name in list_queries():
+        connection.execute(f"CREATE VIEW {identifier(name)} AS {made[name]}")

@@ -1,0 +1,1 @@
+"""A study: many cases compiled from one file, their data, and a text whose numbers come from them."""

@@ -1,0 +1,117 @@
+"""Makes a study: its sweeps, then its data, then its text and page."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import pandas as pd
+
+from compare.query import query_runs
+from compare.query.engine import save_tables
+from compare.query.named_queries import list_queries, read_query
+from compare.query.saved import read_source
+from compare.render import picture
+from compare.study.answers import Answer, make_answer
+from compare.study.errors import StudyError
+from compare.study.figures import FIGURES, draw_figure
+from compare.study.page import make_page
+from compare.study.spec import Study, sweep_commands
+from compare.study.text import FIGURES as PICTURES
+from compare.study.text import Text, render_text
+from meshes.process import atomic_files
+from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
+
+DATA, QUERIES, TEMPLATE = "data", "queries", "study.md.j2"
+"""In the folder of a study."""
+
+CASES = "cases"
+"""The table of all combinations that the study's file asks for, those that are no case too."""
+
+
+def compile_cases(study: Study, runs: Path, *, options: Sequence[str]) -> bool:
+    """Each sweep of the study, one after the other; what is done is not done again.  Whether all of them succeeded.
+
+    options: further ones of `compare.sweep`, like `--jobs 2`.
+    """
+    whole = True
+    for command in sweep_commands(study):
+        argv = ["-m", "compare.sweep", *command.options, "--out", str(runs / command.folder), *options]
+        print(f"python {' '.join(argv)}", file=sys.stderr)
+        status = subprocess.run([sys.executable, *argv], check=False, stdout=subprocess.DEVNULL).returncode
+        if status not in (0, 1):
+            raise StudyError(f"compare.sweep ended with {status}; what it had made stays in {runs / command.folder}")
+        whole &= status == 0
+    return whole
+
+
+def save_data(study: Study, runs: Path) -> None:
+    """Write the tables of all runs, and of all combinations, to the study's folder."""
+    combinations = pd.DataFrame(_combinations(study, runs))
+    save_tables(read_source([runs]), study.folder / DATA)
+    packed = BytesIO()
+    combinations.to_parquet(packed, compression="zstd", index=False)
+    atomic_files.write_bytes(study.folder / DATA / f"{CASES}.parquet", packed.getvalue())
+
+
+def _combinations(study: Study, runs: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for command in sweep_commands(study):
+        path = runs / command.folder / "sweep.json"
+        group, _, numbers = command.folder.partition("/")
+        batch, seq = (int(word[1:]) for word in numbers.split("-"))
+        try:
+            results = read_json(path)["results"]
+            rows += [
+                {
+                    "study_group": group, "model": each["model"], "mesh": each["mesh"], "batch": batch, "seq": seq,
+                    "status": each["status"], "reason": each["error"], "run": each["folder"],
+                }
+                for each in results
+            ]  # fmt: skip
+        except (OSError, MeshError, LookupError, TypeError) as error:
+            raise StudyError(f"{path} cannot be read: {error}; compile the cases first") from None
+    return rows
+
+
+def write_text(study: Study) -> list[Path]:
+    """Write study.md, study.html and the figures from the shipped data; returns what was written."""
+    made, text = make_text(study)
+    picture.save(list(text.pictures.values()), study.folder / PICTURES)
+    markdown, page = study.folder / "study.md", study.folder / "study.html"
+    atomic_files.write_text(markdown, made)
+    atomic_files.write_text(page, make_page(made, title=study.title, pictures=text.pictures))
+    return [markdown, page]
+
+
+def make_text(study: Study) -> tuple[str, Text]:
+    """The study's Markdown, and what was drawn for it."""
+    path = study.folder / TEMPLATE
+    if not path.is_file():
+        raise StudyError(f"{path} is not there; it is the study's text")
+    answers = cache(lambda name: answer_query(study, name))
+    text = Text(
+        answers=answers, sql=lambda name: query_text(study, name), names=FIGURES,
+        draw=lambda name: draw_figure(name, answers(name)), data=f"{study.folder.as_posix()}/{DATA}",
+        own=frozenset(file.stem for file in (study.folder / QUERIES).glob("*.sql")),
+    )  # fmt: skip
+    return render_text(path.read_text(encoding="utf-8"), text), text
+
+
+def query_text(study: Study, name: str) -> str:
+    """The study's own query of this name, or the one that ships with `compare.query`."""
+    path = study.folder / QUERIES / f"{name}.sql"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    if name not in list_queries():
+        raise StudyError(f"no query is named {name}: neither {path} nor one of {', '.join(list_queries())}")
+    return read_query(name)
+
+
+def answer_query(study: Study, name: str) -> Answer:
+    """The rows of a query over the shipped data."""
+    relation = query_runs(query_text(study, name), study.folder / DATA)
+    return make_answer(name, relation.columns, relation.fetchall())

@@ -1,0 +1,7 @@
+-- How many cases the study has, and how many combinations were refused, since they do not fit.
+SELECT
+    count(*) FILTER (status <> 'refused') AS cases,
+    count(*) FILTER (status = 'refused') AS refused,
+    count(DISTINCT model) AS models,
+    count(*) FILTER (status = 'done') AS compiled
+FROM cases

@@ -1,0 +1,99 @@
+"""The text of a study: numbers come from rows, and no sentence outlives its data."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from compare.render.picture import Picture
+from compare.study.answers import Answer, make_answer, value_text
+from compare.study.errors import StudyError
+from compare.study.page import make_page
+from compare.study.text import Text, render_text
+
+MOVES = make_answer(
+    "moves", ("mesh", "phase", "wire_bytes", "step_ns"),
+    [("tp8", "prefill", 7_633_633_616, 85_170_620.0), ("tp8", "decode", 7_455_056, 3_202_068.0),
+     ("dp2tp4", "decode", 3_194_952, None)],
+)  # fmt: skip
+
+DOT = Picture(name="moves", caption="What moves", png=b"", svg=b"<svg/>")
+
+
+def fill_in(template: str, answers: Sequence[Answer] = (MOVES,)) -> str:
+    by_name = {answer.query: answer for answer in answers}
+    text = Text(
+        answers=by_name.__getitem__, sql=lambda name: f"-- {name}\nSELECT 1", names=("moves",), draw=lambda name: DOT,
+        own=("moves",), data="docs/study/data",
+    )  # fmt: skip
+    return render_text(template, text)
+
+
+def test_a_number_has_the_unit_of_its_filter():
+    row = '{% set row = rows("moves").one(mesh="tp8", phase="decode") %}'
+    assert fill_in(row + "{{ row.wire_bytes | bytes }} in {{ row.step_ns | time }}") == "7.46 MB in 3.20 ms"
+    assert fill_in("{{ 0.0712 | percent }}, {{ 0.371 | percent }}, {{ 1.554 | ratio }}") == "7.1 %, 37 %, 1.55 ×"
+
+
+def test_rows_are_chosen_by_value_by_list_and_by_size():
+    assert MOVES.where(phase="decode").column("mesh") == ["tp8", "dp2tp4"]
+    assert len(MOVES.where(mesh=["tp8", "dp2tp4"])) == 3
+    assert MOVES.highest("wire_bytes").phase == "prefill"
+    # A null is neither the largest nor the smallest.
+    assert MOVES.lowest("step_ns").phase == "decode"
+    assert MOVES.where(mesh="dp2tp4").numbers("step_ns") == []
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ('{{ rows("moves").one(mesh="tp8").wire_bytes }}', "moves has 2 rows with mesh=tp8; the text wants one"),
+        ('{{ rows("moves").one(mesh="tp9").wire_bytes }}', "the query moves has 0 rows with mesh=tp9"),
+        ('{{ rows("moves").one(mesh="dp2tp4").bytes }}', "no column bytes; it has mesh, phase, wire_bytes, step_ns"),
+        ('{{ rows("moves").where(mesh="dp2tp4").highest("step_ns").mesh }}', "has no row with a value of step_ns"),
+        ('{{ figure("circles") }}', "no figure is named circles; there are moves"),
+        ("{{ wire_bytes }}", "the text cannot be filled in: 'wire_bytes' is undefined"),
+        ("{% if %}", "the text cannot be filled in, line 1"),
+    ],
+)  # fmt: skip
+def test_what_the_data_do_not_give_is_an_error(template, said):
+    with pytest.raises(StudyError) as refused:
+        fill_in(template)
+    assert said in str(refused.value)
+
+
+def test_a_claim_stands_while_its_data_say_so():
+    words = '{{ claim(rows("moves").where(phase="decode").numbers("wire_bytes") | max < 1e7, "Decode moves little") }}.'
+    assert fill_in(words) == "Decode moves little."
+    more = make_answer("moves", ("phase", "wire_bytes"), [("decode", 2e7)])
+    with pytest.raises(StudyError, match="the text says 'Decode moves little', and the data do not"):
+        fill_in(words, [more])
+
+
+def test_a_table_formats_by_the_unit_in_a_columns_name():
+    table = '{{ table(rows("moves"), {"mesh": "plan", "wire_bytes": "moves", "step_ns": "step"}) }}'
+    assert fill_in(table).splitlines() == [
+        "| plan | moves | step |",
+        "|---|---:|---:|",
+        "| tp8 | 7.63 GB | 85.2 ms |",
+        "| tp8 | 7.46 MB | 3.20 ms |",
+        "| dp2tp4 | 3.19 MB | – |",
+    ]
+    assert [value_text("n", 1234), value_text("overlap_share", 0.5), value_text("same", True)] == [
+        "1,234",
+        "50 %",
+        "yes",
+    ]
+
+
+def test_the_query_can_be_asked_again():
+    asked = fill_in('{{ query("moves") }}')
+    assert "python -m compare.query docs/study/data --file docs/study/queries/moves.sql" in asked
+    assert "-- moves\nSELECT 1" in asked
+
+
+def test_the_page_fetches_nothing():
+    page = make_page(fill_in('# All\n\n{{ figure("moves") }}\n'), title="A <study>", pictures={"moves": DOT})
+    assert "<title>A &lt;study&gt;</title>" in page
+    assert 'src="data:image/svg+xml;base64,PHN2Zy8+"' in page  # <svg/>
+    assert "<figcaption>What moves</figcaption>" in page
+    assert "http" not in page
