@@ -35,9 +35,9 @@ def test_the_same_twice_is_an_empty_diff_and_exit_0(files, capsys):
     assert main([a, b, *AXES]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "No difference: 2 collectives match."
     assert main([a, b, *AXES, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["same"], found["differences"], found["equivalents"]) == (True, [], [])
-    assert found["alike"] == {"collectives": 2, "step_wire_bytes": 786_432 + 393_216, "in_another_order": 0,
+    diff = json.loads(capsys.readouterr().out)
+    assert (diff["same"], diff["differences"], diff["equivalents"]) == (True, [], [])
+    assert diff["alike"] == {"collectives": 2, "step_wire_bytes": 786_432 + 393_216, "in_another_order": 0,
                               "of_other_neighbours": []}  # fmt: skip
 
 
@@ -50,8 +50,13 @@ def test_one_injected_gather_is_one_line_and_exit_1(files, capsys):
         assert word in line
     assert max(map(len, printed)) <= 100
     assert main([a, b, *AXES, "--json"]) == 1
-    (one,) = json.loads(capsys.readouterr().out)["differences"]
-    assert (one["what"], one["a"], one["b"], one["delta_bytes"]) == ("only in b", [], ["c1"], 786_432)
+    (difference,) = json.loads(capsys.readouterr().out)["differences"]
+    assert (difference["what"], difference["a"], difference["b"], difference["delta_bytes"]) == (
+        "only in b",
+        [],
+        ["c1"],
+        786_432,
+    )
 
 
 def test_another_form_of_the_same_bytes_is_told_and_no_difference(files, capsys):
@@ -120,9 +125,9 @@ def test_two_cells_of_a_run_are_two_programs(capsys):
     """What the control shows: PyTorch/XLA's attention gathers, the same as einsum does not."""
     cells = [str(RUN / "torchxla" / "decode" / cell) for cell in ("tpu", "tpu+einsum")]
     assert main([*cells, "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["axes"] == {"pp": 2, "tp": 4}
-    assert {(one["what"], one["kind"], one["scope"]) for one in found["differences"]} == {
+    diff = json.loads(capsys.readouterr().out)
+    assert diff["axes"] == {"pp": 2, "tp": 4}
+    assert {(difference["what"], difference["kind"], difference["scope"]) for difference in diff["differences"]} == {
         ("only in a", "all-gather", "layer.attention.core")
     }
 
@@ -143,16 +148,16 @@ def upgraded(tmp_path):
 
 def test_what_an_upgrade_changed_is_told_program_by_program(upgraded, tmp_path, capsys):
     assert main([str(RUN), str(upgraded), "--json", "--html", str(tmp_path / "page.html")]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["versions"]["torch_xla"] == ["2.9.0", "2.10.0, 2.9.0"]
-    assert found["only_in_a"] == [["jax", "prefill", "tpu+gspmd"]]
-    assert found["case_changes"] == {}
-    told = {(one["arm"], one["phase"], one["cell"]): one for one in found["programs"]}
-    changed = told["torchxla", "decode", "tpu"]
+    diff = json.loads(capsys.readouterr().out)
+    assert diff["versions"]["torch_xla"] == ["2.9.0", "2.10.0, 2.9.0"]
+    assert diff["only_in_a"] == [["jax", "prefill", "tpu+gspmd"]]
+    assert diff["case_changes"] == {}
+    programs = {(entry["arm"], entry["phase"], entry["cell"]): entry for entry in diff["programs"]}
+    changed = programs["torchxla", "decode", "tpu"]
     assert changed["totals"]["induced"][1] == 0 < changed["totals"]["induced"][0]
-    assert {one["kind"] for one in changed["differences"]} == {"all-gather"}
-    assert sum(one["delta_bytes"] for one in changed["differences"]) == -changed["totals"]["induced"][0]
-    assert told["jax", "decode", "tpu"]["same"]
+    assert {entry["kind"] for entry in changed["differences"]} == {"all-gather"}
+    assert sum(entry["delta_bytes"] for entry in changed["differences"]) == -changed["totals"]["induced"][0]
+    assert programs["jax", "decode", "tpu"]["same"]
     assert "torch_xla 2.9.0 → 2.10.0, 2.9.0" in (tmp_path / "page.html").read_text()
     main([str(RUN), str(upgraded)])
     printed = capsys.readouterr().out

@@ -36,10 +36,10 @@ def test_the_plan_is_the_published_check_table():
 
 
 def test_help_tells_defaults_where_there_are_any():
-    told = " ".join(door("run", "--help").stdout.split())
-    assert "(default: llama-3.1-8b)" in told
-    assert "(default: None)" not in told
-    assert "(default: False)" not in told
+    help_text = " ".join(door("run", "--help").stdout.split())
+    assert "(default: llama-3.1-8b)" in help_text
+    assert "(default: None)" not in help_text
+    assert "(default: False)" not in help_text
 
 
 def test_the_order_of_axes_does_not_matter():
@@ -133,12 +133,12 @@ def test_what_there_is_can_be_listed(what):
     assert {"models": "llama-3.1-70b", "meshes": "tp4pp2.toml", "topologies": "v5p"}[what] in done.stdout
 
 
-@pytest.mark.parametrize("made", ["file", "read-only", "another's"])
-def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path, made):
+@pytest.mark.parametrize("obstacle", ["file", "read-only", "another's"])
+def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path, obstacle):
     out = tmp_path / "out"
-    if made == "file":
+    if obstacle == "file":
         out.write_text("mine")
-    elif made == "read-only":
+    elif obstacle == "read-only":
         if os.geteuid() == 0:
             out = Path("/proc/nowhere")  # root writes anywhere else
         else:

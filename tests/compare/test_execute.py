@@ -99,8 +99,8 @@ def test_the_tables_of_events_answer_sql_and_add_up_to_the_report(folder, arms):
     assert duckdb.sql(f"select {columns} from {events} limit 1").fetchall()
     sql = (f"select arm, cell, sum(alone_ns) / 40 from {events} "
            "where source = 'measured' and step >= 0 group by all order by all")  # fmt: skip
-    found = {(arm, cell): exposed for arm, cell, exposed in duckdb.sql(sql).fetchall()}
-    assert found == {
+    by_cell = {(arm, cell): exposed for arm, cell, exposed in duckdb.sql(sql).fetchall()}
+    assert by_cell == {
         (arm, cell): pytest.approx(arms[arm]["profiles"][cell]["timing"]["per_step"]["exposed_ns"], rel=1e-6)
         for arm, cell in MEASURED
     }

@@ -26,24 +26,24 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(run):
+def recorded(run):
     """As JSON, by the name of the collective."""
     rows = judge_run(read_run(run)).programs[0].rows
     return {row.name: row for row in rows}
 
 
-def test_all_collectives_are_listed_with_who_put_them_there(run, told, capsys):
+def test_all_collectives_are_listed_with_who_put_them_there(run, recorded, capsys):
     assert main([str(run)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "jax/prefill/tpu"
-    for name, row in told.items():
+    for name, row in recorded.items():
         (line,) = [line for line in lines if line.split()[:1] == [name]]
         assert row.origin in line
-    assert {row.origin for row in told.values()} == {"program", "partitioner"}
+    assert {row.origin for row in recorded.values()} == {"program", "partitioner"}
 
 
-def test_the_life_of_a_permute_of_the_ring_begins_in_the_program(run, told, capsys):
-    name = next(name for name, row in told.items() if row.origin == "program")
+def test_the_life_of_a_permute_of_the_ring_begins_in_the_program(run, recorded, capsys):
+    name = next(name for name, row in recorded.items() if row.origin == "program")
     assert main([str(run), "--name", name]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"{name} of jax/prefill/tpu: collective-permute over cp in layer.attention.core")
@@ -54,8 +54,8 @@ def test_the_life_of_a_permute_of_the_ring_begins_in_the_program(run, told, caps
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
-def test_the_life_of_the_partitioner_s_shows_what_it_was_put_there_for(run, told, capsys):
-    name = next(name for name, row in told.items() if row.scope == "layer.mlp.down")
+def test_the_life_of_the_partitioner_s_shows_what_it_was_put_there_for(run, recorded, capsys):
+    name = next(name for name, row in recorded.items() if row.scope == "layer.mlp.down")
     assert main([str(run), "--name", name, "--json"]) == 0
     (life,) = json.loads(capsys.readouterr().out)
     assert (life["origin"], life["kind"], life["axes"]) == ("partitioner", "all-reduce", "tp")

@@ -154,12 +154,12 @@ def test_what_is_a_neighbour_s_is_marked_and_each_kind_has_its_total():
 
 
 def test_two_tables_are_held_against_each_other():
-    one, other = (collectives(program(*wires), axes=AXES) for wires in ([SUM], [SUM, GATHER]))
-    assert not one.diff(one)
-    assert one.diff(other)
-    assert len(one.diff(other)) == 1
-    assert "+393 kB" in str(one.diff(other))
-    assert "+393 kB" in one.diff(other)._repr_html_()
+    first, other = (collectives(program(*wires), axes=AXES) for wires in ([SUM], [SUM, GATHER]))
+    assert not first.diff(first)
+    assert first.diff(other)
+    assert len(first.diff(other)) == 1
+    assert "+393 kB" in str(first.diff(other))
+    assert "+393 kB" in first.diff(other)._repr_html_()
 
 
 def test_an_assertion_holds_where_just_these_are_emitted():
@@ -171,13 +171,13 @@ def test_an_assertion_holds_where_just_these_are_emitted():
 def test_a_failed_assertion_says_what_was_expected_and_shows_the_table():
     with pytest.raises(AssertionError) as caught:
         assert_collectives(TEXT, {"all-reduce@tensor": 3, "all-to-all@data": 1}, axes=AXES)
-    told = str(caught.value).splitlines()
-    assert told[1:4] == [
+    message = str(caught.value).splitlines()
+    assert message[1:4] == [
         "  all-reduce@tensor  expected 3, found 2",
         "  all-to-all@data    expected 1, found 0",
         "  all-gather@tensor  expected 0, found 1",
     ]
-    assert any("c1" in line for line in told[4:])
+    assert any("c1" in line for line in message[4:])
 
 
 def test_a_misspelled_expectation_is_no_failed_assertion():

@@ -45,17 +45,17 @@ def test_heads_first_removes_what_pytorchs_attention_gathers(tmp_path):
     """Decode on tp4, hand-checked: q, keys and values of every layer travel; with another form nothing does."""
     pytest.importorskip("torch_xla")
     pytest.importorskip("libtpu")
-    asked = ["--mesh", "tp4", "--model", "tiny", "--arm", "torchxla", "--phase", "decode", "--json"]
-    done = remedy(*asked, "--max-compiles", "3", cwd=tmp_path)
+    words = ["--mesh", "tp4", "--model", "tiny", "--arm", "torchxla", "--phase", "decode", "--json"]
+    done = remedy(*words, "--max-compiles", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    decode = found["arms"]["torchxla"]["phases"]["decode"]
+    result = json.loads(done.stdout)
+    decode = result["arms"]["torchxla"]["phases"]["decode"]
     # 4 layers, 3/4 of: 8 sequences of 16 query heads, and of 8 KV heads at 1152 positions, keys and values; each 16
     # numbers of two bytes.
     by_hand = 4 * 3 * 8 * (16 + 2 * 8 * 1152) * 16 * 2 // 4
     assert decode["before"]["induced_bytes"] == by_hand
     assert decode["after"]["induced_bytes"] == 0
-    assert [one["removes_bytes"] for one in decode["remedies"]] == [by_hand]
+    assert [entry["removes_bytes"] for entry in decode["remedies"]] == [by_hand]
     assert decode["remedies"][0]["name"] in ("attention-einsum", "attention-heads-first")
-    assert found["compiles"] == 3
+    assert result["compiles"] == 3
     assert decode["not_tried"] == [["attention-per-sequence"]]

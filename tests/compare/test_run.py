@@ -54,8 +54,8 @@ def report(folder):
 
 
 def programs(report):
-    for phase, found in report["phases"].items():
-        for arm, default in found["arms"].items():
+    for phase, phase_report in report["phases"].items():
+        for arm, default in phase_report["arms"].items():
             for cell in (default, *default["controls"].values()):
                 yield phase, arm, cell
 
@@ -89,9 +89,9 @@ def test_bytes_are_conserved_in_every_program(report):
 
 def test_the_contract_in_the_report_is_the_contract(report):
     case = Case.from_json(json.dumps(report["case"]))
-    for phase, found in report["phases"].items():
+    for phase, phase_report in report["phases"].items():
         rows = required_rows(case.at(phases=(phase,)))
-        assert [row["step_wire_bytes"] for row in found["inherent"]] == [row.step_wire_bytes for row in rows]
+        assert [row["step_wire_bytes"] for row in phase_report["inherent"]] == [row.step_wire_bytes for row in rows]
 
 
 def test_extra_bytes_add_up_from_common_framework_and_partitioner(report):
@@ -133,9 +133,9 @@ def test_every_program_was_compiled_by_the_same_compiler(folder):
 def test_the_tables_answer_sql(folder, report):
     sql = f"select arm, sum(induced_bytes) from '{folder}/tables/collectives.parquet' where cell = 'tpu' group by arm"
     found = dict(duckdb.sql(sql).fetchall())
-    asked = {arm: sum(report["phases"][phase]["arms"][arm]["totals"]["induced"] for phase in report["phases"])
+    induced = {arm: sum(report["phases"][phase]["arms"][arm]["totals"]["induced"] for phase in report["phases"])
              for arm in ARMS}  # fmt: skip
-    assert found == asked
+    assert found == induced
 
 
 def test_the_words_fit_100_columns_and_end_in_the_page(done, folder):
@@ -146,8 +146,8 @@ def test_the_words_fit_100_columns_and_end_in_the_page(done, folder):
 def test_a_warm_run_starts_no_worker(scratch, folder):
     again = run(*TINY, cache=scratch / "cache", out=scratch / "runs")
     assert again.returncode == 0
-    told = {line.split()[4] for line in again.stderr.splitlines()}
-    assert told == {"cached"}
+    workers = {line.split()[4] for line in again.stderr.splitlines()}
+    assert workers == {"cached"}
 
 
 def bare_site(place, *, without):
@@ -185,8 +185,8 @@ def test_an_arm_that_is_not_installed_costs_only_itself(scratch, folder):
 def test_programs_that_take_too_long_are_reported_and_nothing_hangs(scratch):
     done = run(*TINY, "--phase", "decode", "--timeout", "0.3", cache=scratch / "cache3", out=scratch / "late")
     assert done.returncode == 1
-    found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
-    assert {arm["status"] for arm in found["arms"].values()} == {"timeout"}
+    phase_report = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
+    assert {arm["status"] for arm in phase_report["arms"].values()} == {"timeout"}
     assert "Traceback" not in done.stderr
 
 

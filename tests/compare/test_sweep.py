@@ -65,9 +65,9 @@ def test_without_ray_its_engine_says_how_to_get_it(tmp_path):
 def test_a_cluster_that_is_not_there_is_one_line_at_once(tmp_path):
     pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
     words = ("--meshes", "tp8", "--models", "tiny", "--engine", "ray")
-    status, out, (told,) = sweep(*words, scratch=tmp_path, environment={"RAY_ADDRESS": "127.0.0.1:1"})
+    status, out, (line,) = sweep(*words, scratch=tmp_path, environment={"RAY_ADDRESS": "127.0.0.1:1"})
     assert (status, out) == (2, [])
-    assert told.startswith("error: no Ray cluster answers at RAY_ADDRESS=127.0.0.1:1")
+    assert line.startswith("error: no Ray cluster answers at RAY_ADDRESS=127.0.0.1:1")
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +102,8 @@ def test_a_killed_sweep_goes_on_where_it_was(scratch, stopped, done):
     status, _, error = done
     assert status == 0, error
     assert list(stopped) == NAMES[:1]
-    told = [" ".join(line.split()[:3]) for line in error]
-    assert f"{NAMES[0]} already done" in told
+    joined = [" ".join(line.split()[:3]) for line in error]
+    assert f"{NAMES[0]} already done" in joined
     assert list_made(scratch / "out")[NAMES[0]] == stopped[NAMES[0]]
     assert sorted(list_made(scratch / "out")) == sorted(NAMES)
     assert not (scratch / "out/.sweep/begun").exists()
@@ -114,14 +114,14 @@ def test_it_ends_in_a_table_a_figure_and_a_page(scratch, done):
     _, out, _ = done
     assert out[0].startswith("3 of 4 combinations compiled and judged (1 refused).")
     assert out[-1] == str(scratch / "out/sweep.html")
-    told = " ".join(out)
-    assert "tiny on ep8: refused: mesh ep8 splits experts over ep8, but tiny has none" in told
+    joined = " ".join(out)
+    assert "tiny on ep8: refused: mesh ep8 splits experts over ep8, but tiny has none" in joined
     assert {path.suffix for path in scratch.glob("out/sweep.*")} == {
         ".json", ".csv", ".parquet", ".png", ".svg", ".html",
     }  # fmt: skip
-    found = json.loads((scratch / "out/sweep.json").read_text())["results"]
+    results = json.loads((scratch / "out/sweep.json").read_text())["results"]
     # Pinned JAX moves what the plan needs; with two stages and four microbatches a fifth of the ticks is a bubble.
-    ratios = {one["mesh"]: one["phases"]["decode"]["programs"][0]["ratio"] for one in found if one["phases"]}
+    ratios = {item["mesh"]: item["phases"]["decode"]["programs"][0]["ratio"] for item in results if item["phases"]}
     assert ratios["tp8"] == pytest.approx(1, abs=0.01)
     assert ratios["dp2tp4"] == pytest.approx(1, abs=0.01)
     assert ratios["tp4pp2"] == pytest.approx(5 / 4, abs=0.1)
@@ -145,9 +145,9 @@ def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
         [sys.executable, "-m", "compare.run", *words, "--out", str(scratch / "runs")], check=True, capture_output=True,
         env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache")},
     )  # fmt: skip
-    one, other = ((scratch / place / NAMES[0]) for place in ("runs", "out"))
-    assert (one / "report.json").read_bytes() == (other / "report.json").read_bytes()
-    files = [{path.relative_to(run) for path in run.rglob("*")} for run in (one, other)]
+    run_folder, other = ((scratch / place / NAMES[0]) for place in ("runs", "out"))
+    assert (run_folder / "report.json").read_bytes() == (other / "report.json").read_bytes()
+    files = [{path.relative_to(run) for path in run.rglob("*")} for run in (run_folder, other)]
     assert files[0] == files[1]
 
 
@@ -192,5 +192,5 @@ def test_two_workers_of_a_ray_cluster_make_the_same(scratch, done, cluster):
         assert (scratch / "far" / name / "report.json").read_bytes() == (
             scratch / "out" / name / "report.json"
         ).read_bytes()
-    here, there = ((scratch / place / "sweep.json").read_bytes() for place in ("out", "far"))
-    assert here == there
+    here, remote = ((scratch / place / "sweep.json").read_bytes() for place in ("out", "far"))
+    assert here == remote

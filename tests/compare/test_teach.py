@@ -20,24 +20,24 @@ def test_pages_that_are_there_stay_where_nothing_can_be_compiled(
     (tmp_path / "index.html").write_text("as it was")
     assert main(["--out", str(tmp_path), "--no-cache"]) == 1
     assert [path.read_text() for path in tmp_path.iterdir()] == ["as it was"]
-    told = capsys.readouterr()
-    assert f"no program could be compiled: no pages are written to {tmp_path}" in told.err
-    assert "All four programs: not-installed: JAX is not installed" not in told.out
-    assert "JAX (Shardy and GSPMD): not-installed: JAX is not installed" in told.out
+    output = capsys.readouterr()
+    assert f"no program could be compiled: no pages are written to {tmp_path}" in output.err
+    assert "All four programs: not-installed: JAX is not installed" not in output.out
+    assert "JAX (Shardy and GSPMD): not-installed: JAX is not installed" in output.out
 
 
 def test_a_lesson_is_told_where_nothing_can_be_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mlp", "--no-cache"]) == 1
-    told = capsys.readouterr().out
-    assert "Two matmuls in a row" in told
-    assert "payload T·D·2 = 512·1,024·2 = 1,048,576 B" in told
+    output = capsys.readouterr().out
+    assert "Two matmuls in a row" in output
+    assert "payload T·D·2 = 512·1,024·2 = 1,048,576 B" in output
 
 
 def test_json_has_every_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mlp", "--json", "--no-cache"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert [one["program"] for one in found] == ["jax/shardy", "jax/gspmd", "torchxla/gspmd", "torchxla/shardy"]
-    assert {one["status"] for one in found} == {"not-installed"}
+    results = json.loads(capsys.readouterr().out)
+    assert [result["program"] for result in results] == ["jax/shardy", "jax/gspmd", "torchxla/gspmd", "torchxla/shardy"]
+    assert {result["status"] for result in results} == {"not-installed"}
 
 
 def test_the_list_names_every_lesson(capsys: pytest.CaptureFixture[str]) -> None:

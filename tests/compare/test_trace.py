@@ -23,15 +23,20 @@ def test_json_is_the_means_of_one_device_and_step(tmp_path, capsys):
     path = make_profile().write(tmp_path)
     assert main([str(path), "--axes", "data=2,tensor=2", "--json"]) == 0
     printed = capsys.readouterr()
-    found = json.loads(printed.out)
+    document = json.loads(printed.out)
     assert printed.err == ""
     total = {
         "step_ns": 1_000_000, "communication_ns": 300_000, "exposed_ns": 300_000, "hidden_ns": 0, "wait_ns": None,
         "compute_ns": 600_000, "communication_fraction": 0.3, "overlap": 0,
     }  # fmt: skip
     each = total | {"executions": 1, "payload_bytes": 4000}
-    assert found["per_step"] == total | {"by_axes": {"tensor": each}, "by_kind": {"all-reduce": each}}
-    assert (found["source"], found["devices"], found["steps"], found["unjoined_events"]) == ("measured", 4, 1, 0)
+    assert document["per_step"] == total | {"by_axes": {"tensor": each}, "by_kind": {"all-reduce": each}}
+    assert (document["source"], document["devices"], document["steps"], document["unjoined_events"]) == (
+        "measured",
+        4,
+        1,
+        0,
+    )
 
 
 def test_the_page_says_where_the_time_goes(tmp_path, capsys):
@@ -72,17 +77,17 @@ def test_the_program_can_be_handed_in(tmp_path, capsys):
     space.write(tmp_path)
     words = [str(tmp_path), "--axes", "data=2,tensor=2", "--hlo", str(tmp_path / "m.hlo.gz"), "--json"]
     assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)["per_step"]["by_axes"]
-    assert found["tensor"]["communication_ns"] == 5
+    document = json.loads(capsys.readouterr().out)["per_step"]["by_axes"]
+    assert document["tensor"]["communication_ns"] == 5
 
 
 def test_a_cut_file_is_told_with_what_could_be_read(tmp_path, capsys):
     path = make_profile().write(tmp_path)
     path.write_bytes(path.read_bytes()[:-200])
     assert main([str(path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["devices"] == 3
-    assert any("cut at byte" in note and "'/device:TPU:3'" in note for note in found["notes"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["devices"] == 3
+    assert any("cut at byte" in note and "'/device:TPU:3'" in note for note in document["notes"])
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ def test_a_dense_plan_of_whole_heads_needs_no_words():
 
 
 def test_a_merge_in_float32_says_why_programs_move_less():
-    (found,) = notes_of("cp4tp2", "decode")
-    assert found.startswith(
+    (note,) = notes_of("cp4tp2", "decode")
+    assert note.startswith(
         "The parts of a softmax over cp4 are merged in float32; a program that sums its output in bf16"
     )
     assert notes_of("cp4tp2", "decode", dtype="f32") == []
@@ -26,16 +26,16 @@ def test_a_merge_in_float32_says_why_programs_move_less():
 
 def test_copies_of_kv_heads_say_what_the_cache_costs():
     # 48 layers · 2 · 8 sequences · 1152 positions · 1 head of 128 · 2 bytes = 226.5 MB a device, half of it copies
-    (_, found) = notes_of("tp8", **QWEN)
-    assert found == (
+    (_, note) = notes_of("tp8", **QWEN)
+    assert note == (
         "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large, 113.2 MB more a "
         "device; no collective carries them."
     )
 
 
 def test_copies_of_kv_heads_go_around_the_ring():
-    found = notes_of("cp2tp8", **QWEN)[-1]
-    assert found.endswith("the ring of layer.attention.core carries the copies, too, 2 × as many bytes; "
+    note = notes_of("cp2tp8", **QWEN)[-1]
+    assert note.endswith("the ring of layer.attention.core carries the copies, too, 2 × as many bytes; "
                           "no other collective does.")  # fmt: skip
     assert notes_of("cp2tp8", "decode", **QWEN)[-1].endswith("no collective carries them.")
 
@@ -45,8 +45,8 @@ def test_sequence_parallelism_in_decode_says_whether_it_runs():
         "Sequence parallelism: with one position to a sequence, tp8 splits the sequences of the stream."
     ]
     # 8 sequences in 4 microbatches: 2, which four shards cannot share
-    (found,) = notes_of("tp4pp2+sp", "decode")
-    assert found.startswith("Sequence parallelism stands still in decode: 2 sequences of a microbatch cannot be shared")
+    (note,) = notes_of("tp4pp2+sp", "decode")
+    assert note.startswith("Sequence parallelism stands still in decode: 2 sequences of a microbatch cannot be shared")
 
 
 def test_places_at_experts_are_counted():

@@ -124,12 +124,12 @@ TABLES = {
 @pytest.mark.parametrize(("mesh", "m", "phase"), TABLES)
 def test_the_contract_is_the_table_worked_out_by_hand(mesh, m, phase):
     rows = required_rows(Case.read(mesh, microbatches=m, phases=(phase,)))
-    found = {
+    contract = {
         row.scope: (f"{row.kind}@{row.axes}", row.executions, row.payload_bytes, row.wire_bytes, row.step_wire_bytes)
         for row in rows
     }
-    assert found == TABLES[mesh, m, phase]
-    assert len(rows) == len(found)
+    assert contract == TABLES[mesh, m, phase]
+    assert len(rows) == len(contract)
 
 
 def test_the_totals_of_the_published_check_table():

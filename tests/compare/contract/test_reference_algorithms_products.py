@@ -221,12 +221,12 @@ TABLES = {
 @pytest.mark.parametrize(("model", "mesh", "batch", "m", "phase"), TABLES)
 def test_the_contract_is_the_table_worked_out_by_hand(model, mesh, batch, m, phase):
     rows = required_rows(Case.read(mesh, model_name=model, batch=batch, microbatches=m, phases=(phase,)))
-    found = {
+    contract = {
         (row.scope, f"{row.kind}@{row.axes}"): (
             row.executions, row.payload_bytes, row.wire_bytes, row.step_wire_bytes) for row in rows
     }  # fmt: skip
-    assert found == TABLES[model, mesh, batch, m, phase]
-    assert len(rows) == len(found)
+    assert contract == TABLES[model, mesh, batch, m, phase]
+    assert len(rows) == len(contract)
 
 
 def rows_of(mesh, **options):

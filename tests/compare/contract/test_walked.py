@@ -27,6 +27,6 @@ CASES = [
 def test_the_contract_moves_what_the_devices_send(mesh, options, phase):
     case = Case.read(mesh, **options, seq=128, phases=(phase,))
     walked = Walk(case).walk()
-    found = {(row.scope, row.kind, row.axes): row.step_wire_bytes for row in required_rows(case)}
-    assert len(found) == len(required_rows(case))
-    assert {what: float(amount) for what, amount in walked.items()} == pytest.approx(found, abs=0.5)
+    required = {(row.scope, row.kind, row.axes): row.step_wire_bytes for row in required_rows(case)}
+    assert len(required) == len(required_rows(case))
+    assert {what: float(amount) for what, amount in walked.items()} == pytest.approx(required, abs=0.5)

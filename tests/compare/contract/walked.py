@@ -44,13 +44,15 @@ class Walk:
         dp, ep = self.on("dp", place), self.on("ep", place)
         ways = self.size("dp") * self.size("ep")
         all_of_it = range(self.case.batch // self.case.microbatches)
-        return [(microbatch, one) for one in all_of_it if one * ways // len(all_of_it) == dp * self.size("ep") + ep]
+        return [
+            (microbatch, index) for index in all_of_it if index * ways // len(all_of_it) == dp * self.size("ep") + ep
+        ]
 
     def tokens(self, place, microbatch):
         ranks, seq = self.size("cp"), self.case.seq
         part = [self.case.seq] if self.case.phase == "decode" else [
             p for p in range(seq) if p * ranks // seq == self.on("cp", place)]  # fmt: skip
-        return [(one, position) for one in self.sequences(place, microbatch) for position in part]
+        return [(sequence, position) for sequence in self.sequences(place, microbatch) for position in part]
 
     def count(self, scope, kind, axis, amount):
         self.sent[scope, kind, axis] += amount
@@ -149,7 +151,7 @@ class Walk:
         if self.case.phase == "decode":
             groups = [tokens]
         else:
-            groups = [[t for t in tokens if t[0] == one] for one in self.sequences(place, microbatch)]
+            groups = [[t for t in tokens if t[0] == sequence] for sequence in self.sequences(place, microbatch)]
         return sum(self.capacity(len(group)) for group in groups)
 
     def capacity(self, tokens):

@@ -40,9 +40,9 @@ def test_the_same_in_another_form_is_no_difference(a, b, turned):
 
 def test_hops_beyond_those_that_a_gather_needs_are_told_in_bytes():
     diff = match(rows(GATHER), rows(HOP, HOP, BACK, BACK))
-    (one,) = diff.equivalents
-    assert len(one.b) == 4
-    assert one.delta_bytes == 64 * 1024 * 2
+    (equivalent,) = diff.equivalents
+    assert len(equivalent.b) == 4
+    assert equivalent.delta_bytes == 64 * 1024 * 2
     assert diff.differences == ()
     assert not diff.is_empty
 
@@ -146,8 +146,8 @@ ENTRY main {{
 def test_a_loop_is_its_copies():
     diff = match(collectives(read(LOOP), AXES), rows(SUM, SUM, SUM))
     assert diff.is_empty
-    (one,) = diff.equivalents
-    assert (len(one.a), len(one.b)) == (1, 3)
+    (equivalent,) = diff.equivalents
+    assert (len(equivalent.a), len(equivalent.b)) == (1, 3)
     (fewer,) = match(collectives(read(LOOP), AXES), rows(SUM, SUM)).differences[:1]
     assert fewer.what == "changed"
 
@@ -162,7 +162,7 @@ def test_beside_a_loop_and_its_copies_one_more_is_one_line():
 def test_the_toy_programs_say_what_they_are_said_to_say():
     (row,) = rows(SUM)
     assert (row.payload_bytes, row.wire_bytes) == (524_288, 786_432)
-    assert [one.form for one in rows(HOP, BACK)] == ["windowed-einsum"] * 2
+    assert [entry.form for entry in rows(HOP, BACK)] == ["windowed-einsum"] * 2
     assert program(SUM).count("all-reduce(") == 1
 
 
@@ -173,11 +173,11 @@ def test_a_real_program_with_and_without_its_windowed_einsum():
     """
     forms = [collectives(read_file(WINDOWED / f"{name}.hlo.gz"), AXES) for name in ("default", "off")]
     for diff, sign in ((match(*forms), -1), (match(*reversed(forms)), 1)):
-        (one,) = diff.equivalents
+        (equivalent,) = diff.equivalents
         assert diff.differences == ()
-        assert {row.kind for row in (*one.a, *one.b)} == {"reduce-scatter", "collective-permute"}
+        assert {row.kind for row in (*equivalent.a, *equivalent.b)} == {"reduce-scatter", "collective-permute"}
         # Five hops where three would do: the first of each chain sends zeros.
-        assert one.delta_bytes == sign * 2 * 16_777_216
+        assert equivalent.delta_bytes == sign * 2 * 16_777_216
 
 
 def test_copies_of_a_loop_s_collective_that_have_lost_their_names_are_its_copies():

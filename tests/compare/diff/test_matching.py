@@ -35,10 +35,14 @@ def test_one_injected_gather_is_one_line_wherever_it_stands(at):
     injected = wire("all-gather", "bf16[128,1024]", result="bf16[512,1024]", scope="layer.attention.qkv")
     after = [*OTHERS[:at], injected, *OTHERS[at:]]
     diff = match(rows(*OTHERS), rows(*after))
-    (one,) = diff.differences
-    assert (one.what, one.first.name, one.first.scope) == ("only in b", f"c{at}", "layer.attention.qkv")
+    (difference,) = diff.differences
+    assert (difference.what, difference.first.name, difference.first.scope) == (
+        "only in b",
+        f"c{at}",
+        "layer.attention.qkv",
+    )
     # 512 x 1024 bf16 is 1,048,576 bytes, of which each of four devices sends three quarters.
-    assert one.delta_bytes == 786_432
+    assert difference.delta_bytes == 786_432
     assert not diff.equivalents
     assert diff_values(match(rows(*after), rows(*OTHERS))) == [("only in a", "all-gather", 1, 0)]
 
@@ -56,9 +60,9 @@ def test_another_order_is_no_difference_and_is_counted():
 
 
 def test_alike_differences_are_one_line():
-    (one,) = match(rows(SUM), rows(SUM, *[KV] * 32)).differences
-    assert len(one.b) == 32
-    assert one.delta_bytes == 32 * 32 * 128 * 2 * 3 // 4
+    (difference,) = match(rows(SUM), rows(SUM, *[KV] * 32)).differences
+    assert len(difference.b) == 32
+    assert difference.delta_bytes == 32 * 32 * 128 * 2 * 3 // 4
 
 
 @pytest.mark.parametrize(
@@ -72,8 +76,8 @@ def test_alike_differences_are_one_line():
     ],
 )
 def test_what_has_changed_is_one_line_that_names_the_columns(before, after, changes):
-    (one,) = match(rows(KV, before, KV), rows(KV, after, KV)).differences
-    assert (one.what, one.changes) == ("changed", changes)
+    (difference,) = match(rows(KV, before, KV), rows(KV, after, KV)).differences
+    assert (difference.what, difference.changes) == ("changed", changes)
 
 
 def test_an_axis_of_another_size_is_told_by_its_groups():
@@ -118,11 +122,11 @@ def test_a_scope_that_is_only_a_neighbours_is_not_held_against_a_row():
 
 def test_a_lost_scope_that_other_neighbours_tell_is_told():
     text = program(SUM.partition(", metadata")[0])
-    made = (
+    programs = (
         text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{one}/neg"}}')
         for one in ("layer.mlp.up", "layer.mlp.down")
     )
-    diff = match(*(collectives(read(one), AXES) for one in made))
+    diff = match(*(collectives(read(one), AXES) for one in programs))
     assert diff.is_empty
     assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("layer.mlp.up", "layer.mlp.down")]
     assert "1 without a scope of their own, next to other neighbours (layer.mlp.up → layer.mlp.down)" in verdict(
@@ -136,10 +140,10 @@ def test_every_row_is_in_one_place_of_the_diff():
     for _ in range(60):
         a, b = ([chance.choice(pool) for _ in range(chance.randrange(9))] for _ in "ab")
         diff = match(rows(*a), rows(*b))
-        for side, own in enumerate((diff.a, diff.b)):
-            told = [pair[side] for pair in diff.alike]
-            told += [row for one in (*diff.equivalents, *diff.differences) for row in (one.a, one.b)[side]]
-            assert sorted(row.name for row in told) == sorted(row.name for row in own)
-        total = [sum(row.step_wire_bytes for row in own) for own in (diff.a, diff.b)]
-        assert sum(one.delta_bytes for one in (*diff.equivalents, *diff.differences)) == total[1] - total[0]
+        for side, side_rows in enumerate((diff.a, diff.b)):
+            placed = [pair[side] for pair in diff.alike]
+            placed += [row for entry in (*diff.equivalents, *diff.differences) for row in (entry.a, entry.b)[side]]
+            assert sorted(row.name for row in placed) == sorted(row.name for row in side_rows)
+        total = [sum(row.step_wire_bytes for row in side_rows) for side_rows in (diff.a, diff.b)]
+        assert sum(entry.delta_bytes for entry in (*diff.equivalents, *diff.differences)) == total[1] - total[0]
         assert sorted(a) != sorted(b) or diff.is_empty

@@ -25,9 +25,9 @@ def render_diff(a: list[str], b: list[str]) -> dict[str, Any]:
     return diff_report(match(rows(*a), rows(*b)), names=("first.hlo", f"{HOSTILE}.hlo"), axes=AXES)
 
 
-def print_text(found: dict[str, Any], tmp_path: Path) -> list[str]:
+def print_text(diff: dict[str, Any], tmp_path: Path) -> list[str]:
     with (tmp_path / "out").open("w+") as file:
-        print_diff(found, out=console(file))
+        print_diff(diff, out=console(file))
         file.seek(0)
         return file.read().splitlines()
 
@@ -45,25 +45,25 @@ def test_a_change_says_what_was_and_what_is() -> None:
 
 
 def test_other_forms_are_told_once_for_all_alike() -> None:
-    found = render_diff([GATHER, GATHER], [HOP, HOP, BACK] * 2)
-    (words,) = equivalent_words(found)
+    diff = render_diff([GATHER, GATHER], [HOP, HOP, BACK] * 2)
+    (words,) = equivalent_words(diff)
     assert words.startswith("1 all-gather over tensor = 3 collective-permute over tensor, 2 × (")
-    assert verdict(found) == "No difference: 2 equivalent in another form."
+    assert verdict(diff) == "No difference: 2 equivalent in another form."
     more = render_diff([GATHER], [HOP, HOP, BACK, BACK])
     assert equivalent_words(more)[0].endswith("; +131 kB a step")
     assert verdict(more) == "No difference but +131 kB a step: 1 equivalent in another form."
 
 
 def test_every_difference_is_one_line_of_at_most_100_columns(tmp_path: Path) -> None:
-    told = print_text(render_diff([SUM], [LONG, GATHER, wire("all-reduce", "f32[256,1024]")]), tmp_path)
-    assert sum(line[:1] in "+~−" for line in told) == 2 + 3  # two names, three differences
-    assert max(map(len, told)) <= 100
+    text = print_text(render_diff([SUM], [LONG, GATHER, wire("all-reduce", "f32[256,1024]")]), tmp_path)
+    assert sum(line[:1] in "+~−" for line in text) == 2 + 3  # two names, three differences
+    assert max(map(len, text)) <= 100
 
 
 def test_scope_and_op_name_have_columns_and_a_path_that_is_cut_keeps_its_end(tmp_path: Path) -> None:
     deep = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="outer/middle/inner/layer.mlp.down")
-    told = print_text(render_diff([SUM], [SUM, deep]), tmp_path)
-    (heading,), (line,) = ([row for row in told if word in row] for word in ("op_name", "all-gather @"))
+    text = print_text(render_diff([SUM], [SUM, deep]), tmp_path)
+    (heading,), (line,) = ([row for row in text if word in row] for word in ("op_name", "all-gather @"))
     scope, op_name, amount = (heading.index(word) for word in ("scope", "op_name", "runs"))
     assert line[scope:op_name].rstrip() == "layer.mlp.down"
     assert line[op_name:amount].rstrip() == "….mlp.down/dot_general"
@@ -72,11 +72,11 @@ def test_scope_and_op_name_have_columns_and_a_path_that_is_cut_keeps_its_end(tmp
 def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tmp_path: Path) -> None:
     before = rows(SUM)
     nameless = replace(rows(GATHER)[0], inferred=("scope",))
-    found = diff_report(match(before, [*before, nameless]), names=("a", "b"), axes=AXES)
-    (line,) = difference_lines(found)
+    diff = diff_report(match(before, [*before, nameless]), names=("a", "b"), axes=AXES)
+    (line,) = difference_lines(diff)
     assert (line.scope, line.op_name) == ("~layer.mlp.down", "layer.mlp.down/dot_general")
-    told = print_text(found, tmp_path)
-    assert "~: not its own, but the nearest instruction's." in told
+    text = print_text(diff, tmp_path)
+    assert "~: not its own, but the nearest instruction's." in text
 
 
 pages = {
@@ -96,9 +96,9 @@ def test_a_page_opens_without_a_complaint_or_a_request_at_any_width(browser: Any
         browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
-    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
     first_page = {"chrome", "chrome-untrusted"}  # is the browser's own
-    assert {url.partition(":")[0] for url in asked} - first_page <= {"file", "data"}
+    assert {url.partition(":")[0] for url in urls} - first_page <= {"file", "data"}
     assert browser.get_log("browser") == []
 
 

@@ -42,16 +42,16 @@ IN_STEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("whole", "steps"), [row[1:] for row in IN_STEPS], ids=[row[0] for row in IN_STEPS])
-def test_one_over_two_axes_is_its_steps_over_one_after_the_other(whole, steps):
+@pytest.mark.parametrize(("single", "steps"), [row[1:] for row in IN_STEPS], ids=[row[0] for row in IN_STEPS])
+def test_one_over_two_axes_is_its_steps_over_one_after_the_other(single, steps):
     # 7/8 of the payload, for a sum twice: 458,752 or 917,504 bytes; 3/4 of all and 1/2 of a quarter are as much.
-    assert sum(row.step_wire_bytes for row in rows(*steps)) == rows(whole)[0].step_wire_bytes
+    assert sum(row.step_wire_bytes for row in rows(*steps)) == rows(single)[0].step_wire_bytes
     for order in permutations(steps):
-        for diff in (match(rows(whole), rows(*order)), match(rows(*order), rows(whole))):
+        for diff in (match(rows(single), rows(*order)), match(rows(*order), rows(single))):
             assert diff.is_empty
-            (one,) = diff.equivalents
-            assert {len(one.a), len(one.b)} == {1, len(steps)}
-            assert one.delta_bytes == one.delta_dcn_bytes == 0
+            (equivalent,) = diff.equivalents
+            assert {len(equivalent.a), len(equivalent.b)} == {1, len(steps)}
+            assert equivalent.delta_bytes == equivalent.delta_dcn_bytes == 0
 
 
 def test_each_step_is_of_one_only():
@@ -66,15 +66,15 @@ NOT_THE_SAME = [
     ("over one axis only", GATHER, [GATHERS[1]]),
     ("another type", GATHER, [GATHERS[0].replace("bf16", "f32"), GATHERS[1]]),
     ("twice over two of four", GATHER, [GATHERS[0].replace(OVER["data"], "{{0,1},{2,3},{4,5},{6,7}}"), GATHERS[1]]),
-    ("in another place", GATHER, [one.replace("mlp.down", "attention.qkv") for one in GATHERS]),
+    ("in another place", GATHER, [gather.replace("mlp.down", "attention.qkv") for gather in GATHERS]),
     ("no sum is gathered from weights", SUM, "weights"),
 ]
 
 
-@pytest.mark.parametrize(("whole", "steps"), [row[1:] for row in NOT_THE_SAME], ids=[row[0] for row in NOT_THE_SAME])
-def test_what_only_looks_like_it_is_not_the_same(whole, steps):
+@pytest.mark.parametrize(("single", "steps"), [row[1:] for row in NOT_THE_SAME], ids=[row[0] for row in NOT_THE_SAME])
+def test_what_only_looks_like_it_is_not_the_same(single, steps):
     other = rows(*steps) if steps != "weights" else collectives(read(WEIGHTS), AXES)
-    for diff in (match(rows(whole), other), match(other, rows(whole))):
+    for diff in (match(rows(single), other), match(other, rows(single))):
         assert diff.equivalents == ()
         assert not diff.is_empty
 
@@ -112,22 +112,22 @@ def test_the_same_over_another_network_is_a_change():
     between = collectives(read_file(CORPUS / "dcn_psum_both.hlo.gz"), axes)[1]
     groups = ",".join(f"{{{at},{at + 8}}}" for at in range(8))
     text = ONE_SLICE.replace("131072", "16384").replace("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}", groups)
-    (one,) = match(collectives(read(text), axes), [between]).differences
-    assert one.changes == ("network",)
+    (gather,) = match(collectives(read(text), axes), [between]).differences
+    assert gather.changes == ("network",)
 
 
 def test_a_sum_over_two_slices_is_the_same_sum_and_what_goes_between_them_is_told():
     """libtpu's steps of `psum` over both axes, on two slices of eight chips, against the sum on one of sixteen."""
     axes = {"dcn": 2, "tensor": 8}
     steps = collectives(read_file(CORPUS / "dcn_psum_both.hlo.gz"), axes)
-    whole = collectives(read(ONE_SLICE), axes)
-    assert [row.network for row in (*whole, *steps)] == ["ici", "ici", "dcn", "ici"]
-    diff = match(whole, steps)
-    (one,) = diff.equivalents
+    single = collectives(read(ONE_SLICE), axes)
+    assert [row.network for row in (*single, *steps)] == ["ici", "ici", "dcn", "ici"]
+    diff = match(single, steps)
+    (gather,) = diff.equivalents
     assert diff.differences == ()
     # Of 524,288 bytes an eighth is left between the slices, which a sum of two sends once.
-    assert (one.delta_bytes, one.delta_dcn_bytes) == (0, 65_536)
+    assert (gather.delta_bytes, gather.delta_dcn_bytes) == (0, 65_536)
     assert not diff.is_empty
-    found = diff_values(diff)
-    assert equivalent_words(found)[0].endswith("; +65.5 kB a step over dcn")
-    assert verdict(found) == "No difference but +65.5 kB a step over dcn: 1 equivalent in another form."
+    values = diff_values(diff)
+    assert equivalent_words(values)[0].endswith("; +65.5 kB a step over dcn")
+    assert verdict(values) == "No difference but +65.5 kB a step over dcn: 1 equivalent in another form."

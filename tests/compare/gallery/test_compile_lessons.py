@@ -38,32 +38,32 @@ def answers() -> list[tuple[Question, LessonResult]]:
 
 @pytest.mark.slow
 def test_every_program_moves_what_its_lesson_says_by_hand(results: list[LessonResult]) -> None:
-    assert Counter(one.program for one in results) == {
+    assert Counter(result.program for result in results) == {
         program: len(LESSONS) if program in (SHARDY, GSPMD) else len(LESSONS) - 1 for program in PROGRAMS
     }
-    for one in results:
-        named = (one.lesson.name, one.program)
-        expected = one.lesson.expected(one.program)
-        assert one.ok, (*named, one.error)
-        assert one.is_known, named
-        assert one.emitted == count_moves(one.lesson, expected), named
+    for result in results:
+        named = (result.lesson.name, result.program)
+        expected = result.lesson.expected(result.program)
+        assert result.ok, (*named, result.error)
+        assert result.is_known, named
+        assert result.emitted == count_moves(result.lesson, expected), named
         # Who sends in a permute is in no count of executions, but in these bytes.
-        assert one.wire_bytes == needed_wire(one.lesson, expected), named
+        assert result.wire_bytes == needed_wire(result.lesson, expected), named
 
 
 @pytest.mark.slow
 def test_both_frameworks_split_the_same_arrays_in_the_same_way(results: list[LessonResult]) -> None:
     for lesson in LESSONS:
-        assert len({(one.takes, one.gives) for one in results if one.lesson is lesson}) == 1, lesson.name
+        assert len({(result.takes, result.gives) for result in results if result.lesson is lesson}) == 1, lesson.name
 
 
 @pytest.mark.slow
 def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple[Question, LessonResult]]) -> None:
     """The rule's own bytes are written by hand, question by question; the truth is compiled."""
     assert len({question.lesson.pattern for question, _ in answers}) >= 20
-    for question, one in answers:
-        assert one.ok, (question.seed, one.error)
-        assert one.emitted == count_moves(question.lesson, question.lesson.needs), question.seed
+    for question, result in answers:
+        assert result.ok, (question.seed, result.error)
+        assert result.emitted == count_moves(question.lesson, question.lesson.needs), question.seed
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_pages_in_docs_are_those_that_are_built(
 ) -> None:
     """Rebuild them with `python -m compare.teach`."""
     shown = answers[: len(PAGE)]
-    quiz = quiz_values([question for question, _ in shown], [one for _, one in shown], question_source)
+    quiz = quiz_values([question for question, _ in shown], [result for _, result in shown], question_source)
     built = render_pages(results, quiz=quiz)
     folder = ROOT / "docs/gallery"
     assert {path.name for path in folder.iterdir()} == set(built)
@@ -123,11 +123,15 @@ def test_a_worker_that_dies_takes_one_program_with_it(tmp_path: Path, monkeypatc
     lessons = [lesson for name in names for lesson in find_lesson(name)]
     (tmp_path / "cache" / "begun").mkdir(parents=True)
     said: list[str] = []
-    found = build(lessons, cache=cache.Cache(tmp_path / "cache"), notify=said.append)
-    told = {(one.lesson.name, one.program): (one.status, one.error) for one in found if one.program in (SHARDY, GSPMD)}
-    assert told["matmul-rows", SHARDY] == told["softmax-split", GSPMD] == told["context-ring", GSPMD] == ("ok", "")
-    assert told["norm-width", SHARDY] == ("failed", "no such thing")
-    assert told["mlp", SHARDY] == ("crashed", "died of SIGABRT: Check failed: it is bad")
+    results = build(lessons, cache=cache.Cache(tmp_path / "cache"), notify=said.append)
+    ends = {
+        (result.lesson.name, result.program): (result.status, result.error)
+        for result in results
+        if result.program in (SHARDY, GSPMD)
+    }
+    assert ends["matmul-rows", SHARDY] == ends["softmax-split", GSPMD] == ends["context-ring", GSPMD] == ("ok", "")
+    assert ends["norm-width", SHARDY] == ("failed", "no such thing")
+    assert ends["mlp", SHARDY] == ("crashed", "died of SIGABRT: Check failed: it is bad")
     assert any("mlp" in line and "crashed" in line for line in said)
 
 
@@ -136,8 +140,8 @@ def test_an_arm_that_is_not_installed_is_told_and_the_pages_still_come(
 ) -> None:
     monkeypatch.setattr(arms.Arm, "missing", lambda self: "not installed; get it with pip install")
     (tmp_path / "begun").mkdir()
-    made = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), notify=lambda line: None)
-    assert {one.status for one in made} == {"not-installed"}
-    html = render_pages(made)["mlp.html"]
+    results = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), notify=lambda line: None)
+    assert {result.status for result in results} == {"not-installed"}
+    html = render_pages(results)["mlp.html"]
     assert "not-installed: not installed; get it with pip install" in html
     assert "T·D·2" in html

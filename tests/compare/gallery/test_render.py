@@ -53,13 +53,13 @@ class Links(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
+        attributes = dict(attrs)
         if tag == "a":
-            self.links.append(found["href"] or "")
-        if tag == "link" and found["rel"] == "stylesheet":
-            self.styles.append(found["href"] or "")
-        if found.get("id"):
-            self.places.add(str(found["id"]))
+            self.links.append(attributes["href"] or "")
+        if tag == "link" and attributes["rel"] == "stylesheet":
+            self.styles.append(attributes["href"] or "")
+        if attributes.get("id"):
+            self.places.add(str(attributes["id"]))
 
 
 def test_no_link_is_dead() -> None:
@@ -76,7 +76,7 @@ def test_no_link_is_dead() -> None:
 
 def test_every_lesson_can_be_reached_from_the_index_and_from_the_one_before() -> None:
     index = Links((GALLERY / "index.html").read_text(encoding="utf-8")).links
-    for before, after in zip(("index", *(one.name for one in LESSONS)), LESSONS, strict=False):
+    for before, after in zip(("index", *(lesson.name for lesson in LESSONS)), LESSONS, strict=False):
         assert f"{after.name}.html" in index
         assert f"{after.name}.html" in Links((GALLERY / f"{before}.html").read_text(encoding="utf-8")).links
 
@@ -130,9 +130,9 @@ def test_programs_that_move_the_same_are_told_together() -> None:
 
 
 def test_more_bytes_than_needed_are_told_as_a_ratio_and_strange_ones_as_strange() -> None:
-    (one,) = outcomes([make_result(row(payload_bytes=2_097_152, step_wire_bytes=3_145_728))])
-    assert (one.verdict, one.words) == ("more", "2.00 × the bytes that are needed")
-    assert one.why.startswith("This is not what the lesson was written for")
+    (outcome,) = outcomes([make_result(row(payload_bytes=2_097_152, step_wire_bytes=3_145_728))])
+    assert (outcome.verdict, outcome.words) == ("more", "2.00 × the bytes that are needed")
+    assert outcome.why.startswith("This is not what the lesson was written for")
 
 
 def test_a_program_that_failed_says_why_on_its_page() -> None:
@@ -156,14 +156,14 @@ def test_a_collective_in_another_form_than_one_expects_says_so_in_words() -> Non
 
 def test_a_rule_says_how_far_it_reaches_and_by_which_compiler() -> None:
     (lesson,) = find_lesson("sequence-weights")
-    own = [
+    compiler_lessons = [
         replace(make_result(row(), program=program), lesson=lesson, versions={"libtpu": "9.9"})
         for program in ("jax/shardy", "jax/gspmd")
     ]
-    assert reach(lesson, own) == "libtpu 9.9, under both partitioners alike; another version may differ"
-    other = [own[0], replace(own[1], rows=(row(kind="all-gather"),))]
+    assert reach(lesson, compiler_lessons) == "libtpu 9.9, under both partitioners alike; another version may differ"
+    other = [compiler_lessons[0], replace(compiler_lessons[1], rows=(row(kind="all-gather"),))]
     assert reach(lesson, other).startswith("libtpu 9.9, the two partitioners differ, see below;")
-    assert reach(find_lesson("mlp")[0], own) == STANDINGS["law"]
+    assert reach(find_lesson("mlp")[0], compiler_lessons) == STANDINGS["law"]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
@@ -178,10 +178,10 @@ def test_a_rule_box_says_what_it_is(lesson: Any) -> None:
 def test_lines_that_are_alike_but_for_names_are_shown_once() -> None:
     first, second = row(text="%all-reduce.1 = f32[4] all-reduce(%x)"), row(text="%ar = f32[4] all-reduce(%y.7)")
     other = row(text="%ar = f32[8] all-reduce(%y.7)")
-    told = evidence(
+    lines = evidence(
         [make_result(first), make_result(second, program="jax/gspmd"), make_result(other, program="torchxla/gspmd")]
     )
-    assert told == [
+    assert lines == [
         ("JAX (Shardy)", "JAX (GSPMD)", ["%all-reduce.1 = f32[4] all-reduce(%x)"]),
         ("PyTorch/XLA (GSPMD)", "", ["%ar = f32[8] all-reduce(%y.7)"]),
     ]
@@ -285,13 +285,13 @@ def ask(browser: Any, *, until: str) -> list[str]:
         urls = [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith("data:")]
 
-    found = new()
+    requested = new()
     for _ in range(200):
-        if until in found:
+        if until in requested:
             break
         time.sleep(0.05)
-        found += new()
-    return found + new()
+        requested += new()
+    return requested + new()
 
 
 @pytest.mark.browser
@@ -344,7 +344,7 @@ class TestInABrowser:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         for name in ("index", "pipeline-roll", "cache-write-positions"):
             open_page(browser, GALLERY / f"{name}.html", width=1200)
-            found = browser.execute_script(COLOURS)
-            assert len(found) > 10
-            for words, ink, paper in found:
+            result = browser.execute_script(COLOURS)
+            assert len(result) > 10
+            for words, ink, paper in result:
                 assert contrast(ink, paper) >= 4.5, (name, words, ink, paper)

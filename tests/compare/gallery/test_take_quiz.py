@@ -45,27 +45,27 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_right_answer_a_wrong_one_and_one_that_cannot_be_read(capsys) -> None:
     assert main(["--quiz", "--seed", str(SEED), "--answer", RIGHT]) == 0
-    told = capsys.readouterr().out
-    assert f"Right: {RIGHT}" in told
+    output = capsys.readouterr().out
+    assert f"Right: {RIGHT}" in output
     assert main(["--quiz", "--seed", str(SEED), "--answer", "free"]) == 1
-    told = capsys.readouterr().out
-    assert f"Wrong: you said free; it is {RIGHT}" in told
+    output = capsys.readouterr().out
+    assert f"Wrong: you said free; it is {RIGHT}" in output
     for name in draw_question(SEED).rules:
-        assert f"The rule, {name} (" in told
-        assert f"Read: python -m compare.teach {name}, or docs/gallery/{name}.html" in " ".join(told.split())
+        assert f"The rule, {name} (" in output
+        assert f"Read: python -m compare.teach {name}, or docs/gallery/{name}.html" in " ".join(output.split())
     assert main(["--quiz", "--seed", str(SEED), "--answer", "gather it all"]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert "'gather it all' is no answer: write N× kind@axes" in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert "'gather it all' is no answer: write N× kind@axes" in output.err
 
 
 def test_an_answer_is_taken_from_the_keyboard_and_nothing_typed_is_tell_me(compiled, capsys, monkeypatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"what?\n{RIGHT}\n"))
     assert main(["--quiz", "--seed", str(SEED)]) == 0
-    told = capsys.readouterr().out
-    assert "'what?' is no answer" in told
-    assert f"Right: {RIGHT}" in told
+    output = capsys.readouterr().out
+    assert "'what?' is no answer" in output
+    assert f"Right: {RIGHT}" in output
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["--quiz", "--seed", str(SEED)]) == 0
     assert f"It is {RIGHT}" in capsys.readouterr().out
@@ -74,15 +74,15 @@ def test_an_answer_is_taken_from_the_keyboard_and_nothing_typed_is_tell_me(compi
 @pytest.mark.slow
 def test_json_asks_without_telling_and_tells_when_it_is_answered(capsys) -> None:
     assert main(["--quiz", "--seed", str(SEED), "--json"]) == 0
-    asked = json.loads(capsys.readouterr().out)
-    assert asked["seed"] == SEED
-    assert set(asked) == {"seed", "program", "topology", "mesh", "arrays", "signature", "source"}
-    assert asked["source"].startswith("def f(")
+    question = json.loads(capsys.readouterr().out)
+    assert question["seed"] == SEED
+    assert set(question) == {"seed", "program", "topology", "mesh", "arrays", "signature", "source"}
+    assert question["source"].startswith("def f(")
     assert main(["--quiz", "--seed", str(SEED), "--json", "--answer", "free"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["is_right"] is False
-    assert told["truth"] == {RIGHT: 1}
-    assert {rule["standing"] for rule in told["rules"]} <= {"law", "this compiler", "advice"}
+    output = json.loads(capsys.readouterr().out)
+    assert output["is_right"] is False
+    assert output["truth"] == {RIGHT: 1}
+    assert {rule["standing"] for rule in output["rules"]} <= {"law", "this compiler", "advice"}
 
 
 def test_a_wrong_number_is_a_wrong_answer_and_told_as_such(compiled, capsys) -> None:

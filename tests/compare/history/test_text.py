@@ -8,8 +8,8 @@ LINE = (
 )
 
 
-def mark(found):
-    return "".join(f"<{one.text}>" if one.changed else one.text for one in found)
+def mark(parts):
+    return "".join(f"<{part.text}>" if part.changed else part.text for part in parts)
 
 
 def test_a_line_keeps_what_a_reader_asks_for():

@@ -24,12 +24,12 @@ class Table:
 
     def make(self, wanted):
         taken = wanted[: self.most - self.compiles]
-        self.rounds.append([(one.arm.name, one.case.phase, *sorted(names)) for one, names in taken])
-        for one, names in wanted[len(taken) :]:
-            one.refused.add(names)
+        self.rounds.append([(program.arm.name, program.case.phase, *sorted(names)) for program, names in taken])
+        for program, names in wanted[len(taken) :]:
+            program.refused.add(names)
         self.compiles += len(taken)
-        for one, names in taken:
-            one.known[names] = self.measured(one, names)
+        for program, names in taken:
+            program.known[names] = self.measured(program, names)
 
     @staticmethod
     def measured(program, names):
@@ -54,19 +54,24 @@ def run_search(table, *, arms=("torchxla",), phases=("prefill", "decode")):
 
 
 def test_both_phases_take_one_change_and_say_what_it_removes():
-    programs, found = run_search(Table())
+    programs, result = run_search(Table())
     assert [program.best for program in programs] == [{"attention-per-sequence"}] * 2
-    prefill, decode = (found["arms"]["torchxla"]["phases"][phase] for phase in ("prefill", "decode"))
-    assert [(one["name"], one["removes_bytes"]) for one in prefill["remedies"]] == [("attention-per-sequence", 80)]
-    assert [one["removes_bytes"] for one in decode["remedies"]] == [20]
-    assert [one["name"] for one in prefill["remedies"][0]["as_good"]] == ["attention-einsum", "attention-heads-first"]
+    prefill, decode = (result["arms"]["torchxla"]["phases"][phase] for phase in ("prefill", "decode"))
+    assert [(entry["name"], entry["removes_bytes"]) for entry in prefill["remedies"]] == [
+        ("attention-per-sequence", 80)
+    ]
+    assert [entry["removes_bytes"] for entry in decode["remedies"]] == [20]
+    assert [entry["name"] for entry in prefill["remedies"][0]["as_good"]] == [
+        "attention-einsum",
+        "attention-heads-first",
+    ]
     assert (prefill["before"]["unneeded_bytes"], prefill["after"]["unneeded_bytes"]) == (90, 10)
     assert (prefill["after"]["induced_bytes"], prefill["after"]["inflated_bytes"]) == (0, 10)
 
 
 def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
-    _, found = run_search(Table(), phases=("prefill",))
-    more, hand = found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]
+    _, result = run_search(Table(), phases=("prefill",))
+    more, hand = result["arms"]["torchxla"]["phases"]["prefill"]["beyond"]
     assert (more["name"], more["with"], more["removes_bytes"], more["helps"]) == (
         "microbatches-8", ["attention-per-sequence"], 5, True,
     )  # fmt: skip
@@ -76,28 +81,28 @@ def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
 
 
 def test_what_remains_is_shown_to_be_the_forms_where_another_arm_has_it_by_hand():
-    _, found = run_search(Table(), arms=("jax", "torchxla"), phases=("prefill",))
-    (own,) = found["arms"]["jax"]["phases"]["prefill"]["remains"]
-    assert own["gone_with"] == [{"name": "style-explicit", "kind": "hand"}]
-    assert own["less_with"] == ["microbatches-8"]
-    (other,) = found["arms"]["torchxla"]["phases"]["prefill"]["remains"]
+    _, result = run_search(Table(), arms=("jax", "torchxla"), phases=("prefill",))
+    (remaining,) = result["arms"]["jax"]["phases"]["prefill"]["remains"]
+    assert remaining["gone_with"] == [{"name": "style-explicit", "kind": "hand"}]
+    assert remaining["less_with"] == ["microbatches-8"]
+    (other,) = result["arms"]["torchxla"]["phases"]["prefill"]["remains"]
     assert (other["cause"], other["gone_by_hand_in"]) == ("bubble", ["JAX"])
 
 
 def test_an_arm_alone_is_shown_by_jax_by_hand_what_the_form_costs(monkeypatch):
     monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "")
     table = Table()
-    _, found = run_search(table, phases=("decode",))
-    assert list(found["arms"]) == ["torchxla"]
-    (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
+    _, result = run_search(table, phases=("decode",))
+    assert list(result["arms"]) == ["torchxla"]
+    (left,) = result["arms"]["torchxla"]["phases"]["decode"]["remains"]
     assert (left["cause"], left["gone_by_hand_in"]) == ("bubble", ["JAX"])
     assert table.rounds[-1] == [("jax", "decode"), ("jax", "decode", "style-explicit")]
 
 
 def test_without_jax_an_arm_is_not_explained_by_it(monkeypatch):
     monkeypatch.setattr(type(ARMS["jax"]), "missing", lambda arm: "jax not installed")
-    _, found = run_search(Table(), phases=("decode",))
-    (left,) = found["arms"]["torchxla"]["phases"]["decode"]["remains"]
+    _, result = run_search(Table(), phases=("decode",))
+    (left,) = result["arms"]["torchxla"]["phases"]["decode"]["remains"]
     assert left["gone_by_hand_in"] == []
 
 
@@ -107,17 +112,19 @@ def test_for_a_few_bytes_of_many_no_other_plan_is_tried():
         def measured(program, names):
             return replace(Table.measured(program, names), needed=100_001)
 
-    _, found = run_search(Large(), phases=("prefill",))
+    _, result = run_search(Large(), phases=("prefill",))
     # 10 of 100,001 bytes are left.
-    assert [one["name"] for one in found["arms"]["torchxla"]["phases"]["prefill"]["beyond"]] == ["style-explicit"]
+    assert [beyond["name"] for beyond in result["arms"]["torchxla"]["phases"]["prefill"]["beyond"]] == [
+        "style-explicit"
+    ]
 
 
 def test_all_programs_are_asked_for_round_by_round_and_none_twice():
     table = Table()
     run_search(table)
     assert table.rounds[0] == [("torchxla", "prefill"), ("torchxla", "decode")]
-    asked = [one for wanted in table.rounds for one in wanted]
-    assert len(set(asked)) == len(asked) == table.compiles
+    all_requested = [requested for wanted in table.rounds for requested in wanted]
+    assert len(set(all_requested)) == len(all_requested) == table.compiles
     # Two default programs, four ways of attention in prefill and three in decode, twice two changes beyond, and JAX's
     # two programs of each phase.
     assert table.compiles == 2 + 4 + 3 + 4 + (0 if ARMS["jax"].missing() else 4)
@@ -125,9 +132,9 @@ def test_all_programs_are_asked_for_round_by_round_and_none_twice():
 
 def test_no_more_is_compiled_than_was_allowed():
     table = Table(most=5)
-    _, found = run_search(table)
+    _, result = run_search(table)
     assert table.compiles == 5
-    phases = found["arms"]["torchxla"]["phases"]
+    phases = result["arms"]["torchxla"]["phases"]
     # In turn: each phase had two of its remedies.
     assert [phase["name"] for phase in phases["prefill"]["remedies"]] == ["attention-einsum"]
     assert ["attention-per-sequence"] in phases["prefill"]["not_tried"]

@@ -16,8 +16,8 @@ def case(mesh="tp4pp2", phase="prefill", **words):
 
 
 def names(case, *groups, arm="torchxla"):
-    found = {group: 100 - number for number, group in enumerate(groups)}
-    return [remedy.name for remedy in candidate_remedies(case, found, arm=arm)]
+    amounts = {group: 100 - number for number, group in enumerate(groups)}
+    return [remedy.name for remedy in candidate_remedies(case, amounts, arm=arm)]
 
 
 def test_bytes_of_an_attention_call_are_met_by_other_ways_to_write_it():
@@ -35,12 +35,12 @@ def test_a_bubble_is_met_by_more_microbatches_and_by_hand():
 
 
 def test_a_lookup_on_idle_stages_is_met_by_a_whole_vocabulary():
-    found = {one.name: one for one in candidate_remedies(case(), {EMBED: 1}, arm="jax")}
-    assert list(found) == ["vocab-whole", "style-explicit"]
-    assert (found["vocab-whole"].kind, found["style-explicit"].kind) == (PLAN, HAND)
+    by_name = {candidate.name: candidate for candidate in candidate_remedies(case(), {EMBED: 1}, arm="jax")}
+    assert list(by_name) == ["vocab-whole", "style-explicit"]
+    assert (by_name["vocab-whole"].kind, by_name["style-explicit"].kind) == (PLAN, HAND)
     # Two tables of 128256 · 4096 · 2 bytes, three quarters of each more.
-    assert "takes 1,576.0 MB more" in found["vocab-whole"].sentence
-    assert apply_remedies(case(), [found["vocab-whole"]]).plan.rules["vocab"] is None
+    assert "takes 1,576.0 MB more" in by_name["vocab-whole"].sentence
+    assert apply_remedies(case(), [by_name["vocab-whole"]]).plan.rules["vocab"] is None
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_lookup_on_idle_stages_is_met_by_a_whole_vocabulary():
     ],
 )
 def test_in_style_weights_every_pin_that_the_model_has_is_tried(mesh, model, absent):
-    found = names(case(mesh, model_name=model, style="weights"), ("embed", "tp", "all-gather", "induced", "other"))
-    pins = {name.removeprefix("pin:") for name in found}
+    candidates = names(case(mesh, model_name=model, style="weights"), ("embed", "tp", "all-gather", "induced", "other"))
+    pins = {name.removeprefix("pin:") for name in candidates}
     assert {"embed", "layer.attention.qkv", "layer.attention.out", "head", "sample", "step"} <= pins
     assert not pins & absent
     assert names(case(mesh, model_name=model), ("embed", "tp", "all-gather", "induced", "other")) == []
@@ -65,8 +65,13 @@ def test_the_most_bytes_come_first():
 
 
 def test_remedies_are_taken_together_as_one_case():
-    own = {one.name: one for one in candidate_remedies(case(style="weights"), {GATHER: 1}, arm="torchxla")}
-    together = apply_remedies(case(style="weights"), [own["pin:step"], own["attention-heads-first"], own["pin:embed"]])
+    by_name = {
+        candidate.name: candidate
+        for candidate in candidate_remedies(case(style="weights"), {GATHER: 1}, arm="torchxla")
+    }
+    together = apply_remedies(
+        case(style="weights"), [by_name["pin:step"], by_name["attention-heads-first"], by_name["pin:embed"]]
+    )
     # In the order of the list of variants, so that equal sets are one program.
     assert together.variants == ("attention-heads-first", "pin:embed", "pin:step")
-    assert all(one.kind == CODE for one in own.values())
+    assert all(candidate.kind == CODE for candidate in by_name.values())

@@ -23,33 +23,33 @@ def remedy(name, site="", **more):
 
 def run_search(remedies, leaves, *, base=None, most=100):
     """The set that is found, and the sets that were measured; leaves: a set of names -> what it leaves."""
-    search, asked = Search(base or leaves(frozenset()), remedies), []
+    search, requested = Search(base or leaves(frozenset()), remedies), []
     steps, answers = search.steps(), None
     try:
         while True:
             wanted = steps.send(answers) if answers is not None else next(steps)
-            assert not set(wanted) & set(asked), "nothing is measured twice"
-            answers = {names: leaves(names) for names in wanted[: most - len(asked)]}
-            asked += wanted
+            assert not set(wanted) & set(requested), "nothing is measured twice"
+            answers = {names: leaves(names) for names in wanted[: most - len(requested)]}
+            requested += wanted
     except StopIteration as end:
-        return end.value, asked
+        return end.value, requested
 
 
 def test_one_that_removes_all_is_enough():
     remedies = [remedy("a", "attention"), remedy("b", "attention")]
-    best, asked = run_search(remedies, lambda names: measurement(core=0 if "b" in names else 60 if names else 100))
+    best, requested = run_search(remedies, lambda names: measurement(core=0 if "b" in names else 60 if names else 100))
     assert best == {"b"}
     # Both are of one site: they are never tried together.
-    assert set(asked) == {frozenset("a"), frozenset("b")}
+    assert set(requested) == {frozenset("a"), frozenset("b")}
 
 
 def test_where_one_change_leaves_nothing_no_pin_is_compiled():
     remedies = [remedy("pin:a"), remedy("slow"), remedy("pin:b"), remedy("fast")]
-    best, asked = run_search(
+    best, requested = run_search(
         remedies, lambda names: measurement(core=0 if names & {"slow", "fast"} else 9, step_ns=1.0 + ("slow" in names))
     )
     assert best == {"fast"}
-    assert set(asked) == {frozenset({"slow"}), frozenset({"fast"})}
+    assert set(requested) == {frozenset({"slow"}), frozenset({"fast"})}
 
 
 def test_two_that_remove_different_bytes_are_taken_together():
@@ -116,8 +116,8 @@ def test_what_was_not_measured_for_want_of_compiles_is_not_taken():
 
 
 def test_changes_of_the_plan_are_no_part_of_it():
-    best, asked = run_search([remedy("m", kind=PLAN)], lambda names: measurement(core=0 if names else 9))
-    assert (best, asked) == (frozenset(), [])
+    best, requested = run_search([remedy("m", kind=PLAN)], lambda names: measurement(core=0 if names else 9))
+    assert (best, requested) == (frozenset(), [])
 
 
 def test_bytes_that_cannot_be_counted_are_no_improvement():

@@ -16,15 +16,15 @@ from tests.compare.remedy.test_measure import Table, run_search
 from tests.compare.render.from_json import page as report_page
 
 
-def print_text(found):
+def print_text(result):
     out = io.StringIO()
-    print_remedies(found, out=Console(file=out, width=WIDTH, highlight=False, markup=False))
+    print_remedies(result, out=Console(file=out, width=WIDTH, highlight=False, markup=False))
     return " ".join(out.getvalue().split())
 
 
 def test_the_list_says_what_to_change_what_it_removes_and_what_remains():
-    _, found = run_search(Table(), arms=("jax", "torchxla"))
-    text = print_text(found)
+    _, result = run_search(Table(), arms=("jax", "torchxla"))
+    text = print_text(result)
     assert "TorchXLA, llama-3.1-8b on pp2tp4: 1 change, largest effect first, each compiled and measured" in text
     assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in text
     assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in text
@@ -43,15 +43,15 @@ def test_an_arm_that_could_not_be_measured_says_why():
         def measured(program, names):
             return Measurement(error="crashed: it <dies> at once")
 
-    _, found = run_search(Broken())
-    assert "no program could be measured" in print_text(found)
-    assert "prefill: crashed: it <dies> at once" in print_text(found)
-    assert "crashed: it &lt;dies&gt; at once" in page(found)
+    _, result = run_search(Broken())
+    assert "no program could be measured" in print_text(result)
+    assert "prefill: crashed: it <dies> at once" in print_text(result)
+    assert "crashed: it &lt;dies&gt; at once" in page(result)
 
 
 def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
-    _, found = run_search(Table())
-    made = page(found)
+    _, result = run_search(Table())
+    html = page(result)
     opened = []
 
     class Checker(HTMLParser):
@@ -62,23 +62,23 @@ def test_the_page_holds_the_same_lines_and_every_program_that_was_compiled():
         def handle_endtag(self, tag):
             assert opened.pop() == tag
 
-    Checker().feed(made)
+    Checker().feed(html)
     assert not opened
-    assert "<script" not in made
-    for one in found["arms"]["torchxla"]["phases"]["prefill"]["tried"]:
-        assert " + ".join(one["names"]) in made
+    assert "<script" not in html
+    for entry in result["arms"]["torchxla"]["phases"]["prefill"]["tried"]:
+        assert " + ".join(entry["names"]) in html
 
 
 def test_a_report_shows_what_a_search_found_and_leads_to_all_of_it(report, tmp_path):
-    _, found = run_search(Table())
-    (tmp_path / "remedies.json").write_text(json.dumps(found))
-    made = report_page(report, sections=sections(tmp_path)).replace("\N{NO-BREAK SPACE}", " ")
-    shown = made[made.index('<section id="remedies">') :]
+    _, result = run_search(Table())
+    (tmp_path / "remedies.json").write_text(json.dumps(result))
+    html = report_page(report, sections=sections(tmp_path)).replace("\N{NO-BREAK SPACE}", " ")
+    shown = html[html.index('<section id="remedies">') :]
     shown = shown[: shown.index("</section>")]
     assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in shown
     assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in shown
     assert '<a href="remedies.html">' in shown
-    assert '<a href="#remedies">' in made
+    assert '<a href="#remedies">' in html
     assert "remedies" not in report_page(report)
 
 

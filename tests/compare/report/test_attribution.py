@@ -37,8 +37,8 @@ DEFAULT = cell(GATHER, BUBBLE)
 def owners(**controls):
     """(bytes, owner, evidence) of the groups of the default program above, against these controls."""
     cells = {"tpu": DEFAULT, **{f"tpu+{name}": entry for name, entry in controls.items()}}
-    found = attribute_groups({"torchxla": cells}, default="tpu")
-    return [(entry.bytes, entry.owner, entry.evidence) for entry in found]
+    groups = attribute_groups({"torchxla": cells}, default="tpu")
+    return [(entry.bytes, entry.owner, entry.evidence) for entry in groups]
 
 
 def test_what_a_control_removes_is_of_what_it_changes():
@@ -94,23 +94,25 @@ def test_what_stays_even_by_hand_is_the_compiler_s():
 
 
 def test_what_a_later_pass_made_is_the_compiler_s_and_names_it():
-    made = cell(row(CORE, 100, origin="all-gather-combiner"))
-    (entry,) = attribute_groups({"jax": {"tpu": made, "tpu+gspmd": replace(made, partitioner="x")}}, default="tpu")
+    made_cell = cell(row(CORE, 100, origin="all-gather-combiner"))
+    (entry,) = attribute_groups(
+        {"jax": {"tpu": made_cell, "tpu+gspmd": replace(made_cell, partitioner="x")}}, default="tpu"
+    )
     assert (entry.owner, entry.evidence) == ("compiler", "all-gather-combiner")
     assert entry.origins == {"all-gather-combiner": 100}
 
 
 def test_an_unknown_origin_is_no_pass():
-    made = cell(row(CORE, 100, origin="unknown: from a to b"))
-    (entry,) = attribute_groups({"jax": {"tpu": made}}, default="tpu")
+    unknown_cell = cell(row(CORE, 100, origin="unknown: from a to b"))
+    (entry,) = attribute_groups({"jax": {"tpu": unknown_cell}}, default="tpu")
     assert entry.owner == "open"
 
 
 def test_the_other_framework_s_program_by_hand_shows_what_both_have():
     jax = {"tpu": cell(BUBBLE), "tpu+gspmd": cell(BUBBLE, partitioner="x"), "tpu+explicit": cell(style="explicit")}
     arms = {"jax": jax, "torchxla": {"tpu": DEFAULT, "tpu+shardy": SHARDY}}
-    found = {(entry.arm, entry.bytes): entry.owner for entry in attribute_groups(arms, default="tpu")}
-    assert found == {("jax", 40): "form", ("torchxla", 40): "form", ("torchxla", 100): "open"}
+    owner = {(entry.arm, entry.bytes): entry.owner for entry in attribute_groups(arms, default="tpu")}
+    assert owner == {("jax", 40): "form", ("torchxla", 40): "form", ("torchxla", 100): "open"}
 
 
 def test_bytes_that_only_change_their_cause_or_kind_have_not_gone():
@@ -169,7 +171,10 @@ def test_a_second_partitioner_is_a_second_comparison():
         "torchxla": [Candidate("tpu", "gspmd", [BUBBLE, GATHER]), Candidate("tpu+einsum", "shardy", [], alike=False),
                      Candidate("tpu+shardy", "shardy", [BUBBLE, GATHER])],
     }  # fmt: skip
-    assert {arm: found.cell for arm, found in choose_compared(arms).items()} == {"jax": "tpu+gspmd", "torchxla": "tpu"}
+    assert {arm: program.cell for arm, program in choose_compared(arms).items()} == {
+        "jax": "tpu+gspmd",
+        "torchxla": "tpu",
+    }
     assert compare_by_partitioner(arms) == (
         PartitionerPair(partitioner="gspmd", cells={"jax": "tpu+gspmd", "torchxla": "tpu"}, chosen=True, common=140,
                         framework_induced={"jax": 0, "torchxla": 0}),

@@ -85,10 +85,10 @@ def test_several_conditions_are_each_asked():
     ],
 )
 def test_what_cannot_be_decided_trips_and_says_so(text, changes, trips):
-    found = list_violations(
+    violations = list_violations(
         report(totals=cell("tpu", induced=7, **changes).totals), [condition(f"torchxla.decode.{text}")]
     )
-    assert bool(found) is trips
+    assert bool(violations) is trips
 
 
 def test_a_total_that_is_not_known_trips():

@@ -61,17 +61,17 @@ def test_one_arm_or_no_partitioner_in_common_is_no_comparison():
 
 
 def test_differences_come_by_excess_and_say_what_a_control_leaves():
-    found = find_differences({"jax": GSPMD, "torchxla": TORCH}, controls={"torchxla": {"tpu+einsum": TORCH[:2]}})
-    assert [(entry.arm, entry.scope, entry.bytes, entry.excess_bytes) for entry in found] == [
+    differences = find_differences({"jax": GSPMD, "torchxla": TORCH}, controls={"torchxla": {"tpu+einsum": TORCH[:2]}})
+    assert [(entry.arm, entry.scope, entry.bytes, entry.excess_bytes) for entry in differences] == [
         ("torchxla", "layer.attention.core", 100, 100),
         ("jax", "embed", 10, 4),
         ("torchxla", "norm", 5, 2),
         ("jax", "norm", 3, -2),
         ("torchxla", "embed", 6, -4),
     ]
-    assert found[0].controls == {"tpu+einsum": 0}
-    assert found[2].controls == {"tpu+einsum": 5}
-    assert found[0].others == {"jax": 0}
+    assert differences[0].controls == {"tpu+einsum": 0}
+    assert differences[2].controls == {"tpu+einsum": 5}
+    assert differences[0].others == {"jax": 0}
 
 
 CASE = Case.read("tp2", model_name="tiny", phases=("decode",))

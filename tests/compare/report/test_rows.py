@@ -14,24 +14,24 @@ def row(origin, amount, *, induced=0, changes=()):
 
 
 def test_bytes_and_collectives_are_summed_by_who_put_them_there_the_most_first():
-    found = origin_totals([row("program", 10), row("partitioner", 30, induced=5), row("partitioner", 7)])
-    assert [(one.origin, one.collectives, one.step_wire_bytes) for one in found] == [
+    totals = origin_totals([row("program", 10), row("partitioner", 30, induced=5), row("partitioner", 7)])
+    assert [(entry.origin, entry.collectives, entry.step_wire_bytes) for entry in totals] == [
         ("partitioner", 2, 37),
         ("program", 1, 10),
     ]
-    assert found[0].induced_bytes == 5
-    assert found[0].inherent_bytes == 32
+    assert totals[0].induced_bytes == 5
+    assert totals[0].inherent_bytes == 32
 
 
 def test_what_cannot_be_counted_is_in_no_sum_and_not_forgotten():
-    (found,) = origin_totals([row("partitioner", None), row("partitioner", 4)])
-    assert (found.collectives, found.step_wire_bytes) == (2, 4)
+    (totals,) = origin_totals([row("partitioner", None), row("partitioner", 4)])
+    assert (totals.collectives, totals.step_wire_bytes) == (2, 4)
 
 
 def test_changes_count_collectives_not_events():
     twice = row("partitioner", 1, changes=[("p", "replaced"), ("p", "replaced"), ("q", "made async")])
-    (found,) = origin_totals([twice, row("partitioner", 1, changes=[("p", "replaced")])])
-    assert found.changes == {"p: replaced": 2, "q: made async": 1}
+    (totals,) = origin_totals([twice, row("partitioner", 1, changes=[("p", "replaced")])])
+    assert totals.changes == {"p: replaced": 2, "q: made async": 1}
 
 
 def test_no_collectives_have_no_origins():

@@ -7,8 +7,8 @@ from compare.run.errors import WorkError
 from meshes.case import Case
 
 
-def names(arm_name, case, **asked):
-    return [cell.name for cell in find_arm(arm_name).cells(case, **asked)]
+def names(arm_name, case, **options):
+    return [cell.name for cell in find_arm(arm_name).cells(case, **options)]
 
 
 def test_each_arm_has_the_cells_that_the_design_names():
@@ -75,9 +75,9 @@ def test_witnesses_are_read_from_words_and_stand_beside_their_arm():
 
 def test_a_witness_is_a_cell_of_its_arm_that_another_worker_lowers():
     case = Case.read("dp2tp4", phases=("decode",))
-    asked = ("hf-torchxla", "tunix")
-    cells = {arm: find_arm(arm).cells(case, controls=(), witnesses=asked) for arm in ARMS}
-    assert {arm: [cell.name for cell in own] for arm, own in cells.items()} == {
+    witnesses = ("hf-torchxla", "tunix")
+    cells = {arm: find_arm(arm).cells(case, controls=(), witnesses=witnesses) for arm in ARMS}
+    assert {arm: [cell.name for cell in arm_cells] for arm, arm_cells in cells.items()} == {
         "jax": ["tpu", "tunix"],
         "torchxla": ["tpu", "hf-torchxla"],
     }

@@ -118,8 +118,8 @@ def test_a_kill_at_any_moment_leaves_no_half_entry(tmp_path):
         started.send_signal(signal.SIGKILL)
         started.communicate()
         cache = Cache(root)
-        there = len(list((root / "program").iterdir())) if (root / "program").exists() else 0
-        assert whole(cache) == there
+        entries = len(list((root / "program").iterdir())) if (root / "program").exists() else 0
+        assert whole(cache) == entries
 
 
 def test_two_runs_at_once_keep_every_entry_whole(tmp_path):
@@ -177,8 +177,8 @@ def test_a_run_without_the_cache_leaves_nothing_where_the_next_one_looks(tmp_pat
     mine = tmp_path / "wirediff-link"
     (tmp_path / "mine").mkdir()
     mine.symlink_to(tmp_path / "mine")
-    with open_cache(bypass=True) as one, open_cache(bypass=True) as other:
-        assert one.root.exists()
+    with open_cache(bypass=True) as first, open_cache(bypass=True) as other:
+        assert first.root.exists()
         assert other.root.exists()
         assert not left.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "wirediff-link"]

@@ -40,8 +40,8 @@ def test_the_compile_takes_the_one_that_was_asked_for(wheels, tmp_path):
     install("0.0.7", tmp_path / "there")
     step = Task(name="compile", kind="compiled", key="k", module="m", request="", results=(), libtpu=tmp_path / "there")
     look = "import libtpu, importlib.metadata as m; print(libtpu.ME, m.version('libtpu'))"
-    asked = [sys.executable, "-P", "-c", look]
-    assert subprocess.check_output(asked, env=step.environment(), text=True).strip() == "libtpu 0.0.7 0.0.7"
+    command = [sys.executable, "-P", "-c", look]
+    assert subprocess.check_output(command, env=step.environment(), text=True).strip() == "libtpu 0.0.7 0.0.7"
 
 
 def test_one_that_cannot_be_had_is_refused_in_one_line(wheels, tmp_path):
@@ -75,8 +75,8 @@ def test_a_program_of_another_libtpu_is_another_entry(toy, tmp_path):
     (program / "about.json").write_text(json.dumps({"compile_options": {}}))
     case = Case.read("tp8", model_name="tiny", phases=("decode",))
     other = Cell("tpu+libtpu-0.0.7", steps=("lower", "install", "compile"), control="libtpu", libtpu="0.0.7")
-    there = next_task(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
+    next_step = next_task(other, case=case, arm=toy, folders={"lower": program, "install": tmp_path})
     here = next_task(Cell("tpu"), case=case, arm=toy, folders={"lower": program})
-    assert (here.module, there.module) == ("compare.compile.workers.compile_request",) * 2
-    assert here.key != there.key
-    assert (here.libtpu, there.libtpu) == (None, tmp_path)
+    assert (here.module, next_step.module) == ("compare.compile.workers.compile_request",) * 2
+    assert here.key != next_step.key
+    assert (here.libtpu, next_step.libtpu) == (None, tmp_path)

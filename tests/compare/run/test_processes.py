@@ -46,10 +46,10 @@ def soon(condition) -> bool:
 
 
 def test_a_worker_that_ends_well_is_ok(tmp_path):
-    found = run_to_end(tmp_path, "x = bytearray(200_000_000); x[::4096] = x[::4096]")
-    assert (found.status, found.error) == ("ok", "")
+    to_end = run_to_end(tmp_path, "x = bytearray(200_000_000); x[::4096] = x[::4096]")
+    assert (to_end.status, to_end.error) == ("ok", "")
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    assert 200e6 < found.peak_bytes < max(300e6, own_peak * 1.1)
+    assert 200e6 < to_end.peak_bytes < max(300e6, own_peak * 1.1)
 
 
 def test_its_progress_is_told_as_it_comes(tmp_path):
@@ -59,14 +59,14 @@ def test_its_progress_is_told_as_it_comes(tmp_path):
             print(json.dumps({"stage": stage, "seconds": 1}), flush=True)
             time.sleep(0.2)
     """
-    told = []
-    with Pool(lambda key, stage, seconds: told.append((key, stage, seconds))) as pool:
+    reported = []
+    with Pool(lambda key, stage, seconds: reported.append((key, stage, seconds))) as pool:
         pool.start("a", command(tmp_path, script))
         while not pool.wait():
             pass
-    stages = list(dict.fromkeys(stage for _, stage, _ in told if stage))
+    stages = list(dict.fromkeys(stage for _, stage, _ in reported if stage))
     assert stages == ["import", "trace", "write"]
-    assert [seconds for *_, seconds in told] == sorted(seconds for *_, seconds in told)
+    assert [seconds for *_, seconds in reported] == sorted(seconds for *_, seconds in reported)
 
 
 def test_lines_that_are_not_of_the_protocol_are_dropped(tmp_path):
@@ -75,13 +75,13 @@ def test_lines_that_are_not_of_the_protocol_are_dropped(tmp_path):
         print("hello"); print("[1, 2]"); print('{"stage": 3}'); print('{"stage": "trace"}')
         sys.stdout.buffer.write(b"\\xff\\xfe" * 500_000)
     """
-    told = []
-    with Pool(lambda key, stage, seconds: told.append(stage)) as pool:
+    reported = []
+    with Pool(lambda key, stage, seconds: reported.append(stage)) as pool:
         pool.start("a", command(tmp_path, script))
         while not (done := pool.wait()):
             pass
     assert done["a"].status == "ok"
-    assert set(told) <= {"", "trace"}
+    assert set(reported) <= {"", "trace"}
 
 
 ENDS = [  # script, status, error
@@ -97,8 +97,8 @@ ENDS = [  # script, status, error
 
 @pytest.mark.parametrize(("script", "status", "error"), ENDS)
 def test_a_worker_that_ends_badly_says_so_in_one_line(tmp_path, script, status, error):
-    found = run_to_end(tmp_path, script)
-    assert (found.status, found.error) == (status, error)
+    to_end = run_to_end(tmp_path, script)
+    assert (to_end.status, to_end.error) == (status, error)
 
 
 def test_of_libtpu_s_last_words_the_failed_check_is_told(tmp_path):
@@ -138,9 +138,9 @@ def test_a_worker_that_hangs_is_killed_with_its_children(tmp_path):
         print('{{"stage": "compile"}}', flush=True)
         time.sleep(600)
     """
-    found = run_to_end(tmp_path, script, timeout_s=3)
-    assert (found.status, found.error) == ("timeout", "killed after 3 s in compile")
-    assert 3 <= found.seconds < 600
+    to_end = run_to_end(tmp_path, script, timeout_s=3)
+    assert (to_end.status, to_end.error) == ("timeout", "killed after 3 s in compile")
+    assert 3 <= to_end.seconds < 600
     child = int((tmp_path / "child").read_text())
     assert soon(lambda: not alive(child))
 
@@ -151,9 +151,9 @@ def test_what_a_worker_leaves_running_ends_with_it(tmp_path):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         sys.exit(str(child.pid))
     """
-    found = run_to_end(tmp_path, script)
-    assert found.seconds < 600
-    assert soon(lambda: not alive(int(found.error)))
+    to_end = run_to_end(tmp_path, script)
+    assert to_end.seconds < 600
+    assert soon(lambda: not alive(int(to_end.error)))
 
 
 def test_one_worker_s_death_costs_only_itself(tmp_path):
@@ -163,7 +163,7 @@ def test_one_worker_s_death_costs_only_itself(tmp_path):
         done = {}
         while len(pool):
             done |= pool.wait()
-    assert {key: found.status for key, found in done.items()} == {"good": "ok", "bad": "crashed"}
+    assert {key: ended.status for key, ended in done.items()} == {"good": "ok", "bad": "crashed"}
 
 
 @pytest.mark.filterwarnings("error")
@@ -182,11 +182,11 @@ def test_a_parent_with_threads_starts_workers_and_forks_no_copy_of_itself(tmp_pa
 
 
 def test_workers_started_off_the_main_thread_end_well(tmp_path):
-    found = []
-    other = threading.Thread(target=lambda: found.append(run_to_end(tmp_path, "import sys; sys.exit('why')").error))
+    ends = []
+    other = threading.Thread(target=lambda: ends.append(run_to_end(tmp_path, "import sys; sys.exit('why')").error))
     other.start()
     other.join(20)
-    assert found == ["why"]
+    assert ends == ["why"]
 
 
 PARENT = """

@@ -25,9 +25,9 @@ pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
 CELLS = [("prefill", "tpu"), ("prefill", "tpu+gspmd"), ("decode", "tpu"), ("decode", "tpu+gspmd")]
 
 
-def run(case, arm, cache, *, told=None, **more):
+def run(case, arm, cache, *, events=None, **more):
     tasks._sources.cache_clear()
-    hear = told.append if told is not None else lambda event: None
+    hear = events.append if events is not None else lambda event: None
     return scheduler.run_case(case, arms=[arm], cache=cache, notify=hear, **more)
 
 
@@ -36,8 +36,8 @@ def count_lowered(tmp_path: Path) -> Counter:
 
 
 def test_every_cell_is_lowered_and_compiled_once(toy, case, tmp_path):
-    cache, told = Cache(tmp_path / "cache"), []
-    outcomes = run(case.at(phases=("prefill", "decode")), toy, cache, told=told)
+    cache, events = Cache(tmp_path / "cache"), []
+    outcomes = run(case.at(phases=("prefill", "decode")), toy, cache, events=events)
     assert [(o.phase, o.cell, o.status) for o in outcomes] == [(*cell, "ok") for cell in CELLS]
     assert set(count_lowered(tmp_path).values()) == {1}
     assert len(count_lowered(tmp_path)) == 4
@@ -48,19 +48,19 @@ def test_every_cell_is_lowered_and_compiled_once(toy, case, tmp_path):
         assert process["process_s"] > 0
         assert process["peak_bytes"] > 50e6
     assert list((tmp_path / "cache" / "begun").iterdir()) == []
-    changes = list(dict.fromkeys((e.step, e.stage) for e in told if (e.phase, e.cell) == CELLS[0]))
+    changes = list(dict.fromkeys((e.step, e.stage) for e in events if (e.phase, e.cell) == CELLS[0]))
     assert changes[0] == ("lower", "start")
     assert [stage for stage in changes if stage[1] == "done"] == [("lower", "done"), ("compile", "done")]
     assert ("compile", "compile") in changes
 
 
 def test_a_second_run_starts_no_process(toy, case, tmp_path):
-    cache, told = Cache(tmp_path / "cache"), []
+    cache, events = Cache(tmp_path / "cache"), []
     first = run(case, toy, cache)
     before = count_lowered(tmp_path)
-    second = run(case, toy, cache, told=told)
+    second = run(case, toy, cache, events=events)
     assert count_lowered(tmp_path) == before
-    assert {event.stage for event in told} == {"cached"}
+    assert {event.stage for event in events} == {"cached"}
     assert [o.compiled for o in first] == [o.compiled for o in second]
     assert {o.cached for o in second} == {("lower", "compile")}
 
@@ -114,14 +114,14 @@ FAILURES = [  # what one program does, status, step, error
 @pytest.mark.parametrize(("does", "status", "step", "error"), FAILURES)
 def test_a_failure_costs_only_its_own_cell(toy, case, tmp_path, monkeypatch, does, status, step, error):
     monkeypatch.setenv("TOY_DOES", f"decode+native={does}")
-    told = []
-    outcomes = run(case, toy, Cache(tmp_path / "cache"), told=told, timeout_s=15)
+    events = []
+    outcomes = run(case, toy, Cache(tmp_path / "cache"), events=events, timeout_s=15)
     bad, good = outcomes
     assert (bad.status, good.status) == (status, "ok")
     assert bad.error.startswith(error)
     assert "\n" not in bad.error
     assert (bad.step, bad.compiled) == (step, None)
-    last = [event for event in told if event.cell == "tpu"][-1]
+    last = [event for event in events if event.cell == "tpu"][-1]
     assert (last.stage, last.error) == (status, bad.error)
     assert list((tmp_path / "cache" / "begun").iterdir()) == []
 
@@ -136,8 +136,8 @@ def test_a_failure_is_tried_again(toy, case, tmp_path, monkeypatch):
 
 def test_an_arm_that_is_not_installed_says_how_to_get_it_and_the_others_run(toy, case, tmp_path):
     absent = replace(toy, name="absent", packages=("surely-not-there",), extra="absent")
-    told = []
-    outcomes = scheduler.run_case(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), notify=told.append)
+    events = []
+    outcomes = scheduler.run_case(case, arms=[absent, toy], cache=Cache(tmp_path / "cache"), notify=events.append)
     assert [o.status for o in outcomes] == ["not-installed"] * 2 + ["ok"] * 2
     assert outcomes[0].error == (
         "surely-not-there not installed; get it with pip install -e '.[absent]' "
@@ -153,10 +153,10 @@ def test_a_control_that_is_no_other_program_is_no_cell(toy, case):
 
 def test_a_mesh_that_cannot_be_laid_is_refused_before_anything_starts(toy, tmp_path):
     """An outermost axis of 2 over three slices."""
-    told = []
+    events = []
     with pytest.raises(MeshError, match="cannot be laid"):
-        run(Case.read("dp2cp6@3xv5e:2x2", model_name="tiny", seq=96), toy, Cache(tmp_path / "cache"), told=told)
-    assert (told, count_lowered(tmp_path)) == ([], {})
+        run(Case.read("dp2cp6@3xv5e:2x2", model_name="tiny", seq=96), toy, Cache(tmp_path / "cache"), events=events)
+    assert (events, count_lowered(tmp_path)) == ([], {})
 
 
 MAIN = """

@@ -16,7 +16,7 @@ def test_an_installed_file_keeps_the_folder_that_says_so(monkeypatch):
     }
     monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
     norm = f"{ROOT}/jax_impl/decoder/norm.py"
-    told = f'"{inside}/site-packages/torch/functional.py" "/py/lib/python3.11/contextlib.py" "{norm}"'
-    assert strip_prefixes(told, ARMS["jax"]) == (
+    shortened = f'"{inside}/site-packages/torch/functional.py" "/py/lib/python3.11/contextlib.py" "{norm}"'
+    assert strip_prefixes(shortened, ARMS["jax"]) == (
         '"site-packages/torch/functional.py" "lib/python3.11/contextlib.py" "jax_impl/decoder/norm.py"'
     )

@@ -27,8 +27,8 @@ Sweep = dict[str, Any]
 def change(**lines_of: dict[str, Any]) -> dict[str, Any]:
     """The example's report, with the lines of these arms' programs changed."""
     report = copy.deepcopy(REPORT)
-    for found in report["phases"].values():
-        for line in found["headline"]:
+    for phase in report["phases"].values():
+        for line in phase["headline"]:
             line |= lines_of.get(line["arm"], {})
     return report
 
@@ -36,26 +36,26 @@ def change(**lines_of: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def sweep() -> Sweep:
     """tp4pp2 as it is; dp2tp4, whose JAX crashed; dp8 of a small model, which needs nothing; ep8, refused."""
-    asked = sweep_parser().parse_args(["--models", "llama-3.1-8b,tiny", "--meshes", "tp4pp2,dp2tp4,ep8,dp8"])
+    options = sweep_parser().parse_args(["--models", "llama-3.1-8b,tiny", "--meshes", "tp4pp2,dp2tp4,ep8,dp8"])
     crash = {"status": "crashed", "error": "died of SIGABRT: <b>boom</b>", "ratio": None, "wire_bytes": None}
     nothing = {"ratio": None, "wire_bytes": 0}
     by_mesh = {"tp4pp2": REPORT, "dp2tp4": change(jax=crash), "dp8": change(jax=nothing, torchxla=nothing)}
     results = [
-        result_row(one, status="refused", error=one.refused)
-        if one.refused
-        else result_row(one, status="failed" if one.mesh == "dp2tp4" else "done", folder=f"{one.model}-{one.mesh}",
-                    report=Report.from_json(by_mesh[one.mesh]))
-        for one in combinations(asked)
+        result_row(each, status="refused", error=each.refused)
+        if each.refused
+        else result_row(each, status="failed" if each.mesh == "dp2tp4" else "done", folder=f"{each.model}-{each.mesh}",
+                    report=Report.from_json(by_mesh[each.mesh]))
+        for each in combinations(options)
     ]  # fmt: skip
-    return build_summary(results, options=asked, arms=["jax", "torchxla"])
+    return build_summary(results, options=options, arms=["jax", "torchxla"])
 
 
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
-    found = case_lines(sweep)
-    assert [(one.mesh, one.phase) for one in found[:4]] == [
+    lines = case_lines(sweep)
+    assert [(one.mesh, one.phase) for one in lines[:4]] == [
         ("tp4pp2", "prefill"), ("tp4pp2", "decode"), ("dp2tp4", "prefill"), ("dp2tp4", "decode"),
     ]  # fmt: skip
-    first, _, crashed, *_, idle = found
+    first, _, crashed, *_, idle = lines
     assert (first.needs, first.ratio("jax"), first.ratio("torchxla")) == ("3.31 GB", "1.26 ×", "1.95 ×")
     assert (first.step("jax"), first.step("torchxla")) == ("254 ms", "467 ms")
     assert (crashed.ratio("jax"), crashed.ratio("torchxla"), idle.ratio("jax")) == ("crashed", "1.95 ×", "nothing")
@@ -84,11 +84,11 @@ def test_a_ratio_that_leaves_a_part_of_the_plan_bears_a_mark(sweep: Sweep) -> No
 
 def test_what_is_not_there_says_why_once(sweep: Sweep) -> None:
     failed, refused = list_reasons(sweep), list_reasons(sweep, status="refused")
-    assert [(one.what, one.status, one.reason) for one in failed] == [
+    assert [(reason.what, reason.status, reason.reason) for reason in failed] == [
         (f"{model} on dp2tp4: JAX tpu in prefill and 3 more", "crashed", "died of SIGABRT: <b>boom</b>")
         for model in ("llama-3.1-8b", "tiny")
     ]
-    assert [one.what for one in refused] == ["llama-3.1-8b on ep8", "tiny on ep8"]
+    assert [reason.what for reason in refused] == ["llama-3.1-8b on ep8", "tiny on ep8"]
 
 
 def print_text(sweep: Sweep, *, width: int = 100) -> str:
@@ -141,15 +141,15 @@ def test_bytes_between_slices_have_a_column_where_there_are_any(sweep: Sweep) ->
 
 
 def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path: Path) -> None:
-    for one in sweep["results"]:
-        one |= {"phases": {}, "status": "crashed", "error": "died of SIGKILL (out of memory?)", "folder": None}
+    for result in sweep["results"]:
+        result |= {"phases": {}, "status": "crashed", "error": "died of SIGKILL (out of memory?)", "folder": None}
     draw(sweep, tmp_path)
     assert "out of memory" in (tmp_path / "sweep.html").read_text()
 
 
 def test_the_same_sweep_gives_the_same_bytes(sweep: Sweep) -> None:
-    one, other = draw_ratios(sweep), draw_ratios(sweep)
-    assert (one.png, one.svg) == (other.png, other.svg)
+    first, other = draw_ratios(sweep), draw_ratios(sweep)
+    assert (first.png, first.svg) == (other.png, other.svg)
 
 
 def test_the_page_leads_to_each_case_and_obeys_nothing_that_a_program_said(sweep: Sweep) -> None:

@@ -20,9 +20,9 @@ ASKED = sweep_parser().parse_args(["--meshes", "tp4pp2,tp8,ep8"])
 
 @pytest.fixture
 def results():
-    one, other, refused = combinations(ASKED)
+    possible, other, refused = combinations(ASKED)
     return [
-        result_row(one, status="done", folder="first", report=Report.from_json(REPORT)),
+        result_row(possible, status="done", folder="first", report=Report.from_json(REPORT)),
         result_row(other, status="crashed", error="died of SIGABRT"),
         result_row(refused, status="refused", error=refused.refused),
     ]
@@ -30,9 +30,9 @@ def results():
 
 def test_a_program_is_told_as_in_its_report(results):
     decode = results[0]["phases"]["decode"]
-    programs = {(one["arm"], one["cell"]): one for one in decode["programs"]}
+    programs = {(program["arm"], program["cell"]): program for program in decode["programs"]}
     assert decode["inherent_total"] == 3_227_736
-    assert {name: one["is_default"] for name, one in programs.items()} == {
+    assert {name: program["is_default"] for name, program in programs.items()} == {
         ("jax", "tpu"): True, ("jax", "tpu+gspmd"): False, ("torchxla", "tpu"): True, ("torchxla", "tpu+einsum"): False,
         ("torchxla", "tpu+shardy"): False,
     }  # fmt: skip
@@ -47,8 +47,8 @@ def test_a_program_is_told_as_in_its_report(results):
 def test_what_was_measured_is_not_told_as_modelled():
     report = copy.deepcopy(REPORT)
     report["phases"]["prefill"]["arms"]["jax"]["timing"]["source"] = "measured"
-    (one, *_) = combinations(ASKED)
-    row = result_row(one, status="done", folder="first", report=Report.from_json(report))
+    (combination, *_) = combinations(ASKED)
+    row = result_row(combination, status="done", folder="first", report=Report.from_json(report))
     programs = row["phases"]["prefill"]["programs"]
     assert [program["modelled_step_ns"] is None for program in programs] == [True, False, False, False, False]
 
@@ -73,12 +73,12 @@ def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_pat
     (tmp_path / "first").mkdir()
     (tmp_path / "first/report.json").write_text("{}")
     assert earlier_rows(tmp_path, results)["results"] == []  # asked for again
-    whole = build_summary(results[1:], options=ASKED, arms=["jax"], before=earlier_rows(tmp_path, results[1:]))
-    assert [(one["mesh"], one.get("earlier", False)) for one in whole["results"]] == [
+    summary = build_summary(results[1:], options=ASKED, arms=["jax"], before=earlier_rows(tmp_path, results[1:]))
+    assert [(result["mesh"], result.get("earlier", False)) for result in summary["results"]] == [
         ("tp8", False), ("ep8", False), ("tp4pp2", True),
     ]  # fmt: skip
-    assert whole["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
-    assert whole["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder is kept.")
+    assert summary["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
+    assert summary["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder is kept.")
     (tmp_path / "sweep.json").write_text('{"schema": 1, "results')
     assert earlier_rows(tmp_path, [])["results"] == []
 
@@ -100,13 +100,13 @@ def test_what_is_read_again_is_checked_as_jsonschema_checks_it(results):
     seen = set()
     for seed in range(300):
         try:
-            found = parse_json(mutate.tree(text, random.Random(seed)))
+            mutated = parse_json(mutate.tree(text, random.Random(seed)))
         except ValueError:
             continue
-        seen.add(validator.is_valid(found))
+        seen.add(validator.is_valid(mutated))
         # That a case has its numbers is beyond the schema.
-        said = refusal(found)
-        assert (said == "") == validator.is_valid(found) or "has a case" in said
+        said = refusal(mutated)
+        assert (said == "") == validator.is_valid(mutated) or "has a case" in said
     assert seen == {True, False}
 
 
@@ -122,9 +122,9 @@ def test_a_report_that_is_damaged_makes_its_row_failed(results, tmp_path, text):
 
 def test_it_follows_its_schema(results):
     schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
-    whole = build_summary(results, options=ASKED, arms=["jax", "torchxla"])
-    assert json.loads(json.dumps(whole)) == whole
-    jsonschema.validate(whole, schema)
-    assert whole["asked"]["meshes"] == "tp4pp2,tp8,ep8"
+    summary = build_summary(results, options=ASKED, arms=["jax", "torchxla"])
+    assert json.loads(json.dumps(summary)) == summary
+    jsonschema.validate(summary, schema)
+    assert summary["asked"]["meshes"] == "tp4pp2,tp8,ep8"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(whole | {"results": [{}]}, schema)
+        jsonschema.validate(summary | {"results": [{}]}, schema)

@@ -17,15 +17,18 @@ def parse(*words):
 
 
 def parse_error(*words):
-    return [(one.model, one.mesh, one.case.name if one.case else one.refused) for one in combinations(parse(*words))]
+    return [
+        (combination.model, combination.mesh, combination.case.name if combination.case else combination.refused)
+        for combination in combinations(parse(*words))
+    ]
 
 
 def test_every_model_meets_every_mesh_in_the_order_in_which_they_were_named():
-    found = parse_error("--models", f"{MIXED},{DENSE}", "--meshes", "tp8, dp2tp4")
-    assert [(model, mesh) for model, mesh, _ in found] == [
+    error = parse_error("--models", f"{MIXED},{DENSE}", "--meshes", "tp8, dp2tp4")
+    assert [(model, mesh) for model, mesh, _ in error] == [
         (MIXED, "tp8"), (MIXED, "dp2tp4"), (DENSE, "tp8"), (DENSE, "dp2tp4"),
     ]  # fmt: skip
-    assert found[0][2] == "tiny-moe-tp8-v5e-2x4-b8-s128-m1"
+    assert error[0][2] == "tiny-moe-tp8-v5e-2x4-b8-s128-m1"
 
 
 def test_what_cannot_be_is_its_own_and_stops_nothing():
@@ -45,15 +48,15 @@ def test_what_cannot_be_is_its_own_and_stops_nothing():
     ],
 )
 def test_a_mesh_that_nothing_fits_is_listed_with_its_reason(mesh, why):
-    found = combinations(parse("--meshes", f"{mesh},tp4", "--batch", "12"))
-    assert why in found[0].refused
-    assert "\n" not in found[0].refused
-    assert found[1].case
+    listed = combinations(parse("--meshes", f"{mesh},tp4", "--batch", "12"))
+    assert why in listed[0].refused
+    assert "\n" not in listed[0].refused
+    assert listed[1].case
 
 
 def test_a_model_that_is_larger_than_the_chips_is_refused_before_anything_starts():
-    (one, _) = combinations(parse("--models", "llama-3.1-70b,tiny", "--meshes", "tp8"))
-    assert "but a v5e:2x4 device has 17.2 GB; the smallest mesh that fits is pp2tp8" in one.refused
+    (first, _) = combinations(parse("--models", "llama-3.1-70b,tiny", "--meshes", "tp8"))
+    assert "but a v5e:2x4 device has 17.2 GB; the smallest mesh that fits is pp2tp8" in first.refused
 
 
 @pytest.mark.parametrize(
@@ -80,13 +83,13 @@ def test_two_spellings_of_one_mesh_are_one_case():
 
 
 def test_microbatches_are_of_the_meshes_that_have_a_pipeline():
-    one, other = combinations(parse("--meshes", "tp8,tp4pp2", "--microbatches", "2"))
-    assert (one.case.microbatches, other.case.microbatches) == (1, 2)
+    first, other = combinations(parse("--meshes", "tp8,tp4pp2", "--microbatches", "2"))
+    assert (first.case.microbatches, other.case.microbatches) == (1, 2)
 
 
 def test_a_capacity_is_of_the_models_that_have_experts():
-    one, other = combinations(parse("--models", f"{DENSE},{MIXED}", "--meshes", "tp4", "--capacity", "2"))
-    assert (one.refused, other.case.capacity) == ("", 2)
+    first, other = combinations(parse("--models", f"{DENSE},{MIXED}", "--meshes", "tp4", "--capacity", "2"))
+    assert (first.refused, other.case.capacity) == ("", 2)
 
 
 def test_a_checkpoint_gives_the_shapes_of_every_case(tmp_path):
@@ -99,18 +102,18 @@ def test_a_checkpoint_gives_the_shapes_of_every_case(tmp_path):
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
     parsed = sweep_parser().parse_args(["--checkpoint", str(folder), "--meshes", "tp8,ep8,dp2tp4", "--seq", "128"])
-    one, refused, other = combinations(parsed)
-    assert (one.model, one.case.model.vocab, other.case.name) == ("mine", 1024, "mine-dp2tp4-v5e-2x4-b8-s128-m1")
+    first, refused, other = combinations(parsed)
+    assert (first.model, first.case.model.vocab, other.case.name) == ("mine", 1024, "mine-dp2tp4-v5e-2x4-b8-s128-m1")
     assert "mine has none" in refused.refused
     with pytest.raises(MeshError, match=r"config\.json"):
         combinations(sweep_parser().parse_args(["--checkpoint", str(tmp_path), "--meshes", "tp8"]))
 
 
 def test_phases_and_the_other_words_of_a_case_reach_it():
-    (one,) = combinations(parse("--meshes", "tp4", "--phases", "decode", "--batch", "4", "--attention", "einsum"))
-    assert one.case.name == "tiny-tp4-v5e-2x2-b4-s128-m1-einsum-decode"
-    (one,) = combinations(parse("--meshes", "tp4", "--style", "weights"))
-    assert one.case.style == "weights"
+    (first,) = combinations(parse("--meshes", "tp4", "--phases", "decode", "--batch", "4", "--attention", "einsum"))
+    assert first.case.name == "tiny-tp4-v5e-2x2-b4-s128-m1-einsum-decode"
+    (first,) = combinations(parse("--meshes", "tp4", "--style", "weights"))
+    assert first.case.style == "weights"
 
 
 def test_a_sweep_s_folder_is_named_by_its_cases():
@@ -119,7 +122,7 @@ def test_a_sweep_s_folder_is_named_by_its_cases():
     more = combinations(parse("--meshes", "tp8,tp4pp2,tp4"))
     assert name_sweep(few, arms=["jax"]) == name_sweep(same, arms=["jax"])
     assert name_sweep(few, arms=["jax"]).startswith("tiny-2-cases-")
-    assert len({name_sweep(one, arms=arms) for one in (few, more) for arms in (["jax"], ["jax", "torchxla"])}) == 4
+    assert len({name_sweep(first, arms=arms) for first in (few, more) for arms in (["jax"], ["jax", "torchxla"])}) == 4
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "many", "1.5"])

@@ -14,8 +14,8 @@ MESHES = ("--meshes", "tp8,tp4pp2,ep8,dp2tp4")
 NAMES = ["tiny-tp8-v5e-2x4-b8-s128-m1", "tiny-pp2tp4-v5e-2x4-b8-s128-m4", "tiny-dp2tp4-v5e-2x4-b8-s128-m1"]
 
 
-def run(out: Path, engine: Copies, *, words=MESHES, told=None, **more):
-    hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
+def run(out: Path, engine: Copies, *, words=MESHES, events=None, **more):
+    hear = (lambda *event: events.append(event)) if events is not None else lambda *event: None
     return sweep.run(parse_combinations(*words), work(out, engine, **more), notify=hear)
 
 
@@ -40,11 +40,11 @@ def test_each_case_has_its_run_folder_and_a_refused_one_its_reason(tmp_path):
 def test_what_is_done_is_not_done_again(tmp_path):
     run(tmp_path, Copies())
     before = [report(tmp_path, name) for name in NAMES]
-    again, told = Copies(), []
-    results = run(tmp_path, again, told=told)
+    again, events = Copies(), []
+    results = run(tmp_path, again, events=events)
     assert again.made == []
     expected = [(name, stage) for stage in ("waiting", "already done") for name in NAMES]
-    assert [(name, stage) for name, stage, _ in told] == expected
+    assert [(name, stage) for name, stage, _ in events] == expected
     assert [report(tmp_path, name) for name in NAMES] == before
     assert set(statuses(results).values()) == {"done", "refused"}
 
@@ -137,13 +137,13 @@ def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
 
 
 def test_a_mark_knows_all_that_makes_a_run():
-    one, other = parse_combinations("--meshes", "tp8"), parse_combinations("--meshes", "tp8@v6e:2x4")
+    first, other = parse_combinations("--meshes", "tp8"), parse_combinations("--meshes", "tp8@v6e:2x4")
     names = {
-        sweep.digest_inputs(one[0].case, ["jax"]),
-        sweep.digest_inputs(one[0].case, ["jax", "torchxla"]),
+        sweep.digest_inputs(first[0].case, ["jax"]),
+        sweep.digest_inputs(first[0].case, ["jax", "torchxla"]),
         sweep.digest_inputs(other[0].case, ["jax"]),
-        sweep.digest_inputs(one[0].case, ["jax"], controls=["loop"]),
-        sweep.digest_inputs(one[0].case.at(seq=64), ["jax"]),
+        sweep.digest_inputs(first[0].case, ["jax"], controls=["loop"]),
+        sweep.digest_inputs(first[0].case.at(seq=64), ["jax"]),
     }
     assert len(names) == 5
-    assert sweep.digest_inputs(one[0].case, ["jax"]) in names
+    assert sweep.digest_inputs(first[0].case, ["jax"]) in names

@@ -51,9 +51,9 @@ def test_every_row_leads_to_its_line(saved):
 def test_it_is_read_with_the_axes_it_was_saved_with(saved, capsys):
     assert collectives(saved).axes == collectives(str(saved)).axes == AXES
     assert hlo([str(saved), "--json"]) == 0
-    found = capsys.readouterr()
-    assert [row["axes"] for row in json.loads(found.out)] == ["tensor", "tensor"]
-    assert found.err == ""
+    captured = capsys.readouterr()
+    assert [row["axes"] for row in json.loads(captured.out)] == ["tensor", "tensor"]
+    assert captured.err == ""
     with pytest.raises(ValueError, match="its own mesh is data=2,tensor=4"):
         hlo([str(saved), "--axes", "tensor=4,data=2"])
 

@@ -23,16 +23,16 @@ def test_what_is_expected_is_no_surprise():
 
 
 def test_more_less_and_others_are_surprises():
-    found = find_surprises(rows(SUM, DATA), {"all-reduce@tensor": 2, "all-gather@data": 1}, axes=AXES)
-    assert [(one.word, one.expected, one.found) for one in found] == [
+    surprises = find_surprises(rows(SUM, DATA), {"all-reduce@tensor": 2, "all-gather@data": 1}, axes=AXES)
+    assert [(surprise.word, surprise.expected, surprise.found) for surprise in surprises] == [
         ("all-reduce@tensor", 2, 1), ("all-gather@data", 1, 0), ("all-reduce@data", 0, 1),
     ]  # fmt: skip
 
 
 def test_axes_may_be_named_in_any_order():
-    whole = "all-reduce(X), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add"
+    global_sum = "all-reduce(X), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add"
     assert HEAD
-    assert find_surprises(rows(f"bf16[8] bf16[8] {whole}"), {"all-reduce@tensor,data": 1}, axes=AXES) == []
+    assert find_surprises(rows(f"bf16[8] bf16[8] {global_sum}"), {"all-reduce@tensor,data": 1}, axes=AXES) == []
 
 
 @pytest.mark.parametrize(

@@ -34,53 +34,53 @@ CONTRACT = [summed("layer.attention.out"), summed("layer.mlp.down")]
 def test_the_verdict_on_a_program_of_other_words_is_that_worked_out_by_hand():
     # One sum is the contract's; the gather of 524,288 B sends 3/4 of it for nothing; the second sum finds the row full;
     # the sum of the MLP is not there.
-    found = judge(TEXT, CONTRACT, axes=AXES, scopes=SCOPES)
-    split = [(row.inherent_bytes, row.inflated_bytes, row.induced_bytes, dict(row.causes)) for row in found.rows]
+    judgement = judge(TEXT, CONTRACT, axes=AXES, scopes=SCOPES)
+    split = [(row.inherent_bytes, row.inflated_bytes, row.induced_bytes, dict(row.causes)) for row in judgement.rows]
     assert split == [
         (786_432, 0, 0, {}),
         (0, 0, 393_216, {"activation-gather": 393_216}),
         (0, 786_432, 0, {"other": 786_432}),
     ]
-    assert found.totals == {
+    assert judgement.totals == {
         "required": 1_572_864, "wire_bytes": 1_966_080, "inherent": 786_432, "inflated": 786_432, "induced": 393_216,
         "missing": 786_432, "unserved": 786_432, "unknown_rows": 0, "upper_bound_rows": 0,
     }  # fmt: skip
-    assert found.unserved == ((CONTRACT[1], 786_432),)
-    assert found.emitted_over_inherent == 1.25
-    assert [row.serves for row in found] == [(0,), (), (0,)]
-    assert (len(found), found[1].collective.scope, found.without_scope) == (3, "layer.attention.core", ())
+    assert judgement.unserved == ((CONTRACT[1], 786_432),)
+    assert judgement.emitted_over_inherent == 1.25
+    assert [row.serves for row in judgement] == [(0,), (), (0,)]
+    assert (len(judgement), judgement[1].collective.scope, judgement.without_scope) == (3, "layer.attention.core", ())
 
 
 def test_it_is_printed_shown_and_a_frame():
-    found = judge(TEXT.replace("model.py", "<b>.py"), CONTRACT, axes=AXES, scopes=SCOPES)
-    printed = [line for line in str(found).splitlines() if line.startswith(("Emitted", "The contract", "Nothing"))]
+    judgement = judge(TEXT.replace("model.py", "<b>.py"), CONTRACT, axes=AXES, scopes=SCOPES)
+    printed = [line for line in str(judgement).splitlines() if line.startswith(("Emitted", "The contract", "Nothing"))]
     assert printed == [
         "Emitted 1,966,080 B a step, mean over devices: 786,432 B inherent, 786,432 B inflated, 393,216 B induced.",
         "The contract requires 1,572,864 B: emitted ÷ inherent 1.25 ×.",
         "Nothing serves all-reduce @ tensor of layer.mlp.down, 1 ×: 786,432 B.",
     ]
     # `other` is a word of both tables: here it is the inflated one.
-    words = " ".join(str(found).split())
+    words = " ".join(str(judgement).split())
     assert "other, inflated, 786,432 B: it satisfies the plan but sends more than the plan requires" in words
     assert words.index("activation-gather, induced, 393,216 B: ") > words.index("other, inflated")
-    assert max(map(len, str(found).splitlines())) <= len(printed[0])
-    assert "393,216 B induced, activation-gather" in str(found)
-    html = found._repr_html_()
+    assert max(map(len, str(judgement).splitlines())) <= len(printed[0])
+    assert "393,216 B induced, activation-gather" in str(judgement)
+    html = judgement._repr_html_()
     assert html.count("<tr>") == 4
     assert "786,432 B inflated, other" in html
     assert "<b>.py" not in html
-    frame = found.to_pandas()
+    frame = judgement.to_pandas()
     assert list(frame.induced_bytes) == [0, 393_216, 0]
     assert list(frame.serves) == [["layer.attention.out"], [], ["layer.attention.out"]]
     assert list(judge(program(), CONTRACT, axes=AXES).to_pandas().columns) == list(frame.columns)
 
 
 def test_without_a_map_nothing_is_served_and_that_is_said():
-    found = judge(TEXT, CONTRACT, axes=AXES)
-    assert (found.totals["inherent"], found.totals["missing"]) == (0, 1_572_864)
+    judgement = judge(TEXT, CONTRACT, axes=AXES)
+    assert (judgement.totals["inherent"], judgement.totals["missing"]) == (0, 1_572_864)
     note = "3 collectives have no scope, and serve no row of the contract: give a scope map, {pattern: scope}, for"
-    assert note in " ".join(str(found).split())
-    assert "'jit(step)/block/self_attn/o_proj/dot_general'" in found._repr_html_().replace("&#39;", "'")
+    assert note in " ".join(str(judgement).split())
+    assert "'jit(step)/block/self_attn/o_proj/dot_general'" in judgement._repr_html_().replace("&#39;", "'")
     part = judge(TEXT, CONTRACT, axes=AXES, scopes={"o_proj": "layer.attention.out"})
     # The gather's operand is named like the gather itself, which the map leaves out.
     assert [row.name for row in part.without_scope] == ["c1"]
@@ -108,8 +108,12 @@ def test_the_program_is_read_again_with_the_contract():
     assert not table[0].operands[0].feeds_product
     contract = [summed("layer.mlp.down", axes="tp")]
     assert judge_rows(table.rows, contract, axes=table.axes).verdicts[0].inherent_bytes == 393_216
-    found = judge(table, contract)
-    assert (found[0].inherent_bytes, found[0].induced_bytes, found.totals["missing"]) == (0, 393_216, 786_432)
+    judgement = judge(table, contract)
+    assert (judgement[0].inherent_bytes, judgement[0].induced_bytes, judgement.totals["missing"]) == (
+        0,
+        393_216,
+        786_432,
+    )
 
 
 def test_what_an_output_takes_over_is_a_cache_and_other_floats_are_weights():
@@ -130,9 +134,9 @@ def test_a_table_that_was_saved_keeps_its_map_in_every_door(tmp_path, capsys):
     assert [row.scope for row in again] == ["layer.attention.out", "layer.attention.core", "layer.attention.out"]
     assert hlo([str(tmp_path / "saved"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps([row.public() for row in table]))
-    found = judge(tmp_path / "saved", CONTRACT)
-    assert found.totals == judge(table, CONTRACT).totals
-    assert found.totals["inherent"] == 786_432
+    judgement = judge(tmp_path / "saved", CONTRACT)
+    assert judgement.totals == judge(table, CONTRACT).totals
+    assert judgement.totals["inherent"] == 786_432
     # A map that is given replaces the one that was saved; what is left out stays.
     other = collectives(tmp_path / "saved", scopes={".": "embed"})
     assert ({row.scope for row in other}, other[0].source_line) == ({"embed"}, table[0].source_line)
@@ -141,10 +145,10 @@ def test_a_table_that_was_saved_keeps_its_map_in_every_door(tmp_path, capsys):
 def test_a_folder_of_before_there_were_maps_is_read_and_a_damaged_one_refused(tmp_path):
     collectives(TEXT, axes=AXES).save(tmp_path / "saved")
     about = tmp_path / "saved/program.json"
-    told = json.loads(about.read_text())
+    description = json.loads(about.read_text())
     for key in ("scopes", "owns"):
-        del told[key]
-    about.write_text(json.dumps(told))
+        del description[key]
+    about.write_text(json.dumps(description))
     assert [row.scope for row in collectives(tmp_path / "saved")] == ["?", "?", "?"]
     for key, value, why in (
         ("scopes", {"(": "embed"}, "no regular expression"),
@@ -152,7 +156,7 @@ def test_a_folder_of_before_there_were_maps_is_read_and_a_damaged_one_refused(tm
         ("owns", [3], "owns has 3"),
         ("owns", 7, "owns is 7"),
     ):
-        about.write_text(json.dumps(told | {key: value}))
+        about.write_text(json.dumps(description | {key: value}))
         with pytest.raises(ValueError, match=why):
             collectives(tmp_path / "saved")
 
@@ -201,18 +205,18 @@ def test_an_empty_package_owns_nothing():
 
 
 def test_the_rows_of_a_case_are_those_of_the_plan(capsys):
-    found = contract_rows("dp2tp4", model="llama-3.2-1b", phase="prefill", batch=4, seq=256)
+    contract = contract_rows("dp2tp4", model="llama-3.2-1b", phase="prefill", batch=4, seq=256)
     words = ["--mesh", "dp2tp4", "--model", "llama-3.2-1b", "--phase", "prefill", "--batch", "4", "--seq", "256"]
     assert plan([*words, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)["phases"]["prefill"]
-    assert [row.step_wire_bytes for row in found] == [row["step_wire_bytes"] for row in printed["inherent"]]
-    assert (found.step_wire_bytes, dict(found.axes)) == (printed["total"], {"dp": 2, "tp": 4})
-    assert [(row.scope, row.axes) for row in found][:2] == [("layer.attention.out", "tp"), ("layer.mlp.down", "tp")]
-    assert list(found.to_pandas().scope) == [row.scope for row in found]
-    assert "all-reduce over tp" in str(found)
-    assert found._repr_html_().count("layer.mlp.down") == 1
+    assert [row.step_wire_bytes for row in contract] == [row["step_wire_bytes"] for row in printed["inherent"]]
+    assert (contract.step_wire_bytes, dict(contract.axes)) == (printed["total"], {"dp": 2, "tp": 4})
+    assert [(row.scope, row.axes) for row in contract][:2] == [("layer.attention.out", "tp"), ("layer.mlp.down", "tp")]
+    assert list(contract.to_pandas().scope) == [row.scope for row in contract]
+    assert "all-reduce over tp" in str(contract)
+    assert contract._repr_html_().count("layer.mlp.down") == 1
     assert plan(words) == 0
-    assert capsys.readouterr().out.split() == str(found).split()
+    assert capsys.readouterr().out.split() == str(contract).split()
 
 
 def test_shapes_may_come_from_a_checkpoint_s_config(tmp_path):
@@ -222,13 +226,13 @@ def test_shapes_may_come_from_a_checkpoint_s_config(tmp_path):
         "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_position_embeddings": 64, "hidden_act": "silu",
     }  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(config))
-    found = contract_rows("tp4", checkpoint=tmp_path, batch=2, seq=32)
+    contract = contract_rows("tp4", checkpoint=tmp_path, batch=2, seq=32)
     # Two layers sum [2, 64] bf16 of decode: 2·3/4 of 256 B each.
-    assert (found[0].executions, found[0].step_wire_bytes) == (2, 2 * 384)
+    assert (contract[0].executions, contract[0].step_wire_bytes) == (2, 2 * 384)
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("arguments", "why"),
     [
         ({"mesh": "dp3q"}, "dp3q"),
         ({"mesh": 8}, "mesh is 8; write text"),
@@ -242,9 +246,9 @@ def test_shapes_may_come_from_a_checkpoint_s_config(tmp_path):
         ({"mesh": "tp4", "model": ""}, "model"),
     ],
 )
-def test_a_case_that_cannot_be_is_one_line(asked, why):
+def test_a_case_that_cannot_be_is_one_line(arguments, why):
     with pytest.raises(ValueError, match=why) as refused:
-        contract_rows(asked.pop("mesh"), **asked)
+        contract_rows(arguments.pop("mesh"), **arguments)
     assert "\n" not in str(refused.value)
 
 

@@ -163,11 +163,11 @@ FORMS = (
 
 @pytest.mark.parametrize(("name", "other", "program"), BORDERS + FORMS)
 def test_on_the_two_sides_of_a_border_other_things_are_sent(name: str, other: str, program: str) -> None:
-    one, two = (
+    first, two = (
         {(move.collective, move.formula, move.times) for move in find_lesson(each)[0].expected(program)}
         for each in (name, other)
     )
-    assert one != two
+    assert first != two
 
 
 def test_every_rule_of_the_partitioner_stands_at_a_border_and_says_what_it_is() -> None:
@@ -180,13 +180,13 @@ def test_a_rule_says_how_far_it_reaches() -> None:
     with pytest.raises(ValueError, match="mlp: a rule is 'law' or 'this compiler' or 'advice', not 'gospel'"):
         replace(lesson, standing="gospel")
     # A law is what programs can't get round: one that moves less than it needs would refute it.
-    for one in LESSONS:
-        for other in one.but if one.standing == LAW else ():
-            assert needed_wire(one, other.moves) >= needed_wire(one), one.name
+    for item in LESSONS:
+        for other in item.but if item.standing == LAW else ():
+            assert needed_wire(item, other.moves) >= needed_wire(item), item.name
 
 
 def test_lessons_that_seem_to_contradict_each_other_name_each_other_at_the_border() -> None:
-    for one, other in (
+    for first, other in (
         ("move-sum-scatter", "move-sum-few"),
         ("matmul-scattered", "move-sum-few"),
         ("matmul-same-axis", "sequence-weights"),
@@ -202,7 +202,7 @@ def test_lessons_that_seem_to_contradict_each_other_name_each_other_at_the_borde
         ("attention-heads-first", "attention-merged"),
         ("read-traced", "cache-write-positions"),
     ):
-        assert other in find_lesson(one)[0].border, one
+        assert other in find_lesson(first)[0].border, first
 
 
 def test_a_name_that_is_nearly_right_is_told() -> None:
@@ -213,15 +213,15 @@ def test_a_name_that_is_nearly_right_is_told() -> None:
 
 def functions(arm: str) -> dict[str, list[str]]:
     """The patterns of an arm: name -> arguments."""
-    found = {}
+    by_name = {}
     for name in FILES:
         tree = ast.parse((ROOT / arm / "patterns" / f"{name}.py").read_text(encoding="utf-8"))
-        found |= {
+        by_name |= {
             node.name: [argument.arg for argument in node.args.args]
             for node in tree.body
             if isinstance(node, ast.FunctionDef)
         }
-    return found
+    return by_name
 
 
 def test_every_lesson_has_its_pattern_in_both_arms_in_the_same_file_and_order() -> None:

@@ -41,11 +41,11 @@ def test_an_answer_can_be_written_in_many_ways(words: str, counts: dict[str, int
     ],
 )
 def test_what_is_no_answer_gets_one_line_that_says_what_is_one(words: str, says: str) -> None:
-    with pytest.raises(AnswerError) as told:
+    with pytest.raises(AnswerError) as refusal:
         read_answer(words, MESH)
-    assert says in str(told.value)
-    assert str(told.value).isprintable()
-    assert len(str(told.value)) < 300
+    assert says in str(refusal.value)
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 300
 
 
 def test_right_is_the_same_kinds_over_the_same_axes_each_as_often() -> None:

@@ -43,18 +43,18 @@ def test_the_page_asks_every_kind() -> None:
 
 
 def test_a_third_of_the_questions_are_on_the_partitioner_or_on_two_axes_and_all_kinds_of_programs_are_asked() -> None:
-    asked = [draw_question(seed) for seed in range(310)]
-    decided = [one for one in asked if any(name.startswith("decide-") for name in one.rules)]
+    questions = [draw_question(seed) for seed in range(310)]
+    decided = [one for one in questions if any(name.startswith("decide-") for name in one.rules)]
     assert len(decided) >= 310 / 3
-    assert sum(len(one.lesson.mesh) == 2 for one in asked) >= 310 / 5
+    assert sum(len(one.lesson.mesh) == 2 for one in questions) >= 310 / 5
     for program in ("jax/shardy", "jax/gspmd", "torchxla/gspmd"):
-        assert sum(one.program == program for one in asked) >= 30, program
-    assert sum(one.program == "torchxla/gspmd" and len(one.lesson.mesh) == 2 for one in asked) >= 10
+        assert sum(one.program == program for one in questions) >= 30, program
+    assert sum(one.program == "torchxla/gspmd" and len(one.lesson.mesh) == 2 for one in questions) >= 10
 
 
 def test_sizes_lie_on_both_sides_of_a_border() -> None:
     """One contracting dim split, y whole: the sum below D = F or D = T, the gather from there on."""
-    found = set()
+    relations = set()
     for seed in range(0, 3100):
         one = draw_question(seed)
         if one.rules[0] in ("decide-sum-narrow", "decide-sum-wide"):
@@ -62,8 +62,8 @@ def test_sizes_lie_on_both_sides_of_a_border() -> None:
             border = sizes["F" if in_x else "T"] - sizes["D"]
             (move,) = one.lesson.needs
             assert (move.kind == "all-reduce") == (border < 0), seed
-            found.add(border)
-    assert found == {-128, 0, 128}
+            relations.add(border)
+    assert relations == {-128, 0, 128}
 
 
 LETTERS = {"T": 64, "D": 32, "F": 16, "dp": 2, "tp": 4}

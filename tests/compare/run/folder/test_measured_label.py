@@ -26,10 +26,10 @@ def case() -> Case:
     return Case.read("dp2tp4", model_name="tiny", attention="einsum", phases=("decode",))
 
 
-def run(case, arm, tmp_path, *, told=None, **asked):
+def run(case, arm, tmp_path, *, events=None, **options):
     """A run folder of this arm, and how its cells ended."""
-    hear = told.append if told is not None else lambda event: None
-    outcomes = scheduler.run_case(case, arms=[arm], cache=Cache(tmp_path / "cache"), notify=hear, **asked)
+    hear = events.append if events is not None else lambda event: None
+    outcomes = scheduler.run_case(case, arms=[arm], cache=Cache(tmp_path / "cache"), notify=hear, **options)
     place = run_folder.folder_of(case, parent=tmp_path / "runs", arms=ARMS)
     with replace_folder.open_replacement(place) as into:
         run_folder.write_cells(into, case=case, outcomes=outcomes)
@@ -58,25 +58,25 @@ def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, 
     assert about["case"]["model"]["layers"] == 4
     assert not list((tmp_path / "cache" / "begun").iterdir())
 
-    found = report(place).phases["decode"].arms["toy"]
-    assert "cpu" not in found.controls
-    measured = found.profiles["cpu"]
+    programs = report(place).phases["decode"].arms["toy"]
+    assert "cpu" not in programs.controls
+    measured = programs.profiles["cpu"]
     # By hand, from make_jax.py: three layers with an all-reduce over tensor each.
     assert measured.timing.source == "measured"
     assert (measured.timing.devices, measured.timing.steps) == (8, 3)
     assert measured.timing.per_step.by_axes["tp"].executions == 3
     assert {row.kind for row in measured.collectives} == {"all-reduce", "collective-permute"}
-    assert found.default.timing.source == "modelled"
+    assert programs.default.timing.source == "modelled"
 
 
 def test_what_is_measured_is_measured_alone_after_all_that_is_compiled(toy, case, tmp_path):
-    told: list[Event] = []
-    run(case.at(phases=("prefill", "decode")), toy, tmp_path, told=told, execute="cpu")
-    profiles = [at for at, event in enumerate(told) if event.step == "profile"]
-    others = [at for at, event in enumerate(told) if event.step != "profile"]
+    events: list[Event] = []
+    run(case.at(phases=("prefill", "decode")), toy, tmp_path, events=events, execute="cpu")
+    profiles = [at for at, event in enumerate(events) if event.step == "profile"]
+    others = [at for at, event in enumerate(events) if event.step != "profile"]
     assert max(others) < min(profiles)
-    cells = list(dict.fromkeys(told[at].phase for at in profiles))
-    assert [told[at].phase for at in profiles] == sorted((told[at].phase for at in profiles), key=cells.index)
+    cells = list(dict.fromkeys(events[at].phase for at in profiles))
+    assert [events[at].phase for at in profiles] == sorted((events[at].phase for at in profiles), key=cells.index)
 
 
 def test_it_is_measured_anew_each_time_and_kept_when_it_is_not_asked_for_again(toy, case, tmp_path):
@@ -97,24 +97,24 @@ def test_it_is_measured_anew_each_time_and_kept_when_it_is_not_asked_for_again(t
 def test_one_that_fails_is_reported_and_the_rest_stands(toy, case, tmp_path, monkeypatch, does, status, error):
     monkeypatch.setenv("TOY_PROFILE", does)
     place, _ = run(case, toy, tmp_path, execute="cpu")
-    found = report(place)
-    arm = found.phases["decode"].arms["toy"]
+    document = report(place)
+    arm = document.phases["decode"].arms["toy"]
     assert arm.profiles["cpu"].status == status
     assert error in arm.profiles["cpu"].error
     assert arm.default.totals.wire_bytes > 0
     assert arm.default.timing.per_step.communication_ns > 0
-    assert not is_complete(found)
+    assert not is_complete(document)
 
 
 def test_a_profile_that_was_damaged_later_is_named_as_it_lies_in_the_run_folder(toy, case, tmp_path):
     place, _ = run(case, toy, tmp_path, execute="cpu")
     profile = "toy/decode/cpu/trace/plugins/profile/decode/toy.xplane.pb"
     (place / profile).write_bytes(b"no")
-    found = report(place)
-    one = found.phases["decode"].arms["toy"].profiles["cpu"]
-    assert one.timing is None
-    assert one.timing_error.startswith(f"{profile}: ")
-    assert not is_complete(found)
+    document = report(place)
+    program = document.phases["decode"].arms["toy"].profiles["cpu"]
+    assert program.timing is None
+    assert program.timing_error.startswith(f"{profile}: ")
+    assert not is_complete(document)
 
 
 def test_on_a_tpu_the_whole_case_runs_on_the_same_path_with_one_word_changed(toy, case, tmp_path):
@@ -130,8 +130,8 @@ def test_on_a_tpu_the_whole_case_runs_on_the_same_path_with_one_word_changed(toy
 
 
 def test_only_an_arm_with_a_runtime_of_its_own_runs_on_the_other_s_too(toy, case):
-    own = replace(toy, own_runtime=True, controls=())
-    assert own.cells(case, execute="cpu", same_runtime=True)[1:] == (
+    with_runtime = replace(toy, own_runtime=True, controls=())
+    assert with_runtime.cells(case, execute="cpu", same_runtime=True)[1:] == (
         Cell("cpu", steps=("profile",), platform="cpu"),
         Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu"),
     )

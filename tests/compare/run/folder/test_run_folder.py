@@ -115,7 +115,7 @@ def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_p
 
 
 def test_a_system_without_exchange_does_it_in_two_renames(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(replace_folder, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(replace_folder, "_exchange", lambda first, other: False)
     place = write(case, tmp_path)
     assert (write(case, tmp_path, "second") / "report.html").read_text() == "second"
     assert visible(tmp_path) == [place.name]
@@ -209,12 +209,12 @@ def test_a_file_where_the_run_folder_should_be_is_refused(case, tmp_path):
 
 
 def test_a_link_to_a_run_folder_stays_a_link(case, tmp_path):
-    there = write(case, tmp_path / "there")
+    linked = write(case, tmp_path / "there")
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / case.name).symlink_to(there)
+    (tmp_path / "runs" / case.name).symlink_to(linked)
     place = write(case, tmp_path / "runs", "second")
     assert place.is_symlink()
-    assert (there / "report.html").read_text() == "second"
+    assert (linked / "report.html").read_text() == "second"
     assert visible(tmp_path / "there") == [case.name]
 
 
@@ -248,8 +248,8 @@ def test_a_cell_of_an_arm_that_is_not_installed_says_how_to_get_it(case, tmp_pat
     outcome = Outcome(arm="jax", phase="decode", cell="tpu", status="not-installed", error="get it with pip")
     with replace_folder.open_replacement(run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
         run_folder.write_cells(into, case=case, outcomes=[outcome])
-    found = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
-    assert (found["status"], found["error"], found["program_digest"]) == ("not-installed", "get it with pip", None)
+    about = json.loads((tmp_path / case.name / "jax/decode/tpu/about.json").read_text())
+    assert (about["status"], about["error"], about["program_digest"]) == ("not-installed", "get it with pip", None)
 
 
 def test_a_run_drawn_again_keeps_its_remedies_and_a_new_run_goes_without_them(case, tmp_path):

@@ -78,8 +78,11 @@ def test_a_program_that_is_gone_is_said_and_costs_the_exit_status(run):
 
 def test_an_arm_that_is_gone_is_said_where_the_run_lists_its_programs(run):
     shutil.rmtree(run / "jax")
-    there = statuses(run)
-    assert {name for name, status in there.items() if status == "missing"} == {"jax/decode/tpu", "jax/decode/tpu+gspmd"}
+    listed = statuses(run)
+    assert {name for name, status in listed.items() if status == "missing"} == {
+        "jax/decode/tpu",
+        "jax/decode/tpu+gspmd",
+    }
     assert not is_complete(report(run))
 
 
@@ -102,8 +105,8 @@ def test_a_phase_that_is_gone_is_said_and_the_other_is_drawn(tmp_path, listed):
 
 def test_a_new_run_lists_its_programs_and_is_the_same_case(tmp_path):
     case = Case.read("tp8", model_name="tiny", phases=("decode",))
-    one = run_folder.Outcome(arm="jax", phase="decode", cell="tpu", status="failed", error="why")
-    run_folder.write_cells(tmp_path, case=case, outcomes=[one])
+    outcome = run_folder.Outcome(arm="jax", phase="decode", cell="tpu", status="failed", error="why")
+    run_folder.write_cells(tmp_path, case=case, outcomes=[outcome])
     assert json.loads((tmp_path / "case.json").read_text())["programs"] == ["jax/decode/tpu"]
     assert Case.from_json((tmp_path / "case.json").read_text()) == case
 
@@ -212,8 +215,8 @@ DAMAGES = {
 @pytest.mark.parametrize("text", DAMAGES.values(), ids=DAMAGES)
 def test_an_about_json_that_nobody_writes_costs_only_its_own_program(run, text):
     (run / CELL / "about.json").write_text(text)
-    there = statuses(run)
-    assert there.pop(CELL) == "damaged"
-    assert set(there.values()) == {"ok"}
+    listed = statuses(run)
+    assert listed.pop(CELL) == "damaged"
+    assert set(listed.values()) == {"ok"}
     assert error(run).startswith(f"{CELL}/about.json cannot be read again: ")
     assert len(error(run)) <= 500

@@ -51,10 +51,10 @@ def tasks(*does):
     return [Task(name=f"{at}-{word}", request={"does": word}) for at, word in enumerate(does)]
 
 
-def run_tasks(tmp_path, *does, at_once, told=None, **more):
-    hear = (lambda *event: told.append(event)) if told is not None else lambda *event: None
-    found = local.run_cases(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", notify=hear, **more)
-    return {task.name: one for task, one in found}
+def run_tasks(tmp_path, *does, at_once, events=None, **more):
+    hear = (lambda *event: events.append(event)) if events is not None else lambda *event: None
+    ended = local.run_cases(tasks(*does), at_once=at_once, scratch=tmp_path / "begun", notify=hear, **more)
+    return {task.name: outcome for task, outcome in ended}
 
 
 def most_at_once(log):
@@ -67,8 +67,10 @@ def most_at_once(log):
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_so_many_cases_are_made_at_a_time_and_no_more(tmp_path, log, at_once):
-    found = run_tasks(tmp_path, *["well"] * 4, at_once=at_once)
-    assert [(one.status, one.complete, one.run.is_dir()) for one in found.values()] == [("ok", True, True)] * 4
+    outcomes = run_tasks(tmp_path, *["well"] * 4, at_once=at_once)
+    assert [(outcome.status, outcome.complete, outcome.run.is_dir()) for outcome in outcomes.values()] == [
+        ("ok", True, True)
+    ] * 4
     assert most_at_once(log) == at_once
 
 
@@ -82,8 +84,8 @@ def test_cores_that_no_case_takes_are_left_to_the_programs_of_each(
 
 
 def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
-    found = run_tasks(tmp_path, "abort", "refuse", "half", "part", "well", at_once=5)
-    assert {name: (one.status, one.error, one.complete) for name, one in found.items()} == {
+    outcomes = run_tasks(tmp_path, "abort", "refuse", "half", "part", "well", at_once=5)
+    assert {name: (outcome.status, outcome.error, outcome.complete) for name, outcome in outcomes.items()} == {
         "0-abort": ("crashed", "died of SIGABRT", False),
         "1-refuse": ("failed", "no such thing", False),
         "2-half": ("failed", "the process succeeded, but wrote no run folder", False),
@@ -93,10 +95,10 @@ def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
 
 
 def test_what_each_is_at_is_told_as_it_comes(tmp_path, log):
-    told = []
-    run_tasks(tmp_path, "well", at_once=1, told=told)
+    events = []
+    run_tasks(tmp_path, "well", at_once=1, events=events)
     # That it has started is told while nothing else is heard of it: a quick one is half way before.
-    stages = list(dict.fromkeys((name, stage) for name, stage, _ in told))
+    stages = list(dict.fromkeys((name, stage) for name, stage, _ in events))
     assert [stage for stage in stages if stage != ("0-well", "start")] == [("0-well", "half way")]
 
 
@@ -142,5 +144,5 @@ def test_killed_it_takes_its_workers_with_it(tmp_path, log):
 
 
 def test_a_request_says_all_that_a_worker_needs(tmp_path, log):
-    (one,) = run_tasks(tmp_path, "well", at_once=1).values()
-    assert json.loads((one.run.parent / "request.json").read_text()) == {"does": "well", "at_once": local.cores()}
+    (outcome,) = run_tasks(tmp_path, "well", at_once=1).values()
+    assert json.loads((outcome.run.parent / "request.json").read_text()) == {"does": "well", "at_once": local.cores()}
