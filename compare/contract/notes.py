@@ -31,8 +31,8 @@ def _stream(case: Case) -> Iterator[str]:
     sequences = case.batch // (case.mesh.dp * case.mesh.ep * case.microbatches)
     if sequences % tp:
         yield (
-            f"Sequence parallelism stands still in decode: {sequences} sequences of a microbatch cannot be shared out "
-            f"among tp{tp}, so that each layer is summed whole, as without it."
+            f"Sequence parallelism is not used in decode: {sequences} sequences of a microbatch cannot be divided "
+            f"among tp{tp}, so that each layer has all-reduces, as without it."
         )
     else:
         yield f"Sequence parallelism: with one position to a sequence, tp{tp} splits the sequences of the stream."
@@ -75,8 +75,8 @@ def _copies(case: Case) -> Iterator[str]:
         else "no collective carries them"
     )
     yield (
-        f"The {kv_heads} KV heads stand {copies} times, so that each of tp{case.mesh.tp} has as many: the cache is "
-        f"{copies} × as large, {more / 1e6:,.1f} MB more a device; {wire}."
+        f"Each of the {kv_heads} KV heads is stored {copies} times, so that every shard of tp{case.mesh.tp} has as "
+        f"many: the cache is {copies} × as large, {more / 1e6:,.1f} MB more per device; {wire}."
     )
 
 

@@ -265,7 +265,7 @@ def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
         if name not in WITNESSES:
             raise WorkError(f"unknown witness {name!r}; choose from {', '.join(WITNESSES)}")
         if WITNESSES[name].arm not in arms:
-            raise WorkError(f"the witness {name} stands beside the arm {WITNESSES[name].arm}, which --arm leaves out")
+            raise WorkError(f"the witness {name} belongs to the arm {WITNESSES[name].arm}, which --arm leaves out")
     return names
 
 

@@ -70,7 +70,7 @@ def find_unmatched(left: DeviceTracks, right: DeviceTracks) -> Unmatched:
     between them.
     """
     if not (left.has_devices and right.has_devices):
-        note = "stretches are not told where events bear no device"
+        note = "unmatched intervals are unknown where events name no device"
         return Unmatched(stretches=pd.DataFrame(columns=_COLUMNS), device_steps=0, notes=(note,))
     sides = _numbered(left, right)
     devices = _devices(left, right)
@@ -125,10 +125,11 @@ def _notes(left: DeviceTracks, right: DeviceTracks, devices: Counter[tuple[int, 
         num_devices = sum(track.weight for track in tracks.devices)
         if num_devices > common:
             missing = f"{num_devices - common} of {num_devices} devices are not in the other timeline"
-            yield f"{name}: {missing}; stretches leave them out"
+            yield f"{name}: {missing}; unmatched intervals leave them out"
     counts = [max(track.steps.size for track in tracks.devices) for tracks in (left, right)]
     if counts[0] != counts[1]:
-        yield f"{counts[0]} steps on the left, {counts[1]} on the right: stretches are of the first {min(counts)}"
+        steps = f"{counts[0]} steps on the left, {counts[1]} on the right"
+        yield f"{steps}: unmatched intervals are of the first {min(counts)}"
 
 
 def _table(side: _Side, track: DeviceTrack, step: int, alone: Ints) -> pd.DataFrame:

@@ -111,7 +111,7 @@ def _numbered(hosts: list[Host]) -> list[Host]:
     for host in hosts:
         renumbered.append(_renumbered(host, {device: device + first for device in host.devices}))
         first += max(host.devices, default=-1) + 1
-    return _noted(renumbered, f"{len(hosts)} hosts number their devices alike: they are numbered through, by file name")
+    return _noted(renumbered, f"{len(hosts)} hosts use the same device numbers: devices are renumbered, by file name")
 
 
 def number_by_place(hosts: list[Host], programs: ProfilePrograms) -> list[Host]:

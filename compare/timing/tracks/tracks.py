@@ -175,9 +175,7 @@ def _notes(
         notes.append(f"{num_empty} steps of no length are left out")
     num_lost = int((used_devices == UNKNOWN).sum())
     if num_lost:
-        notes.append(
-            f"{num_lost} of {used_devices.size} events bear no device: they are in no time, and in volumes only"
-        )
+        notes.append(f"{num_lost} of {used_devices.size} events name no device: they count in volumes, but in no time")
     num_unknown = sum(int((~track.known).sum()) for track in tracks)
     if num_unknown:
         num_steps = sum(track.known.size for track in tracks)

@@ -28,8 +28,8 @@ def test_copies_of_kv_heads_say_what_the_cache_costs():
     # 48 layers · 2 · 8 sequences · 1152 positions · 1 head of 128 · 2 bytes = 226.5 MB a device, half of it copies
     (_, note) = notes_of("tp8", **QWEN)
     assert note == (
-        "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large, 113.2 MB more a "
-        "device; no collective carries them."
+        "Each of the 4 KV heads is stored 2 times, so that every shard of tp8 has as many: the cache is 2 × as large, "
+        "113.2 MB more per device; no collective carries them."
     )
 
 
@@ -46,7 +46,7 @@ def test_sequence_parallelism_in_decode_says_whether_it_runs():
     ]
     # 8 sequences in 4 microbatches: 2, which four shards cannot share
     (note,) = notes_of("tp4pp2+sp", "decode")
-    assert note.startswith("Sequence parallelism stands still in decode: 2 sequences of a microbatch cannot be shared")
+    assert note.startswith("Sequence parallelism is not used in decode: 2 sequences of a microbatch cannot be divided")
 
 
 def test_places_at_experts_are_counted():

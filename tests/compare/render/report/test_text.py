@@ -178,7 +178,10 @@ def test_a_plan_says_what_copies_of_kv_heads_cost() -> None:
     out = StringIO()
     print_plan(plan(Case.read("tp8", model_name="qwen3-30b-a3b")), out=console(out))
     words = " ".join(out.getvalue().split())
-    assert "The 4 KV heads stand 2 times, so that each of tp8 has as many: the cache is 2 × as large" in words
+    assert (
+        "Each of the 4 KV heads is stored 2 times, so that every shard of tp8 has as many: the cache is 2 × as large"
+        in words
+    )
 
 
 def test_a_plan_that_needs_nothing_says_so() -> None:

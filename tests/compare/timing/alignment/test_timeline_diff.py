@@ -161,8 +161,8 @@ def test_devices_and_steps_of_one_side_only_are_noted():
     right = timeline([comm(0, 10), comm(0, 30, device=1)], steps(0, 100, devices=(0, 1)))
     diff = timeline_diff(left, right)
     assert diff.notes == (
-        "right: 1 of 2 devices are not in the other timeline; stretches leave them out",
-        "2 steps on the left, 1 on the right: stretches are of the first 1",
+        "right: 1 of 2 devices are not in the other timeline; unmatched intervals leave them out",
+        "2 steps on the left, 1 on the right: unmatched intervals are of the first 1",
     )
     assert diff.stretches.empty
 
@@ -179,7 +179,7 @@ def test_without_devices_only_volumes_are_compared():
     diff = timeline_diff(left, timeline([comm(0, 10)], steps(0, 100)))
     assert diff.total.difference_exposed_ns is None
     assert diff.by_scope["difference_executions"].tolist() == [0]
-    assert "stretches are not told where events bear no device" in diff.notes
+    assert "unmatched intervals are unknown where events name no device" in diff.notes
     json.dumps(encode_rows(diff), allow_nan=False)
 
 

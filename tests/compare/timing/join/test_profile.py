@@ -201,7 +201,7 @@ def test_several_hosts_are_one_profile(tmp_path):
     found = read_profile(hosts(tmp_path, 2), axes=AXES)
     assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
     assert found.num_devices == 4
-    assert any("numbered through" in note for note in found.notes)
+    assert any("devices are renumbered" in note for note in found.notes)
 
 
 def test_hosts_that_already_number_through_keep_their_numbers(tmp_path):

@@ -134,7 +134,7 @@ def test_some_events_of_unknown_device_are_in_volumes_and_noted():
     found = trace_summary(timeline([comm(0, 10), comm(0, 10, device=1), comm(0, 30, device=-1)], marks))
     assert found["per_step"]["communication_ns"] == 10
     assert found["per_step"]["by_axes"]["tp"]["executions"] == 1.5
-    assert found["notes"] == ["1 of 3 events bear no device: they are in no time, and in volumes only"]
+    assert found["notes"] == ["1 of 3 events name no device: they count in volumes, but in no time"]
 
 
 def test_a_device_whose_events_are_lost_is_unknown_and_not_idle():
@@ -145,7 +145,7 @@ def test_a_device_whose_events_are_lost_is_unknown_and_not_idle():
     assert found["per_step"]["communication_ns"] == round((10 + 30 + 10) / 3, 3)
     assert found["per_step"]["by_axes"]["tp"]["executions"] == 1
     assert found["notes"] == [
-        "1 of 5 events bear no device: they are in no time, and in volumes only",
+        "1 of 5 events name no device: they count in volumes, but in no time",
         "1 of 4 steps of single devices show no other event: means of times leave them out",
     ]
 
