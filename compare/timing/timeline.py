@@ -42,6 +42,13 @@ duration_ns: of an asynchronous communication, start to done.  wait_ns: the part
 NaN where the profile does not show it.
 """
 
+DETAIL_COLUMNS = {"category": "category", "flops": "float64", "accessed_bytes": "float64", "group_size": "float64"}
+"""Further columns of a measured timeline, in no table of a run folder.
+
+category: XLA's `hlo_category`, "" unknown.  flops: `model_flops`; accessed_bytes: `bytes_accessed`, operands and
+results together; group_size: devices of a collective's largest group; NaN where not shown.
+"""
+
 DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
 """Columns derived from those.
 
@@ -67,6 +74,9 @@ class Timeline:
     """STEP_COLUMNS: when each device began and ended each step."""
     stands_for: Mapping[int, tuple[int, ...]]
     """Shown device -> the devices that it represents, itself included: the model shows identical devices once."""
+    asides: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Events beside a device's main line that are no communication, like local copies; in no sum.  EVENT_COLUMNS and
+    DETAIL_COLUMNS, or empty."""
     unjoined_events: int = 0
     """Communications that were not joined to an instruction."""
     notes: tuple[str, ...] = field(default=())

@@ -99,7 +99,7 @@ def move_into_place(scratch: Path, target: Path) -> None:
             if not target.exists():
                 raise
         _carry(target, scratch)
-        _swap(scratch, target)
+        swap_folders(scratch, target)
 
 
 @contextmanager
@@ -133,7 +133,8 @@ def _carry(old: Path, new: Path) -> None:
             (new / relative).mkdir(parents=True, exist_ok=True)
 
 
-def _swap(scratch: Path, target: Path) -> None:
+def swap_folders(scratch: Path, target: Path) -> None:
+    """Put a folder in the place of another, which is then deleted."""
     if _exchange(scratch, target):
         shutil.rmtree(scratch, ignore_errors=True)
         return

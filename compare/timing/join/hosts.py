@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from compare.timing.chrome.space import is_json, read_trace
 from compare.timing.errors import TimingError
 from compare.timing.join.programs import ProfilePrograms
 from compare.timing.platforms import cpu, tpu
@@ -44,7 +45,7 @@ def read_spaces(paths: Sequence[str | Path]) -> list[Space]:
     lost: dict[str, TimingError] = {}
     for path in sorted(paths, key=_natural):
         try:
-            spaces.append(reader.read_file(path))
+            spaces.append(read_trace(path) if is_json(path) else reader.read_file(path))
         except TimingError as error:
             lost[f"{Path(path).name} is left out: {str(error).removeprefix(f'{path}: ')}"] = error
     if not spaces:

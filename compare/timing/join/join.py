@@ -19,7 +19,7 @@ from compare.timing.join.operations import (
     start_names,
 )
 from compare.timing.join.programs import ProfilePrograms
-from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, DETAIL_COLUMNS, EVENT_COLUMNS, PART
 from compare.timing.xplane.device_events import DeviceEvents, words_by_code
 
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
@@ -30,7 +30,9 @@ _MOST = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
     events: pd.DataFrame
-    """Columns of EVENT_COLUMNS."""
+    """Columns of EVENT_COLUMNS and DETAIL_COLUMNS."""
+    asides: pd.DataFrame
+    """The same columns, for events beside the main line that are no communication."""
     unjoined_events: int
     notes: tuple[str, ...]
 
@@ -59,10 +61,12 @@ def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
     events = _events(raw.events, operations, names, of_event, role, ends)
     return Joined(
         events=events[~aside].reset_index(drop=True),
+        asides=events[aside].reset_index(drop=True),
         unjoined_events=int(unjoined.sum()),
         notes=(
             *programs.notes, *_left_aside(raw.events, aside), *_cut(communications),
             *_foreign(raw.events, operations, of_event),
+            *_shown_bytes(raw.events, operations, of_event, role),
             *[f"{enclosing.size} operations enclose communication on the same line: taken for loops"][: enclosing.size],
         ),
     )  # fmt: skip
@@ -206,10 +210,30 @@ def _events(
         **words,
         "role": words_by_code(role.astype(np.int64), _ROLES),
         "collective": words_by_code(of_event, names),
-        "payload_bytes": np.array([operation.payload_bytes for operation in operations], np.float64)[of_event],
+        "payload_bytes": _payload_bytes(events, operations, of_event),
         "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
+        **{name: events[name].array for name in ("category", "flops", "accessed_bytes")},
+        "group_size": np.array([operation.group_size for operation in operations], np.float64)[of_event],
     }
-    return pd.DataFrame({name: columns[name] for name in EVENT_COLUMNS})
+    return pd.DataFrame({name: columns[name] for name in (*EVENT_COLUMNS, *DETAIL_COLUMNS)})
+
+
+def _payload_bytes(events: pd.DataFrame, operations: Sequence[Operation], of_event: Ints) -> Floats:
+    """By the program or the line of HLO; else the bytes that the trace itself shows."""
+    payload = np.array([operation.payload_bytes for operation in operations], np.float64)[of_event]
+    shown = np.isnan(payload) & _flags(operations, "kind")[of_event]
+    payload[shown] = events["shown_bytes"].to_numpy(np.float64)[shown]
+    return payload
+
+
+def _shown_bytes(
+    events: pd.DataFrame, operations: Sequence[Operation], of_event: Ints, role: NDArray[np.int8]
+) -> Iterator[str]:
+    """A note on payloads that are the trace's own."""
+    payload = np.array([operation.payload_bytes for operation in operations], np.float64)[of_event]
+    shown = (role == _ROLES.index(COMMUNICATION)) & np.isnan(payload) & events["shown_bytes"].notna().to_numpy()
+    if count := int(shown.sum()):
+        yield f"the payload of {count} communications is the trace's own, by shape_with_layout or bytes_accessed"
 
 
 def _left_aside(events: pd.DataFrame, aside: Mask) -> Iterator[str]:

@@ -43,6 +43,8 @@ class Operation:
     scope: str = ""
     axes: str = ""
     payload_bytes: float = float("nan")
+    group_size: float = float("nan")
+    """Devices of its largest group; of a permute, and where unknown, NaN."""
     encloses: bool = False
     """A loop, call or branch around others."""
     waits: bool = False
@@ -100,6 +102,7 @@ def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | No
         scope=row.scope,
         axes=row.axes,
         payload_bytes=row.payload_bytes,
+        group_size=_group_size(row.kind, row.groups),
     )
 
 
@@ -124,10 +127,17 @@ def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
         scope=scope_in(signs.tf_op) or scope_in(op_name[1] if op_name else "") or UNKNOWN,
         axes=UNKNOWN if line.groups is None else _axes(line.kind, line.groups, mesh),
         payload_bytes=float("nan") if line.payload_bytes is None else line.payload_bytes,
+        group_size=_group_size(
+            line.kind, line.groups or ((tuple(range(mesh.num_devices)),) if line.groups == () else ())
+        ),
         wraps=wraps,
         meets=line.meets,
         joined=line.kind in COLLECTIVE_KINDS and line.opcode != "fusion",
     )
+
+
+def _group_size(kind: str, groups: Groups) -> float:
+    return float(max(map(len, groups))) if groups and kind != "collective-permute" else float("nan")
 
 
 def _begun_by(line: Line) -> str:

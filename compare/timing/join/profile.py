@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
 from compare.timing.errors import TimingError
 from compare.timing.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
@@ -22,18 +23,20 @@ def read_profile(
     *,
     axes: Mapping[str, int],
     hlo: Module | None = None,
+    rows: Sequence[Collective] = (),
     label: str | None = None,
 ) -> Timeline:
     """The timeline of one profile.
 
-    paths: the `xplane.pb` files of all its hosts.  axes: name -> size, outermost first; empty: axes read `?`.
-    hlo: the program, for a profile that does not carry its own.  label: its description in figures.
+    paths: the `xplane.pb` files, or Chrome traces, of all its hosts.  axes: name -> size, outermost first; empty: axes
+    read `?`.  hlo: the program, for a profile that does not carry its own; rows: its collectives, if they are known
+    already.  label: its description in figures.
     `OSError` where a file cannot be opened, `TimingError` where it shows no device events.
     """
     spaces = read_spaces(paths)
     hosts = hosts_of(spaces)
     modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
-    programs = ProfilePrograms(read_protos(spaces), axes=axes, given=hlo, modules=modules)
+    programs = ProfilePrograms(read_protos(spaces), axes=axes, given=hlo, given_rows=rows, modules=modules)
     hosts = number_by_place(hosts, programs)
     raw = merge_hosts(hosts)
     devices = sorted({*raw.events["device"].unique().tolist(), *(device for host in hosts for device in host.devices)})
@@ -45,11 +48,12 @@ def read_profile(
     notes += [note for host_steps in marks for note in host_steps.notes]
     events = add_overlap(joined.events, frame)
     return Timeline(
-        source="measured",
-        label=label or _label(hosts, devices),
+        source=spaces[0].source,
+        label=label or spaces[0].label or _label(hosts, devices),
         events=events,
+        asides=joined.asides,
         steps=frame,
-        stands_for=_stands_for(devices, axes),
+        stands_for=_stands_for(devices, axes) | dict(spaces[0].stands_for),
         unjoined_events=joined.unjoined_events,
         notes=tuple(dict.fromkeys((*notes, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
     )

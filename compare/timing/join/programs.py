@@ -1,9 +1,10 @@
 """The programs of a profile's operations: those that it carries itself, or a given one."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import EventRole, container_names, map_event_names
 from compare.hlo.devices.axes import Mesh
@@ -47,12 +48,15 @@ class ProfilePrograms:
         *,
         axes: Mapping[str, int],
         given: Module | None = None,
+        given_rows: Sequence[Collective] = (),
         modules: Iterable[str] = (),
     ):
-        """modules: the program names of the profile's operations; a given program may be one of them."""
+        """modules: the program names of the profile's operations; a given program may be one of them.  given_rows: the
+        given program's collectives, with these axes, if they are known already.
+        """
         self._protos = protos
         self._axes = axes
-        self._given = given
+        self._given, self._given_rows = given, given_rows
         self._given_is_named = given is not None and given.name in {_NUMBER.sub("", module) for module in modules}
         self._read: dict[str, ProfileProgram | None] = {}
         self.notes: list[str] = []
@@ -115,7 +119,7 @@ class ProfilePrograms:
 
     def _program(self, name: str, module: Module) -> ProfileProgram:
         try:
-            rows = collectives(module, self._axes)
+            rows = self._given_rows if module is self._given and self._given_rows else collectives(module, self._axes)
             self._fit = self._fit or bool(rows)
         except HloError as error:
             rows = collectives(module, {})

@@ -144,8 +144,11 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
             "main": core.is_main and kind == OPS,
             "start_ns": starts,
             "duration_ns": line.duration_ns,
-            "wait_ns": np.nan,
+            "wait_ns": line.floats("wait_ps") / 1e3,
             "run": run,
+            "flops": line.floats("model_flops"),
+            "accessed_bytes": line.floats("bytes_accessed"),
+            "shown_bytes": line.floats("shown_bytes"),
         },
         length=len(starts),
     )

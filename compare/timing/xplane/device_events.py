@@ -21,6 +21,9 @@ RAW = {
     "duration_ns": "float64",
     "wait_ns": "float64",
     "run": "int64",
+    "flops": "float64",
+    "accessed_bytes": "float64",
+    "shown_bytes": "float64",
 }
 """Columns of operation events.
 
@@ -28,7 +31,8 @@ device: logical id, -1 unknown.  line, name: as in the profile.  hlo_op: the ins
 name of its program, like `jit_f(0)`, "" unknown.  text: its HLO line, category: its `hlo_category`, tf_op: its
 `op_name`; "" where the profile has none.  main: on the device's main line, whose events are compute unless they are
 communication.  start_ns: from `Space.zero_ns`.  wait_ns: NaN where not shown.  run: number of the program's
-execution, -1 unknown.
+execution, -1 unknown.  flops, accessed_bytes: `model_flops`, `bytes_accessed`, NaN where not shown.  shown_bytes: of a
+collective in a trace that may be without its HLO, the bytes that it shows; else NaN.
 """
 
 

@@ -18,7 +18,7 @@ from compare.hlo.text.files import decompress, read_bytes
 from compare.timing.errors import TimingError
 from compare.timing.xplane.columnar_protobuf import Messages
 from compare.timing.xplane.truncated import plane_name, read_truncated
-from compare.timing.xplane.xspace import Line, Metadata, Plane, Space, Value, earliest
+from compare.timing.xplane.xspace import Metadata, Plane, ProtobufLine, Space, Value, earliest
 from compare.timing.xplane.xstats import Stats
 
 _MESSAGES = {
@@ -105,7 +105,7 @@ def _plane(message: Any) -> Plane:
     metadata = _metadata(message.event_metadata, stat_names)
     return Plane(
         name=message.name.decode(errors="replace"),
-        lines=tuple(Line(line, metadata, stat_names) for line in message.lines),
+        lines=tuple(ProtobufLine(line, metadata, stat_names) for line in message.lines),
         metadata=metadata,
         stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in message.stats},
         stat_names=stat_names,
@@ -137,25 +137,34 @@ def _value(stat: Any, names: Mapping[int, str]) -> Value:
 
 
 _ENDINGS = ("*.xplane.pb", "*.xplane.pb.gz")
+_TRACES = ("*.trace.json", "*.trace.json.gz")
 _SHOWN = 5
 
 
 def profile_files(path: str | Path) -> list[Path]:
     """The files of the single session in or below a folder; or the given file.
 
-    `TimingError` where there is no session, or more than one.
+    Chrome traces only where there is no `xplane.pb`; of a trace that is also there gzipped, the other.  `TimingError`
+    where there is no session, or more than one.
     """
     path = Path(path)
     if not path.is_dir():
         return [path]
-    files = sorted({file for ending in _ENDINGS for file in path.rglob(ending)})
+    files = sorted({file for ending in _ENDINGS for file in path.rglob(ending)}) or _traces(path)
     sessions = sorted({file.parent for file in files})
     if not sessions:
-        traces = list(path.rglob("*.trace.json.gz"))
-        more = "; a trace.json.gz leaves out too much" if traces else ""
-        raise TimingError(f"{path}: no profile in this folder (no *.xplane.pb at any depth){more}")
+        raise TimingError(
+            f"{path}: no profile in this folder (no *.xplane.pb at any depth, and no *.trace.json or *.trace.json.gz)"
+        )
     if len(sessions) > 1:
         named = ", ".join(str(folder) for folder in sessions[:_SHOWN])
         rest = f" and {len(sessions) - _SHOWN} more" if len(sessions) > _SHOWN else ""
         raise TimingError(f"{path}: {len(sessions)} sessions; name one of them: {named}{rest}")
     return files
+
+
+def _traces(folder: Path) -> list[Path]:
+    """Chrome traces; gzipped ones only where no other has the same name."""
+    plain, packed = (sorted(folder.rglob(ending)) for ending in _TRACES)
+    names = {file.name for file in plain}
+    return plain + [file for file in packed if file.name.removesuffix(".gz") not in names]

@@ -4,9 +4,9 @@ String columns are categoricals; no event becomes a Python object.  The platform
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ Value = int | float | str | bytes
 
 _METADATA, _OFFSET, _DURATION, _STATS, _OCCURRENCES = 1, 2, 3, 4, 5
 """Numbers of XEvent's fields."""
+_NONE = np.iinfo(np.int64).min
 _MONTH_NS = 30 * 86_400 * 10**9
 _DEVICE = "/device:TPU:"
 
@@ -45,6 +46,11 @@ class Metadata:
         self.stats = stats
         self._words: dict[str, CodedWords] = {}
 
+    @classmethod
+    def empty(cls) -> "Metadata":
+        """Of a plane without any."""
+        return cls([], [], [], Stats(Messages.of([]), np.empty(0, np.int64), count=0, names={}))
+
     def rows(self, ids: Ints) -> Ints:
         """The row of each id; -1 for an unknown id."""
         if not self._ids.size:
@@ -64,8 +70,45 @@ class Metadata:
         return self._words[column]
 
 
-class Line:
-    """One line: its events, read on first use.  Every column has one entry per event."""
+class Line(Protocol):
+    """One line: its events.  Every column has one entry per event."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def timestamp_ns(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def names(self) -> pd.Categorical: ...
+
+    @property
+    def display_names(self) -> pd.Categorical:
+        """The short name; without one, the name."""
+
+    def start_ns(self, zero_ns: int) -> Floats:
+        """Start times from `zero_ns` (see `Space.zero_ns`): nanoseconds since 1970 exceed a float's precision."""
+
+    @property
+    def duration_ns(self) -> Floats: ...
+
+    def numbers(self, stat: str, *, missing: int = -1) -> Ints:
+        """An integer statistic."""
+
+    def floats(self, stat: str) -> Floats:
+        """A numeric statistic; NaN where there is none."""
+
+    def words(self, stat: str) -> pd.Categorical:
+        """A string statistic; "" where there is none."""
+
+
+class ProtobufLine:
+    """A line of an `xplane.pb`, read on first use."""
 
     def __init__(self, message: Any, metadata: Metadata, stat_names: Mapping[int, str]):
         self.id: int = message.id
@@ -132,6 +175,13 @@ class Line:
         of_rows = np.append(self._metadata.stats.numbers(stat, missing=missing), missing)
         return np.where(values == missing, of_rows[self.rows], values)
 
+    def floats(self, stat: str) -> Floats:
+        """An integer statistic; NaN where neither the event nor its metadata has it."""
+        if stat not in self._stat_names.values():
+            return np.full(self._columns.metadata.size, np.nan)
+        values = self.numbers(stat, missing=_NONE)
+        return np.where(values == _NONE, np.nan, values)
+
     def words(self, stat: str) -> pd.Categorical:
         """A string statistic: the event's own, else its metadata's; "" where there is none."""
         event_words, metadata_words = self._columns.stats.words(stat), self._metadata.words(stat)
@@ -159,7 +209,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One `xplane.pb`: what one host recorded."""
+    """One `xplane.pb`, or one Chrome trace: what one host recorded."""
 
     path: str
     planes: tuple[Plane, ...]
@@ -167,6 +217,12 @@ class Space:
     """The zero of all start times: that of the earliest line, or of another host in the same session."""
     notes: tuple[str, ...] = ()
     """Notes on what could not be read."""
+    source: str = "measured"
+    """`modelled` of a trace that this project wrote of its model."""
+    label: str = ""
+    """The trace's description of itself; "" for none."""
+    stands_for: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Shown device -> the devices that it represents, where there are several."""
 
     def zero_of(self, plane: Plane) -> int:
         """The zero of a plane: `zero_ns`, or its own if it has another clock, since far from zero a float cannot hold

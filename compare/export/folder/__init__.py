@@ -1,0 +1,1 @@
+"""What is exported, and the folder that it is written to."""

@@ -1,0 +1,1 @@
+"""One number of one trace, by the names that CCL-Bench uses."""

@@ -1,0 +1,77 @@
+"""`python -m compare.metric --trace DIR --metric NAME`: one number, by the names that CCL-Bench uses."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.hlo.text.files import read_file
+from compare.metric.catalog import METRICS, find_metric
+from compare.metric.errors import MetricError, NotApplicable
+from compare.metric.subject import Request, read_subject
+from compare.run.cli.axes_options import add_axes, axes_of
+from meshes.process.command_line import command_parser, print_json, run_command, whole_number
+
+NOT_APPLICABLE = -1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the number, or -1 and on stderr why it does not apply."""
+    parser = command_parser(
+        "compare.metric",
+        "One metric of a trace: the last line is a number; -1 where it does not apply, with the reason on stderr.",
+        example="--trace traces/llama-tp4pp2-tpu --metric communication_fraction",
+    )
+    add = parser.add_argument
+    add("--trace", metavar="DIR", type=Path, help="a trace directory of CCL-Bench, a run folder, or any profile")
+    add("--metric", metavar="NAME", default="", help="one of --list")
+    add("--list", action="store_true", help="print every metric: unit, meaning, and where CCL-Bench's differs and why")
+    add("--json", action="store_true", help="print JSON, with what the number was made of")
+    add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
+    add("--microbatches", metavar="M", type=whole_number, help="of a trace's pipeline")
+    add("--arm", metavar="ARM", default="", help="of a run folder: this framework's program")
+    add("--phase", metavar="PHASE", default="", help="of a run folder: prefill or decode")
+    add("--cell", metavar="CELL", default="", help="of a run folder: this cell")
+    add_axes(parser)
+    asked = parser.parse_args(argv)
+    if asked.list:
+        _print_list(as_json=asked.json)
+        return 0
+    if asked.trace is None or not asked.metric:
+        parser.error("give --trace DIR and --metric NAME, or --list")
+    metric = find_metric(asked.metric)
+    phase = asked.phase or {"ttft": "prefill", "tpot": "decode"}.get(metric.name, "")
+    if not asked.trace.exists():
+        raise MetricError(f"{asked.trace}: no such file or directory")
+    subject = read_subject(Request(
+        trace=asked.trace, axes=axes_of(asked), mesh=asked.mesh or "", hlo=read_file(asked.hlo) if asked.hlo else None,
+        microbatches=asked.microbatches, arm=asked.arm, phase=phase, cell=asked.cell,
+    ))  # fmt: skip
+    found, why_not = None, None
+    try:
+        found = metric.measure(subject)
+    except NotApplicable as reason:
+        why_not = str(reason)
+        print(f"{metric.name}: {why_not}", file=sys.stderr)
+    number = NOT_APPLICABLE if found is None else found.number
+    if asked.json:
+        print_json({
+            "metric": metric.name, "value": number, "unit": metric.unit, "not_applicable": why_not,
+            "source": subject.timeline.source, "label": subject.timeline.label,
+            "details": {} if found is None else dict(found.details), "notes": list(subject.tracks.notes),
+        })  # fmt: skip
+    else:
+        print(number)
+    return 0
+
+
+def _print_list(*, as_json: bool) -> None:
+    if as_json:
+        print_json([{"name": row.name, "unit": row.unit, "meaning": row.meaning, "ccl_bench": row.theirs}
+                    for row in METRICS.values()])  # fmt: skip
+        return
+    for row in METRICS.values():
+        print(f"{row.name} ({row.unit})\n    {row.meaning}\n    CCL-Bench: {row.theirs}")
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,207 @@
+"""What a metric is taken of: a timeline, and what is known of its program, its plan and its workload."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import Module
+from compare.metric.card import Card, read_card
+from compare.metric.errors import MetricError, NotApplicable
+from compare.report.build import DEFAULT_CELL, lay_out_mesh
+from compare.report.programs import JudgedProgram, judge_programs
+from compare.report.rows import collective_row
+from compare.run.folder.load_run import Run, read_run
+from compare.run.folder.replace_folder import CASE
+from compare.run.folder.timelines import build_timelines
+from compare.timing.errors import TimingError
+from compare.timing.join.profile import read_profile
+from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
+from compare.timing.timeline import Timeline
+from compare.timing.tracks.tracks import DeviceTracks
+from compare.timing.xplane.reader import profile_files
+from meshes.mesh_argument import Plan, read_mesh
+
+EXPORTED = "program"
+"""In a directory that `compare.export` wrote: the run folder of its program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The words of a command line."""
+
+    trace: Path
+    axes: Mapping[str, int] = field(default_factory=dict)
+    mesh: str = ""
+    hlo: Module | None = None
+    microbatches: int | None = None
+    arm: str = ""
+    phase: str = ""
+    cell: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A timeline, and what belongs to it."""
+
+    timeline: Timeline
+    axes: Mapping[str, int]
+    """Sizes by name, outermost first; empty where they are not known."""
+    card: Card | None = None
+    program: JudgedProgram | None = None
+    """Of a run folder, or what it was exported to."""
+    module: Module | None = None
+    rows: tuple[Collective, ...] = ()
+    """The program's collectives; empty where there is no program."""
+    plan: Plan | None = None
+    microbatches: int | None = None
+
+    @cached_property
+    def tracks(self) -> DeviceTracks:
+        return DeviceTracks.of(self.timeline)
+
+    @property
+    def phase(self) -> str:
+        """`prefill` or `decode`, "" unknown."""
+        return self.program.case.phase if self.program else ""
+
+    @cached_property
+    def sends(self) -> Mapping[str, SentBytes]:
+        """Collective -> what it sends; empty where the program's plan is not known."""
+        if self.program is None or self.program.judgement is None:
+            return {}
+        rows = [collective_row(verdict) for verdict in self.program.judgement.verdicts]
+        return bytes_sent_by(rows, lay_out_mesh(self.program.case))
+
+    @property
+    def stages(self) -> list[int]:
+        """The stage of each device.  `NotApplicable` where there is no axis `pp`."""
+        if self.axes.get("pp", 1) < 2:
+            raise NotApplicable("no axis pp of more than one device is known; --mesh, or --axes with pp, names it")
+        place = list(self.axes).index("pp")
+        return [coordinates[place] for coordinates in product(*map(range, self.axes.values()))]
+
+    @cached_property
+    def communications(self) -> pd.DataFrame:
+        """Those of all devices that start in a step.
+
+        device, weight, collective, kind, axes, payload_bytes, duration_ns, wait_ns, group_size (NaN unknown, and of a
+        permute), bus_factor (what a device sends in it by byte of payload).
+        """
+        tables = []
+        for track in self.tracks.devices if self.tracks.has_devices else ():
+            inside = self.tracks.comms.iloc[track.rows][track.at >= 0]
+            tables.append(inside.assign(weight=track.weight))
+        if not tables:
+            raise NotApplicable("the trace shows no device")
+        found = pd.concat(tables, ignore_index=True)
+        names, kinds = found["collective"].astype(str), found["kind"].astype(str)
+        known = {row.name: float(max(map(len, row.groups), default=0)) for row in self.rows}
+        size = names.map(known).astype(np.float64)
+        if "group_size" in found:
+            size = size.fillna(found["group_size"])
+        size = size.where(kinds.ne("collective-permute"))
+        return found.assign(group_size=size, bus_factor=_bus_factors(kinds, size))
+
+
+def _bus_factors(kinds: "pd.Series[str]", sizes: "pd.Series[float]") -> "pd.Series[float]":
+    """NCCL-tests' factor of each (docs/metrics.md, section 4)."""
+    part = (sizes - 1) / sizes
+    whole = kinds.isin(["collective-permute", "collective-broadcast"])
+    return (part * np.where(kinds.eq("all-reduce"), 2.0, 1.0)).where(~whole, 1.0)
+
+
+def read_subject(request: Request) -> Subject:
+    """The subject of a run folder, an exported directory, one of CCL-Bench, or any profile.
+
+    `OSError`, `MetricError` or another one-line error where it cannot be read.
+    """
+    place = request.trace
+    if place.is_dir() and (place / CASE).is_file():
+        return _of_run(request)
+    if place.is_dir() and (place / EXPORTED / CASE).is_file():
+        return _of_export(request)
+    return _of_trace(request)
+
+
+def _of_run(request: Request) -> Subject:
+    run = read_run(request.trace)
+    program = _choose(run, request)
+    key = program.result.key
+    times = build_timelines([program], folder=run.folder)
+    if key not in times.timelines:
+        raise MetricError(f"{'/'.join(key)} of {run.folder} has no timeline: {times.errors.get(key, 'it failed')}")
+    return _of_program(program, times.timelines[key], card=None)
+
+
+def _of_export(request: Request) -> Subject:
+    run = read_run(request.trace / EXPORTED)
+    program = _choose(run, request)
+    axes = program.case.mesh.split_axes
+    timeline = read_profile(trace_files(request.trace), axes=axes, hlo=program.module, rows=program.rows)
+    return _of_program(program, timeline, card=read_card(request.trace))
+
+
+def _of_program(program: JudgedProgram, timeline: Timeline, *, card: Card | None) -> Subject:
+    case = program.case
+    return Subject(
+        timeline=timeline, axes=case.mesh.split_axes, card=card, program=program, module=program.module,
+        rows=program.rows, plan=case.plan, microbatches=case.microbatches,
+    )  # fmt: skip
+
+
+def _choose(run: Run, request: Request) -> JudgedProgram:
+    """The one program that is meant.  `MetricError`, listing them, where there are several."""
+    words = (request.arm, request.phase, request.cell)
+    compiled = [result for result in run.results if result.hlo is not None]
+    found = [
+        result for result in compiled if all(word in ("", own) for word, own in zip(words, result.key, strict=True))
+    ]
+    if len(found) > 1 and not request.cell:
+        found = [result for result in found if result.cell == DEFAULT_CELL] or found
+    if len(found) != 1:
+        there = ", ".join("/".join(result.key) for result in found or compiled)
+        many = "no program of these words" if not found else f"{len(found)} programs"
+        raise MetricError(f"{run.folder} has {many}; choose with --arm, --phase and --cell from {there or 'none'}")
+    (program,) = judge_programs(run.case, found)
+    if program.module is None:
+        raise MetricError(program.result.error or f"{'/'.join(program.result.key)} cannot be read")
+    return program
+
+
+def _of_trace(request: Request) -> Subject:
+    card = read_card(request.trace) if request.trace.is_dir() else None
+    plan = read_mesh(request.mesh) if request.mesh else None
+    axes = request.axes
+    rows = tuple(collectives(request.hlo, axes)) if request.hlo is not None and axes else ()
+    timeline = read_profile(trace_files(request.trace), axes=axes, hlo=request.hlo, rows=rows)
+    return Subject(
+        timeline=timeline, axes=axes, card=card, module=request.hlo, rows=rows, plan=plan,
+        microbatches=request.microbatches,
+    )  # fmt: skip
+
+
+def trace_files(place: Path) -> list[Path]:
+    """The files of a profile; in a trace directory whose trace is named otherwise, its only JSON file."""
+    try:
+        return profile_files(place)
+    except TimingError:
+        others = sorted(path for path in place.iterdir() if path.name.endswith((".json", ".json.gz")))
+        if len(others) != 1:
+            raise
+        return others
+
+
+def weighted_median(values: pd.DataFrame, column: str) -> float:
+    """The median of a column, each row as often as its device stands for one; NaN of nothing."""
+    known = values[values[column].notna()]
+    if known.empty:
+        return math.nan
+    return float(np.median(np.repeat(known[column].to_numpy(np.float64), known["weight"].to_numpy(np.int64))))

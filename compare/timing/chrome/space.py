@@ -1,0 +1,231 @@
+"""A Chrome trace as planes and lines, as `xplane.pb` has them: processes are planes, threads are lines.
+
+XLA's profiler makes these traces of its own planes (openxla/xprof, `trace_viewer`), and leaves out the programs.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from compare.hlo.collective import COLLECTIVE_KINDS
+from compare.hlo.text.errors import HloError
+from compare.hlo.text.shapes import Array, read_shape
+from compare.timing.arrays import Floats, Ints, Mask
+from compare.timing.chrome.events import TraceEvents, open_trace, read_events
+from compare.timing.errors import TimingError
+from compare.timing.xplane.device_events import words_by_code
+from compare.timing.xplane.xspace import Line, Metadata, Plane, Space
+
+OWN_KEY = "wirediff"
+"""In the trace's `metadata`: what `compare.export` says of a trace that it writes."""
+_DEVICE = re.compile(r"/device:[A-Z]+:\d+$")
+_STEP_NAMES = re.compile(r"\$\S*core\.py:\d+ step|StepMarker")
+"""Marks of steps on a host that bear no number: vLLM's frame of Python, torch_xla's mark."""
+_MODULE = re.compile(r"(?:p?jit|pmap|SyncTensorsGraph)[\w.<>]*(?:\(\d+\))?")
+_STEP = re.compile(r"\d+")
+_CLOCKS_NS = 1000.0
+"""Between `ts` and `device_offset_ps` of one device, at the most: beyond it they are of two clocks."""
+_FINE_NS = 0.001
+"""A picosecond: where the two agree to it, `ts` has all digits."""
+_WORDS = ("long_name", "hlo_category", "tf_op", "hlo_op")
+_SHAPED = re.compile(r"(?:all-reduce|all-gather|all-to-all|collective-permute)(?:-start)?")
+_COLLECTIVE = re.compile(rf"(?:{'|'.join(COLLECTIVE_KINDS)})(?:-start)?")
+
+
+class ChromeLine:
+    """The events of one thread."""
+
+    def __init__(self, trace: "_Trace", rows: Ints, *, id: int, name: str, marks_steps: bool = False):
+        self.id = id
+        self.name = name
+        self.timestamp_ns = 0
+        self._trace = trace
+        self._rows = rows
+        self._marks_steps = marks_steps
+
+    def __len__(self) -> int:
+        return self._rows.size
+
+    @property
+    def names(self) -> pd.Categorical:
+        """The line of HLO, where the trace has it."""
+        return self._words([kind.long_name or kind.name for kind in self._trace.events.kinds])
+
+    @property
+    def display_names(self) -> pd.Categorical:
+        return self._words([kind.name for kind in self._trace.events.kinds])
+
+    def start_ns(self, zero_ns: int) -> Floats:
+        return self._trace.start_ns[self._rows] - float(zero_ns)
+
+    @property
+    def duration_ns(self) -> Floats:
+        return self._trace.duration_ns[self._rows]
+
+    def numbers(self, stat: str, *, missing: int = -1) -> Ints:
+        if stat == "step_num" and self._marks_steps:
+            return np.argsort(np.argsort(self.start_ns(0), kind="stable"), kind="stable")
+        if stat not in self._trace.events.whole:
+            return np.full(len(self), missing, np.int64)
+        found = self._trace.events.whole[stat][self._rows]
+        return np.where(found == -1, missing, found)
+
+    def floats(self, stat: str) -> Floats:
+        if stat == "shown_bytes":
+            return self._trace.shown_bytes[self._rows]
+        found = self._trace.events.numbers.get(stat)
+        return np.full(len(self), np.nan) if found is None else found[self._rows]
+
+    def words(self, stat: str) -> pd.Categorical:
+        known = [str(getattr(kind, stat)) if stat in _WORDS else "" for kind in self._trace.events.kinds]
+        return self._words(known)
+
+    def _words(self, words: list[str]) -> pd.Categorical:
+        return words_by_code(self._trace.events.kind[self._rows], words)
+
+
+class _Trace:
+    """Times of a trace's events in ns, and the bytes that they show."""
+
+    def __init__(self, events: TraceEvents):
+        self.events = events
+        self.process: Ints = np.array([process for process, _ in events.threads], np.int64)[events.thread]
+        self.notes: list[str] = []
+        self.start_ns = self._starts()
+        offered, told = events.numbers["dur"] * 1e3, events.numbers["device_duration_ps"] / 1e3
+        coarse = np.abs(offered - told) > _FINE_NS
+        self.duration_ns: Floats = np.where(coarse, told, offered)
+        self.shown_bytes = self._bytes()
+
+    def _starts(self) -> Floats:
+        """`device_offset_ps` on the clock of `ts`: both count from times of their own."""
+        shown, offset = self.events.numbers["ts"] * 1e3, self.events.numbers["device_offset_ps"] / 1e3
+        starts, apart = shown.copy(), 0
+        for process in np.unique(self.process[~np.isnan(offset)]).tolist():
+            rows = np.flatnonzero((self.process == process) & ~np.isnan(offset))
+            between = shown[rows] - offset[rows]
+            shift = round(float(np.median(between)), 3)
+            far = np.abs(between - shift)
+            chosen = (far > _FINE_NS) & (far <= _CLOCKS_NS)
+            starts[rows[chosen]] = offset[rows[chosen]] + shift
+            apart += int((far > _CLOCKS_NS).sum())
+        if apart:
+            self.notes.append(f"device_offset_ps of {apart} events is of another clock than ts: ts is taken")
+        return starts
+
+    def _bytes(self) -> Floats:
+        """Of a collective the bytes that its shape or `bytes_accessed` shows: for one whose HLO is not known."""
+        kinds = self.events.kinds
+        collective = np.array([bool(_COLLECTIVE.fullmatch(kind.hlo_category.lower())) for kind in kinds], np.bool_)
+        shape = np.array([_shape_bytes(kind.shape) if _SHAPED.fullmatch(kind.hlo_category.lower()) else np.nan
+                          for kind in kinds])  # fmt: skip
+        of_shape, accessed = shape[self.events.kind], self.events.numbers["bytes_accessed"]
+        return np.where(collective[self.events.kind], np.where(np.isnan(of_shape), accessed, of_shape), np.nan)
+
+
+def _shape_bytes(text: str) -> float:
+    try:
+        shape = read_shape(text) if text else None
+    except HloError:
+        return np.nan
+    return float(shape.num_bytes) if isinstance(shape, Array) else np.nan
+
+
+def is_json(path: str | Path) -> bool:
+    """Whether a file, gzipped or not, begins as JSON does, or is named as JSON."""
+    if re.search(r"\.json(\.gz)?$", str(path)):
+        return True
+    try:
+        with Path(path).open("rb") as file:
+            return open_trace(file).read(64).lstrip()[:1] in (b"{", b"[")
+    except (EOFError, OSError, zlib.error):
+        return False
+
+
+def read_trace(path: str | Path) -> Space:
+    """Read one Chrome trace, gzipped or not.
+
+    `OSError` where it can't be opened, `TimingError` where it is none, is cut, or of GPUs; either names it.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            events = read_events(open_trace(file))
+        if "deviceProperties" in events.about:
+            raise TimingError("a trace of GPUs, as PyTorch writes them; traces of TPUs can be read")
+    except TimingError as error:
+        raise TimingError(f"{path}: {error}") from None
+    trace = _Trace(events)
+    planes = [_plane(trace, process) for process in dict.fromkeys(process for process, _ in events.threads)]
+    own = _own(events.about)
+    return Space(
+        path=str(path),
+        planes=tuple(planes),
+        zero_ns=0,
+        notes=(*events.notes, *trace.notes),
+        source="modelled" if own.get("source") == "modelled" else "measured",
+        label=str(own.get("label", "")),
+        stands_for=_stands_for(own.get("stands_for")),
+    )
+
+
+def _own(about: Mapping[str, object]) -> Mapping[str, object]:
+    metadata = about.get("metadata")
+    own = metadata.get(OWN_KEY) if isinstance(metadata, dict) else None
+    return own if isinstance(own, dict) else {}
+
+
+def _stands_for(value: object) -> dict[int, tuple[int, ...]]:
+    """Of devices that are shown once for several: those."""
+    if not isinstance(value, dict):
+        return {}
+    return {
+        int(device): tuple(alike)
+        for device, alike in value.items()
+        if str(device).isdecimal() and isinstance(alike, list) and all(isinstance(number, int) for number in alike)
+    }
+
+
+def _plane(trace: _Trace, process: int) -> Plane:
+    events = trace.events
+    name = events.process_names.get(process, f"process {process}")
+    threads = [place for place, key in enumerate(events.threads) if key[0] == process]
+    named = any(events.threads[place] in events.thread_names for place in threads)
+    lines: list[Line] = []
+    for place in threads:
+        _, thread = events.threads[place]
+        rows = np.flatnonzero(events.thread == place)
+        if _DEVICE.match(name) and not named:
+            lines += _unnamed(trace, rows, thread)
+        elif _DEVICE.match(name):
+            lines.append(ChromeLine(trace, rows, id=thread, name=events.thread_names.get((process, thread), "")))
+        else:
+            lines += _host_lines(trace, rows, thread, events.thread_names.get((process, thread), ""))
+    stats = dict(enumerate(("step_num", "run_id", *_WORDS)))
+    return Plane(name=name, lines=tuple(lines), metadata=Metadata.empty(), stats={}, stat_names=stats)
+
+
+def _unnamed(trace: _Trace, rows: Ints, thread: int) -> list[Line]:
+    """The lines of a device whose threads bear no names, by what stands on them."""
+    kinds = trace.events.kinds
+    is_op = np.array([bool(kind.hlo_category or kind.long_name) for kind in kinds], np.bool_)
+    is_module = ~is_op & np.array([bool(_MODULE.fullmatch(kind.name)) for kind in kinds], np.bool_)
+    is_step = ~is_op & np.array([bool(_STEP.fullmatch(kind.name)) for kind in kinds], np.bool_)
+    code = trace.events.kind[rows]
+    parts: dict[str, Mask] = {
+        "Steps": is_step[code], "XLA Modules": is_module[code], "XLA Ops": ~(is_step | is_module)[code],
+    }  # fmt: skip
+    return [ChromeLine(trace, rows[mask], id=thread, name=name) for name, mask in parts.items() if mask.any()]
+
+
+def _host_lines(trace: _Trace, rows: Ints, thread: int, name: str) -> list[Line]:
+    """A thread of a host; marks of steps without numbers stand on a line of their own, and are counted."""
+    marks = np.array([bool(_STEP_NAMES.fullmatch(kind.name)) for kind in trace.events.kinds], np.bool_)
+    counted = marks[trace.events.kind[rows]] & (trace.events.whole["step_num"][rows] == -1)
+    lines: list[Line] = [ChromeLine(trace, rows[~counted], id=thread, name=name)]
+    if counted.any():
+        lines.append(ChromeLine(trace, rows[counted], id=thread, name=name, marks_steps=True))
+    return lines
