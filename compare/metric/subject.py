@@ -136,9 +136,9 @@ def _of_run(request: Request) -> Subject:
     program = _choose(run, request)
     key = program.result.key
     times = build_timelines([program], folder=run.folder)
-    if key not in times.timelines:
+    if key not in times.by_key:
         raise MetricError(f"{'/'.join(key)} of {run.folder} has no timeline: {times.errors.get(key, 'it failed')}")
-    return _of_program(program, times.timelines[key], card=None)
+    return _of_program(program, times.by_key[key], card=None)
 
 
 def _of_export(request: Request) -> Subject:

@@ -38,7 +38,7 @@ def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "")
     for result in results:
         (program,) = judge_programs(run.case, [result])
         times = build_timelines([program], folder=run.folder)
-        if result.key not in times.timelines:
+        if result.key not in times.by_key:
             why = times.errors.get(result.key) or program.result.error or "its program cannot be read"
             raise ExportError(f"{'/'.join(result.key)} of {run.folder} has no timeline: {why}")
-        yield TimedProgram(run, program, times.timelines[result.key])
+        yield TimedProgram(run, program, times.by_key[result.key])

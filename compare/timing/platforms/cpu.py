@@ -63,9 +63,6 @@ def op_events(space: Space) -> DeviceEvents:
             "duration_ns": (np.where(late, call_ends, until.at_ps) - start) / _PS,
             "wait_ns": waits,
             "run": devices.run,
-            "flops": np.nan,
-            "accessed_bytes": np.nan,
-            "shown_bytes": np.nan,
         },
         length=ops.size,
     )

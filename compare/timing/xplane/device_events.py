@@ -25,7 +25,7 @@ RAW = {
     "accessed_bytes": "float64",
     "shown_bytes": "float64",
 }
-"""Columns of operation events.
+"""Columns of operation events, the last three of them optional.
 
 device: logical id, -1 unknown.  line, name: as in the profile.  hlo_op: the instruction's name.  module: the profile's
 name of its program, like `jit_f(0)`, "" unknown.  text: its HLO line, category: its `hlo_category`, tf_op: its
@@ -35,6 +35,8 @@ execution, -1 unknown.  flops, accessed_bytes: `model_flops`, `bytes_accessed`, 
 collective in a trace that may be without its HLO, the bytes that it shows; else NaN.
 """
 
+
+_OPTIONAL = ("flops", "accessed_bytes", "shown_bytes")
 
 EXECUTIONS = {"device": "int32", "module": "category", "run": "int64", "start_ns": "float64", "duration_ns": "float64"}
 """Columns of program executions, as marked by a device."""
@@ -65,7 +67,7 @@ def frame(columns: Mapping[str, object], *, length: int) -> pd.DataFrame:
     """Events from columns; a scalar applies to all rows."""
     data: dict[str, object] = {}
     for name, dtype in RAW.items():
-        value = columns[name]
+        value = columns.get(name, np.nan) if name in _OPTIONAL else columns[name]
         if dtype == "category" and isinstance(value, str):
             value = pd.Categorical.from_codes([0] * length, categories=pd.Index([value], dtype=object))
         data[name] = value
