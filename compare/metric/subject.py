@@ -97,7 +97,7 @@ class Subject:
         """
         tables = []
         for track in self.tracks.devices if self.tracks.has_devices else ():
-            inside = self.tracks.comms.iloc[track.rows][track.at >= 0]
+            inside = self.tracks.comms.iloc[track.rows][track.step_index >= 0]
             tables.append(inside.assign(weight=track.weight))
         if not tables:
             raise NotApplicable("the trace shows no device")
