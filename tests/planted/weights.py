@@ -38,7 +38,7 @@ QKV_TORCH = (
     'q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))',
 )
 LOOKUP_JAX = ("decoder/model.py", "return self.layout.lookup(self.table[...], tokens)")
-LOOKUP_TORCH = ("sharding/layout.py", 'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
+LOOKUP_TORCH = ("sharding/layout.py", 'rows = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
 SCORES = 'return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")'
 
 _DECLARED = 'rows = [(each.name, "weight", each.dims, each.shape, dtype) for each in weights(case)]'
@@ -202,15 +202,15 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "sharding/layout.py",
-                'found = jnp.take(table, self.place(tokens, "slots stages batch seq"), axis=0, mode="clip")',
-                'found = jnp.take(self.place(table, "_ embed"), self.place(tokens, "slots stages batch seq"), '
+                'rows = jnp.take(table, self.place(tokens, "slots stages batch seq"), axis=0, mode="clip")',
+                'rows = jnp.take(self.place(table, "_ embed"), self.place(tokens, "slots stages batch seq"), '
                 'axis=0, mode="clip")',
                 reported=LOOKUP_JAX,
             ),
             "torchxla": Site(
                 "sharding/layout.py",
-                'found = F.embedding(self.place(cut, "stages parts batch slots _"), table)',
-                'found = F.embedding(self.place(cut, "stages parts batch slots _"), self.place(table * 1, "_ embed"))',
+                'rows = F.embedding(self.place(cut, "stages parts batch slots _"), table)',
+                'rows = F.embedding(self.place(cut, "stages parts batch slots _"), self.place(table * 1, "_ embed"))',
             ),
         },
         rows=(Row("embed", "all-gather@tp", "1", "3/4·2048·256·2", "induced weight-gather"),),
