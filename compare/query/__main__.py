@@ -1,8 +1,9 @@
 """`python -m compare.query runs/ "select …"`: any question in SQL, over any number of run folders."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from compare.query.engine import open_runs, save_tables, write_rows
+from compare.query.engine import answer_question, save_tables, write_rows
 from compare.query.request import parse_question
 from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
 from meshes.process.command_line import print_json, run_command
@@ -20,13 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print_tables(question.runs)
         return 0
+    if question.out:
+        answer_question(question.runs, question.sql, partial(write_rows, out=question.out))
+        print(question.out)
+        return 0
     show = {"table": print_rows, "json": print_json_rows, "csv": print_csv_rows}[question.form]
-    with open_runs(question.runs, question.sql) as connection:
-        if question.out:
-            write_rows(connection, question.sql, question.out)
-            print(question.out)
-        else:
-            show(connection, question.sql)
+    answer_question(question.runs, question.sql, show)
     return 0
 
 

@@ -1,7 +1,10 @@
 """DuckDB at work on run folders: one SELECT in, a relation out, and every error one line."""
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -37,16 +40,29 @@ def query_runs(query: str, *folders: str | Path) -> "DuckDBPyRelation":
     names.  Raises `QueryError`, one line, for a query that DuckDB refuses and for a folder that cannot be read.
     """
     sql = query if any(map(str.isspace, query.strip())) else read_query(query)
-    with open_runs(read_source([Path(folder) for folder in folders]), sql) as connection:
+    with open_runs(connect(), read_source([Path(folder) for folder in folders]), sql) as connection:
         return connection.sql(sql)
 
 
-@contextmanager
-def open_runs(runs: Source, sql: str) -> Iterator["DuckDBPyConnection"]:
-    """A connection with a view for each table that this SELECT reads; in here DuckDB's errors become `QueryError`s.
+def answer_question(runs: Source, sql: str, show: Callable[["DuckDBPyConnection", str], None]) -> None:
+    """Answer one SELECT by `show`, in a thread of its own: DuckDB does not heed every signal, and this thread does."""
+    connection = connect()
 
-    The connection stays open, since a relation of it may be read later.
-    """
+    def answer() -> None:
+        with open_runs(connection, runs, sql):
+            show(connection, sql)
+
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer)
+        try:
+            answered.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
+
+
+def connect() -> "DuckDBPyConnection":
+    """A database in memory; raises `QueryError` where DuckDB is not installed."""
     try:
         import duckdb
     except ImportError:
@@ -54,11 +70,23 @@ def open_runs(runs: Source, sql: str) -> Iterator["DuckDBPyConnection"]:
             "duckdb is not installed; get it with pip install -e '.[sql]' (without a checkout: pip install "
             "'wirediff[sql]')"
         ) from None
+    # What has no room in memory goes there, and not where one stands, which may be a run folder.
+    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+    connection.execute("; ".join(f"SET {name} = {value}" for name, value in _SETTINGS.items()))
+    return connection
+
+
+@contextmanager
+def open_runs(connection: "DuckDBPyConnection", runs: Source, sql: str) -> Iterator["DuckDBPyConnection"]:
+    """A connection with a view for each table that this SELECT reads; in here DuckDB's errors become `QueryError`s.
+
+    The connection stays open, since a relation of it may be read later.
+    """
+    import duckdb
+
     files = {} if isinstance(runs, SavedTables) else files_to_read(runs, sql)
     paths = list(runs.files().values()) if isinstance(runs, SavedTables) else [p for own in files.values() for p in own]
     try:
-        connection = duckdb.connect()
-        connection.execute("; ".join(f"SET {name} = {value}" for name, value in _SETTINGS.items()))
         _check_select(connection, sql)
         if isinstance(runs, SavedTables):
             create_saved_views(connection, runs)
@@ -79,13 +107,12 @@ def save_tables(runs: Source, out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     files = []
     for name, sql in saved_selects(tables_to_save()).items():
-        with open_runs(runs, sql) as connection:
-            files.append(out / f"{name}.parquet")
-            write_rows(connection, f"SELECT * FROM ({sql}) ORDER BY ALL", files[-1])
+        files.append(out / f"{name}.parquet")
+        answer_question(runs, f"SELECT * FROM ({sql}) ORDER BY ALL", partial(write_rows, out=files[-1]))
     return files
 
 
-def write_rows(connection: "DuckDBPyConnection", sql: str, out: Path) -> None:
+def write_rows(connection: "DuckDBPyConnection", sql: str, *, out: Path) -> None:
     """Write the answer to a `.parquet` or `.csv` file, which takes its place whole."""
     beside = out.with_name(f".{out.name}.{uuid4().hex}.part")
     rows = connection.sql(sql)

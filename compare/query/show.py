@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +13,7 @@ from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries
 from compare.query.runs import CASE_COLUMNS, table_names
 from compare.query.saved import SavedTables, Source
@@ -53,6 +55,8 @@ def print_json_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """All rows as one list of objects; what JSON has no word for (not a number) is null."""
     cursor = connection.execute(sql)
     columns = [name for name, *_ in cursor.description or ()]
+    if twice := [name for name, times in Counter(columns).items() if times > 1]:
+        raise QueryError(f"two columns are named {twice[0]}; an object has each name once: write … AS another")
     print_json([dict(zip(columns, map(_plain_value, row), strict=True)) for row in _rows(cursor)])
 
 
@@ -200,7 +204,6 @@ def describe_tables(runs: Source) -> dict[str, object]:
     """What can be asked: tables with their columns, types and units, and the queries that ship."""
     saved = runs if isinstance(runs, SavedTables) else None
     folders = [] if isinstance(runs, SavedTables) else runs
-    others = [name for name in (saved.files() if saved else table_names(folders)) if name not in TABLES]
     return {
         "runs": saved.folder.as_posix() if saved else [run.facts["run"] for run in folders],
         "case": [_column(name, kind) for name, kind in CASE_COLUMNS.items()],
@@ -208,9 +211,15 @@ def describe_tables(runs: Source) -> dict[str, object]:
             name: {"row": table.says, "columns": [_column(*column) for column in table.columns.items()]}
             for name, table in TABLES.items()
         }
-        | {name: {"row": _UNDESCRIBED, "columns": []} for name in others},
+        | {name: {"row": _UNDESCRIBED, "columns": []} for name in _undescribed(runs)},
         "queries": dict(list_queries()),
     }
+
+
+def _undescribed(runs: Source) -> list[str]:
+    """Tables of another version."""
+    names = list(runs.files()) if isinstance(runs, SavedTables) else table_names(runs)
+    return [name for name in names if name not in TABLES]
 
 
 def _column(name: str, kind: str) -> dict[str, str]:
@@ -230,6 +239,8 @@ def print_tables(runs: Source) -> None:
     for name, table in TABLES.items():
         print("", *textwrap.wrap(f"{name}: {table.says}", width, subsequent_indent=_GAP), sep="\n")
         print(*_by_unit(table.columns, width=width), sep="\n")
+    for name in _undescribed(runs):
+        print(f"\n{name}: {_UNDESCRIBED}")
     print('\nQueries that ship (--name NAME, or FROM "NAME" in your own):')
     for name, says in list_queries().items():
         print(*textwrap.wrap(f"{name}: {says}", width, initial_indent=_GAP, subsequent_indent=_GAP * 3), sep="\n")

@@ -3,10 +3,13 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pandas as pd
+import psutil
 import pytest
 
 from compare.query.__main__ import main
@@ -92,7 +95,14 @@ def test_without_a_question_tables_columns_units_and_queries_are_listed(query):
         for table in TABLES.values():
             assert set(table.columns) <= set(words)
         assert out[0] == "1 run folder: example-run"
+        assert not [line for line in out if "DESCRIBE" in line]
         assert "bytes: payload_bytes wire_bytes step_wire_bytes" in " ".join(words)
+
+
+def test_a_table_that_is_not_described_is_listed_too(query, tmp_path):
+    write_run(tmp_path / "run", tables={"colours": [{"colour": "red"}]})
+    assert "colours: of another version; DESCRIBE shows its columns" in query(tmp_path)[1]
+    assert query(tmp_path, "describe colours", "--csv")[1][-1].startswith("colour,VARCHAR")
 
 
 def test_the_list_as_json_has_types_and_units(query):
@@ -130,7 +140,9 @@ WRONG = [
     ((EXAMPLE, SQL, "--out", "x.xlsx"), "'x.xlsx' is neither .parquet nor .csv"),
     ((EXAMPLE, SQL, "--out", "nowhere/x.csv"), "nowhere/x.csv cannot be written: there is no folder nowhere"),
     ((EXAMPLE, SQL, "--out", EXAMPLE / "tables/totals.parquet"), "docs/example-run, which is only read"),
+    ((EXAMPLE, "--save", EXAMPLE / "tables/new"), "docs/example-run, which is only read"),
     ((EXAMPLE, "--out", "x.csv"), "--out is given, and no query"),
+    ((EXAMPLE, "select 1 as x, 2 as x", "--json"), "two columns are named x"),
     ((EXAMPLE, "bubble"), "bubble is not there; a query has white space in it, and one that ships"),
     (("nowhere", SQL), "nowhere is not there"),
     ((ROOT / "tests", SQL), "tests holds no run folder"),
@@ -168,6 +180,22 @@ def test_no_question_changes_a_run(query, tmp_path):
                 f"with x as (select 1) select * from x; copy (select 2) to '{run}/new.csv'"):  # fmt: skip
         query(run, sql)
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("form", [(), ("--out", "answer.csv")])
+def test_a_question_that_takes_too_long_can_be_stopped(tmp_path, number, form):
+    endless = "select count(*) from range(100000000) a, range(100000) b where (a.range * b.range) % 7 = 3"
+    with subprocess.Popen(
+        [sys.executable, "-m", "compare.query", str(EXAMPLE), endless, *form], cwd=tmp_path, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as started:  # fmt: skip
+        while psutil.Process(started.pid).cpu_times().user < 5:  # what it takes to start is less
+            time.sleep(0.05)
+        started.send_signal(number)
+        assert started.communicate(timeout=20) == ("", "stopped\n")
+        assert started.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_duckdb_one_line_says_how_to_get_it(tmp_path):

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compare.query import query_runs
-from compare.query.engine import open_runs
+from compare.query.engine import answer_question
 from compare.query.errors import QueryError
 from compare.query.runs import CASE_COLUMNS, read_runs
 from compare.query.tables import TABLES, unit_of
@@ -84,8 +84,9 @@ def test_profiles_and_witnesses_are_programs_too(tmp_path):
 
 
 def answer(sql, folder):
-    with open_runs(read_runs([folder]), sql) as connection:
-        return connection.execute(sql).fetchall()
+    rows = []
+    answer_question(read_runs([folder]), sql, lambda connection, sql: rows.extend(connection.execute(sql).fetchall()))
+    return rows
 
 
 DAMAGE = {
