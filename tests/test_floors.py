@@ -89,7 +89,7 @@ def graph() -> dict[str, set[str]]:
     """Which module of ours imports which, command lines left out: nothing imports those."""
     every = {module_of(file): file for top in NEVER for file in files(top)}
     return {
-        name: {found for found in imported_modules(file) if found in every and found != name}
+        name: {module for module in imported_modules(file) if module in every and module != name}
         for name, file in every.items()
         if not is_command(file) or file.name == "__init__.py"
     }
@@ -129,13 +129,13 @@ def test_a_room_imports_the_rooms_below_it_and_no_slice_another(room):
     allowed = {*SPINE[: SPINE.index(room) + 1]} if room in SPINE else {*SPINE, *STANDS_ON.get(room, ()), room}
     for name, imported in graph().items():
         if room_of(name) == room:
-            outside = {found for found in imported if room_of(found) not in {*allowed, ""}}
+            outside = {module for module in imported if room_of(module) not in {*allowed, ""}}
             assert not outside, f"{name} may not import {sorted(outside)}"
 
 
 def test_nobody_imports_a_command_line():
     for name, imported in graph().items():
-        commands = {found for found in imported if found.endswith("__main__") or found in (
+        commands = {module for module in imported if module.endswith("__main__") or module in (
             "compare.plan", "compare.trace", "compare.teach")}  # fmt: skip
         assert not commands, f"{name} imports {sorted(commands)}"
 
@@ -147,8 +147,8 @@ def test_no_file_imports_itself_by_way_of_others():
 def test_no_package_imports_itself_by_way_of_others():
     packages: dict[str, set[str]] = {}
     for name, imported in graph().items():
-        own = package_of(name)
-        packages.setdefault(own, set()).update(found for found in map(package_of, imported) if found != own)
+        package = package_of(name)
+        packages.setdefault(package, set()).update(module for module in map(package_of, imported) if module != package)
     assert not cycles(packages)
 
 
@@ -160,8 +160,8 @@ def test_no_folder_is_crowded():
     """What stands in one folder is read as one list; beyond a dozen files it wants rooms."""
     for top in NEVER:
         for folder in {file.parent for file in files(top)}:
-            own = [file for file in folder.glob("*.py") if file.name not in ("__init__.py", "__main__.py")]
-            assert len(own) <= 14, f"{folder.relative_to(ROOT)} has {len(own)} files"
+            sources = [file for file in folder.glob("*.py") if file.name not in ("__init__.py", "__main__.py")]
+            assert len(sources) <= 14, f"{folder.relative_to(ROOT)} has {len(sources)} files"
 
 
 def test_only_the_compile_imports_the_compiler():
@@ -195,16 +195,16 @@ def test_the_contract_shares_nothing_with_what_makes_the_shardings():
     reference = [file for file in files("compare/contract") if file.name != "notes.py"]
     assert len(reference) >= 4
     for file in reference:
-        found = {name for name in imports(file) if not name.startswith("compare.contract")}
-        assert found <= {"collections.abc", "dataclasses", "fractions", "itertools", "math", "typing",
+        foreign = {name for name in imports(file) if not name.startswith("compare.contract")}
+        assert foreign <= {"collections.abc", "dataclasses", "fractions", "itertools", "math", "typing",
                          "meshes.assignment", "meshes.case"}, file  # fmt: skip
 
 
 def test_a_verdict_takes_rows_and_knows_no_case():
     for file in files("compare/verdict"):
-        found = set(imports(file))
-        assert not any(name.startswith("meshes") for name in found), file
-        assert {name for name in found if name.startswith("compare.contract")} <= {"compare.contract.row"}, file
+        names = set(imports(file))
+        assert not any(name.startswith("meshes") for name in names), file
+        assert {name for name in names if name.startswith("compare.contract")} <= {"compare.contract.row"}, file
 
 
 def test_command_lines_parse_call_and_print():

@@ -25,10 +25,10 @@ FEW = {
 @pytest.mark.parametrize("name", FEW)
 def test_every_input_is_read_or_refused_in_one_line(name, monkeypatch):
     monkeypatch.setattr(run, "MOST_SECONDS", 300)
-    told = run.try_inputs(NAMED[name], range(FEW[name]), seed=12)
-    assert told.findings == {}
-    assert told.outcomes.total() == FEW[name]
-    assert set(told.outcomes) <= {"read", "refused"}
+    outcomes = run.try_inputs(NAMED[name], range(FEW[name]), seed=12)
+    assert outcomes.findings == {}
+    assert outcomes.outcomes.total() == FEW[name]
+    assert set(outcomes.outcomes) <= {"read", "refused"}
 
 
 def describe(read):
@@ -47,23 +47,23 @@ def failing(error):
 def test_what_is_to_be_mended_is_found(monkeypatch):
     assert describe(str) == []
     assert describe(failing(HloError("line 3: cannot be read"))) == []
-    assert [one.partition(":")[0] for one in describe(failing(KeyError("a")))] == ["traceback"]
-    assert [one.partition(":")[0] for one in describe(failing(ValueError("not ours")))] == ["traceback"]
+    assert [finding.partition(":")[0] for finding in describe(failing(KeyError("a")))] == ["traceback"]
+    assert [finding.partition(":")[0] for finding in describe(failing(ValueError("not ours")))] == ["traceback"]
     for said in ("a\nb", "\x1b[31m", "x" * 501, ""):
         error = HloError("")
         error.args = (said,)
-        assert [one.partition(":")[0] for one in describe(failing(error))] == ["refusal"], said
+        assert [finding.partition(":")[0] for finding in describe(failing(error))] == ["refusal"], said
     monkeypatch.setattr(run, "MOST_SECONDS", 0.05)
 
     def forever(_):
         while True:
             pass
 
-    assert [one.partition(":")[0] for one in describe(forever)] == ["hang"]
+    assert [finding.partition(":")[0] for finding in describe(forever)] == ["hang"]
 
 
 def test_a_row_that_is_lost_or_another_is_found():
-    seed = next(one for one in _texts() if one.rows and len(one.rows) > 1)
+    seed = next(text for text in _texts() if text.rows and len(text.rows) > 1)
     rows = collectives(read(seed.text), read_axes(seed.axes))
     assert hlo.describe_loss(seed.text, rows) == ""
     assert "rows were read" in hlo.describe_loss(seed.text, rows[1:])

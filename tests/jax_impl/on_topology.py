@@ -17,8 +17,8 @@ from meshes.case import Case
 
 def main(case: Case) -> str:
     jax.config.update("jax_use_shardy_partitioner", case.partitioner == "native")
-    there = topologies.get_topology_desc(platform="tpu", topology_name=case.topology.slice_name).devices
-    at = {(0, *device.coords, device.core_on_chip): device for device in there}
+    chips = topologies.get_topology_desc(platform="tpu", topology_name=case.topology.slice_name).devices
+    at = {(0, *device.coords, device.core_on_chip): device for device in chips}
     devices = np.array([at[place] for place in assign_chips(case.plan)]).reshape(*case.mesh.axes.values())
     layout = Layout(case, Mesh(devices, tuple(case.mesh.axes), axis_types=(AxisType.Auto,) * devices.ndim))
     step = Step.of(layout)

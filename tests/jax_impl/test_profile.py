@@ -47,8 +47,8 @@ class Done:
 
     @property
     def about(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.out / "about.json").read_text())
-        return found
+        described: dict[str, Any] = json.loads((self.out / "about.json").read_text())
+        return described
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -84,7 +84,7 @@ def test_it_says_where_it_is_and_writes_what_it_found(done: Done) -> None:
 def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
     steps = ProfileRecord.read(done.profile).steps
     assert [(step.name, step.number) for step in steps] == [(done.case.phase, number) for number in range(5)]
-    assert all(one.end_ns <= other.start_ns for one, other in pairwise(steps))
+    assert all(earlier.end_ns <= other.start_ns for earlier, other in pairwise(steps))
 
 
 @pytest.mark.slow

@@ -59,6 +59,6 @@ def compile_case(case: Case, out: Path) -> str:
 def count_collectives(case: Case, out: Path) -> Counter[tuple[str, str, int, int]]:
     """Scope, kind@axes, executions and payload bytes of every collective, counted."""
     pipeline = [scope for scope in SCOPES if scope.startswith("pipeline.")]
-    asked = [SimpleNamespace(scope=scope, kind="collective-permute", axes="pp") for scope in pipeline]
-    rows = collectives(read(compile_case(case, out)), case.mesh.split_axes, contract=asked)
+    required = [SimpleNamespace(scope=scope, kind="collective-permute", axes="pp") for scope in pipeline]
+    rows = collectives(read(compile_case(case, out)), case.mesh.split_axes, contract=required)
     return Counter((row.scope, f"{row.kind}@{row.axes}", row.executions, row.payload_bytes) for row in rows)

@@ -20,13 +20,13 @@ TOPOLOGY = "v5e:2x4"
 def for_tpu() -> Callable[[Path], str]:
     """libtpu, ahead of time: no TPU is needed."""
     compiler.start()
-    there = compiler.list_devices(TOPOLOGY)
+    devices = compiler.list_devices(TOPOLOGY)
 
     def text(folder: Path) -> str:
         case = Case.from_json((folder / "case.json").read_text())
-        ordered = compiler.order_devices(there, assign_chips(case.plan))
-        made = compiler.build_options(_asked(folder), ordered)
-        return _text(compiler.compile_module(_module(folder), ordered=ordered, options=made))
+        ordered = compiler.order_devices(devices, assign_chips(case.plan))
+        options = compiler.build_options(_asked(folder), ordered)
+        return _text(compiler.compile_module(_module(folder), ordered=ordered, options=options))
 
     return text
 
@@ -36,11 +36,11 @@ def for_cpu() -> Callable[[Path], str]:
     from jaxlib import xla_client
 
     client = xla_client.make_cpu_client(num_devices=8)
-    there = list(client.devices())
+    devices = list(client.devices())
 
     def text(folder: Path) -> str:
-        made = compiler.build_options(_asked(folder), there)
-        return _text(client.compile_and_load(_module(folder), xla_client.DeviceList(tuple(there)), made))
+        options = compiler.build_options(_asked(folder), devices)
+        return _text(client.compile_and_load(_module(folder), xla_client.DeviceList(tuple(devices)), options))
 
     return text
 

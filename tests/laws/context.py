@@ -34,13 +34,13 @@ def ring_law(hops: int, piece: str) -> Law:
     )
 
 
-def gather_laws(whole: str) -> Law:
+def gather_laws(gathered: str) -> Law:
     """Keys and values of all parts."""
     return Law(
         CORE,
         "all-gather@cp",
         "layer",
-        whole,
+        gathered,
         None,
         programs=TORCHXLA,
         each=2,

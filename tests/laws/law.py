@@ -114,12 +114,12 @@ class Setting:
 
     def expected(self, phase: str, program: Program) -> Counter[tuple[str, str, int]]:
         """Block, kind@axes and payload bytes of one: how often a device runs it in a step."""
-        found: Counter[tuple[str, str, int]] = Counter()
+        counts: Counter[tuple[str, str, int]] = Counter()
         for law in self.laws:
             text = law.bytes_in(phase)
             if text and program in law.programs and law.each:
-                found[law.block, law.collective, number(text)] += law.each * self.passes(law.per)
-        return found
+                counts[law.block, law.collective, number(text)] += law.each * self.passes(law.per)
+        return counts
 
 
 def number(text: str) -> int:

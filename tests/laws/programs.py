@@ -59,17 +59,19 @@ def count_collectives(folder: Path) -> Found:
         raise DeadError((folder / FAILED).read_text())
     case = Case.from_json((folder / "case.json").read_text())
     rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, contract=required_rows(case))
-    found: Found = Counter()
+    counts: Found = Counter()
     for row in rows:
         assert row.executions is not None, (row.name, row.loops)
         assert row.executions_are == "exact", (row.name, row.executions_are)
         combined = row.operands if len(row.operands) > 1 else ()
         for part in combined or (row,):
-            found[part.scope, f"{row.kind}@{row.axes}", part.payload_bytes] += row.executions
-    return found
+            counts[part.scope, f"{row.kind}@{row.axes}", part.payload_bytes] += row.executions
+    return counts
 
 
-def without_shift(found: Found) -> tuple[int, Found]:
+def without_shift(counts: Found) -> tuple[int, Found]:
     """How often the pipeline shifts, and all else."""
-    shifts = [row for row in found if row[0] == "pipeline.shift"]
-    return sum(found[row] for row in shifts), Counter({row: times for row, times in found.items() if row not in shifts})
+    shifts = [row for row in counts if row[0] == "pipeline.shift"]
+    return sum(counts[row] for row in shifts), Counter(
+        {row: times for row, times in counts.items() if row not in shifts}
+    )

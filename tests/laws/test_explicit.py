@@ -57,17 +57,17 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
 @pytest.mark.parametrize(("mesh", "phase"), ROWS)
 def test_it_sends_exactly_the_contract(mesh: str, phase: str, folders: Mapping[str, Path]) -> None:
-    asked = job(mesh, phase)
-    folder = folders[asked.key]
+    wanted = job(mesh, phase)
+    folder = folders[wanted.key]
     assert not (folder / FAILED).exists(), (folder / FAILED).read_text()
     about, hlo = json.loads((folder / "about.json").read_text()), (folder / "optimized.hlo").read_text()
-    made = ProgramResult(
+    result = ProgramResult(
         arm="jax", phase=phase, cell="tpu+explicit", status="ok", about=About.from_json(about), hlo=hlo
     )
-    cell = judge_program(asked.case, made)
+    cell = judge_program(wanted.case, result)
     assert [row for row in cell.judgement.verdicts if row.causes or row.collective.executions_are != "exact"] == []
     assert cell.judgement.served_bytes == tuple(row.step_wire_bytes for row in cell.contract)
-    found = sum_totals(cell.judgement, cell.contract)
-    assert found.wire_bytes == found.inherent == sum(row.step_wire_bytes for row in cell.contract)
+    totals = sum_totals(cell.judgement, cell.contract)
+    assert totals.wire_bytes == totals.inherent == sum(row.step_wire_bytes for row in cell.contract)
     emitted = {(verdict.collective.scope, verdict.collective.axes) for verdict in cell.judgement.verdicts}
     assert emitted == {(row.scope, row.axes) for row in cell.contract}

@@ -49,26 +49,26 @@ def test_the_passes_are_those_of_the_case(setting: Setting) -> None:
 )
 def test_what_is_not_as_the_plan_asks_is_said(setting: Setting, phase: str, program: Program) -> None:
     """The contract, which is derived from the numbers of a case, and the laws, which are written by hand, agree."""
-    asked = {(row.scope, row.axes): row for row in required_rows(setting.case(phase, program))}
-    there: dict[tuple[str, str], list[Law]] = {}
+    required = {(row.scope, row.axes): row for row in required_rows(setting.case(phase, program))}
+    by_place: dict[tuple[str, str], list[Law]] = {}
     for law in setting.laws:
         if law.bytes_in(phase) and program in law.programs:
-            there.setdefault((law.block, law.collective.partition("@")[2]), []).append(law)
-    assert set(asked) <= set(there), "the plan asks for what no law says"
-    for place, found in there.items():
-        serving = [law for law in found if not law.finding]
-        assert all(law.note for law in found if law.finding), (place, "a finding says what it is")
-        if place not in asked:
+            by_place.setdefault((law.block, law.collective.partition("@")[2]), []).append(law)
+    assert set(required) <= set(by_place), "the plan asks for what no law says"
+    for place, laws_there in by_place.items():
+        serving = [law for law in laws_there if not law.finding]
+        assert all(law.note for law in laws_there if law.finding), (place, "a finding says what it is")
+        if place not in required:
             assert not serving, (place, "the plan does not ask for it: a finding")
-        elif not _agrees(asked[place], found, setting=setting, phase=phase):
-            assert any(law.note for law in found), (place, asked[place].kind, asked[place].formula)
+        elif not _agrees(required[place], laws_there, setting=setting, phase=phase):
+            assert any(law.note for law in laws_there), (place, required[place].kind, required[place].formula)
 
 
-def _agrees(row: ContractRow, found: list[Law], *, setting: Setting, phase: str) -> bool:
+def _agrees(row: ContractRow, emitted: list[Law], *, setting: Setting, phase: str) -> bool:
     """Whether the laws have the row's kind, and its bytes: in a pipeline those of its busy ticks."""
-    kinds = {law.collective.partition("@")[0] for law in found}
-    moved = sum(law.each * number(law.bytes_in(phase) or "0") * setting.passes(law.per) for law in found)
-    (per,) = {law.per for law in found}
+    kinds = {law.collective.partition("@")[0] for law in emitted}
+    moved = sum(law.each * number(law.bytes_in(phase) or "0") * setting.passes(law.per) for law in emitted)
+    (per,) = {law.per for law in emitted}
     busy = setting.ticks - row.idle_ticks if per != "step" else setting.ticks
     return kinds == {row.kind} and moved * busy == row.executions * row.payload_bytes * setting.ticks
 

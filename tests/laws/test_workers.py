@@ -59,7 +59,7 @@ def test_a_worker_that_cannot_start_is_not_asked_for_ever(tmp_path: Path) -> Non
 
 
 def test_what_failed_is_not_tried_again(module: str, tmp_path: Path) -> None:
-    (one,) = make_folders(tmp_path, "one")
-    (one / FAILED).write_text("it could not be lowered")
-    run(module, folders=[one])
-    assert not (one / "done").exists()
+    (folder,) = make_folders(tmp_path, "one")
+    (folder / FAILED).write_text("it could not be lowered")
+    run(module, folders=[folder])
+    assert not (folder / "done").exists()

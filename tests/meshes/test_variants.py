@@ -46,8 +46,8 @@ def test_what_cannot_be_is_refused_in_one_line(words, says):
 
 def test_a_pin_holds_in_its_scope_alone():
     case = Case.read("tp8", style="weights", variants=("pin:layer.mlp.up", "pin:step"))
-    there = ("layer.mlp.up", "layer.mlp.down", "head", "")
-    assert [scope for scope in there if pins_scope(case, scope)] == ["layer.mlp.up", ""]
+    scopes = ("layer.mlp.up", "layer.mlp.down", "head", "")
+    assert [scope for scope in scopes if pins_scope(case, scope)] == ["layer.mlp.up", ""]
     assert pins_scope(case.at(style="pinned", variants=()), "head")
 
 

@@ -150,10 +150,10 @@ def amount(text: str) -> int:
     """`"3/4·8·2 + 4 − 1"` is 15.  Raises `ValueError` where it is no whole number."""
     parts = re.split(r" ([+−]) ", f"0 + {text}")
     signs = [-1 if sign == "−" else 1 for sign in parts[1::2]]
-    found = sum((sign * _product(part) for sign, part in zip(signs, parts[2::2], strict=True)), Fraction(0))
-    if found.denominator != 1:
-        raise ValueError(f"{text} is {found}, no whole number")
-    return int(found)
+    total = sum((sign * _product(part) for sign, part in zip(signs, parts[2::2], strict=True)), Fraction(0))
+    if total.denominator != 1:
+        raise ValueError(f"{text} is {total}, no whole number")
+    return int(total)
 
 
 def _product(text: str) -> Fraction:

@@ -47,10 +47,10 @@ class Job:
 
 def place_of(text: str, line: str) -> int:
     """The number of the only line with this text, its indentation apart.  Raises `PlantError` for none or several."""
-    found = [number for number, one in enumerate(text.splitlines(), start=1) if one.strip() == line]
-    if len(found) != 1:
-        raise PlantError(f"{len(found)} lines are {line!r}; a defect is planted in exactly one")
-    return found[0]
+    numbers = [number for number, line_text in enumerate(text.splitlines(), start=1) if line_text.strip() == line]
+    if len(numbers) != 1:
+        raise PlantError(f"{len(numbers)} lines are {line!r}; a defect is planted in exactly one")
+    return numbers[0]
 
 
 def plant(arm: str, site: Site, folder: Path) -> None:
@@ -76,9 +76,9 @@ def make(jobs: Iterable[Job], out: Path) -> Mapping[str, Path]:
             plant(job.arm, job.site, folders[key] / "package")
     with ThreadPoolExecutor(PROCESSES) as pool:
         arms = [(ARMS[arm], [folders[key] for key, job in by_key.items() if job.arm == arm]) for arm in ARMS]
-        list(pool.map(lambda asked: _lower(*asked), arms))
-        there = [folder for folder in folders.values() if not (folder / FAILED).exists()]
-        list(pool.map(_compile, (there[part::PROCESSES] for part in range(PROCESSES))))
+        list(pool.map(lambda request: _lower(*request), arms))
+        lowered = [folder for folder in folders.values() if not (folder / FAILED).exists()]
+        list(pool.map(_compile, (lowered[part::PROCESSES] for part in range(PROCESSES))))
     return folders
 
 
@@ -128,14 +128,14 @@ def groups(cell: JudgedProgram) -> Groups:
         assert row.executions_are == "exact", (row.name, row.executions_are)
         key = (row.scope, f"{row.kind}@{row.axes}")
         times[key] += (row.executions or 0) * len(row.operands)
-        own = parts.setdefault(key, Counter())
-        own["inherent"] += verdict.inherent_bytes or 0
+        counter = parts.setdefault(key, Counter())
+        counter["inherent"] += verdict.inherent_bytes or 0
         which = "induced" if verdict.induced_bytes else "inflated"
         assert not (verdict.induced_bytes and verdict.inflated_bytes), (row.name, "is of both")
-        own.update({f"{which} {cause}": number for cause, number in verdict.causes.items()})
+        counter.update({f"{which} {cause}": number for cause, number in verdict.causes.items()})
     return {
-        key: Group(times[key], own.total(), tuple(sorted((name, n) for name, n in own.items() if n)))
-        for key, own in parts.items()
+        key: Group(times[key], counter.total(), tuple(sorted((name, n) for name, n in counter.items() if n)))
+        for key, counter in parts.items()
     }
 
 

@@ -91,7 +91,7 @@ def test_a_harmless_change_makes_no_difference(defect: Defect, arm: str, program
 def test_the_same_defect_in_both_arms_is_common(defect: Defect, program: Made) -> None:
     cells = {arm: program(Job.of(defect, arm)) for arm in defect.sites}
     rows = {arm: rows_of(cell) for arm, cell in cells.items()}
-    found = split_excess({arm: [Candidate("tpu", cells[arm].about.partitioner, rows[arm])] for arm in cells})
+    excess = split_excess({arm: [Candidate("tpu", cells[arm].about.partitioner, rows[arm])] for arm in cells})
     extra = {arm: sum(row.excess_bytes for row in table) for arm, table in rows.items()}
-    assert {arm: part.framework_induced for arm, part in found.items()} == dict.fromkeys(cells, 0)
-    assert {arm: part.common for arm, part in found.items()} == extra
+    assert {arm: part.framework_induced for arm, part in excess.items()} == dict.fromkeys(cells, 0)
+    assert {arm: part.common for arm, part in excess.items()} == extra

@@ -12,7 +12,11 @@ from tests.planted.page import page
 from tests.planted.programs import PlantError, place_of, plant
 from tests.planted.table import CHAPTERS, DEFECTS, changes
 
-VERDICTS = {"inherent", *(f"inflated {one.name}" for one in INFLATED), *(f"induced {one.name}" for one in INDUCED)}
+VERDICTS = {
+    "inherent",
+    *(f"inflated {cause.name}" for cause in INFLATED),
+    *(f"induced {cause.name}" for cause in INDUCED),
+}
 
 
 def test_an_amount_is_read_as_it_is_written() -> None:

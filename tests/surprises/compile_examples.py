@@ -25,9 +25,9 @@ def compile_examples(out: Path) -> Mapping[str, Table]:
     """`reshard.surprising` -> its table; without torchax, none of its examples."""
     names = {file.stem for file in EXAMPLES.glob("*.py")}
     torchax = TORCHAX if find_spec("torchax") else ()
-    for asked in (sorted(names - {*TORCH, *TORCHAX}), TORCH, torchax):
-        if asked:
-            _run(out, asked)
+    for chosen in (sorted(names - {*TORCH, *TORCHAX}), TORCH, torchax):
+        if chosen:
+            _run(out, chosen)
     _run(out, ())
     return {
         file.stem: collectives(file, axes=json.loads((out / f"{file.stem.partition('.')[0]}.axes").read_text()))

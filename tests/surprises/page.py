@@ -26,17 +26,17 @@ def page(tables: Mapping[str, Table]) -> str:
 
 
 def _names(tables: Mapping[str, Table]) -> list[str]:
-    found = list(dict.fromkeys(name.partition(".")[0] for name in tables))
-    return sorted(found, key=lambda name: (f"{name}.surprising" not in tables, name))
+    names = list(dict.fromkeys(name.partition(".")[0] for name in tables))
+    return sorted(names, key=lambda name: (f"{name}.surprising" not in tables, name))
 
 
 def _example(name: str, tables: Mapping[str, Table]) -> str:
     title, *text = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text())).split("\n\n")
-    own = {key.partition(".")[2]: table for key, table in tables.items() if key.startswith(f"{name}.")}
-    order = sorted(own, key=lambda word: (word.startswith("instead"), word))
-    rows = [f"| `{word}` | {_emitted(own[word])} | {_bytes(own[word])} |" for word in order]
+    tables_of_example = {key.partition(".")[2]: table for key, table in tables.items() if key.startswith(f"{name}.")}
+    order = sorted(tables_of_example, key=lambda word: (word.startswith("instead"), word))
+    rows = [f"| `{word}` | {_emitted(tables_of_example[word])} | {_bytes(tables_of_example[word])} |" for word in order]
     table = "\n".join(["| | emits | bytes a step |", "|---|---|---|", *rows])
-    axes = ", ".join(f"{axis}={size}" for axis, size in next(iter(own.values())).axes.items())
+    axes = ", ".join(f"{axis}={size}" for axis, size in next(iter(tables_of_example.values())).axes.items())
     source = f"[{name}.py]({name}.py), on `{axes}`"
     return "\n\n".join([f"## {_linked(title.rstrip('.'))}", source, *map(_linked, text), table]) + "\n"
 

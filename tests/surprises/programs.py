@@ -25,18 +25,22 @@ def load(name: str) -> ModuleType:
 
 def functions(module: ModuleType) -> Iterator[Callable]:
     """Its programs, in the order of the file."""
-    for one in vars(module).values():
-        if inspect.isfunction(one) and one.__module__ == module.__name__ and not inspect.signature(one).parameters:
-            yield one
+    for value in vars(module).values():
+        if (
+            inspect.isfunction(value)
+            and value.__module__ == module.__name__
+            and not inspect.signature(value).parameters
+        ):
+            yield value
 
 
 def lower(out: Path, names: list[str]) -> None:
     for name in names:
         module = load(name)
-        for one in functions(module):
-            made = one()
-            data = made if isinstance(made, bytes) else made.as_text(debug_info=True).encode()
-            (out / f"{name}.{one.__name__}.before").write_bytes(data)
+        for function in functions(module):
+            built = function()
+            data = built if isinstance(built, bytes) else built.as_text(debug_info=True).encode()
+            (out / f"{name}.{function.__name__}.before").write_bytes(data)
         (out / f"{name}.axes").write_text(json.dumps(module.AXES))
 
 
@@ -45,18 +49,18 @@ def compile_all(out: Path) -> None:
     from compare.compile import compiler, to_stablehlo
 
     compiler.start()
-    there = compiler.list_devices(TOPOLOGY)
+    devices = compiler.list_devices(TOPOLOGY)
     for file in sorted(out.glob("*.before")):
-        found = to_stablehlo.convert_to_stablehlo(file.read_bytes())
-        made = compiler.build_options(found.compile_options(len(there)), there)
-        module = compiler.parse_stablehlo(found.bytecode)
-        (hlo,) = compiler.compile_module(module, ordered=there, options=made).hlo_modules()
+        program = to_stablehlo.convert_to_stablehlo(file.read_bytes())
+        options = compiler.build_options(program.compile_options(len(devices)), devices)
+        module = compiler.parse_stablehlo(program.bytecode)
+        (hlo,) = compiler.compile_module(module, ordered=devices, options=options).hlo_modules()
         file.with_suffix(".hlo").write_text(hlo.to_string())
 
 
 if __name__ == "__main__":
-    place, *asked = sys.argv[1:]
-    if asked:
-        lower(Path(place), asked)
+    place, *wanted = sys.argv[1:]
+    if wanted:
+        lower(Path(place), wanted)
     else:
         compile_all(Path(place))

@@ -111,5 +111,5 @@ def test_the_places_of_a_top_k_along_a_split_dim_are_zeros(tables, folder):
 
 @pytest.mark.skipif(not TORCHAX_IS_HERE, reason="torchax is not installed")
 def test_the_page_is_made_from_what_the_examples_emit(tables):
-    told = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert told == page(tables), "write it anew: python -m tests.surprises"
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert readme == page(tables), "write it anew: python -m tests.surprises"

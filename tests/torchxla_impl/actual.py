@@ -22,21 +22,21 @@ Axes = tuple[str | tuple[str, ...] | None, ...]
 
 def slices(case: Case, shape: tuple[int, ...], axes: Axes, device: int) -> tuple[slice, ...]:
     """By hand: the part number is the device's coordinate on the axis that splits the dim, or on several, row-major."""
-    where, found = case.mesh.coordinates[device], []
+    where, pieces = case.mesh.coordinates[device], []
     for split, size in zip(axes, shape, strict=True):
         part, parts = 0, 1
         for axis in (split,) if isinstance(split, str) else split or ():
             part, parts = part * case.mesh.axes[axis] + where[axis], parts * case.mesh.axes[axis]
-        found.append(slice(part * size // parts, (part + 1) * size // parts))
-    return tuple(found)
+        pieces.append(slice(part * size // parts, (part + 1) * size // parts))
+    return tuple(pieces)
 
 
-def read_shards(case: Case, whole: Any, tensor: Any, axes: Axes) -> dict[str, Any]:
+def read_shards(case: Case, array: Any, tensor: Any, axes: Axes) -> dict[str, Any]:
     import torch_xla
 
     (shards,) = torch_xla._XLAC._get_local_shards([tensor])
     held = {int(device.rpartition(":")[2]): shard.numpy() for shard, device in shards}
-    right = [np.array_equal(held[at], whole[slices(case, whole.shape, axes, at)]) for at in range(len(held))]
+    right = [np.array_equal(held[at], array[slices(case, array.shape, axes, at)]) for at in range(len(held))]
     return {"devices": len(held), "right": all(right), "shard": list(held[0].shape)}
 
 
@@ -51,14 +51,14 @@ def main(case: Case) -> dict[str, Any]:
     from torchxla_impl.sharding.lowering import shard
 
     step = Step.of(layout_on_devices(case))
-    made = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}
+    parameters = {name: (list(each.shape), str(each.dtype)) for name, each in step.model.named_parameters()}
     random = np.random.default_rng(0)
     given, results = {}, {}
     for each in step.arguments:
-        whole = random.integers(0, 100, each.shape).astype(np.int32 if each.dtype == torch.int32 else np.float32)
-        given[each.name] = shard(step.layout, torch.from_numpy(whole), each.dims)
+        values = random.integers(0, 100, each.shape).astype(np.int32 if each.dtype == torch.int32 else np.float32)
+        given[each.name] = shard(step.layout, torch.from_numpy(values), each.dims)
         if each.role != "input":
-            results[each.name] = read_shards(case, whole, given[each.name], partition_axes(each.dims, case=case))
+            results[each.name] = read_shards(case, values, given[each.name], partition_axes(each.dims, case=case))
     taken = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")
     ids, cache = step.run(taken, Cache(given["cache.k"], given["cache.v"]), *inputs)
@@ -67,7 +67,7 @@ def main(case: Case) -> dict[str, Any]:
     for name, tensor in (("cache.k out", cache.k), ("cache.v out", cache.v)):
         results[name] = read_shards(case, tensor.cpu().numpy(), tensor, partition_axes(dims, case=case))
     table = {each.name: [list(each.shape), str(step.layout.dtype)] for each in weights(case)}
-    return {"tensors": results, "ids": ids.cpu().tolist(), "module": made, "table": table}
+    return {"tensors": results, "ids": ids.cpu().tolist(), "module": parameters, "table": table}
 
 
 if __name__ == "__main__":

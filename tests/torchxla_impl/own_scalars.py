@@ -39,9 +39,9 @@ def write_cache(at):
 
 
 def results(name, *outputs):
-    made = program(*outputs)
-    Path(sys.argv[2], f"{name}.hlo").write_bytes(made)
-    print(f"{name}: {list(made.notes)}")
+    lowered = program(*outputs)
+    Path(sys.argv[2], f"{name}.hlo").write_bytes(lowered)
+    print(f"{name}: {list(lowered.notes)}")
 
 
 results("five", write_cache(torch.tensor(5).to(DEVICE)))

@@ -29,27 +29,29 @@ def load_in_pieces(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
     from torchxla_impl.sharding.lowering import format_sharding
 
     loading.PIECE_BYTES = 2048
-    step, read, asked = Step.of(layout_on_devices(case)), Checkpoint.open(folder).read, []
+    step, read, reads = Step.of(layout_on_devices(case)), Checkpoint.open(folder).read, []
 
     def counted(*at: Any) -> np.ndarray:
-        asked.append(at[0].name)
+        reads.append(at[0].name)
         return read(*at)
 
     wrong = []
     for name, tensor in loading.read_weights(step, counted).items():
         spec = next(each for each in step.arguments if each.name == name)
-        whole = read(spec, tuple(slice(0, size) for size in spec.shape), case)
-        right = torch.from_numpy(whole).view(torch.bfloat16) if dtype == "bf16" else torch.from_numpy(whole)
+        values = read(spec, tuple(slice(0, size) for size in spec.shape), case)
+        right = torch.from_numpy(values).view(torch.bfloat16) if dtype == "bf16" else torch.from_numpy(values)
         split = torch_xla._XLAC._get_xla_sharding_spec(tensor) == format_sharding(step.layout, spec.dims)
         if not split or not torch.equal(tensor.cpu(), right):
             wrong.append(name)
-    return {"wrong": wrong, "weights": len(set(asked)), "pieces": len(asked)}
+    return {"wrong": wrong, "weights": len(set(reads)), "pieces": len(reads)}
 
 
 if __name__ == "__main__":
     given, *meshes = sys.argv[1:]
     folders = {dtype: Path(folder) for dtype, folder in json.loads(given).items()}
-    found = {dtype: {mesh: load_in_pieces(folder, mesh, dtype) for mesh in meshes} for dtype, folder in folders.items()}
-    print(json.dumps(found), flush=True)
+    loaded = {
+        dtype: {mesh: load_in_pieces(folder, mesh, dtype) for mesh in meshes} for dtype, folder in folders.items()
+    }
+    print(json.dumps(loaded), flush=True)
     # All is said; taking torch_xla down again would cost more than a second.
     os._exit(0)

@@ -86,10 +86,10 @@ def test_the_program_does_not_depend_on_where_the_environment_lies(tmp_path: Pat
 
 def torch_folder() -> str:
     """Without importing it: one framework a process."""
-    found = find_spec("torch")
-    assert found is not None
-    assert found.submodule_search_locations
-    return found.submodule_search_locations[0]
+    spec = find_spec("torch")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return spec.submodule_search_locations[0]
 
 
 @pytest.mark.slow

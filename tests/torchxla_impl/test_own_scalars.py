@@ -36,12 +36,12 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[str]],
 
 @pytest.mark.slow
 def test_they_are_told_with_their_values_and_lines(own: tuple[dict[str, list[str]], Path], tmp_path: Path) -> None:
-    found, _ = own
-    one = "1 scalar tensor was compiled as a constant: "
-    assert found == {
+    notes, _ = own
+    heading = "1 scalar tensor was compiled as a constant: "
+    assert notes == {
         "five": [],  # an argument, as where PyTorch/XLA runs
-        "one": [f"{one}1 ({line('one')}){BUT}"],
-        "on the device": [f"{one}0 ({line('on the device')}){BUT}"],
+        "one": [f"{heading}1 ({line('one')}){BUT}"],
+        "on the device": [f"{heading}0 ({line('on the device')}){BUT}"],
         "two": [
             f"2 scalar tensors were compiled as constants: 1 ({line('two')}), -1.0 ({line('two')}){BUT}",
         ],
@@ -49,12 +49,12 @@ def test_they_are_told_with_their_values_and_lines(own: tuple[dict[str, list[str
         "literals": [],
         "unused": [],
         "made there": [],
-        "a buffer": [f"{one}1.0 ({line('a buffer')}){BUT}"],
+        "a buffer": [f"{heading}1.0 ({line('a buffer')}){BUT}"],
     }
     # The twins keep every number a constant: there the five is told as well.
     twins = results("twins", tmp_path)
-    assert twins["five"] == [f"{one}5 ({line('five')}){BUT}"]
-    assert twins | {"five": []} == found
+    assert twins["five"] == [f"{heading}5 ({line('five')}){BUT}"]
+    assert twins | {"five": []} == notes
 
 
 @pytest.mark.slow

@@ -44,8 +44,8 @@ class Done:
 
     @property
     def about(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.out / "about.json").read_text())
-        return found
+        described: dict[str, Any] = json.loads((self.out / "about.json").read_text())
+        return described
 
 
 def tiny(out: Path, **words: Any) -> Path:
@@ -77,16 +77,16 @@ def test_it_says_where_it_is_and_writes_what_it_found(done: Done) -> None:
 def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
     steps = ProfileRecord.read(done.profile).steps
     assert [(step.name, step.number) for step in steps] == [(done.case.phase, number) for number in range(5)]
-    assert all(one.end_ns <= other.start_ns for one, other in pairwise(steps))
+    assert all(earlier.end_ns <= other.start_ns for earlier, other in pairwise(steps))
 
 
 @pytest.mark.slow
 def test_the_collectives_of_all_devices_run_in_every_step_and_none_between(done: Done) -> None:
     """Eight times those of one device: this runtime does not say which is whose."""
-    found = ProfileRecord.read(done.profile)
-    assert found.executions == [{(kind, None): 8 * n for kind, n in TINY_STEP.items()}] * 5
-    assert found.outside == 0
-    assert found.python_frames == 0
+    read_back = ProfileRecord.read(done.profile)
+    assert read_back.executions == [{(kind, None): 8 * n for kind, n in TINY_STEP.items()}] * 5
+    assert read_back.outside == 0
+    assert read_back.python_frames == 0
 
 
 @pytest.mark.slow

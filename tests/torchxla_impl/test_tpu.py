@@ -111,9 +111,9 @@ def test_a_scan_has_the_collectives_of_a_loop_written_out(cases: tuple[Case, Cas
 def judge_case(program: Program) -> list[Any]:
     roles = {row["index"]: row["role"] for row in program.about["parameters"]}
     contract = required_rows(program.case)
-    found = judge(program.rows, contract, axes=program.case.mesh.axes, roles=roles)
-    assert [row.step_wire_bytes for row in contract] == list(found.served_bytes)
-    return list(found.verdicts)
+    judgement = judge(program.rows, contract, axes=program.case.mesh.axes, roles=roles)
+    assert [row.step_wire_bytes for row in contract] == list(judgement.served_bytes)
+    return list(judgement.verdicts)
 
 
 MOVED: tuple[tuple[str, str, str, set[str]], ...] = (

@@ -54,9 +54,9 @@ def answer(arm: str, reference: Path, out: Path, *, family: str, **words: Any) -
     if not words.pop("text", False):
         np.savez(out.with_suffix(".npz"), **score(arm, reference / family, **words))
         return
-    asked = json.loads((reference / family / "text.json").read_text())
+    request = json.loads((reference / family / "text.json").read_text())
     checkpoint = reference / family / words.pop("form", "checkpoint")
-    out.with_suffix(".json").write_text(json.dumps(answer_prompt(arm, checkpoint, prompt=asked["prompt"], **words)))
+    out.with_suffix(".json").write_text(json.dumps(answer_prompt(arm, checkpoint, prompt=request["prompt"], **words)))
 
 
 def main(arm: str, reference: Path, out: Path, cases: list[dict[str, Any]]) -> None:

@@ -87,25 +87,25 @@ class Answers:
 
     def check(self, words: Words) -> None:
         """Assert that what it answers to this case is what transformers does."""
-        made = self.out / str(self.cases.index(words))
-        failed = made.with_suffix(".txt")
+        folder = self.out / str(self.cases.index(words))
+        failed = folder.with_suffix(".txt")
         assert not failed.exists(), failed.read_text()
         if words.get("text"):
-            self._check_text(made.with_suffix(".json"), words)
+            self._check_text(folder.with_suffix(".json"), words)
         else:
-            self._check_logits(made.with_suffix(".npz"), words)
+            self._check_logits(folder.with_suffix(".npz"), words)
 
     def _check_logits(self, path: Path, words: Words) -> None:
         right = self.reference / words["family"]
         logits = np.load(right / "logits.npy")
-        with np.load(path) as found:
-            assert found["logits"].shape == logits.shape
-            assert np.abs(found["logits"] - logits).max() <= TOLERANCE * np.abs(logits).max()
-            assert np.array_equal(found["tokens"], np.load(right / "tokens.npy"))
+        with np.load(path) as arrays:
+            assert arrays["logits"].shape == logits.shape
+            assert np.abs(arrays["logits"] - logits).max() <= TOLERANCE * np.abs(logits).max()
+            assert np.array_equal(arrays["tokens"], np.load(right / "tokens.npy"))
 
     def _check_text(self, path: Path, words: Words) -> None:
-        found = json.loads(path.read_text())
+        answers = json.loads(path.read_text())
         right = json.loads((self.reference / words["family"] / "text.json").read_text())
-        assert found["prompt_tokens"] == right["prompt_tokens"]
-        assert found["tokens"] == right["tokens"]
-        assert found["text"] == right["text"]
+        assert answers["prompt_tokens"] == right["prompt_tokens"]
+        assert answers["tokens"] == right["tokens"]
+        assert answers["text"] == right["text"]

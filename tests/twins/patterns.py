@@ -22,14 +22,14 @@ SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}
 
 def inputs(lesson: Lesson) -> dict[str, np.ndarray[Any, Any]]:
     """Random numbers, small enough that no sum overflows an exp."""
-    made = np.random.default_rng(0)
-    found = {}
+    rng = np.random.default_rng(0)
+    arrays = {}
     for name, dims in lesson.takes.items():
         shape = tuple(SMALL.get(dim) or (int(dim) if dim.isdigit() else lesson.sizes[dim]) for dim in dims.split())
-        whole = lesson.dtype(name) == "s32"
-        drawn = made.integers(0, 300, shape) if whole else made.standard_normal(shape) * 0.05
-        found[name] = np.asarray(drawn, "int32" if whole else "float32")
-    return found
+        is_integer = lesson.dtype(name) == "s32"
+        drawn = rng.integers(0, 300, shape) if is_integer else rng.standard_normal(shape) * 0.05
+        arrays[name] = np.asarray(drawn, "int32" if is_integer else "float32")
+    return arrays
 
 
 def by_jax(lesson: Lesson) -> np.ndarray[Any, Any]:
@@ -73,9 +73,9 @@ def main(arm: str, out: str, devices: str) -> None:
     for name in FILES:
         import_module(f"{arm}.patterns.{name}")
     run = {"jax_impl": by_jax, "torchxla_impl": by_torchxla}[arm]
-    own = [lesson for lesson in LESSONS if arm == "jax_impl" or not lesson.absent]
-    own = [lesson for lesson in own if lesson.num_devices == int(devices)]
-    np.savez(out, **{lesson.name: run(lesson) for lesson in own})
+    lessons = [lesson for lesson in LESSONS if arm == "jax_impl" or not lesson.absent]
+    lessons = [lesson for lesson in lessons if lesson.num_devices == int(devices)]
+    np.savez(out, **{lesson.name: run(lesson) for lesson in lessons})
 
 
 if __name__ == "__main__":

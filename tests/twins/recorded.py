@@ -45,15 +45,15 @@ class ProfileRecord:
             for line in plane.lines
             for event in line.events
         ]
-        told = [(event, dict(event.stats)) for event in events]
+        with_stats = [(event, dict(event.stats)) for event in events]
         steps = sorted(
             (Step(event.name, stats["step_num"], event.start_ns, event.end_ns)
-             for event, stats in told if "step_num" in stats),
+             for event, stats in with_stats if "step_num" in stats),
             key=lambda step: step.start_ns,
         )  # fmt: skip
         counted: list[Counter[tuple[str, int | None]]] = [Counter() for _ in steps]
         outside = 0
-        for event, stats in told:
+        for event, stats in with_stats:
             kind = COLLECTIVE.fullmatch(str(stats.get("hlo_op", "")))
             if kind and event.name == stats["hlo_op"]:
                 at = [number for number, step in enumerate(steps) if step.start_ns <= event.start_ns < step.end_ns]
@@ -115,21 +115,21 @@ class CarriedProgram:
     @property
     def rows(self) -> dict[tuple[str, str], int]:
         """Executions in a step by scope and kind@axes."""
-        asked = [
+        required = [
             SimpleNamespace(scope=f"pipeline.{word}", kind="collective-permute", axes="pp")
             for word in ("shift", "collect")
         ]
-        found: Counter[tuple[str, str]] = Counter()
-        for row in collectives(read(self.text), {"dp": 2, "pp": 2, "tp": 2}, contract=asked):
+        counts: Counter[tuple[str, str]] = Counter()
+        for row in collectives(read(self.text), {"dp": 2, "pp": 2, "tp": 2}, contract=required):
             assert row.executions is not None
-            found[row.scope, f"{row.kind}@{row.axes}"] += row.executions
-        return dict(found)
+            counts[row.scope, f"{row.kind}@{row.axes}"] += row.executions
+        return dict(counts)
 
     @property
     def parameters(self) -> list[str]:
         """As one device holds them: `bf16[2,1,128]`."""
-        found = re.findall(r"= (\w+\[[\d,]*\])\S* parameter\((\d+)\)", self.text[self.text.index("\nENTRY") :])
-        return [shape for shape, _ in sorted(found, key=lambda pair: int(pair[1]))]
+        matches = re.findall(r"= (\w+\[[\d,]*\])\S* parameter\((\d+)\)", self.text[self.text.index("\nENTRY") :])
+        return [shape for shape, _ in sorted(matches, key=lambda pair: int(pair[1]))]
 
     @property
     def overwritten(self) -> dict[int, int]:

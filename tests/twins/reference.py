@@ -63,16 +63,16 @@ def build_model(family: str, *, seed: int) -> Any:
 
 def tokenizer() -> Tokenizer:
     """A byte-pair tokenizer of `VOCAB` tokens, which puts <s> before a text, as Llama's does."""
-    found = Tokenizer(models.BPE())
-    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    found.decoder = decoders.ByteLevel()
+    built = Tokenizer(models.BPE())
+    built.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    built.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCAB, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet, show_progress=False
     )
-    found.train_from_iterator([TEXT], trainer)
-    found.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    return found
+    built.train_from_iterator([TEXT], trainer)
+    built.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return built
 
 
 def prompts(*, seed: int) -> torch.Tensor:
@@ -83,9 +83,9 @@ def answers(net: Any, tokens: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Logits and tokens of the prefill and of the decode steps."""
     past, scored, chosen = None, [], []
     for _ in range(1 + STEPS):
-        found = net(tokens, past_key_values=past, use_cache=True)
-        past = found.past_key_values
-        scored.append(found.logits[:, -1])
+        result = net(tokens, past_key_values=past, use_cache=True)
+        past = result.past_key_values
+        scored.append(result.logits[:, -1])
         chosen.append(scored[-1].argmax(-1))
         tokens = chosen[-1][:, None]
     return torch.stack(scored).numpy(), torch.stack(chosen).numpy().astype(np.int32)
@@ -94,13 +94,15 @@ def answers(net: Any, tokens: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
 def text_answer(net: Any, words: Tokenizer) -> dict[str, Any]:
     """What `generate` of transformers says behind `PROMPT`."""
     ids = words.encode(PROMPT).ids
-    found = net.generate(
+    generated = net.generate(
         torch.tensor([ids]), max_new_tokens=NEW_TOKENS, do_sample=False, output_scores=True,
         return_dict_in_generate=True,
     )  # fmt: skip
-    tokens = found.sequences[0].tolist()
+    tokens = generated.sequences[0].tolist()
     text = words.decode(tokens).removeprefix(words.decode(ids))
-    leads = [float((best[0] - best[1]) / score.abs().max()) for score in found.scores for best in score.topk(2).values]
+    leads = [
+        float((best[0] - best[1]) / score.abs().max()) for score in generated.scores for best in score.topk(2).values
+    ]
     return {"prompt": PROMPT, "prompt_tokens": ids, "tokens": tokens[len(ids) :], "text": text, "lead": min(leads)}
 
 
@@ -120,5 +122,5 @@ def main(out: Path, family: str) -> None:
 
 
 if __name__ == "__main__":
-    for asked in sys.argv[2:] or FAMILIES:
-        main(Path(sys.argv[1]), asked)
+    for requested in sys.argv[2:] or FAMILIES:
+        main(Path(sys.argv[1]), requested)

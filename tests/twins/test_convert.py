@@ -23,8 +23,8 @@ def convert(checkpoint: Path, out: Path) -> tuple[str, ...]:
 
 
 def generating(checkpoint: Path) -> tuple[str, ...]:
-    told = "--checkpoint", str(checkpoint), "--prompt", "The License"
-    return ("jax_impl.generate", *told, "--mesh", "tp2", "--dtype", "f32")
+    words = "--checkpoint", str(checkpoint), "--prompt", "The License"
+    return ("jax_impl.generate", *words, "--mesh", "tp2", "--dtype", "f32")
 
 
 def generate(checkpoint: Path) -> subprocess.CompletedProcess[str]:
@@ -61,25 +61,25 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 def line(done: subprocess.CompletedProcess[str]) -> str:
     """The one line of a refusal."""
     assert done.returncode == 2, done.stderr[-2000:]
-    (found,) = [line for line in done.stderr.splitlines() if not line.endswith("…")]
-    return found
+    (message,) = [line for line in done.stderr.splitlines() if not line.endswith("…")]
+    return message
 
 
 def test_a_killed_conversion_leaves_nothing_that_loads_and_is_made_again(reference: Path, tmp_path: Path) -> None:
-    whole, out = reference / "qwen3" / "checkpoint", tmp_path / "made"
-    with subprocess.Popen(convert(whole, out), cwd=ROOT, stderr=subprocess.PIPE, text=True) as killed:
+    checkpoint, out = reference / "qwen3" / "checkpoint", tmp_path / "made"
+    with subprocess.Popen(convert(checkpoint, out), cwd=ROOT, stderr=subprocess.PIPE, text=True) as killed:
         assert killed.stderr is not None
-        for told in killed.stderr:
-            if "layers.attention.k" in told:
+        for stderr_line in killed.stderr:
+            if "layers.attention.k" in stderr_line:
                 break
         killed.send_signal(signal.SIGKILL)
     assert not out.exists()
     (half,) = tmp_path.iterdir()
     assert "interrupted" in line(generate(half))
-    assert run(*convert(whole, out)).stdout == f"{out}\n"
+    assert run(*convert(checkpoint, out)).stdout == f"{out}\n"
     assert [each.name for each in tmp_path.iterdir()] == ["made"]
     assert json.loads((out / "converted.json").read_text())["dtype"] == "f32"
-    assert "exists already" in line(start_process(*convert(whole, out)))
+    assert "exists already" in line(start_process(*convert(checkpoint, out)))
 
 
 def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path, tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_a_conversion_that_lost_a_file_is_refused_by_the_weight(reference: Path,
         part.unlink()
         del table["weights"]["layers.mlp.up"]["files"][part.relative_to(up).as_posix()]
     (out / "converted.json").write_text(json.dumps(table))
-    told = line(generate(out))
-    assert told.startswith(f"error: cannot restore {up}: ")
-    assert told.endswith("; convert the checkpoint again")
+    message = line(generate(out))
+    assert message.startswith(f"error: cannot restore {up}: ")
+    assert message.endswith("; convert the checkpoint again")
     module, *rest = generating(out)
-    assert line(start_process(sys.executable, "-c", LOUD, module, *rest)) == told
+    assert line(start_process(sys.executable, "-c", LOUD, module, *rest)) == message
     shutil.rmtree(up)
     assert "layers.mlp.up" in line(generate(out))
 

@@ -44,7 +44,7 @@ def test_both_frameworks_compute_the_same(found: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_other_ways_to_the_same_give_the_same(found: dict[str, Any]) -> None:
     jax = found["jax_impl"]
-    for one, other in (
+    for first, other in (
         ("context-ring", "context-gather"),
         ("last-token", "last-token-masked"),
         ("mlp", "mlp-sequence"),
@@ -56,4 +56,4 @@ def test_other_ways_to_the_same_give_the_same(found: dict[str, Any]) -> None:
         ("sequence-unpinned", "mlp"),
         ("sequence-weights", "mlp"),
     ):
-        np.testing.assert_allclose(jax[one], jax[other], rtol=1e-4, atol=1e-5, err_msg=one)
+        np.testing.assert_allclose(jax[first], jax[other], rtol=1e-4, atol=1e-5, err_msg=first)

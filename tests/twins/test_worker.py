@@ -63,16 +63,16 @@ def test_the_command_line_prints_the_text_alone(arm: str, reference: Path) -> No
 
 @pytest.mark.slow
 def test_what_cannot_be_answered_is_refused_in_one_line(arm: str, reference: Path, tmp_path: Path) -> None:
-    whole = reference / "mixtral" / "checkpoint"
+    checkpoint = reference / "mixtral" / "checkpoint"
     assert "no folder" in refusal(arm, tmp_path / "nowhere")
-    assert "cp4tp2 splits it into 4 parts" in refusal(arm, whole, mesh="cp4tp2", prompt="T")
-    assert "kv_heads=8" in refusal(arm, whole, mesh="tp32")
-    wordless = shutil.copytree(whole, tmp_path / "wordless")
+    assert "cp4tp2 splits it into 4 parts" in refusal(arm, checkpoint, mesh="cp4tp2", prompt="T")
+    assert "kv_heads=8" in refusal(arm, checkpoint, mesh="tp32")
+    wordless = shutil.copytree(checkpoint, tmp_path / "wordless")
     (wordless / "tokenizer.json").unlink()
     assert "no tokenizer.json" in refusal(arm, wordless)
     (wordless / "tokenizer.json").write_text("{}")
     assert "is no tokenizer" in refusal(arm, wordless)
-    cut = shutil.copytree(whole, tmp_path / "cut")
+    cut = shutil.copytree(checkpoint, tmp_path / "cut")
     first = sorted(cut.glob("*.safetensors"))[0]
     first.write_bytes(first.read_bytes()[:-8])
     assert first.name in refusal(arm, cut)

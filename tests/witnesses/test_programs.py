@@ -84,10 +84,10 @@ def test_every_byte_of_the_plan_is_there_and_every_row_has_a_scope(report: Repor
 @pytest.mark.parametrize("cell", ["hf-torchxla", "hf-torchax"])
 def test_hugging_faces_attention_gathers_the_whole_cache_under_either_tracer(report: Report, cell: str) -> None:
     rows = report.phases["decode"].arms["torchxla"].cell(cell).collectives
-    whole = [row for row in rows if row.kind == "all-gather" and row.payload_bytes == CACHE]
+    cache_gathers = [row for row in rows if row.kind == "all-gather" and row.payload_bytes == CACHE]
     # Keys and values of each layer; of a gather over 4 each device sends three quarters.
-    assert sum(row.executions or 0 for row in whole) == LAYERS * 2
-    assert sum(row.induced_bytes or 0 for row in whole) == LAYERS * 2 * CACHE * 3 // 4
+    assert sum(row.executions or 0 for row in cache_gathers) == LAYERS * 2
+    assert sum(row.induced_bytes or 0 for row in cache_gathers) == LAYERS * 2 * CACHE * 3 // 4
 
 
 def test_the_headline_cites_the_model_that_everybody_runs(report: Report) -> None:
@@ -96,7 +96,9 @@ def test_the_headline_cites_the_model_that_everybody_runs(report: Report) -> Non
 
 def test_the_twin_gathers_it_under_torchax_too(report: Report) -> None:
     assert beyond(report, "torchxla", "tpu+torchax")["cache-gather"] == LAYERS * 2 * CACHE * 3 // 4
-    (owner,) = {one.owner for one in report.phases["decode"].attribution if one.cause == "cache-gather"}
+    (owner,) = {
+        attribution.owner for attribution in report.phases["decode"].attribution if attribution.cause == "cache-gather"
+    }
     assert owner != "tracer"
 
 

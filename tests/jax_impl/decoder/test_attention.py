@@ -36,12 +36,12 @@ def whole(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, first: int) -> np.ndar
 
 @pytest.mark.parametrize("mesh", ["cp4tp2", "cp8", "cp2tp4"])
 def test_a_ring_attends_as_the_whole_does(mesh: str) -> None:
-    made = layout(mesh, phase="prefill", seq=16)
+    placed = layout(mesh, phase="prefill", seq=16)
     q, k, v = (draw(1, BATCH, 16, heads, HEAD_DIM, seed=heads + at) for at, heads in enumerate((16, 8, 8)))
-    attend = jax.jit(lambda q, k, v: ring_attention(q, k, v, position=jnp.int32(0), layout=made))
-    found = attend(q, k, v)
-    np.testing.assert_allclose(found, whole(q, k, v, first=0), atol=1e-5)
-    assert found.sharding.is_equivalent_to(named_sharding(HEADS, case=made.case, mesh=made.mesh), 5)
+    attend = jax.jit(lambda q, k, v: ring_attention(q, k, v, position=jnp.int32(0), layout=placed))
+    attended = attend(q, k, v)
+    np.testing.assert_allclose(attended, whole(q, k, v, first=0), atol=1e-5)
+    assert attended.sharding.is_equivalent_to(named_sharding(HEADS, case=placed.case, mesh=placed.mesh), 5)
 
 
 def test_the_ring_is_for_split_prompts_alone() -> None:
@@ -69,20 +69,22 @@ def test_a_new_token_attends_to_a_split_cache_as_to_a_whole_one(mesh: str, atten
 
     cache = jax.jit(prompt)(Cache(kept, kept), k[:, :, :16], v[:, :, :16])
     for at in (16, 17):
-        one = slice(at, at + 1)
-        found, cache = jax.jit(token)(cache, q[:, :, one], k[:, :, one], v[:, :, one], jnp.int32(at))
-        expected = whole(q[:, :, one], k[:, :, : at + 1], v[:, :, : at + 1], first=at)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        slot = slice(at, at + 1)
+        output, cache = jax.jit(token)(cache, q[:, :, slot], k[:, :, slot], v[:, :, slot], jnp.int32(at))
+        expected = whole(q[:, :, slot], k[:, :, : at + 1], v[:, :, : at + 1], first=at)
+        np.testing.assert_allclose(output, expected, atol=1e-5)
     assert cache.k.sharding.is_equivalent_to(named_sharding(CACHE_DIMS, case=decode.case, mesh=decode.mesh), 5)
     assert not np.asarray(cache.k)[[0, 1, 3]].any()
 
 
 def test_each_part_of_a_prompt_is_at_the_head_of_its_part_of_the_cache() -> None:
     """16 tokens on cp4: 4 in each part of 128 places."""
-    made = layout("cp4tp2", phase="prefill", seq=16)
+    placed = layout("cp4tp2", phase="prefill", seq=16)
     k = np.broadcast_to(np.arange(1.0, 17)[None, None, :, None, None], (1, BATCH, 16, 8, HEAD_DIM))
-    kept = jnp.zeros(cache_shape(made.case))
-    cache = jax.jit(lambda k: write(Cache(kept, kept), k, k, entry=jnp.int32(0), position=jnp.int32(0), layout=made))(k)
+    kept = jnp.zeros(cache_shape(placed.case))
+    cache = jax.jit(lambda k: write(Cache(kept, kept), k, k, entry=jnp.int32(0), position=jnp.int32(0), layout=placed))(
+        k
+    )
     assert cache.k.shape == (4, 1, BATCH, 512, 8 * HEAD_DIM)
     held = {place: value for place, value in enumerate(np.asarray(cache.k)[0, 0, 0, :, 0]) if value}
     assert held == {part * 128 + at: 4 * part + at + 1 for part in range(4) for at in range(4)}

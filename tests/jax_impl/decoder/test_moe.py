@@ -32,8 +32,8 @@ def by_hand(moe: Moe, x: np.ndarray, *, groups: list[list[tuple[int, int]]], slo
             best = np.argsort(-odds)[: MODEL.experts_per_token]
             for expert in best:
                 if taken[expert] < slots:
-                    one, two = x[at] @ gate[expert], x[at] @ up[expert]
-                    out[at] += odds[expert] / odds[best].sum() * ((one / (1 + np.exp(-one)) * two) @ down[expert])
+                    gated, two = x[at] @ gate[expert], x[at] @ up[expert]
+                    out[at] += odds[expert] / odds[best].sum() * ((gated / (1 + np.exp(-gated)) * two) @ down[expert])
                 taken[expert] += 1
     return out
 
@@ -60,9 +60,9 @@ def test_tokens_go_to_their_experts_while_there_is_room(mesh: str, capacity: flo
     assert moe.layout.case.expert_slots == slots
     form, state = nnx.split(moe)
     one_layer = jax.tree.map(lambda each: each[0], state)
-    found = jax.jit(lambda weights, x: nnx.merge(form, weights)(x))(one_layer, jnp.asarray(x[None], jnp.float32))
+    output = jax.jit(lambda weights, x: nnx.merge(form, weights)(x))(one_layer, jnp.asarray(x[None], jnp.float32))
     groups = [[(b, 6 * part + at) for at in range(6)] for b in range(4) for part in range(parts)]
-    np.testing.assert_allclose(np.asarray(found)[0], by_hand(moe, x, groups=groups, slots=slots), atol=1e-4)
+    np.testing.assert_allclose(np.asarray(output)[0], by_hand(moe, x, groups=groups, slots=slots), atol=1e-4)
 
 
 def test_in_decode_the_tokens_of_a_device_are_a_group() -> None:
@@ -71,14 +71,14 @@ def test_in_decode_the_tokens_of_a_device_are_a_group() -> None:
     moe = with_weights(layout("ep2tp2", seq=8, phase="decode", capacity=1.0))
     form, state = nnx.split(moe)
     one_layer = jax.tree.map(lambda each: each[0], state)
-    found = jax.jit(lambda weights, x: nnx.merge(form, weights)(x))(one_layer, jnp.asarray(x[None], jnp.float32))
+    output = jax.jit(lambda weights, x: nnx.merge(form, weights)(x))(one_layer, jnp.asarray(x[None], jnp.float32))
     groups = [[(0, 0), (1, 0)], [(2, 0), (3, 0)]]
-    np.testing.assert_allclose(np.asarray(found)[0], by_hand(moe, x, groups=groups, slots=1), atol=1e-4)
+    np.testing.assert_allclose(np.asarray(output)[0], by_hand(moe, x, groups=groups, slots=1), atol=1e-4)
 
 
 def test_groups_are_parts_of_sequences_the_parts_outermost() -> None:
-    made = layout("cp2ep4", seq=4)
+    placed = layout("cp2ep4", seq=4)
     x = jnp.arange(16.0).reshape(1, 4, 4, 1)  # 4 sequences of 4 tokens
-    groups = group_tokens(x, layout=made)
+    groups = group_tokens(x, layout=placed)
     assert groups[0, :, :, 0].tolist() == [[0, 1], [4, 5], [8, 9], [12, 13], [2, 3], [6, 7], [10, 11], [14, 15]]
-    assert ungroup_tokens(groups, layout=made).tolist() == x.tolist()
+    assert ungroup_tokens(groups, layout=placed).tolist() == x.tolist()

@@ -30,33 +30,33 @@ def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, *
     return Step.of(layout_on_devices(case) if devices else abstract_layout(case))
 
 
-def lower_step(made: Step) -> jax.stages.Lowered:
-    traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*made.arguments)
+def lower_step(built: Step) -> jax.stages.Lowered:
+    traced = jit_step(built.layout, built.run, output_dims=OUTPUT_DIMS).trace(*built.arguments)
     return traced.lower(lowering_platforms=("tpu",))
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("mesh", ["tp8", "dp2pp2tp2"])
 def test_the_module_holds_the_table_of_weights(mesh: str, model: str) -> None:
-    made = step(mesh, "decode", model=model)
-    found = {
-        ".".join(path): (each.get_metadata("dims"), each.shape) for path, each in nnx.to_flat_state(made.arguments[0])
+    built = step(mesh, "decode", model=model)
+    table = {
+        ".".join(path): (each.get_metadata("dims"), each.shape) for path, each in nnx.to_flat_state(built.arguments[0])
     }
-    assert found == {spec.name: (spec.dims, spec.shape) for spec in weights(made.layout.case)}
+    assert table == {spec.name: (spec.dims, spec.shape) for spec in weights(built.layout.case)}
 
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize(("mesh", "model"), CASES)
 def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, phase: str) -> None:
     """Run on eight devices: the arrays that go in, what the executable says, and the cache that comes out."""
-    made = step(mesh, phase, model=model, devices=True, dtype="f32", seq=16)
-    layout = made.layout
-    arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
+    built = step(mesh, phase, model=model, devices=True, dtype="f32", seq=16)
+    layout = built.layout
+    arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), built.arguments)
     for path, weight in nnx.to_flat_state(arrays[0]):
         assert weight[...].sharding == named_sharding(
             weight.get_metadata("dims"), case=layout.case, mesh=layout.mesh
         ), path
-    compiled = jit_step(layout, made.run, output_dims=OUTPUT_DIMS).lower(*made.arguments).compile()
+    compiled = jit_step(layout, built.run, output_dims=OUTPUT_DIMS).lower(*built.arguments).compile()
     for array, actual in zip(jax.tree.leaves(arrays), jax.tree.leaves(compiled.input_shardings[0]), strict=True):
         assert actual.is_equivalent_to(array.sharding, array.ndim)
     old = arrays[1]
@@ -70,9 +70,9 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, ph
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize(("mesh", "model"), CASES)
 def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: str, model: str, phase: str) -> None:
-    made = step(mesh, phase, model=model, devices=True, seq=16)
-    arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), made.arguments)
-    traced = jit_step(made.layout, made.run, output_dims=OUTPUT_DIMS).trace(*arrays)
+    built = step(mesh, phase, model=model, devices=True, seq=16)
+    arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), built.arguments)
+    traced = jit_step(built.layout, built.run, output_dims=OUTPUT_DIMS).trace(*arrays)
     real = traced.lower(lowering_platforms=("tpu",)).as_text()
     assert real == lower_step(step(mesh, phase, model=model, seq=16)).as_text()
 
@@ -124,5 +124,5 @@ def test_microbatches_are_dealt_out_and_taken_back() -> None:
 
 
 def test_a_tied_head_is_the_embedding() -> None:
-    made = step("tp8", "decode", model="llama-3.2-1b")
-    assert "head" not in made.arguments[0]
+    built = step("tp8", "decode", model="llama-3.2-1b")
+    assert "head" not in built.arguments[0]

@@ -43,34 +43,34 @@ def orbax(folder: Path) -> Path:
 
 @pytest.mark.parametrize("mesh", MESHES)
 def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) -> None:
-    made, asked = step(mesh, folder, dtype="f32"), []
-    right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
+    loaded_step, reads = step(mesh, folder, dtype="f32"), []
+    right = weights_of(CONFIG, state_of(CONFIG), loaded_step.layout.case)
 
     def read(spec: WeightSpec, index: tuple[slice, ...], case: Case) -> np.ndarray:
-        asked.append((spec.name, tuple((side.start, side.stop) for side in index)))
+        reads.append((spec.name, tuple((side.start, side.stop) for side in index)))
         return right[spec.name][index]
 
-    loaded = nnx.to_flat_state(read_weights(made, read))
-    assert len(asked) == len(set(asked))
+    loaded = nnx.to_flat_state(read_weights(loaded_step, read))
+    assert len(reads) == len(set(reads))
     for path, weight in loaded:
         name, array = ".".join(path), weight[...]
         assert array.sharding == named_sharding(
-            weight.get_metadata("dims"), case=made.layout.case, mesh=made.layout.mesh
+            weight.get_metadata("dims"), case=loaded_step.layout.case, mesh=loaded_step.layout.mesh
         )
         assert np.array_equal(array, right[name]), name
         boxes = {tuple(side.indices(size)[:2] for side, size in zip(shard.index, array.shape, strict=True))
                  for shard in array.addressable_shards}  # fmt: skip
-        assert {box for each, box in asked if each == name} == boxes
+        assert {box for each, box in reads if each == name} == boxes
 
 
 @pytest.mark.parametrize(("mesh", "dtype"), [(mesh, "f32") for mesh in MESHES] + [("tp4pp2", "bf16")])
 def test_what_was_converted_once_is_restored_onto_any_mesh(mesh: str, dtype: str, orbax: Path, folder: Path) -> None:
-    made = step(mesh, folder, dtype=dtype)
-    right = weights_of(CONFIG, state_of(CONFIG), made.layout.case)
-    for path, weight in nnx.to_flat_state(restore_weights(ConvertedCheckpoint.open(orbax), made)):
+    loaded_step = step(mesh, folder, dtype=dtype)
+    right = weights_of(CONFIG, state_of(CONFIG), loaded_step.layout.case)
+    for path, weight in nnx.to_flat_state(restore_weights(ConvertedCheckpoint.open(orbax), loaded_step)):
         array = weight[...]
         assert array.sharding == named_sharding(
-            weight.get_metadata("dims"), case=made.layout.case, mesh=made.layout.mesh
+            weight.get_metadata("dims"), case=loaded_step.layout.case, mesh=loaded_step.layout.mesh
         )
-        assert array.dtype == made.layout.dtype
+        assert array.dtype == loaded_step.layout.dtype
         assert np.array_equal(array, jnp.asarray(right[".".join(path)], array.dtype)), path

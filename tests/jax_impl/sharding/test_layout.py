@@ -40,8 +40,8 @@ SPECS = (
 
 @pytest.mark.parametrize(("mesh", "phase", "dims", "axes"), SPECS, ids=[" ".join(row[:3]) for row in SPECS])
 def test_dims_name_their_axes(mesh: str, phase: str, dims: str, axes: tuple[str | tuple[str, ...] | None, ...]) -> None:
-    made = layout(mesh, phase=phase)
-    assert named_sharding(dims, case=made.case, mesh=made.mesh).spec == PartitionSpec(*axes)
+    placed = layout(mesh, phase=phase)
+    assert named_sharding(dims, case=placed.case, mesh=placed.mesh).spec == PartitionSpec(*axes)
 
 
 def test_a_dim_is_split_into_as_many_parts_as_its_axes_have_devices() -> None:

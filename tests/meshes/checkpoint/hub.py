@@ -84,13 +84,13 @@ def _feed_forward(config: dict[str, Any], at: str) -> dict[str, tuple[int, ...]]
         }
     if family in ("llama", "qwen3"):
         return _gated(f"{at}.mlp", ffn, embed)
-    found: dict[str, tuple[int, ...]] = {f"{at}.mlp.gate.weight": (4, embed)}
+    tensors: dict[str, tuple[int, ...]] = {f"{at}.mlp.gate.weight": (4, embed)}
     for expert in range(4):
-        found |= _gated(f"{at}.mlp.experts.{expert}", config["moe_intermediate_size"], embed)
+        tensors |= _gated(f"{at}.mlp.experts.{expert}", config["moe_intermediate_size"], embed)
     if family == "qwen2_moe":
-        found |= _gated(f"{at}.mlp.shared_expert", config["shared_expert_intermediate_size"], embed)
-        found |= {f"{at}.mlp.shared_expert_gate.weight": (1, embed)}
-    return found
+        tensors |= _gated(f"{at}.mlp.shared_expert", config["shared_expert_intermediate_size"], embed)
+        tensors |= {f"{at}.mlp.shared_expert_gate.weight": (1, embed)}
+    return tensors
 
 
 def _gated(at: str, ffn: int, embed: int) -> dict[str, tuple[int, ...]]:
@@ -117,7 +117,7 @@ def weights_of(config: dict[str, Any], state: State, case: Case) -> State:
         ends = np.cumsum([0, heads * size, narrow * size, narrow * size])
         return state[f"{at}self_attn.qkv_proj.weight"][ends["qkv".index(name)] : ends["qkv".index(name) + 1]]
 
-    found = {
+    tensors = {
         "embedding.table": state["model.embed_tokens.weight"],
         "norm.scale": state["model.norm.weight"],
         "layers.attention_norm.scale": stacked(lambda at: state[f"{at}input_layernorm.weight"]),
@@ -126,23 +126,23 @@ def weights_of(config: dict[str, Any], state: State, case: Case) -> State:
         "layers.attention.o": stacked(lambda at: state[f"{at}self_attn.o_proj.weight"].T.reshape(heads, size, -1)),
     }
     for name in "kv":
-        found[f"layers.attention.{name}"] = stacked(
+        tensors[f"layers.attention.{name}"] = stacked(
             lambda at, name=name: np.repeat(split(part(at, name), narrow), copies, axis=1)
         )
     if family == "qwen2_moe":
-        found["layers.attention.q_bias"] = stacked(lambda at: split(part(at, "q", "bias"), heads))
+        tensors["layers.attention.q_bias"] = stacked(lambda at: split(part(at, "q", "bias"), heads))
         for name in "kv":
-            found[f"layers.attention.{name}_bias"] = stacked(
+            tensors[f"layers.attention.{name}_bias"] = stacked(
                 lambda at, name=name: np.repeat(split(part(at, name, "bias"), narrow), copies, axis=0)
             )
     if family.startswith("qwen3"):
         for name in "qk":
-            found[f"layers.attention.{name}_norm.scale"] = stacked(
+            tensors[f"layers.attention.{name}_norm.scale"] = stacked(
                 lambda at, name=name: state[f"{at}self_attn.{name}_norm.weight"]
             )
     if not config.get("tie_word_embeddings"):
-        found["head.table"] = state["lm_head.weight"].T
-    return found | _feed_forward_weights(config, state, stacked)
+        tensors["head.table"] = state["lm_head.weight"].T
+    return tensors | _feed_forward_weights(config, state, stacked)
 
 
 def _feed_forward_weights(
@@ -161,18 +161,18 @@ def _feed_forward_weights(
                 for ours, theirs in spelled.items()}  # fmt: skip
     room = "block_sparse_moe" if family == "mixtral" else "mlp"
     each = {"gate": "w1", "up": "w3", "down": "w2"} if family == "mixtral" else spelled
-    found = {"layers.moe.router": stacked(lambda at: state[f"{at}{room}.gate.weight"].T)}
+    tensors = {"layers.moe.router": stacked(lambda at: state[f"{at}{room}.gate.weight"].T)}
     for ours, theirs in each.items():
-        found[f"layers.moe.{ours}"] = stacked(
+        tensors[f"layers.moe.{ours}"] = stacked(
             lambda at, theirs=theirs: np.stack([state[f"{at}{room}.experts.{n}.{theirs}.weight"].T for n in range(4)])
         )
     if family == "qwen2_moe":
-        found["layers.shared_gate"] = stacked(lambda at: state[f"{at}mlp.shared_expert_gate.weight"][0])
+        tensors["layers.shared_gate"] = stacked(lambda at: state[f"{at}mlp.shared_expert_gate.weight"][0])
         for ours, theirs in spelled.items():
-            found[f"layers.shared.{ours}"] = stacked(
+            tensors[f"layers.shared.{ours}"] = stacked(
                 lambda at, theirs=theirs: state[f"{at}mlp.shared_expert.{theirs}.weight"].T
             )
-    return found
+    return tensors
 
 
 def write(folder: Path, config: dict[str, Any], state: State, *, dtype: str = "f32", files: int = 1) -> Path:

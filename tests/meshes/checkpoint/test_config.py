@@ -116,11 +116,11 @@ def test_a_config_that_transformers_5_saved_says_the_same(name: str) -> None:
 
 
 def test_what_a_config_leaves_out_is_what_transformers_takes() -> None:
-    config = {key: found for key, found in LLAMA_8B.items()
+    config = {key: parsed for key, parsed in LLAMA_8B.items()
               if key not in ("num_key_value_heads", "rope_theta", "rope_scaling", "tie_word_embeddings")}  # fmt: skip
-    found = model_of(config, name="some")
-    assert (found.kv_heads, found.rope_theta, found.rope_scaling, found.tied) == (32, 10_000.0, None, False)
-    assert found.head_dim == 128  # 4096 / 32
+    parsed = model_of(config, name="some")
+    assert (parsed.kv_heads, parsed.rope_theta, parsed.rope_scaling, parsed.tied) == (32, 10_000.0, None, False)
+    assert parsed.head_dim == 128  # 4096 / 32
     assert model_of(config_of("qwen3", head_dim=None), name="some").head_dim == 128
     assert model_of(config_of("mixtral", rope_theta=None), name="some").rope_theta == 1e6
     assert not model_of(config_of("qwen2_moe"), name="some").renormalized
@@ -128,9 +128,9 @@ def test_what_a_config_leaves_out_is_what_transformers_takes() -> None:
 
 
 def test_older_spellings_of_the_rope_are_read() -> None:
-    row = {"type" if key == "rope_type" else key: found for key, found in LLAMA3_ROPE.items()}
-    found = model_of(LLAMA_8B | {"rope_scaling": row}, name="some")
-    assert found.rope_scaling == RopeScaling(8.0, 1.0, 4.0, 8192)
+    row = {"type" if key == "rope_type" else key: parsed for key, parsed in LLAMA3_ROPE.items()}
+    parsed = model_of(LLAMA_8B | {"rope_scaling": row}, name="some")
+    assert parsed.rope_scaling == RopeScaling(8.0, 1.0, 4.0, 8192)
     assert model_of(LLAMA_8B | {"rope_scaling": {"type": "default"}}, name="some").rope_scaling is None
 
 
@@ -179,11 +179,11 @@ def test_what_no_twin_computes_is_refused_by_name(family: str, changes: dict[str
 @pytest.mark.parametrize("junk", [-1, 0, 1.5, True, "8", [1], {"a": 1}, float("nan")], ids=str)
 @pytest.mark.parametrize("family", CONFIGS)
 def test_no_value_of_any_key_is_worse_than_a_refusal(family: str, junk: Any) -> None:
-    whole = config_of(family, sliding_window=None, layer_types=None, rope_scaling=None, mlp_only_layers=[],
+    config = config_of(family, sliding_window=None, layer_types=None, rope_scaling=None, mlp_only_layers=[],
                       tie_word_embeddings=False)  # fmt: skip
-    for key in whole:
+    for key in config:
         with suppress(MeshError):
-            model_of(whole | {key: junk}, name="some")
+            model_of(config | {key: junk}, name="some")
 
 
 @pytest.mark.parametrize("family", CONFIGS)
@@ -212,8 +212,8 @@ def test_a_model_has_the_name_of_its_folder_or_of_its_repository(tmp_path: Path)
 
 
 def test_the_number_of_positions_is_the_one_that_the_config_names(tmp_path: Path) -> None:
-    for found, right in ((4096, 4096), (None, None)):
-        (tmp_path / "config.json").write_text(json.dumps(config_of("llama", max_position_embeddings=found)))
+    for value, right in ((4096, 4096), (None, None)):
+        (tmp_path / "config.json").write_text(json.dumps(config_of("llama", max_position_embeddings=value)))
         assert read_positions(tmp_path) == right
     (tmp_path / "config.json").write_text(json.dumps(config_of("llama", max_position_embeddings="4k")))
     with pytest.raises(MeshError, match=r"config.json: max_position_embeddings is \"4k\"; it must be a whole number"):

@@ -24,14 +24,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As `jax_impl.convert` writes it, but for the numbers."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "config.json").write_text(json.dumps(config_of("llama")))
-    found = {}
+    files = {}
     for spec in weights(case_on("tp1", read_model(folder), dtype="f32")):
         path = folder / "weights" / spec.name
         (path / "ocdbt.process_0" / "d").mkdir(parents=True)
         (path / "ocdbt.process_0" / "d" / "numbers").write_bytes(spec.name.encode() * 9)
         (path / "_METADATA").write_text("{}")
-        found[spec.name] = Weight(spec.shape, files_of(path))
-    write_table(folder, dtype="f32", table=found)
+        files[spec.name] = Weight(spec.shape, files_of(path))
+    write_table(folder, dtype="f32", table=files)
     return folder
 
 
@@ -56,11 +56,11 @@ def flip(path: Path) -> None:
 
 
 def test_what_was_written_is_whole(whole: Path) -> None:
-    made = ConvertedCheckpoint.open(whole)
+    converted = ConvertedCheckpoint.open(whole)
     assert is_converted(whole)
-    for name, weight in made.weights.items():
+    for name, weight in converted.weights.items():
         data = name.encode() * 9
-        assert made.check(name) == whole / "weights" / name
+        assert converted.check(name) == whole / "weights" / name
         assert weight.files == {
             "_METADATA": (2, zlib.crc32(b"{}")), "ocdbt.process_0/d/numbers": (len(data), zlib.crc32(data)),
         }  # fmt: skip

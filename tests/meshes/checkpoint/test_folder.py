@@ -170,9 +170,12 @@ def test_headers_are_read_as_the_library_reads_them(whole: Path) -> None:
     from safetensors import safe_open
 
     for path in whole.glob("*.safetensors"):
-        found = entries(path)
+        read_entries = entries(path)
         with safe_open(path, "np") as file:
-            assert set(file.keys()) == set(found)
-            for name in found:
+            assert set(file.keys()) == set(read_entries)
+            for name in read_entries:
                 part = file.get_slice(name)
-                assert (tuple(part.get_shape()), part.get_dtype()) == (found[name].shape, found[name].dtype)
+                assert (tuple(part.get_shape()), part.get_dtype()) == (
+                    read_entries[name].shape,
+                    read_entries[name].dtype,
+                )

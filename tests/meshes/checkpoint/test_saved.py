@@ -36,8 +36,8 @@ def test_a_saved_model_and_its_state_dict_are_the_same_weights(family: str, save
     with np.load(saved / f"{family}.npz") as state:
         held = from_huggingface(state, case=case)
     for spec in weights(case):
-        found = checkpoint.read(spec, (slice(None),) * len(spec.shape), case)
-        assert np.array_equal(found, held[spec.name]), spec.name
+        values = checkpoint.read(spec, (slice(None),) * len(spec.shape), case)
+        assert np.array_equal(values, held[spec.name]), spec.name
 
 
 def distinct(saved: Path, family: str) -> dict[str, np.ndarray]:

@@ -68,8 +68,10 @@ def test_experts_may_be_stacked_as_transformers_keeps_them_in_memory(family: str
         each = [{part: published[f"{at}.{room}.experts.{n}.{part}.weight"] for part in (gate, up, down)}
                 for n in range(4)]  # fmt: skip
         stacked[f"{at}.mlp.gate.weight"] = published[f"{at}.{room}.gate.weight"]
-        stacked[f"{at}.mlp.experts.gate_up_proj"] = np.stack([np.concatenate([one[gate], one[up]]) for one in each])
-        stacked[f"{at}.mlp.experts.down_proj"] = np.stack([one[down] for one in each])
+        stacked[f"{at}.mlp.experts.gate_up_proj"] = np.stack(
+            [np.concatenate([expert[gate], expert[up]]) for expert in each]
+        )
+        stacked[f"{at}.mlp.experts.down_proj"] = np.stack([expert[down] for expert in each])
     case = case_on("tp2pp2", some_model(config), dtype="f32")
     found, right = from_huggingface(stacked, case=case), from_huggingface(published, case=case)
     assert all(np.array_equal(found[name], right[name]) for name in right)
@@ -103,16 +105,16 @@ def test_numbers_are_read_in_the_dtype_of_the_case(tmp_path: Path) -> None:
     config = config_of("llama")
     state = state_of(config) | {"model.norm.weight": np.array([1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf, 1e30, 2**-130,
                                                                -0.0, *range(17)], np.float32)}  # fmt: skip
-    for kept, asked in itertools.product(("f32", "bf16", "f16"), ("f32", "bf16")):
+    for kept, wanted in itertools.product(("f32", "bf16", "f16"), ("f32", "bf16")):
         with np.errstate(over="ignore"):
-            folder = write(tmp_path / f"{kept}-{asked}", config, state, dtype=kept)
-            there = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}[kept]
-            right = state["model.norm.weight"].astype(there).astype(np.float32)
+            folder = write(tmp_path / f"{kept}-{wanted}", config, state, dtype=kept)
+            stored = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}[kept]
+            right = state["model.norm.weight"].astype(stored).astype(np.float32)
         checkpoint = Checkpoint.open(folder)
-        case = case_on("tp2", checkpoint.model, dtype=asked)
+        case = case_on("tp2", checkpoint.model, dtype=wanted)
         spec = next(spec for spec in weights(case) if spec.name == "norm.scale")
         found = checkpoint.read(spec, (slice(None),), case)
-        if asked == "bf16":  # by ml_dtypes, which rounds as JAX does
+        if wanted == "bf16":  # by ml_dtypes, which rounds as JAX does
             assert np.array_equal(found.view(ml_dtypes.bfloat16).astype(np.float32),
                                   right.astype(ml_dtypes.bfloat16).astype(np.float32), equal_nan=True)  # fmt: skip
         else:

@@ -91,9 +91,9 @@ def test_an_axis_over_slices_has_equal_chips_on_each():
     """So that what is exchanged between slices is between chips of one place, as in JAX's hybrid meshes."""
     plan = read_mesh("dp4tp4@2xv5e:2x4")
     places = assign_chips(plan)
-    for one, two, three, four in plan.mesh.groups("dp"):
-        assert (places[one].slice_index, places[two].slice_index) == (0, 0)
-        assert places[one][1:] == places[three][1:]
+    for first, two, three, four in plan.mesh.groups("dp"):
+        assert (places[first].slice_index, places[two].slice_index) == (0, 0)
+        assert places[first][1:] == places[three][1:]
         assert places[two][1:] == places[four][1:]
 
 

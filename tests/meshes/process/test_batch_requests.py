@@ -22,10 +22,10 @@ def no_chapters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_requests, "CHAPTERS", ())
 
 
-def lower(asked: Mapping[str, Any], out: Path) -> None:
-    if asked["pattern"] == "bad":
+def lower(program: Mapping[str, Any], out: Path) -> None:
+    if program["pattern"] == "bad":
         raise KeyError("no such\n   thing")
-    write(out, program=b"program", about=dict(asked))
+    write(out, program=b"program", about=dict(program))
 
 
 def write_request(folder: Path, programs: object) -> list[str]:

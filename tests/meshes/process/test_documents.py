@@ -26,8 +26,8 @@ GOOD = [
 
 @pytest.mark.parametrize(("text", "value"), GOOD, ids=range(len(GOOD)))
 def test_json_is_read(tmp_path, text, value):
-    found = read_json(file(tmp_path, text))
-    assert value is None or found == value
+    read = read_json(file(tmp_path, text))
+    assert value is None or read == value
 
 
 BAD_JSON = {

@@ -31,8 +31,8 @@ def request(mesh: str, *more: str) -> Request:
 
 
 def case(mesh: str, *, num_tokens: int, model_name: str = "tiny", count: int = 32) -> Case:
-    asked = request(mesh, "--max-new-tokens", str(count))
-    return build_case(asked, model=model(model_name), num_tokens=num_tokens)
+    options = request(mesh, "--max-new-tokens", str(count))
+    return build_case(options, model=model(model_name), num_tokens=num_tokens)
 
 
 @dataclass
@@ -83,13 +83,13 @@ class Letters:
 def test_a_mesh_takes_a_copy_for_each_sequence_and_the_tokens_that_it_can_split(
     mesh: str, num_tokens: int, batch: int, seq: int, room: int
 ) -> None:
-    found = case(mesh, num_tokens=num_tokens)
-    assert (found.batch, found.seq, found.room) == (batch, seq, room)
+    decoded = case(mesh, num_tokens=num_tokens)
+    assert (decoded.batch, decoded.seq, decoded.room) == (batch, seq, room)
 
 
 def test_experts_drop_nothing_and_split_the_batch() -> None:
-    found = case("dp2ep4", num_tokens=13, model_name="tiny-moe")
-    assert (found.capacity, found.batch) == (None, 8)
+    decoded = case("dp2ep4", num_tokens=13, model_name="tiny-moe")
+    assert (decoded.capacity, decoded.batch) == (None, 8)
 
 
 def test_a_prompt_with_fewer_tokens_than_parts_is_refused() -> None:
@@ -110,17 +110,17 @@ def test_a_prompt_with_fewer_tokens_than_parts_is_refused() -> None:
 def test_what_a_mesh_cannot_split_is_decoded_one_by_one(
     mesh: str, prompt: list[int], fed: list[tuple[int | None, list[int]]]
 ) -> None:
-    session, asked = Counting(), case(mesh, num_tokens=len(prompt), count=3)
-    made = choose_tokens(session, prompt, case=asked, count=3, ends=frozenset())
-    assert made == [prompt[-1] + 1, prompt[-1] + 2, prompt[-1] + 3]
+    session, needed = Counting(), case(mesh, num_tokens=len(prompt), count=3)
+    tokens = choose_tokens(session, prompt, case=needed, count=3, ends=frozenset())
+    assert tokens == [prompt[-1] + 1, prompt[-1] + 2, prompt[-1] + 3]
     assert session.fed == fed
     last = max(position or 0 for position, _ in fed)
-    assert last < asked.seq + asked.room
+    assert last < needed.seq + needed.room
 
 
 def test_an_answer_ends_where_the_model_says() -> None:
-    asked = case("tp8", num_tokens=3)
-    assert choose_tokens(Counting(), [5, 6, 7], case=asked, count=32, ends=frozenset({1, 10})) == [8, 9, 10]
+    needed = case("tp8", num_tokens=3)
+    assert choose_tokens(Counting(), [5, 6, 7], case=needed, count=32, ends=frozenset({1, 10})) == [8, 9, 10]
 
 
 @pytest.mark.parametrize(("broken", "step"), [(None, "the prefill"), (4, "the decode step at position 4")])
@@ -130,12 +130,12 @@ def test_an_answer_of_no_numbers_is_refused_by_its_step(broken: int | None, step
 
 
 def test_no_more_tokens_are_asked_for_than_the_model_has_positions() -> None:
-    asked, known = request("tp8", "--max-new-tokens", "4"), model("tiny")
-    assert build_case(asked, model=known, num_tokens=12, positions=16).seq == 12
+    options, known = request("tp8", "--max-new-tokens", "4"), model("tiny")
+    assert build_case(options, model=known, num_tokens=12, positions=16).seq == 12
     for num_tokens, right in ((13, "ask for at most 3 with --max-new-tokens"), (16, "write a shorter prompt")):
         says = rf"has {num_tokens} tokens, and 4 more are asked for, but the model knows 16 positions .*; {right}"
         with pytest.raises(MeshError, match=says):
-            build_case(asked, model=known, num_tokens=num_tokens, positions=16)
+            build_case(options, model=known, num_tokens=num_tokens, positions=16)
 
 
 def test_a_prompt_that_is_not_utf_8_is_refused() -> None:
@@ -197,5 +197,5 @@ def test_json_says_what_was_read_and_what_was_chosen() -> None:
 
 
 def test_what_would_steer_a_terminal_is_written_out() -> None:
-    found = Answer(text="é\n\x1b[2J", tokens=(), prompt_tokens=(), case=case("tp2", num_tokens=4), seconds={})
-    assert format_text(found) == "é\n\\x1b[2J"
+    answer = Answer(text="é\n\x1b[2J", tokens=(), prompt_tokens=(), case=case("tp2", num_tokens=4), seconds={})
+    assert format_text(answer) == "é\n\\x1b[2J"

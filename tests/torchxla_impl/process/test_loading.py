@@ -20,14 +20,14 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of each dtype and mesh, all in one process: PyTorch/XLA takes seconds to start."""
     out = tmp_path_factory.mktemp("pieces")
     folders = {dtype: str(write(out / dtype, CONFIG, state_of(CONFIG), dtype=dtype)) for dtype in DTYPES}
-    found: dict[str, Any] = json.loads(script("pieces.py", json.dumps(folders), *MESHES))
-    return found
+    answer: dict[str, Any] = json.loads(script("pieces.py", json.dumps(folders), *MESHES))
+    return answer
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_weights_that_are_brought_in_pieces_are_whole(dtype: str, loaded: dict[str, Any]) -> None:
     assert set(loaded[dtype]) == set(MESHES)
-    for mesh, found in loaded[dtype].items():
-        assert not found["wrong"], mesh
-        assert found["pieces"] > 3 * found["weights"], mesh
+    for mesh, tensors in loaded[dtype].items():
+        assert not tensors["wrong"], mesh
+        assert tensors["pieces"] > 3 * tensors["weights"], mesh

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
     """All of it from one process: PyTorch/XLA takes seconds to start."""
-    found: dict[str, Any] = json.loads(script("verbs.py"))
-    return found
+    answer: dict[str, Any] = json.loads(script("verbs.py"))
+    return answer
 
 
 def test_dims_name_their_axes(results: dict[str, Any]) -> None:
