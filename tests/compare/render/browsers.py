@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 BROWSERS = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-BROWSER = next((found for found in BROWSERS if found), None)
+BROWSER = next((path for path in BROWSERS if path), None)
 DRIVER = shutil.which("chromedriver")
 
 MARKS = [

@@ -28,10 +28,10 @@ Event = dict[str, Any]
 
 def read(path: Path) -> list[Event]:
     """All events of a file, each checked; fails on the first that is not in the format."""
-    found = json.loads(gzip.decompress(path.read_bytes()), parse_constant=_refuse)
-    assert set(found) == {"traceEvents", "displayTimeUnit", "otherData"}
-    assert found["displayTimeUnit"] == "ms"
-    events: list[Event] = found["traceEvents"]
+    document = json.loads(gzip.decompress(path.read_bytes()), parse_constant=_refuse)
+    assert set(document) == {"traceEvents", "displayTimeUnit", "otherData"}
+    assert document["displayTimeUnit"] == "ms"
+    events: list[Event] = document["traceEvents"]
     for event in events:
         _check(event)
     _check_names(events)
@@ -89,7 +89,7 @@ def _ns(event: Event) -> tuple[int, int]:
 
 def _check_nesting(events: list[Event]) -> None:
     open_ends: dict[int, list[int]] = {}
-    for event in sorted(slices(events), key=lambda one: one["ts"]):  # stable: as trace processors sort them
+    for event in sorted(slices(events), key=lambda entry: entry["ts"]):  # stable: as trace processors sort them
         start, end = _ns(event)
         stack = open_ends.setdefault(event["tid"], [])
         while stack and stack[-1] <= start:
@@ -100,14 +100,14 @@ def _check_nesting(events: list[Event]) -> None:
 
 def _check_flows(events: list[Event]) -> None:
     """Each has a start and an end, goes forward in time, and holds on to a slice at every point."""
-    found: dict[int, list[Event]] = {}
+    flows: dict[int, list[Event]] = {}
     for event in events:
         if event["ph"] in "stf":
-            found.setdefault(event["id"], []).append(event)
+            flows.setdefault(event["id"], []).append(event)
     spans: dict[int, list[tuple[int, int]]] = {}
-    for event in slices(events) if found else ():
+    for event in slices(events) if flows else ():
         spans.setdefault(event["tid"], []).append(_ns(event))
-    for points in found.values():
+    for points in flows.values():
         marks = "".join(point["ph"] for point in points)
         assert marks in ("sf", "stf"), marks
         times = [_ns(point)[0] for point in points]

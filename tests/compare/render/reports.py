@@ -28,7 +28,7 @@ _SENTENCES = {
 
 def row(name: str, kind: str, axes: str, scope: str, **more: Any) -> Row:
     """One row of `collectives`; what is not said is small and ordinary."""
-    found = {
+    columns = {
         "name": name, "kind": kind, "axes": axes, "network": "ici", "form": "sync", "scope": scope,
         "origin": "not recorded", "dtype": "bf16", "executions": 1, "executions_are": "exact",
         "payload_bytes": 0, "wire_bytes": 0, "step_wire_bytes": 0, "source_line": "jax_impl/decoder/layers.py:61",
@@ -37,7 +37,7 @@ def row(name: str, kind: str, axes: str, scope: str, **more: Any) -> Row:
         "hlo": f"  %{name} = bf16[2048,4096]{{1,0:T(8,128)(2,1)}} {kind}(%fusion.1), channel_id=3, "
                f'replica_groups=[2,4]<=[8], metadata={{op_name="jit(prefill)/{scope}/dot_general"}}',
     }  # fmt: skip
-    return found | more
+    return columns | more
 
 
 def _jax_rows() -> list[Row]:
@@ -81,16 +81,16 @@ def _torchxla_rows() -> list[Row]:
     return [rows[0], *gathers, *(row for row in rows[1:] if row["name"] != "all-reduce.4")]
 
 
-def _totals(rows: list[Row], asked: int) -> dict[str, Any]:
-    found = {part: sum(row[f"{part}_bytes"] for row in rows) for part in ("inherent", "inflated", "induced")}
+def _totals(rows: list[Row], required: int) -> dict[str, Any]:
+    sums = {part: sum(row[f"{part}_bytes"] for row in rows) for part in ("inherent", "inflated", "induced")}
     wire = sum(row["step_wire_bytes"] for row in rows)
-    return {"wire_bytes": wire, "ici_wire_bytes": wire, "dcn_wire_bytes": 0, **found, "missing": 0,
-            "unserved": max(0, asked - found["inherent"]), "unknown_rows": 0, "upper_bound_rows": 0,
+    return {"wire_bytes": wire, "ici_wire_bytes": wire, "dcn_wire_bytes": 0, **sums, "missing": 0,
+            "unserved": max(0, required - sums["inherent"]), "unknown_rows": 0, "upper_bound_rows": 0,
             "common": None, "framework_induced": None, "partitioner_induced": None}  # fmt: skip
 
 
-def _cell(name: str, rows: list[Row], *, asked: list[Row], partitioner: str) -> dict[str, Any]:
-    total = sum(one["step_wire_bytes"] for one in asked)
+def _cell(name: str, rows: list[Row], *, required: list[Row], partitioner: str) -> dict[str, Any]:
+    total = sum(item["step_wire_bytes"] for item in required)
     return {
         "cell": name, "status": "ok", "error": None, "partitioner": partitioner,
         "versions": {"jaxlib": "0.10.2", "libtpu": "0.0.42.1"},
@@ -100,15 +100,15 @@ def _cell(name: str, rows: list[Row], *, asked: list[Row], partitioner: str) -> 
                    "alias_bytes": 70_000_000, "generated_code_bytes": 1_000_000, "peak_bytes": 2_800_000_000},
         "cost": {"flops": 1.4e13}, "loop": "scan", "attention": "einsum" if "einsum" in name else "idiomatic",
         "style": "pinned", "program_digest": "4f1c", "collectives": rows, "origins": [], "origins_why_not": "",
-        "served": asked, "totals": _totals(rows, total),
+        "served": required, "totals": _totals(rows, total),
     }  # fmt: skip
 
 
-def _line(arm: str, title: str, cell: dict[str, Any], *, asked: int) -> dict[str, Any]:
+def _line(arm: str, title: str, cell: dict[str, Any], *, required: int) -> dict[str, Any]:
     totals = cell["totals"] or {}
     return {"arm": arm, "title": title, "cell": cell["cell"], "partitioner": cell["partitioner"],
             "status": cell["status"], "error": cell["error"], **{name: totals.get(name) for name in _NUMBERS},
-            "ratio": totals["wire_bytes"] / asked if totals else None, "qualifier": ""}  # fmt: skip
+            "ratio": totals["wire_bytes"] / required if totals else None, "qualifier": ""}  # fmt: skip
 
 
 def _difference(arm: str, rows: list[Row], others: int, verdict: str, cause: str, **more: Any) -> dict[str, Any]:
@@ -125,41 +125,41 @@ def _difference(arm: str, rows: list[Row], others: int, verdict: str, cause: str
 
 
 def _by_cause(rows: list[Row]) -> dict[tuple[str, ...], list[Row]]:
-    found: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         for cause in row["causes"]:
             if cause != "activation-gather":
-                found.setdefault((row["scope"], row["axes"], row["kind"], cause), []).append(row)
-    return found
+                groups.setdefault((row["scope"], row["axes"], row["kind"], cause), []).append(row)
+    return groups
 
 
 def _differences(jax: list[Row], torchxla: list[Row]) -> list[dict[str, Any]]:
-    gathers = [one for one in torchxla if one["scope"] == "layer.attention.core"]
-    found = [_difference("torchxla", gathers, 0, "induced", "activation-gather", controls={"tpu+einsum": 0})]
+    gathers = [row for row in torchxla if row["scope"] == "layer.attention.core"]
+    entries = [_difference("torchxla", gathers, 0, "induced", "activation-gather", controls={"tpu+einsum": 0})]
     tables = {arm: _by_cause(rows) for arm, rows in (("jax", jax), ("torchxla", torchxla))}
     for arm, table in tables.items():
         (other,) = (tables[name] for name in tables if name != arm)
         for key, rows in table.items():
-            same = sum(one["causes"][key[-1]] for one in other.get(key, []))
-            found.append(_difference(arm, rows, same, "inflated", key[-1]))
-    return sorted(found, key=lambda entry: (-entry["excess_bytes"], -entry["bytes"]))
+            same = sum(row["causes"][key[-1]] for row in other.get(key, []))
+            entries.append(_difference(arm, rows, same, "inflated", key[-1]))
+    return sorted(entries, key=lambda entry: (-entry["excess_bytes"], -entry["bytes"]))
 
 
 def _phase(case: Case) -> dict[str, Any]:
-    asked = [
-        {**{name: getattr(one, name) for name in _ASKED}, "served_bytes": one.step_wire_bytes, "unserved_bytes": 0,
-         "formula": one.formula, "source": one.source, "network": one.network}
-        for one in required_rows(case)
+    required = [
+        {**{name: getattr(need, name) for name in _ASKED}, "served_bytes": need.step_wire_bytes, "unserved_bytes": 0,
+         "formula": need.formula, "source": need.source, "network": need.network}
+        for need in required_rows(case)
     ]  # fmt: skip
-    total = sum(one["step_wire_bytes"] for one in asked)
+    total = sum(need["step_wire_bytes"] for need in required)
     jax, torchxla = _jax_rows(), _torchxla_rows()
     arms = {
-        "jax": _cell("tpu", jax, asked=asked, partitioner="shardy"),
-        "torchxla": _cell("tpu", torchxla, asked=asked, partitioner="gspmd"),
+        "jax": _cell("tpu", jax, required=required, partitioner="shardy"),
+        "torchxla": _cell("tpu", torchxla, required=required, partitioner="gspmd"),
     }
     controls = {
-        "jax": _cell("tpu+gspmd", copy.deepcopy(jax), asked=asked, partitioner="gspmd"),
-        "torchxla": _cell("tpu+einsum", [*_jax_rows()[:-1]], asked=asked, partitioner="gspmd"),
+        "jax": _cell("tpu+gspmd", copy.deepcopy(jax), required=required, partitioner="gspmd"),
+        "torchxla": _cell("tpu+einsum", [*_jax_rows()[:-1]], required=required, partitioner="gspmd"),
     }
     for arm, cell in arms.items():
         cell |= {"controls": {controls[arm]["cell"]: controls[arm]}, "profiles": {}}
@@ -168,10 +168,10 @@ def _phase(case: Case) -> dict[str, Any]:
     cells = [(arm, cell) for arm in arms for cell in (arms[arm], controls[arm])]
     titles = {"jax": "JAX", "torchxla": "TorchXLA"}
     return {
-        "inherent": asked, "inherent_total": total, "notes": [],
+        "inherent": required, "inherent_total": total, "notes": [],
         "compared_cells": {"jax": "tpu+gspmd", "torchxla": "tpu"},
         "arms": arms, "differences": _differences(jax, torchxla), "pairs": [], "attribution": [],
-        "headline": [_line(arm, titles[arm], cell, asked=total) for arm, cell in cells],
+        "headline": [_line(arm, titles[arm], cell, required=total) for arm, cell in cells],
         "time_differences": {},
     }  # fmt: skip
 
@@ -218,10 +218,10 @@ def _control(arm: str, cell: str, changes: str, removed: int, phases: tuple[str,
 
 def make_report_without_torchxla() -> dict[str, Any]:
     """TorchXLA is not installed: its cells have a line that says so, and nothing is compared."""
-    found = make_report()
+    report = make_report()
     error = "torch, torch_xla not installed; get it with pip install 'wirediff[torchxla]'"
-    found["arms"]["torchxla"] |= {"status": "not installed", "error": error}
-    phase = found["phases"]["prefill"]
+    report["arms"]["torchxla"] |= {"status": "not installed", "error": error}
+    phase = report["phases"]["prefill"]
     for cell in (phase["arms"]["torchxla"], *phase["arms"]["torchxla"]["controls"].values()):
         cell |= {"status": "not installed", "error": error, "totals": None, "collectives": [], "served": [],
                  "partitioner": None, "versions": None, "memory": None, "seconds": None}  # fmt: skip
@@ -235,4 +235,4 @@ def make_report_without_torchxla() -> dict[str, Any]:
         for entry in phase["differences"]
         if entry["arm"] == "jax"
     ]
-    return found
+    return report

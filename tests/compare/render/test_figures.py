@@ -14,7 +14,11 @@ Report = dict[str, Any]
 
 
 def test_each_arm_has_its_traffic_and_the_phases_share_the_bars(report: Report) -> None:
-    assert [one.name for one in pictures(report)] == ["verdicts", "traffic-prefill-jax", "traffic-prefill-torchxla"]
+    assert [picture.name for picture in pictures(report)] == [
+        "verdicts",
+        "traffic-prefill-jax",
+        "traffic-prefill-torchxla",
+    ]
 
 
 def test_a_figure_names_bytes_verdicts_and_programs(report: Report) -> None:
@@ -24,17 +28,17 @@ def test_a_figure_names_bytes_verdicts_and_programs(report: Report) -> None:
 
 
 def test_a_figure_that_stands_alone_says_whose_bytes_they_are_and_that_they_are_counted(report: Report) -> None:
-    bars, one, other = (picture.svg.decode() for picture in pictures(report))
-    for svg in (bars, one, other):
+    bars, matrix, other = (picture.svg.decode() for picture in pictures(report))
+    for svg in (bars, matrix, other):
         assert "counted in compiled programs, not measured" in svg
     assert "llama-3.1-8b on pp2tp4 (v5e:2x4)" in bars
-    assert "prefill: logical bytes from device to device in one step of JAX tpu" in one
+    assert "prefill: logical bytes from device to device in one step of JAX tpu" in matrix
     assert "one step of TorchXLA tpu" in other
 
 
 def test_the_same_report_gives_the_same_bytes(report: Report) -> None:
-    one, other = pictures(report), pictures(report)
-    assert [(a.png, a.svg) for a in one] == [(b.png, b.svg) for b in other]
+    first, other = pictures(report), pictures(report)
+    assert [(a.png, a.svg) for a in first] == [(b.png, b.svg) for b in other]
 
 
 def test_both_forms_are_written(report: Report, tmp_path: Path) -> None:
@@ -44,9 +48,9 @@ def test_both_forms_are_written(report: Report, tmp_path: Path) -> None:
 
 
 def test_a_failed_arm_has_an_empty_bar_and_no_traffic(failed_report: Report) -> None:
-    found = pictures(failed_report)
-    assert [one.name for one in found] == ["verdicts", "traffic-prefill-jax"]
-    assert "not installed" in found[0].svg.decode()
+    drawn = pictures(failed_report)
+    assert [item.name for item in drawn] == ["verdicts", "traffic-prefill-jax"]
+    assert "not installed" in drawn[0].svg.decode()
 
 
 def test_256_devices_fit(report: Report) -> None:

@@ -15,25 +15,25 @@ Report = dict[str, Any]
 
 def test_a_query_finds_the_headline_s_numbers(report: Report, tmp_path: Path) -> None:
     save(report, tmp_path)
-    found = duckdb.sql(
+    rows = duckdb.sql(
         f"SELECT arm, cell, sum(step_wire_bytes) AS bytes, sum(induced_bytes) AS induced "
         f"FROM '{tmp_path}/collectives.parquet' WHERE is_default GROUP BY ALL ORDER BY arm"
     ).fetchall()
-    assert found == [
+    assert rows == [
         ("jax", "tpu", 4_236_247_232, 0),
         ("torchxla", "tpu", 4_236_247_200 + 1_509_949_440, 1_509_949_440),
     ]
     totals = duckdb.sql(f"SELECT arm, wire_bytes, induced_bytes FROM '{tmp_path}/totals.parquet' WHERE is_default")
-    assert [(arm, wire, induced) for arm, _, wire, induced in found] == totals.fetchall()
+    assert [(arm, wire, induced) for arm, _, wire, induced in rows] == totals.fetchall()
 
 
 def test_groups_and_causes_are_json_that_duckdb_reads(report: Report, tmp_path: Path) -> None:
     save(report, tmp_path)
-    found = duckdb.sql(
+    rows = duckdb.sql(
         f"SELECT json_array_length(groups_json), CAST(causes_json ->> 'wrap' AS BIGINT) "
         f"FROM '{tmp_path}/collectives.parquet' WHERE scope = 'pipeline.shift' AND arm = 'jax' AND is_default"
     ).fetchall()
-    assert found == [(8, 41_943_040)]
+    assert rows == [(8, 41_943_040)]
 
 
 def test_the_contract_and_the_differences_are_tables_too(report: Report, tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_columns_keep_their_types_whatever_is_in_them(report: Report, failed_rep
 
 
 def test_a_failed_program_has_a_row_with_its_reason(failed_report: Report) -> None:
-    found = TABLES["totals"](failed_report)
-    row = found[found["arm"] == "torchxla"].iloc[0]
+    totals = TABLES["totals"](failed_report)
+    row = totals[totals["arm"] == "torchxla"].iloc[0]
     assert row["status"] == "not installed"
     assert row.isna()["wire_bytes"]
 
@@ -64,5 +64,5 @@ def test_the_same_report_gives_the_same_files(report: Report, tmp_path: Path) ->
     for folder in ("one", "other"):
         save(report, tmp_path / folder)
     for name in TABLES:
-        one, other = (tmp_path / folder / f"{name}.parquet" for folder in ("one", "other"))
-        assert one.read_bytes() == other.read_bytes()
+        first, other = (tmp_path / folder / f"{name}.parquet" for folder in ("one", "other"))
+        assert first.read_bytes() == other.read_bytes()

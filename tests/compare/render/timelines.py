@@ -55,12 +55,12 @@ def make_timeline(
 
 def stage(device: int, *, gathers: bool, slower: float = 1.0) -> list[Event]:
     """One step of one stage; `slower` times as long."""
-    us, found, now = 1000.0 * slower, list[Event](), 0.0
+    us, events, now = 1000.0 * slower, list[Event](), 0.0
     for _ in range(TICKS):
         begun = now
         for _ in range(LAYERS):
             if gathers:
-                found += [compute(device, "all-gather-start.11", now, us, role="part", of=GATHER),
+                events += [compute(device, "all-gather-start.11", now, us, role="part", of=GATHER),
                           communicate(device, "all-gather.11", now, 150 * us),
                           compute(device, "fusion.7", now + us, 50 * us),
                           compute(device, "all-gather-done.11", now + 51 * us, 99 * us, role="part", of=GATHER),
@@ -68,18 +68,18 @@ def stage(device: int, *, gathers: bool, slower: float = 1.0) -> list[Event]:
                           communicate(device, "all-gather.13", now + 175 * us, 25 * us)]  # fmt: skip
                 now += 200 * us
             left = 200 * us if gathers else 250 * us
-            found.append(compute(device, "fusion.1", now, left))
+            events.append(compute(device, "fusion.1", now, left))
             now += left
-            found.append(communicate(device, "all-reduce.2", now, 300 * us, wait=40 * us))
-            found.append(compute(device, "fusion.2", now + 300 * us, 450 * us))
+            events.append(communicate(device, "all-reduce.2", now, 300 * us, wait=40 * us))
+            events.append(compute(device, "fusion.2", now + 300 * us, 450 * us))
             now += 750 * us
-            found.append(communicate(device, "all-reduce.3", now, 300 * us, wait=20 * us))
+            events.append(communicate(device, "all-reduce.3", now, 300 * us, wait=20 * us))
             now += 300 * us
-        found.append(compute(device, "while.3", begun, now - begun, role="container"))
-        found.append(compute(device, "fusion.9", now, 100 * us))
-        found.append(communicate(device, "collective-permute.1", now, 200 * us))
+        events.append(compute(device, "while.3", begun, now - begun, role="container"))
+        events.append(compute(device, "fusion.9", now, 100 * us))
+        events.append(communicate(device, "collective-permute.1", now, 200 * us))
         now += 200 * us
-    return found
+    return events
 
 
 def step_ns(*, gathers: bool, slower: float = 1.0) -> float:
@@ -109,9 +109,9 @@ def make_timed(
     gathers = arm == "torchxla" and cell != "tpu+einsum"
     ends = step_ns(gathers=gathers, slower=slower)
     events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
-    found = make_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
+    timed = make_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
     return ProgramTimeline(
-        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=found, shares=make_shares(),
+        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=timed, shares=make_shares(),
         platform="cpu" if source == "measured" else None,
     )  # fmt: skip

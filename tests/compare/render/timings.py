@@ -36,7 +36,7 @@ def make_timing(*, label: str, exposed: dict[str, float | None], **times: float 
 
 def make_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, ProgramTimeline]:
     """Arm, phase, cell -> its timeline: of the default programs, the controls, and one measured on CPU devices."""
-    found = {}
+    timelines = {}
     for phase in phases:
         for arm, control in CONTROLS.items():
             label = MEASURED if arm == "jax" else MEASURED.replace("jax", "torch_xla")
@@ -46,40 +46,40 @@ def make_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, ProgramTimel
                 ("cpu", "measured", label),
             ):
                 slower = SLOWER[phase] * (10 if source == "measured" else 1)
-                found[arm, phase, cell] = make_timed(
+                timelines[arm, phase, cell] = make_timed(
                     arm, phase=phase, cell=cell, source=source, label=words, slower=slower
                 )
-    return found
+    return timelines
 
 
 def add_times(report: Report) -> Report:
     """Each program of the report with its `timing`, and a measured one in each arm."""
-    found = make_times(tuple(report["phases"]))
+    times = make_times(tuple(report["phases"]))
     for phase, entry in report["phases"].items():
         for arm, default in entry["arms"].items():
-            made = list(default.items())
+            cells = list(default.items())
             at = list(default).index("collectives")
-            measured = dict([*made[:at], *{
-                "cell": "cpu", "case": report["case"], "label": found[arm, phase, "cpu"].timeline.label,
+            measured = dict([*cells[:at], *{
+                "cell": "cpu", "case": report["case"], "label": times[arm, phase, "cpu"].timeline.label,
                 "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
-            }.items(), *made[at:]])  # fmt: skip
+            }.items(), *cells[at:]])  # fmt: skip
             del measured["controls"], measured["profiles"]
             default["profiles"] = {"cpu": measured}
-            for one in (default, *default["controls"].values(), measured):
-                if one["status"] == "ok":
-                    one["timing"] = _section(found[arm, phase, one["cell"]], one, report)
+            for item in (default, *default["controls"].values(), measured):
+                if item["status"] == "ok":
+                    item["timing"] = _section(times[arm, phase, item["cell"]], item, report)
         entry["time_differences"] = {
-            "modelled": _difference(entry, found, phase, {"jax": "tpu+gspmd", "torchxla": "tpu"}),
-            "cpu": _difference(entry, found, phase, {"jax": "cpu", "torchxla": "cpu"}),
+            "modelled": _difference(entry, times, phase, {"jax": "tpu+gspmd", "torchxla": "tpu"}),
+            "cpu": _difference(entry, times, phase, {"jax": "cpu", "torchxla": "cpu"}),
         }
     return report
 
 
 def _difference(
-    entry: dict[str, Any], found: dict[Key, ProgramTimeline], phase: str, cells: dict[str, str]
+    entry: dict[str, Any], timelines: dict[Key, ProgramTimeline], phase: str, cells: dict[str, str]
 ) -> dict[str, Any]:
     """As a report holds it: right less left."""
-    left, right = (found[arm, phase, cell].timeline for arm, cell in cells.items())
+    left, right = (timelines[arm, phase, cell].timeline for arm, cell in cells.items())
     rows = [_rows(entry["arms"][arm]) for arm in cells]
     sides = [Side(arm=arm, cell=cell) for arm, cell in cells.items()]
     return encode(timeline_diff(left, right, left_rows=rows[0], right_rows=rows[1]).to_report(*sides, most=20))

@@ -23,13 +23,13 @@ from tests.compare.report.records import collective
 NAN = float("nan")
 
 
-def as_json(found):
+def as_json(timeline):
     """Records, by themselves or in lists and maps, as a report writes them."""
-    if is_dataclass(found):
-        return encode(found)
-    if isinstance(found, Mapping):
-        return {name: as_json(value) for name, value in found.items()}
-    return [as_json(value) for value in found] if isinstance(found, list | tuple) else found
+    if is_dataclass(timeline):
+        return encode(timeline)
+    if isinstance(timeline, Mapping):
+        return {name: as_json(value) for name, value in timeline.items()}
+    return [as_json(value) for value in timeline] if isinstance(timeline, list | tuple) else timeline
 
 
 def _in_json(metric):

@@ -72,7 +72,7 @@ def per_step(space, tmp_path, axes=AXES, **more):
     return trace_summary(timeline(space, tmp_path, axes, **more))["per_step"]
 
 
-def comms(found, *columns):
+def comms(timeline, *columns):
     """The communications, as tuples of columns."""
-    rows = found.events[found.events["role"] == "communication"]
+    rows = timeline.events[timeline.events["role"] == "communication"]
     return [tuple(row) for row in rows[list(columns)].itertuples(index=False)]

@@ -57,9 +57,9 @@ class Line:
     ) -> "Line":
         """One event, from the line's own time.  about: statistics of its metadata, told once for each name."""
         key = self.plane.metadata_id(name, display, about or {})
-        own = b"".join(data(4, self.plane.stat(word, value)) for word, value in (stats or {}).items())
+        joined = b"".join(data(4, self.plane.stat(word, value)) for word, value in (stats or {}).items())
         picoseconds = number(2, round(start * 1000)) + number(3, round(duration * 1000))
-        self.events.append(number(1, key) + picoseconds + own)
+        self.events.append(number(1, key) + picoseconds + joined)
         return self
 
     def serialized(self) -> bytes:
@@ -84,8 +84,8 @@ class Plane:
     def metadata_id(self, name: str, display: str, about: Mapping[str, Stat | Ref]) -> int:
         if name not in self.metadata:
             key = len(self.metadata) + 1
-            own = b"".join(data(5, self.stat(word, value)) for word, value in about.items())
-            self.metadata[name] = key, number(1, key) + data(2, name) + (data(4, display) if display else b"") + own
+            joined = b"".join(data(5, self.stat(word, value)) for word, value in about.items())
+            self.metadata[name] = key, number(1, key) + data(2, name) + (data(4, display) if display else b"") + joined
         return self.metadata[name][0]
 
     def stat(self, word: str, value: Stat | Ref) -> bytes:

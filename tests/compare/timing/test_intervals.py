@@ -26,10 +26,10 @@ def cover(pairs):
 
 
 def test_intervals_that_overlap_or_touch_become_one():
-    found = union([(5, 8), (0, 2), (2, 3), (6, 10), (12, 12)])
-    assert found.starts.tolist() == [0, 5]
-    assert found.ends.tolist() == [3, 10]
-    assert found.total == 8
+    merged = union([(5, 8), (0, 2), (2, 3), (6, 10), (12, 12)])
+    assert merged.starts.tolist() == [0, 5]
+    assert merged.ends.tolist() == [3, 10]
+    assert merged.total == 8
 
 
 def test_no_intervals_cover_nothing():
@@ -68,6 +68,6 @@ def test_what_several_expose_at_once_is_divided_evenly(pairs, busy):
     units = cover(busy)
     running = {unit: sum(start <= unit < end for start, end in pairs) for unit in cover(pairs)}
     expected = [sum(1 / running[unit] for unit in range(start, end) if unit not in units) for start, end in pairs]
-    found = exposed_shares(*columns(pairs), union(busy))
-    assert found == pytest.approx(expected)
-    assert sum(found) == pytest.approx(len(cover(pairs) - units))
+    shares = exposed_shares(*columns(pairs), union(busy))
+    assert shares == pytest.approx(expected)
+    assert sum(shares) == pytest.approx(len(cover(pairs) - units))

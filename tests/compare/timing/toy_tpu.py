@@ -70,7 +70,7 @@ class ToyTpu:
     def _count(self, item) -> None:
         self.executed[item.name] += 1
         if item.opcode in ("fusion", "custom-call") or item.opcode.endswith("-start"):
-            for inner in (one for computation in item.callees for one in computation):
+            for inner in (callee for computation in item.callees for callee in computation):
                 self._count(inner)
 
     def _show(self, line: str, item, begin: int) -> None:

@@ -74,12 +74,12 @@ def judge_text(name):
 def test_a_compiled_program_is_judged_as_by_hand(name):
     cell = judge_text(name)
     needed, left, causes = PROGRAMS[name]
-    found = sum_totals(cell.judgement, cell.contract)
-    told = Counter()
+    totals = sum_totals(cell.judgement, cell.contract)
+    counts = Counter()
     for verdict in cell.judgement.verdicts:
-        told.update(verdict.causes)
+        counts.update(verdict.causes)
     assert sum(row.step_wire_bytes for row in cell.contract) == needed
-    assert told == causes
-    assert (found.inherent, found.unserved, found.missing) == (needed - left, left, 0)
-    assert found.wire_bytes == needed - left + sum(causes.values())
-    assert found.unknown_rows == found.upper_bound_rows == 0
+    assert counts == causes
+    assert (totals.inherent, totals.unserved, totals.missing) == (needed - left, left, 0)
+    assert totals.wire_bytes == needed - left + sum(causes.values())
+    assert totals.unknown_rows == totals.upper_bound_rows == 0

@@ -60,8 +60,8 @@ def contract_rows(draw, mesh):
 def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inherent(mesh, data):
     program = data.draw(st.lists(rows(mesh), max_size=6))
     contract = data.draw(st.lists(contract_rows(mesh), max_size=5))
-    found = judge(program, contract, axes=MeshSpec.parse(mesh).split_axes)
-    for verdict in found.verdicts:
+    judgement = judge(program, contract, axes=MeshSpec.parse(mesh).split_axes)
+    for verdict in judgement.verdicts:
         if verdict.collective.executions is None:
             assert verdict.inherent_bytes is None
             continue
@@ -70,5 +70,5 @@ def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inhere
         assert sum(parts) == verdict.collective.step_wire_bytes
         assert sum(verdict.causes.values()) == verdict.inflated_bytes + verdict.induced_bytes
         assert all(amount > 0 for amount in verdict.causes.values())
-    assert sum(found.served_bytes) == sum(verdict.inherent_bytes or 0 for verdict in found.verdicts)
-    assert all(0 <= served <= row.step_wire_bytes for served, row in zip(found.served_bytes, contract, strict=True))
+    assert sum(judgement.served_bytes) == sum(verdict.inherent_bytes or 0 for verdict in judgement.verdicts)
+    assert all(0 <= served <= row.step_wire_bytes for served, row in zip(judgement.served_bytes, contract, strict=True))

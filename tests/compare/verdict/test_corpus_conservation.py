@@ -33,11 +33,11 @@ def test_every_byte_of_a_real_program_is_accounted_for_once(name):
     axes = {axis: int(size) for axis, size in (pair.split("=") for pair in known["axes"].split(","))}
     rows = collectives(read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode()), axes)
     for contract in ([], half_contract(rows)):
-        found = judge(rows, contract, axes=axes)
-        counted = [verdict for verdict in found.verdicts if verdict.inherent_bytes is not None]
-        assert [v.collective for v in found.verdicts] == rows
+        judgement = judge(rows, contract, axes=axes)
+        counted = [verdict for verdict in judgement.verdicts if verdict.inherent_bytes is not None]
+        assert [v.collective for v in judgement.verdicts] == rows
         for verdict in counted:
             parts = (verdict.inherent_bytes, verdict.inflated_bytes, verdict.induced_bytes)
             assert sum(parts) == verdict.collective.step_wire_bytes
             assert min(parts) >= 0
-        assert sum(found.served_bytes) == sum(v.inherent_bytes for v in counted)
+        assert sum(judgement.served_bytes) == sum(v.inherent_bytes for v in counted)

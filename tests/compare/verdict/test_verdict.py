@@ -20,8 +20,8 @@ FORWARD = [(d, d + 4) for d in range(4)]
 
 
 def judge_rows(rows, contract, *, mesh=MESH, **options):
-    found = judge(rows, contract, axes=MeshSpec.parse(mesh).split_axes, **options)
-    for verdict in found.verdicts:  # conservation, on every program that a test touches
+    judgement = judge(rows, contract, axes=MeshSpec.parse(mesh).split_axes, **options)
+    for verdict in judgement.verdicts:  # conservation, on every program that a test touches
         if verdict.inherent_bytes is None:
             assert verdict.collective.step_wire_bytes is None
             continue
@@ -29,8 +29,8 @@ def judge_rows(rows, contract, *, mesh=MESH, **options):
         assert sum(parts) == verdict.collective.step_wire_bytes
         assert min(parts) >= 0
         assert sum(verdict.causes.values()) == verdict.inflated_bytes + verdict.induced_bytes
-    assert sum(found.served_bytes) == sum(verdict.inherent_bytes or 0 for verdict in found.verdicts)
-    return found
+    assert sum(judgement.served_bytes) == sum(verdict.inherent_bytes or 0 for verdict in judgement.verdicts)
+    return judgement
 
 
 def split(verdict):
@@ -53,20 +53,20 @@ def test_the_check_table_of_a_pinned_prefill_with_a_roll():
                    pairs=[(d + 4, d) for d in range(4)]),
         collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32"),
     ]  # fmt: skip
-    found = judge_rows(rows, case_rows())
+    judgement = judge_rows(rows, case_rows())
     assert [row.step_wire_bytes for row in rows] == [
         83_886_080, 125_829_120, 2_013_265_920, 2_013_265_920, 96, 48, 16, 32,
     ]  # fmt: skip
-    shift, embed, out, down, *ends = map(split, found.verdicts)
+    shift, embed, out, down, *ends = map(split, judgement.verdicts)
     assert shift == (33_554_432, {"wrap": 41_943_040, "bubble": 8_388_608})
     assert embed == (50_331_648, {"bubble": 25_165_824, "replicated": 50_331_648})
     assert out == down == (1_610_612_736, {"bubble": 402_653_184})
     assert ends == [(48, {"replicated": 48}), (24, {"replicated": 24}), (16, {}), (0, {"replicated": 32})]
-    assert sum(row.collective.step_wire_bytes for row in found.verdicts) == 4_236_247_232
-    assert sum(row.inherent_bytes for row in found.verdicts) == 3_305_111_640
-    assert sum(row.inflated_bytes for row in found.verdicts) == 931_135_592
-    assert sum(row.induced_bytes for row in found.verdicts) == 0
-    assert found.served_bytes == tuple(row.step_wire_bytes for row in case_rows())
+    assert sum(row.collective.step_wire_bytes for row in judgement.verdicts) == 4_236_247_232
+    assert sum(row.inherent_bytes for row in judgement.verdicts) == 3_305_111_640
+    assert sum(row.inflated_bytes for row in judgement.verdicts) == 931_135_592
+    assert sum(row.induced_bytes for row in judgement.verdicts) == 0
+    assert judgement.served_bytes == tuple(row.step_wire_bytes for row in case_rows())
 
 
 def test_a_shift_without_wrap_sends_half():
@@ -84,17 +84,17 @@ def test_a_stage_active_branch_has_no_bubble():
 
 def test_unrolled_ticks_have_their_bubble_at_the_end():
     rows = [collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, name=f"ar.{n}") for n in range(80)]
-    found = [split(verdict) for verdict in judge_rows(rows, case_rows()).verdicts]
-    assert found == [(25_165_824, {})] * 64 + [(0, {"bubble": 25_165_824})] * 16
+    splits = [split(verdict) for verdict in judge_rows(rows, case_rows()).verdicts]
+    assert splits == [(25_165_824, {})] * 64 + [(0, {"bubble": 25_165_824})] * 16
 
 
 def test_an_unrolled_shift_that_lost_one_tick_overflows_into_its_bubble():
     rows = [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=ROLL) for _ in range(3)]
     rows += [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD)] * 1
     # 4 executions do not add up to 5 ticks, and 4 shifts are what the row needs: only the wrap is too much.
-    found = judge_rows(rows, case_rows())
-    assert sum(v.causes.get("wrap", 0) for v in found.verdicts) == 3 * ACTIVATION // 2
-    assert sum(v.causes.get("bubble", 0) for v in found.verdicts) == 0
+    judgement = judge_rows(rows, case_rows())
+    assert sum(v.causes.get("wrap", 0) for v in judgement.verdicts) == 3 * ACTIVATION // 2
+    assert sum(v.causes.get("bubble", 0) for v in judgement.verdicts) == 0
     more = [*rows, collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD),
             collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD)]  # fmt: skip
     assert sum(v.causes.get("bubble", 0) for v in judge_rows(more, case_rows()).verdicts) == 2 * ACTIVATION // 2
@@ -105,8 +105,8 @@ def test_two_gathers_of_one_sampling_are_no_two_ticks():
     contract = case_rows("tp4pp2", microbatches=1)
     rows = [collective(MESH, "all-gather", "tp", "sample", 128, dtype="s32"),
             collective(MESH, "all-gather", "tp", "sample", 64)]  # fmt: skip
-    found = judge_rows(rows, contract)
-    assert [split(v) for v in found.verdicts] == [(48, {"replicated": 48}), (24, {"replicated": 24})]
+    judgement = judge_rows(rows, contract)
+    assert [split(v) for v in judgement.verdicts] == [(48, {"replicated": 48}), (24, {"replicated": 24})]
 
 
 def test_float32_on_the_wire_is_twice_what_bfloat16_needs():
@@ -118,8 +118,8 @@ def test_float32_on_the_wire_is_twice_what_bfloat16_needs():
 def test_ids_do_not_serve_a_row_of_floats_nor_floats_a_row_of_ids():
     rows = [collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1 << 20, dtype="s32", loops=LAYERS),
             collective(MESH, "collective-permute", "pp", "pipeline.collect", 1 << 20, pairs=FORWARD)]  # fmt: skip
-    found = judge_rows(rows, case_rows())
-    assert [list(v.causes) for v in found.verdicts] == [["activation-gather"], ["layout-change"]]
+    judgement = judge_rows(rows, case_rows())
+    assert [list(v.causes) for v in judgement.verdicts] == [["activation-gather"], ["layout-change"]]
 
 
 def test_a_reduce_scatter_and_the_gather_of_what_it_made_are_one_all_reduce():
@@ -131,18 +131,18 @@ def test_a_reduce_scatter_and_the_gather_of_what_it_made_are_one_all_reduce():
         collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,), scattered_by=("rs.7",)),
         collective("tp8", "all-gather", "tp", "layer.attention.qkv", payload, loops=(32,)),
     ]
-    found = judge_rows(rows, contract, mesh="tp8")
+    judgement = judge_rows(rows, contract, mesh="tp8")
     half = 32 * 56 * 2**20
-    assert [split(v) for v in found.verdicts] == [(half, {}), (half, {}), (0, {"full-replication": half})]
-    assert found.served_bytes == (0, 2 * half, 0, 0)
+    assert [split(v) for v in judgement.verdicts] == [(half, {}), (half, {}), (0, {"full-replication": half})]
+    assert judgement.served_bytes == (0, 2 * half, 0, 0)
 
 
 def test_an_all_gather_that_stands_in_for_an_all_reduce_serves_it_with_its_own_bytes():
     contract = case_rows("tp8")
     row = collective("tp8", "all-gather", "tp", "embed", 64 * 2**20)
-    found = judge_rows([row], contract, mesh="tp8")
-    assert split(found.verdicts[0]) == (56 * 2**20, {})
-    assert found.served_bytes[2] == 56 * 2**20  # of 112 MiB: the rest is unserved, and shows
+    judgement = judge_rows([row], contract, mesh="tp8")
+    assert split(judgement.verdicts[0]) == (56 * 2**20, {})
+    assert judgement.served_bytes[2] == 56 * 2**20  # of 112 MiB: the rest is unserved, and shows
 
 
 def test_a_masked_sum_serves_a_permute_as_far_as_the_permute_goes():
@@ -160,8 +160,8 @@ def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
         collective(MESH, "collective-permute", "tp", "layer.mlp.down", 1024, constant=True, **hop),
         *[collective(MESH, "collective-permute", "tp", "layer.mlp.down", 1024, **hop) for _ in range(4)],
     ]
-    found = [split(v) for v in judge_rows(rows, contract).verdicts]
-    assert found == [(0, {"windowed-einsum": 1024})] + [(1024, {})] * 3 + [(0, {"windowed-einsum": 1024})]
+    splits = [split(v) for v in judge_rows(rows, contract).verdicts]
+    assert splits == [(0, {"windowed-einsum": 1024})] + [(1024, {})] * 3 + [(0, {"windowed-einsum": 1024})]
 
 
 def test_padding_is_what_rounding_up_to_the_shards_added():
@@ -192,10 +192,10 @@ INDUCED = [
 @pytest.mark.parametrize(("row", "cause"), [row[1:] for row in INDUCED], ids=[row[0] for row in INDUCED])
 def test_what_serves_nothing_has_the_first_cause_that_holds(row, cause):
     options = {"kind": "all-gather", "axes": "tp", "scope": "layer.attention.core", **row}
-    found = collective(MESH, options.pop("kind"), options.pop("axes"), options.pop("scope"), **options)
-    verdict = judge_rows([found], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
-    assert verdict.causes == {cause: found.step_wire_bytes}
-    assert verdict.induced_bytes == found.step_wire_bytes
+    unserved_row = collective(MESH, options.pop("kind"), options.pop("axes"), options.pop("scope"), **options)
+    verdict = judge_rows([unserved_row], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
+    assert verdict.causes == {cause: unserved_row.step_wire_bytes}
+    assert verdict.induced_bytes == unserved_row.step_wire_bytes
 
 
 def test_a_gathered_weight_serves_nothing_even_in_the_right_place():
@@ -225,19 +225,19 @@ def test_causes_stand_in_the_order_of_the_operands_in_every_process(order):
 
 def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing():
     row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1024, executions_are="unknown")
-    found = judge_rows([row], case_rows())
-    assert split(found.verdicts[0]) == (None, {})
-    assert found.served_bytes == (0,) * 6
-    assert found.uncounted == {1}
-    assert sum_totals(found, case_rows()).missing == 3_305_111_640 - 1_610_612_736
+    judgement = judge_rows([row], case_rows())
+    assert split(judgement.verdicts[0]) == (None, {})
+    assert judgement.served_bytes == (0,) * 6
+    assert judgement.uncounted == {1}
+    assert sum_totals(judgement, case_rows()).missing == 3_305_111_640 - 1_610_612_736
 
 
 def test_a_stray_gather_before_the_layer_s_own_all_reduce_does_not_take_its_place():
     payload = 64 * 2**20
     rows = [collective("tp8", "all-gather", "tp", "layer.mlp.down", payload, loops=(32,)),
             collective("tp8", "all-reduce", "tp", "layer.mlp.down", payload, loops=(32,))]  # fmt: skip
-    found = judge_rows(rows, case_rows("tp8"), mesh="tp8")
-    assert [split(v) for v in found.verdicts] == [(0, {"replicated": 32 * 56 * 2**20}), (32 * 112 * 2**20, {})]
+    judgement = judge_rows(rows, case_rows("tp8"), mesh="tp8")
+    assert [split(v) for v in judgement.verdicts] == [(0, {"replicated": 32 * 56 * 2**20}), (32 * 112 * 2**20, {})]
 
 
 def test_whole_logits_serve_nothing_where_the_winners_would_do():
@@ -252,16 +252,16 @@ def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_ga
     contract = case_rows("tp8", batch=1)
     rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32"),
             collective("tp8", "all-reduce", "tp", "sample", 16)]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="tp8")
-    assert sum(v.inherent_bytes for v in found.verdicts) == 42 == contract[-1].step_wire_bytes
-    assert sum(v.causes.get("replicated", 0) for v in found.verdicts) == 42
+    judgement = judge_rows(rows, contract, mesh="tp8")
+    assert sum(v.inherent_bytes for v in judgement.verdicts) == 42 == contract[-1].step_wire_bytes
+    assert sum(v.causes.get("replicated", 0) for v in judgement.verdicts) == 42
 
 
 def test_rows_written_by_hand_judge_any_program():
     contract = [ContractRow(scope="norm", kind="collective-broadcast", axes="rows", executions=1, payload_bytes=100,
                             wire_bytes=50, step_wire_bytes=50, carries=INTEGERS)]  # fmt: skip
-    found = collective("dp2", "collective-broadcast", "dp", "norm", 100, dtype="s32")
-    named = type(found)(**{slot: getattr(found, slot) for slot in found.__slots__} | {"axes": "rows"})
+    row = collective("dp2", "collective-broadcast", "dp", "norm", 100, dtype="s32")
+    named = type(row)(**{slot: getattr(row, slot) for slot in row.__slots__} | {"axes": "rows"})
     assert judge([named], contract, axes={"rows": 2}).verdicts[0].inherent_bytes == 50
 
 

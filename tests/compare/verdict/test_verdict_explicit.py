@@ -24,9 +24,9 @@ def test_permutes_from_one_rank_to_each_other_are_its_broadcast():
     contract = contract_of("cp4tp2", "pipeline.collect", "collective-broadcast")
     rows = [collective("cp4tp2", "collective-permute", "cp", "pipeline.collect", 32, dtype="s32",
                        pairs=sends("cp4tp2", "cp", 3, rank)) for rank in range(3)]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="cp4tp2")
-    assert [split(v) for v in found.verdicts] == [(8, {})] * 3
-    assert found.served_bytes == (24,)
+    judgement = judge_rows(rows, contract, mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(8, {})] * 3
+    assert judgement.served_bytes == (24,)
 
 
 def test_a_permute_in_which_all_ranks_send_is_no_broadcast():
@@ -41,9 +41,9 @@ def test_the_shard_that_has_the_last_tokens_may_send_them_instead_of_a_gather():
     contract = contract_of("tp8+sp", "head", "all-gather")
     rows = [collective("tp8", "collective-permute", "tp", "head", 65_536, pairs=sends("tp8", "tp", 7, shard))
             for shard in range(7)]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="tp8")
-    assert [split(v) for v in found.verdicts] == [(8192, {})] * 7
-    assert found.served_bytes == (contract[0].step_wire_bytes,) == (57_344,)
+    judgement = judge_rows(rows, contract, mesh="tp8")
+    assert [split(v) for v in judgement.verdicts] == [(8192, {})] * 7
+    assert judgement.served_bytes == (contract[0].step_wire_bytes,) == (57_344,)
 
 
 def test_an_exchange_of_all_partial_sums_is_a_scatter():
@@ -71,6 +71,6 @@ def test_ticks_of_the_stages_that_they_concern_have_no_bubble():
     for busy in stages:
         pairs = [pair for pair in ring if spec.coordinates[pair[0]]["pp"] in busy]
         rows.append(collective(mesh, *CORE, hop, executions=16, pairs=pairs))
-    found = judge_rows(rows, contract, mesh=mesh)
-    assert [split(v) for v in found.verdicts] == [(16 * hop // 2, {}), *[(16 * hop, {})] * 3, (16 * hop // 2, {})]
-    assert found.served_bytes == (64 * hop,)
+    judgement = judge_rows(rows, contract, mesh=mesh)
+    assert [split(v) for v in judgement.verdicts] == [(16 * hop // 2, {}), *[(16 * hop, {})] * 3, (16 * hop // 2, {})]
+    assert judgement.served_bytes == (64 * hop,)

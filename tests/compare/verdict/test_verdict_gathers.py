@@ -20,8 +20,8 @@ def test_a_gather_completes_what_was_scattered_whatever_scope_it_bears(scope):
         row("all-gather", "layer.attention.qkv", scattered_by=("first", "down"), name="qkv"),
         row("all-gather", scope, loops=(), scattered_by=("first", "down"), name="last"),
     ]
-    found, served = verdicts(*rows)
-    assert found == [(ONE, {}), (HALF, {}), (HALF, {}), (0, {"replicated": ONE})]
+    judged, served = verdicts(*rows)
+    assert judged == [(ONE, {}), (HALF, {}), (HALF, {}), (0, {"replicated": ONE})]
     assert served["embed"] == ONE
     assert served["layer.mlp.down"] == 2 * HALF == 2 * LAYERS * ONE
 
@@ -31,7 +31,7 @@ def test_a_sum_of_parts_that_are_zero_elsewhere_makes_as_much_whole_as_a_gather(
     """The last tokens of a split stream come as a sum: whose scope it bears, it adds nothing up."""
     part = replace(operand(tokens * D * 2, scope="embed", shape=(tokens, D)), zero_elsewhere=gathers)
     total = collective(MESH, "all-reduce", "tp", "embed", operands=[part])
-    (found,), served = verdicts(total)
+    (judged,), served = verdicts(total)
     sent = tokens * D * 2 * 2 * 3 // 4
-    assert found == ((sent, {}) if serves else (0, {"activation-gather": sent}))
+    assert judged == ((sent, {}) if serves else (0, {"activation-gather": sent}))
     assert served["embed"] == (sent if serves else 0)

@@ -33,21 +33,21 @@ CORE = ("collective-permute", "cp", "layer.attention.core")
 
 def test_a_ring_of_three_hops_is_what_four_ranks_need():
     hops = [collective("cp4tp2", *CORE, 2 * MIB, loops=(32,), **RING) for _ in range(6)]
-    found = judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2")
-    assert [split(v) for v in found.verdicts] == [(64 * MIB, {})] * 6
-    assert found.served_bytes[0] == 384 * MIB
+    judgement = judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(64 * MIB, {})] * 6
+    assert judgement.served_bytes[0] == 384 * MIB
 
 
 def test_a_ring_in_a_loop_of_four_hops_brings_everyone_its_own_again():
     keys_and_values = [collective("cp4tp2", *CORE, 2 * MIB, loops=(32, 4), **RING) for _ in range(2)]
-    found = judge_rows(keys_and_values, rows_of("cp4tp2"), mesh="cp4tp2")
-    assert [split(v) for v in found.verdicts] == [(192 * MIB, {"wrap": 64 * MIB})] * 2
+    judgement = judge_rows(keys_and_values, rows_of("cp4tp2"), mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(192 * MIB, {"wrap": 64 * MIB})] * 2
 
 
 def test_a_ring_of_four_hops_in_float32_loses_the_hop_first_and_then_the_width():
     keys_and_values = [collective("cp4tp2", *CORE, 4 * MIB, loops=(32, 4), dtype="f32", **RING) for _ in range(2)]
-    found = judge_rows(keys_and_values, rows_of("cp4tp2"), mesh="cp4tp2")
-    assert [split(v) for v in found.verdicts] == [(192 * MIB, {"wrap": 128 * MIB, "dtype": 192 * MIB})] * 2
+    judgement = judge_rows(keys_and_values, rows_of("cp4tp2"), mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(192 * MIB, {"wrap": 128 * MIB, "dtype": 192 * MIB})] * 2
 
 
 def test_a_loop_over_as_many_layers_as_ranks_is_no_ring():
@@ -59,40 +59,40 @@ def test_a_loop_over_as_many_layers_as_ranks_is_no_ring():
 
 def test_the_hop_too_many_of_an_unrolled_ring_overflows_into_wrap():
     hops = [collective("cp4tp2", *CORE, 2 * MIB, executions=32, **RING) for _ in range(8)]
-    found = [split(v) for v in judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2").verdicts]
-    assert found == [(64 * MIB, {})] * 6 + [(0, {"wrap": 64 * MIB})] * 2
+    splits = [split(v) for v in judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2").verdicts]
+    assert splits == [(64 * MIB, {})] * 6 + [(0, {"wrap": 64 * MIB})] * 2
 
 
 def test_gathers_of_keys_and_values_do_what_the_ring_does_with_as_many_bytes():
     # The result of a gather is four ranks' part: 8 MiB, of which 3/4 travel
     gathers = [collective("cp4tp2", "all-gather", "cp", "layer.attention.core", 8 * MIB, loops=(32,)) for _ in range(2)]
-    found = judge_rows(gathers, rows_of("cp4tp2"), mesh="cp4tp2")
-    assert [split(v) for v in found.verdicts] == [(192 * MIB, {})] * 2
+    judgement = judge_rows(gathers, rows_of("cp4tp2"), mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(192 * MIB, {})] * 2
     # The queries are eight times the keys where 32 heads share 8: 16 heads of a shard, 4 KV heads
     queries = collective("cp4tp2", "all-gather", "cp", "layer.attention.core", 32 * MIB, loops=(32,))
-    found = judge_rows([*gathers, queries], rows_of("cp4tp2"), mesh="cp4tp2")
-    assert split(found.verdicts[2]) == (0, {"replicated": 768 * MIB})
+    judgement = judge_rows([*gathers, queries], rows_of("cp4tp2"), mesh="cp4tp2")
+    assert split(judgement.verdicts[2]) == (0, {"replicated": 768 * MIB})
 
 
 def test_a_sum_that_stands_in_for_a_ring_sends_twice_what_a_gather_does():
     row = collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", 8 * MIB, loops=(32,))
-    found = judge_rows([row], rows_of("cp4tp2"), mesh="cp4tp2")
-    assert split(found.verdicts[0]) == (192 * MIB, {"replicated": 192 * MIB})
+    judgement = judge_rows([row], rows_of("cp4tp2"), mesh="cp4tp2")
+    assert split(judgement.verdicts[0]) == (192 * MIB, {"replicated": 192 * MIB})
 
 
 def test_the_permutes_of_a_windowed_gather_are_a_ring():
     hop = {"form": "windowed-einsum", "loops": (32,), **RING}
     rows = [collective("cp4tp2", *CORE, 2 * MIB, **hop) for _ in range(7)]
-    found = [split(v) for v in judge_rows(rows, rows_of("cp4tp2"), mesh="cp4tp2").verdicts]
-    assert found == [(64 * MIB, {})] * 6 + [(0, {"windowed-einsum": 64 * MIB})]
+    splits = [split(v) for v in judge_rows(rows, rows_of("cp4tp2"), mesh="cp4tp2").verdicts]
+    assert splits == [(64 * MIB, {})] * 6 + [(0, {"windowed-einsum": 64 * MIB})]
 
 
 def test_the_bubble_of_a_ring_is_that_of_its_ticks():
     # pp2cp2tp2, four microbatches in five ticks: one hop of 1 MiB of keys, one of values, in 16 layers
     pairs = around("pp2cp2tp2")
     rows = [collective("pp2cp2tp2", *CORE, MIB, loops=(5, 16), pairs=pairs) for _ in range(2)]
-    found = judge_rows(rows, rows_of("pp2cp2tp2"), mesh="pp2cp2tp2")
-    assert [split(v) for v in found.verdicts] == [(64 * MIB, {"bubble": 16 * MIB})] * 2
+    judgement = judge_rows(rows, rows_of("pp2cp2tp2"), mesh="pp2cp2tp2")
+    assert [split(v) for v in judgement.verdicts] == [(64 * MIB, {"bubble": 16 * MIB})] * 2
 
 
 def test_maximum_sum_and_output_of_a_split_cache_fill_the_row_of_their_merge():
@@ -101,16 +101,16 @@ def test_maximum_sum_and_output_of_a_split_cache_fill_the_row_of_their_merge():
     numbers = [1, 1, 128]
     rows = [collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", heads * n * 4, loops=(32,), dtype="f32")
             for n in numbers]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="cp4tp2")
-    assert [split(v) for v in found.verdicts] == [(heads * n * 6 * 32, {}) for n in numbers]
-    assert found.served_bytes[0] == 3_194_880
+    judgement = judge_rows(rows, contract, mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(heads * n * 6 * 32, {}) for n in numbers]
+    assert judgement.served_bytes[0] == 3_194_880
 
 
 def test_an_output_merged_in_bfloat16_leaves_half_of_it_unserved():
     contract = rows_of("cp4tp2", phases=("decode",))
     row = collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", 8 * 16 * 128 * 2, loops=(32,))
-    found = judge_rows([row], contract, mesh="cp4tp2")
-    assert split(found.verdicts[0]) == (8 * 16 * 128 * 3 * 32, {})
+    judgement = judge_rows([row], contract, mesh="cp4tp2")
+    assert split(judgement.verdicts[0]) == (8 * 16 * 128 * 3 * 32, {})
 
 
 def test_a_gathered_cache_serves_no_merge():
@@ -131,8 +131,8 @@ def test_ids_that_are_chosen_on_every_rank_are_chosen_three_times_too_often():
     contract = rows_of("cp4tp2")
     rows = [collective("cp4tp2", "all-gather", "tp", "sample", 2 * 8 * 4, dtype="s32"),
             collective("cp4tp2", "all-gather", "tp", "sample", 2 * 8 * 2)]  # fmt: skip
-    found = [split(v) for v in judge_rows(rows, contract, mesh="cp4tp2").verdicts]
-    assert found == [(8, {"replicated": 24}), (4, {"replicated": 12})]
+    splits = [split(v) for v in judge_rows(rows, contract, mesh="cp4tp2").verdicts]
+    assert splits == [(8, {"replicated": 24}), (4, {"replicated": 12})]
 
 
 # tp2ep4 of Mixtral: 40 MiB to the experts, 30 of them on the wire, and back; 16 MiB of tokens summed over tp
@@ -141,9 +141,9 @@ def test_experts_are_sent_their_tokens_and_the_tokens_are_summed():
     rows = [collective("tp2ep4", "all-to-all", "ep", "layer.moe.dispatch", 40 * MIB, loops=(32,)),
             collective("tp2ep4", "all-to-all", "ep", "layer.moe.combine", 40 * MIB, loops=(32,)),
             collective("tp2ep4", "all-reduce", "tp", "layer.moe.combine", 16 * MIB, loops=(32,))]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="tp2ep4")
-    assert [split(v) for v in found.verdicts] == [(960 * MIB, {}), (960 * MIB, {}), (512 * MIB, {})]
-    assert [found.served_bytes[at] for at in (1, 2, 3)] == [960 * MIB, 960 * MIB, 512 * MIB]
+    judgement = judge_rows(rows, contract, mesh="tp2ep4")
+    assert [split(v) for v in judgement.verdicts] == [(960 * MIB, {}), (960 * MIB, {}), (512 * MIB, {})]
+    assert [judgement.served_bytes[at] for at in (1, 2, 3)] == [960 * MIB, 960 * MIB, 512 * MIB]
 
 
 def test_sums_of_the_experts_slots_are_more_than_sums_of_tokens():
@@ -151,8 +151,8 @@ def test_sums_of_the_experts_slots_are_more_than_sums_of_tokens():
     contract = rows_of("tp2ep4", **MIXTRAL)
     late = collective("tp2ep4", "all-reduce", "tp", "layer.moe.combine", 40 * MIB, loops=(32,))
     early = collective("tp2ep4", "all-reduce", "tp", "layer.moe.experts", 40 * MIB, loops=(32,))
-    found = judge_rows([late, early], contract, mesh="tp2ep4")
-    assert [split(v) for v in found.verdicts] == [
+    judgement = judge_rows([late, early], contract, mesh="tp2ep4")
+    assert [split(v) for v in judgement.verdicts] == [
         (512 * MIB, {"other": 768 * MIB}),
         (0, {"activation-gather": 1280 * MIB}),
     ]
@@ -163,8 +163,8 @@ def test_tokens_gathered_for_the_experts_and_scattered_back_serve_the_exchange()
     # dp2ep4: 15 MiB of 20 are asked.  A device has 1024 tokens, 8 MiB; gathered over ep 32 MiB, 3/4 of it sent: 24 MiB
     rows = [collective("dp2ep4", "all-gather", "ep", "layer.moe.dispatch", 32 * MIB, loops=(32,)),
             collective("dp2ep4", "reduce-scatter", "ep", "layer.moe.combine", 32 * MIB, loops=(32,))]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="dp2ep4")
-    assert [split(v) for v in found.verdicts] == [(480 * MIB, {"replicated": 288 * MIB})] * 2
+    judgement = judge_rows(rows, contract, mesh="dp2ep4")
+    assert [split(v) for v in judgement.verdicts] == [(480 * MIB, {"replicated": 288 * MIB})] * 2
 
 
 def test_a_gathered_expert_is_a_gathered_weight():
@@ -184,17 +184,17 @@ def test_a_stream_that_is_summed_whole_is_twice_what_a_scatter_sends():
     contract = rows_of("tp8+sp")
     rows = [collective("tp8", "all-reduce", "tp", "layer.mlp.down", 64 * MIB, loops=(32,)),
             collective("tp8", "all-gather", "tp", "layer.mlp.up", 64 * MIB, loops=(32,))]  # fmt: skip
-    found = judge_rows(rows, contract, mesh="tp8")
-    assert [split(v) for v in found.verdicts] == [(1792 * MIB, {"replicated": 1792 * MIB}), (1792 * MIB, {})]
+    judgement = judge_rows(rows, contract, mesh="tp8")
+    assert [split(v) for v in judgement.verdicts] == [(1792 * MIB, {"replicated": 1792 * MIB}), (1792 * MIB, {})]
 
 
 def test_sums_in_place_of_scatters_serve_as_often_as_they_run():
     # Sums in 24 of 32 layers send as much as scatters in 48 would; a fourth of the row is not served for that
     contract = rows_of("tp8+sp")
     row = collective("tp8", "all-reduce", "tp", "layer.mlp.down", 64 * MIB, loops=(24,))
-    found = judge_rows([row], contract, mesh="tp8")
-    assert split(found.verdicts[0]) == (24 * 56 * MIB, {"replicated": 24 * 56 * MIB})
-    assert found.served_bytes[place(contract, "layer.mlp.down", "reduce-scatter")] == 24 * 56 * MIB
+    judgement = judge_rows([row], contract, mesh="tp8")
+    assert split(judgement.verdicts[0]) == (24 * 56 * MIB, {"replicated": 24 * 56 * MIB})
+    assert judgement.served_bytes[place(contract, "layer.mlp.down", "reduce-scatter")] == 24 * 56 * MIB
 
 
 def test_a_gather_of_everyone_s_ids_serves_a_broadcast_with_one_s():
@@ -208,9 +208,9 @@ def test_the_last_tokens_are_made_whole_at_the_head_and_logits_are_not():
     tokens = collective("tp8", "all-reduce", "tp", "head", 65_536)
     logits = collective("tp8", "all-gather", "tp", "head",
                         operands=[operand(8 * 128_256 * 2, scope="head", shape=(8, 128_256))])  # fmt: skip
-    found = judge_rows([tokens, logits], contract, mesh="tp8")
-    assert split(found.verdicts[0]) == (57_344, {"replicated": 57_344})
-    assert split(found.verdicts[1]) == (0, {"logits-gather": 8 * 128_256 * 2 * 7 // 8})
+    judgement = judge_rows([tokens, logits], contract, mesh="tp8")
+    assert split(judgement.verdicts[0]) == (57_344, {"replicated": 57_344})
+    assert split(judgement.verdicts[1]) == (0, {"logits-gather": 8 * 128_256 * 2 * 7 // 8})
 
 
 def test_hidden_states_whose_merged_dims_are_as_large_as_a_vocabulary_are_no_logits():
@@ -259,10 +259,10 @@ def test_where_ticks_are_unrolled_a_loop_of_as_many_trips_is_of_something_else()
              collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, **hop)]  # fmt: skip
     rows = [*layer, *layer, shift_of("tp4pp2", 16 * MIB), *layer, *layer, shift_of("tp4pp2", 16 * MIB)]
     rows = [replace(row, name=f"{row.kind}.{at}") for at, row in enumerate(rows)]
-    found = [split(v) for v in judge_rows(rows, contract).verdicts]
+    splits = [split(v) for v in judge_rows(rows, contract).verdicts]
     needed = [(2 * chunk, {}), (chunk, {})] * 2
     idle = [(0, {"bubble": 2 * chunk}), (0, {"bubble": chunk})] * 2
-    assert found == [*needed, (8 * MIB, {}), *idle, (0, {"bubble": 8 * MIB})]
+    assert splits == [*needed, (8 * MIB, {}), *idle, (0, {"bubble": 8 * MIB})]
 
 
 def test_the_scatter_and_the_gather_of_one_sum_are_no_two_ticks():
@@ -271,5 +271,5 @@ def test_the_scatter_and_the_gather_of_one_sum_are_no_two_ticks():
     rows = [collective("tp4pp2", "reduce-scatter", "tp", "embed", 64 * MIB),
             collective("tp4pp2", "all-gather", "tp", "embed", 64 * MIB),
             shift_of("tp4pp2", 64 * MIB), shift_of("tp4pp2", 64 * MIB)]  # fmt: skip
-    found = [split(v) for v in judge_rows(rows, contract).verdicts]
-    assert found[:2] == [(24 * MIB, {"replicated": 24 * MIB})] * 2
+    splits = [split(v) for v in judge_rows(rows, contract).verdicts]
+    assert splits[:2] == [(24 * MIB, {"replicated": 24 * MIB})] * 2

@@ -31,9 +31,9 @@ def test_the_steps_of_a_sum_over_slices_fill_its_row_together():
     rows = [collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
             collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
             collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where)]  # fmt: skip
-    found = judge(rows, contract, axes={"tp": 8})
-    assert [split(v) for v in found.verdicts] == [(32 * 48 * MIB, {}), (32 * 16 * MIB, {}), (32 * 48 * MIB, {})]
-    assert found.served_bytes[place(contract, "layer.mlp.down", "all-reduce")] == 32 * 112 * MIB
+    judgement = judge(rows, contract, axes={"tp": 8})
+    assert [split(v) for v in judgement.verdicts] == [(32 * 48 * MIB, {}), (32 * 16 * MIB, {}), (32 * 48 * MIB, {})]
+    assert judgement.served_bytes[place(contract, "layer.mlp.down", "all-reduce")] == 32 * 112 * MIB
 
 
 def test_the_gather_that_ends_a_sum_over_slices_is_too_much_where_a_scatter_would_do():
@@ -44,8 +44,8 @@ def test_the_gather_that_ends_a_sum_over_slices_is_too_much_where_a_scatter_woul
     rows = [collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
             collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
             collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where)]  # fmt: skip
-    found = [split(v) for v in judge(rows, contract, axes={"tp": 8}).verdicts]
-    assert found == [
+    splits = [split(v) for v in judge(rows, contract, axes={"tp": 8}).verdicts]
+    assert splits == [
         (32 * 48 * MIB, {}),
         (32 * 8 * MIB, {"replicated": 32 * 8 * MIB}),
         (0, {"replicated": 32 * 48 * MIB}),

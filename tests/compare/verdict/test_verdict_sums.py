@@ -33,18 +33,20 @@ def row(
 
 
 def verdicts(*rows, **options):
-    found = judge_rows(rows, contract(**options), mesh=MESH)
-    served = {asked.scope: amount for asked, amount in zip(contract(**options), found.served_bytes, strict=True)}
-    return [split(verdict) for verdict in found.verdicts], served
+    judgement = judge_rows(rows, contract(**options), mesh=MESH)
+    served = {
+        required.scope: amount for required, amount in zip(contract(**options), judgement.served_bytes, strict=True)
+    }
+    return [split(verdict) for verdict in judgement.verdicts], served
 
 
 @pytest.mark.parametrize("scope", ["layer.mlp.down", "layer.attention.out"])
 def test_a_product_whose_operand_is_gathered_has_that_gather_induced(scope):
     """The weight is split on its output dim: the hidden activation is gathered before, the output after."""
-    hidden, whole = row("all-gather", scope, (T, F), feeds=True), row("all-gather", scope)
-    found, served = verdicts(hidden, whole)
+    hidden, full = row("all-gather", scope, (T, F), feeds=True), row("all-gather", scope)
+    judged, served = verdicts(hidden, full)
     assert hidden.step_wire_bytes == 402_653_184
-    assert found == [(0, {"activation-gather": 402_653_184}), (HALF, {})]
+    assert judged == [(0, {"activation-gather": 402_653_184}), (HALF, {})]
     assert served[scope] == HALF == 100_663_296  # and as much is not
 
 
@@ -58,8 +60,8 @@ def test_the_scope_that_bears_the_gather_makes_no_difference(kind):
 
 def test_the_permutes_that_gather_a_products_operand_are_no_sum():
     hop = row("collective-permute", "layer.mlp.down", (T, D // 4), form="windowed-einsum", feeds=True)
-    (found,), served = verdicts(hop)
-    assert found == (0, {"layout-change": hop.step_wire_bytes})
+    (judged,), served = verdicts(hop)
+    assert judged == (0, {"layout-change": hop.step_wire_bytes})
     assert served["layer.mlp.down"] == 0
 
 
@@ -68,8 +70,8 @@ def test_the_permutes_that_gather_a_products_operand_are_no_sum():
 )
 def test_a_gather_makes_as_much_whole_as_the_sum_is(shape, serves):
     gather = row("all-gather", "layer.mlp.down", shape)
-    (found,), _ = verdicts(gather)
-    assert found[0] == (gather.step_wire_bytes if serves else 0)
+    (judged,), _ = verdicts(gather)
+    assert judged[0] == (gather.step_wire_bytes if serves else 0)
 
 
 def test_the_embeddings_gather_may_be_of_all_tokens_or_of_a_microbatch():
@@ -77,9 +79,9 @@ def test_the_embeddings_gather_may_be_of_all_tokens_or_of_a_microbatch():
     for times, tokens in ((1, 4096), (4, 1024)):
         part = operand(tokens * D * 2, scope="embed", shape=(tokens, D))
         gather = collective("tp4pp2", "all-gather", "tp", "embed", operands=[part], executions=times)
-        (found,) = judge_rows([gather], rows, mesh="tp4pp2").verdicts
+        (judged,) = judge_rows([gather], rows, mesh="tp4pp2").verdicts
         # The first stage alone needs it: the other half of the devices gathers it, too.
-        assert split(found) == (gather.step_wire_bytes // 2, {"replicated": gather.step_wire_bytes // 2})
+        assert split(judged) == (gather.step_wire_bytes // 2, {"replicated": gather.step_wire_bytes // 2})
 
 
 def scattered_stream(*more):
@@ -99,16 +101,16 @@ def scattered_stream(*more):
 
 
 def test_a_stream_that_is_kept_split_moves_what_the_plan_asks():
-    found, served = verdicts(*scattered_stream())
-    assert [inherent for inherent, _ in found] == [6_291_456, HALF, HALF, HALF, *[HALF // 3] * 3]
-    assert all(not causes for _, causes in found)
+    judged, served = verdicts(*scattered_stream())
+    assert [inherent for inherent, _ in judged] == [6_291_456, HALF, HALF, HALF, *[HALF // 3] * 3]
+    assert all(not causes for _, causes in judged)
     assert served == {"layer.attention.out": 2 * HALF, "layer.mlp.down": 2 * HALF, "embed": 6_291_456, "sample": 0}
 
 
 def test_what_is_gathered_twice_is_replicated():
     again = row("all-gather", "norm", scattered_by=("first", "out", "hop.2"), name="again")
-    found, served = verdicts(*scattered_stream(again))
-    assert found[-1] == (0, {"replicated": HALF})
+    judged, served = verdicts(*scattered_stream(again))
+    assert judged[-1] == (0, {"replicated": HALF})
     assert served["layer.mlp.down"] == 2 * HALF
 
 
@@ -118,24 +120,24 @@ def test_one_gather_completes_one_scatter():
         row("reduce-scatter", "layer.mlp.down", loops=(8,), name="rs"),
         row("all-gather", "layer.mlp.up", scattered_by=("rs",)),
     ]
-    found, served = verdicts(*rows)
-    assert found == [(HALF // 2, {}), (HALF // 2, {"replicated": HALF // 2})]
+    judged, served = verdicts(*rows)
+    assert judged == [(HALF // 2, {}), (HALF // 2, {"replicated": HALF // 2})]
     assert served["layer.mlp.down"] == HALF
 
 
 def test_a_gather_of_another_size_completes_nothing():
     rows = [row("reduce-scatter", "layer.mlp.down", name="rs"),
             row("all-gather", "layer.mlp.up", (T // 2, D), scattered_by=("rs",))]  # fmt: skip
-    found, _ = verdicts(*rows)
-    assert found[1] == (0, {"activation-gather": HALF // 2})
+    judged, _ = verdicts(*rows)
+    assert judged[1] == (0, {"activation-gather": HALF // 2})
 
 
 def test_a_gather_after_the_loop_completes_the_last_scatter_before_it():
     """It is one more than layer.mlp.down's scatters where each layer gathers, too; without those it is the only one."""
     ends = row("all-gather", "head", loops=(), scattered_by=("first", "out", "hop.2"), name="last")
-    found, _ = verdicts(*scattered_stream(ends))
-    assert found[-1] == (0, {"replicated": PAYLOAD * 3 // 4})
-    alone = [one for one in scattered_stream(ends) if one.name != "qkv"]
-    found, served = verdicts(*alone)
-    assert found[-1] == (PAYLOAD * 3 // 4, {})
+    judged, _ = verdicts(*scattered_stream(ends))
+    assert judged[-1] == (0, {"replicated": PAYLOAD * 3 // 4})
+    alone = [row_of_stream for row_of_stream in scattered_stream(ends) if row_of_stream.name != "qkv"]
+    judged, served = verdicts(*alone)
+    assert judged[-1] == (PAYLOAD * 3 // 4, {})
     assert served["layer.mlp.down"] == HALF + PAYLOAD * 3 // 4

@@ -36,11 +36,11 @@ def wire(kind: str, shape: str, *, over: str = "tensor", scope: str = "layer.mlp
 def program(*wires: str) -> str:
     """The text of a program with these collectives, in this order."""
     lines = []
-    for number, one in enumerate(wires):
-        shape, made, rest = one.split(" ", 2)
+    for number, wire in enumerate(wires):
+        shape, result_shape, rest = wire.split(" ", 2)
         lines.append(f"  p{number} = {shape} parameter({number})")
         lines.append(f"  x{number} = {shape} negate(p{number})")
-        lines.append(f"  c{number} = {made} {rest.replace('(X)', f'(x{number})', 1)}")
+        lines.append(f"  c{number} = {result_shape} {rest.replace('(X)', f'(x{number})', 1)}")
     return "\n".join([HEAD, "ENTRY main {", *lines, "  ROOT end = bf16[] constant(0)", "}", ""])
 
 

@@ -17,20 +17,20 @@ def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), 
 
 
 def report(entries=(), *, pairs=(), controls=()):
-    found = make_report(phases=("decode",)) | {"controls": list(controls)}
-    found["phases"]["decode"] |= {"attribution": list(entries), "pairs": list(pairs)}
-    return found
+    document = make_report(phases=("decode",)) | {"controls": list(controls)}
+    document["phases"]["decode"] |= {"attribution": list(entries), "pairs": list(pairs)}
+    return document
 
 
 def test_bytes_are_told_by_owner_with_what_shows_it():
-    found = report([
+    document = report([
         entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", gone=("tpu+einsum",), same=("tpu+shardy",)),
         entry("torchxla", 300_000, "form", evidence="tpu+explicit", gone=("tpu+explicit",)),
         entry("torchxla", 100_000, "form", evidence="tpu+explicit", cause="replicated", gone=("tpu+explicit",)),
         entry("jax", 5_000, "compiler", evidence="all-gather-combiner", same=("tpu+explicit",)),
         entry("jax", 4_000, "open", same=("tpu+gspmd",)),
     ])  # fmt: skip
-    assert whose_lines(found, "decode") == [
+    assert whose_lines(document, "decode") == [
         "JAX: 5.00 kB attributed to the compiler (inserted by all-gather-combiner; bubble), 4.00 kB unattributed (also "
         "in tpu+gspmd; --controls style adds the program with explicit collectives; bubble)",
         "TorchXLA: 2.00 MB attributed to the attention call (absent in tpu+einsum), 400 kB attributed to the SPMD form "
@@ -102,16 +102,16 @@ def test_a_report_of_before_has_none_of_it():
 
 
 def test_the_page_and_the_terminal_show_both(capsys):
-    found = make_report()
+    document = make_report()
     rows = [entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", cause="<b>", gone=("tpu+einsum",))]
-    found["phases"]["prefill"] |= {"attribution": rows, "pairs": []}
-    shown = page(found)
+    document["phases"]["prefill"] |= {"attribution": rows, "pairs": []}
+    shown = page(document)
     assert "Attribution: TorchXLA <code>tpu</code> against its controls" in shown
     assert "attributed to the attention call <span" in shown
     assert "(inflated, &lt;b&gt;)" in shown
     assert "<td>absent</td>" in shown
     assert 'id="controls"' in shown
-    print_report(found, details=True)
+    print_report(document, details=True)
     said = capsys.readouterr().out
     assert "TorchXLA: 2.00 MB attributed to the attention call (absent in tpu+einsum)" in said
     assert "\nWhat each control removes\nJAX tpu+gspmd, the same program" in said

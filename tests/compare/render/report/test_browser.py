@@ -33,9 +33,9 @@ def test_it_opens_without_a_complaint_or_a_request(browser: Any, place: Path) ->
     browser.get_log("performance")
     open_page(browser, place, width=1400)
     events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
-    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
-    assert [url for url in asked if url.startswith("file")] == [place.as_uri()]
+    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert {url.partition(":")[0] for url in urls} <= {"file", "data"}
+    assert [url for url in urls if url.startswith("file")] == [place.as_uri()]
     assert browser.get_log("browser") == []
 
 
@@ -74,7 +74,9 @@ def test_the_axis_switch_shows_one_axis_at_a_time(browser: Any, place: Path) -> 
 
     def shown() -> list[str]:
         figures = browser.find_elements(By.CSS_SELECTOR, ".torus figure")
-        return [one.find_element(By.CSS_SELECTOR, "figcaption b").text for one in figures if one.is_displayed()]
+        return [
+            figure.find_element(By.CSS_SELECTOR, "figcaption b").text for figure in figures if figure.is_displayed()
+        ]
 
     assert shown() == ["tp"]
     browser.find_element(By.CSS_SELECTOR, "label[for=axis-1]").click()
@@ -97,9 +99,9 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     open_page(browser, place, width=1400)
-    found = browser.execute_script(COLOURS)
-    assert len(found) > 10
-    for words, ink, paper in found:
+    result = browser.execute_script(COLOURS)
+    assert len(result) > 10
+    for words, ink, paper in result:
         assert contrast(ink, paper) >= 4.5, (words, ink, paper)
 
 
@@ -126,9 +128,9 @@ def _rgb(colour: str) -> list[float]:
     return [float(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(colour: str, other: str) -> float:
     """Of two CSS colours, as WCAG has it."""
-    light, dark = sorted((_luminance(_rgb(one)), _luminance(_rgb(other))), reverse=True)
+    light, dark = sorted((_luminance(_rgb(colour)), _luminance(_rgb(other))), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 

@@ -19,7 +19,7 @@ def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
     with FigureProcess() as process:
         of_bytes, of_times = process.draw_bytes(read), process.draw_times(phases, num_devices=8, strips=[])
         assert of_bytes.result() == figures.draw_pictures(read)
-        assert {one.name for one in of_times.result()} >= {"time-prefill-exposed", "time-prefill-network"}
+        assert {result.name for result in of_times.result()} >= {"time-prefill-exposed", "time-prefill-network"}
         assert of_times.result() == draw_pictures(phases, num_devices=8, strips=[])
 
 

@@ -11,23 +11,28 @@ Report = dict[str, Any]
 
 def test_every_difference_is_in_exactly_one_part(report: Report) -> None:
     phase = read_phase(report)
-    found = group_findings(phase)
-    entries = [entry for part in (found.listed, found.alike, found.small) for one in part for entry in one.entries]
+    findings = group_findings(phase)
+    entries = [
+        entry
+        for part in (findings.listed, findings.alike, findings.small)
+        for finding in part
+        for entry in finding.entries
+    ]
     assert sorted(map(id, entries)) == sorted(map(id, phase.differences))
 
 
 def test_the_largest_difference_comes_first_and_small_ones_apart(report: Report) -> None:
-    found = group_findings(read_phase(report))
-    assert [(one.first.arm, one.first.cause, one.excess_bytes) for one in found.listed] == [
+    findings = group_findings(read_phase(report))
+    assert [(finding.first.arm, finding.first.cause, finding.excess_bytes) for finding in findings.listed] == [
         ("torchxla", "activation-gather", 1_509_949_440)
     ]
-    assert [(one.first.scope, one.excess_bytes) for one in found.small] == [("pipeline.collect", 32)]
+    assert [(finding.first.scope, finding.excess_bytes) for finding in findings.small] == [("pipeline.collect", 32)]
 
 
 def test_what_every_arm_has_is_no_difference(report: Report) -> None:
     alike = group_findings(read_phase(report)).alike
-    assert sum(one.first.bytes for one in alike) == 931_135_592 - 32
-    assert all(one.by_arm["jax"] == one.by_arm["torchxla"] for one in alike)
+    assert sum(finding.first.bytes for finding in alike) == 931_135_592 - 32
+    assert all(finding.by_arm["jax"] == finding.by_arm["torchxla"] for finding in alike)
 
 
 def test_the_smaller_arm_stands_behind_the_larger(report: Report) -> None:
@@ -63,8 +68,8 @@ def test_every_line_of_source_behind_a_difference_has_its_bytes(report: Report) 
     entry = group_findings(read_phase(report)).listed[0].first
     rows = report["phases"]["prefill"]["arms"]["torchxla"]["collectives"]
     rows[2]["source_line"] = "torchxla_impl/decoder/cache.py:73"
-    found = sources(entry, compared(report, "prefill"))
-    assert found == [
+    by_line = sources(entry, compared(report, "prefill"))
+    assert by_line == [
         ("torchxla_impl/decoder/layers.py:88", 1_258_291_200),
         ("torchxla_impl/decoder/cache.py:73", 251_658_240),
     ]

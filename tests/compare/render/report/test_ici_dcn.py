@@ -19,8 +19,8 @@ def over_slices(**dcn):
     for arm, entry in report["phases"]["prefill"]["arms"].items():
         for cell in (entry, *entry["controls"].values()):
             if arm in dcn:
-                whole = cell["totals"]["wire_bytes"]
-                cell["totals"] |= {"dcn_wire_bytes": dcn[arm], "ici_wire_bytes": whole - dcn[arm]}
+                wire_bytes = cell["totals"]["wire_bytes"]
+                cell["totals"] |= {"dcn_wire_bytes": dcn[arm], "ici_wire_bytes": wire_bytes - dcn[arm]}
             else:
                 del cell["totals"]["dcn_wire_bytes"], cell["totals"]["ici_wire_bytes"]
     return report

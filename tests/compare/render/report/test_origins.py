@@ -15,14 +15,14 @@ def entry(origin, collectives, amount, **changes):
 
 
 def report(*origins, why="", partitioner="shardy"):
-    found = make_report(phases=("decode",))
-    arms = found["phases"]["decode"]["arms"]
+    document = make_report(phases=("decode",))
+    arms = document["phases"]["decode"]["arms"]
     arms["jax"] |= {
         "origins": list(origins), "origins_why_not": why, "partitioner": partitioner, "collectives": [],
         "totals": None, "controls": {},
     }  # fmt: skip
-    found["phases"]["decode"]["arms"] = {"jax": arms["jax"]}
-    return found
+    document["phases"]["decode"]["arms"] = {"jax": arms["jax"]}
+    return document
 
 
 def lines(*origins, **words):
@@ -37,8 +37,8 @@ def test_one_origin_is_told_in_one_sentence():
 
 def test_several_are_told_with_their_bytes_and_what_later_passes_did_with_them_all():
     changes = {"tpu_async_collective_creator: made async": 2, "from a to b: moved": 1}
-    told = lines(entry("partitioner", 2, 3_000_000), entry("program", 6, 2_000_000, **changes))
-    assert told == [
+    sentences = lines(entry("partitioner", 2, 3_000_000), entry("program", 6, 2_000_000, **changes))
+    assert sentences == [
         "JAX tpu: inserted by the partitioner (Shardy): 2 collectives with 3.00 MB per step and the program itself: "
         "6 collectives with 2.00 MB per step; then 2 made async by tpu_async_collective_creator and 1 moved by a pass "
         "from a to b"
@@ -70,8 +70,8 @@ def test_a_pass_that_is_not_known_is_not_named_as_one():
 
 
 def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
-    found = report(entry("partitioner", 2, 300), entry("late-pass", 1, 40))
-    cell = found["phases"]["decode"]["arms"]["jax"] | {"totals": TOTALS}
+    recorded = report(entry("partitioner", 2, 300), entry("late-pass", 1, 40))
+    cell = recorded["phases"]["decode"]["arms"]["jax"] | {"totals": TOTALS}
     twice = [{"pass": "combiner", "what": "merged"}, {"pass": "combiner", "what": "merged"}]
     cell["collectives"] = [
         row("a", "all-reduce", "tp", "x", step_wire_bytes=200, changes=twice),
@@ -86,8 +86,8 @@ def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
         row("c", "all-reduce", "tp", "x", step_wire_bytes=40),
     ]
     other = cell | {"cell": "tpu+gspmd", "collectives": [], "origins": [entry("program", 5, 7)]}
-    found["phases"]["decode"]["arms"]["jax"] = cell | {"controls": {"tpu+gspmd": other}}
-    table = origin_table(found, "decode")
+    recorded["phases"]["decode"]["arms"]["jax"] = cell | {"controls": {"tpu+gspmd": other}}
+    table = origin_table(recorded, "decode")
     assert [column.code for column in table.columns] == ["", "tpu", "tpu+gspmd"]
     assert [(row.name, [f"{cell.words} {cell.soft}" for cell in row.cells]) for row in table.rows] == [
         ("inserted by the partitioner", ["2 300 B", "– "]),
@@ -99,6 +99,6 @@ def test_the_table_has_a_row_for_each_pass_and_a_column_for_each_program():
 
 
 def test_there_is_no_table_where_nothing_was_recorded():
-    found = report(entry("not recorded", 1, 1), why="not asked for")
-    found["phases"]["decode"]["arms"]["jax"]["totals"] = TOTALS
-    assert origin_table(found, "decode") is None
+    unrecorded = report(entry("not recorded", 1, 1), why="not asked for")
+    unrecorded["phases"]["decode"]["arms"]["jax"]["totals"] = TOTALS
+    assert origin_table(unrecorded, "decode") is None

@@ -43,17 +43,17 @@ def _hostile(value: Any) -> Any:
     """The same report with every word of a program replaced; what the templates look words up by stays."""
     kept = {"arm", "status", "verdict", "network", "executions_are", "cell", "phases"}
     if isinstance(value, dict):
-        return {name: found if name in kept and isinstance(found, str) else _hostile(found)
-                for name, found in value.items()}  # fmt: skip
+        return {name: inner if name in kept and isinstance(inner, str) else _hostile(inner)
+                for name, inner in value.items()}  # fmt: skip
     if isinstance(value, list):
-        return [_hostile(found) for found in value]
+        return [_hostile(inner) for inner in value]
     return value + HOSTILE if isinstance(value, str) and value not in ("tpu", "tpu+gspmd", "tpu+einsum") else value
 
 
 def test_a_difference_carries_its_evidence(report: Report) -> None:
     html = page(report).replace("\N{NO-BREAK SPACE}", " ")
-    found = html[html.index('<details class="finding induced">') :]
-    found = found[: found.index("</details>")]
+    section = html[html.index('<details class="finding induced">') :]
+    section = section[: section.index("</details>")]
     for word in (
         "240 ×",
         "torchxla_impl/decoder/layers.py:88",
@@ -61,7 +61,7 @@ def test_a_difference_carries_its_evidence(report: Report) -> None:
         "%all-gather.11 = bf16",
         "requires nothing here",
     ):
-        assert word in found
+        assert word in section
 
 
 def test_a_difference_that_serves_the_plan_shows_the_contract_row(report: Report) -> None:
@@ -120,11 +120,11 @@ def test_a_guess_of_a_time_is_not_shown_and_what_was_compiled_is_tables(report: 
     assert "optimal s" not in html
     assert "optimal_s" not in html
     assert "0.123" not in html
-    made = html[html.index('id="honesty"') :]
+    honesty = html[html.index('id="honesty"') :]
     for what, words in (("flops", "14,000,000,000,000"), ("bytes accessed", "2.00 GB"), ("loop bodies", "counted once"),
                         ("compile import", "0.38 s"), ("temp bytes", "410 MB")):  # fmt: skip
-        assert f'<tr><th scope="row">{what}</th><td>{words}</td></tr>' in made
-    assert "<pre" not in made
+        assert f'<tr><th scope="row">{what}</th><td>{words}</td></tr>' in honesty
+    assert "<pre" not in honesty
 
 
 def test_words_in_backticks_are_code_and_still_escaped(report: Report) -> None:

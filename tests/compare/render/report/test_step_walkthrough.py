@@ -9,8 +9,8 @@ Report = dict[str, Any]
 
 
 def test_places_follow_the_program_and_say_how_often_they_are_passed(report: Report) -> None:
-    told = story(report, "prefill")
-    assert [(chapter.label, [station.scope for station in chapter.stations]) for chapter in told.chapters] == [
+    sentences = story(report, "prefill")
+    assert [(chapter.label, [station.scope for station in chapter.stations]) for chapter in sentences.chapters] == [
         ("In each of 5 ticks of the pipeline", ["embed"]),
         (
             "In each of 16 layers, in each of 5 ticks of the pipeline",
@@ -32,19 +32,21 @@ def test_what_the_plan_asks_and_nothing_moves_is_told(report: Report) -> None:
     for arm in phase["arms"].values():
         for cell in (arm, *arm["controls"].values()):
             cell["collectives"] = []
-    told = story(report, "prefill")
-    scopes = [station.scope for chapter in told.chapters for station in chapter.stations]
+    sentences = story(report, "prefill")
+    scopes = [station.scope for chapter in sentences.chapters for station in chapter.stations]
     assert scopes == [
         "embed", "pipeline.shift", "layer.attention.out", "layer.mlp.down", "sample", "pipeline.collect",
     ]  # fmt: skip
-    assert all(station.required for chapter in told.chapters for station in chapter.stations)
+    assert all(station.required for chapter in sentences.chapters for station in chapter.stations)
 
 
 def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:
     for arm in report["phases"]["prefill"]["arms"].values():
         for cell in (arm, *arm["controls"].values()):
             cell["collectives"] = [
-                {**one, "executions": 1, "loops": []} for one in cell["collectives"] for _ in range(one["executions"])
+                {**collective, "executions": 1, "loops": []}
+                for collective in cell["collectives"]
+                for _ in range(collective["executions"])
             ]
     assert [chapter.label for chapter in story(report, "prefill").chapters] == [
         "Several times, unrolled", "In every layer, unrolled", "In every tick, unrolled", "Once per step",
@@ -54,8 +56,8 @@ def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:
 def test_a_loop_of_one_trip_is_no_loop(report: Report) -> None:
     for arm in report["phases"]["prefill"]["arms"].values():
         for cell in (arm, *arm["controls"].values()):
-            for one in cell["collectives"]:
-                one["loops"] = [16, 1] if one["loops"] == [5, 16] else [1] * len(one["loops"])
+            for collective in cell["collectives"]:
+                collective["loops"] = [16, 1] if collective["loops"] == [5, 16] else [1] * len(collective["loops"])
     assert [chapter.label for chapter in story(report, "prefill").chapters] == [
         "Once per step", "In each of 16 layers", "Once per step",
     ]  # fmt: skip
@@ -68,8 +70,13 @@ def test_rows_that_differ_in_nothing_but_their_names_are_one() -> None:
             causes={} if at < 64 else {"bubble": 12})
         for at in range(80)
     ]  # fmt: skip
-    (one,) = moves(rows)
-    assert (len(one.rows), one.executions, one.sum_of("step_wire_bytes"), one.causes) == (80, 80, 960, {"bubble": 192})
+    (move,) = moves(rows)
+    assert (len(move.rows), move.executions, move.sum_of("step_wire_bytes"), move.causes) == (
+        80,
+        80,
+        960,
+        {"bubble": 192},
+    )
 
 
 def test_an_unknown_count_is_not_added_to_known_ones() -> None:

@@ -35,8 +35,8 @@ def test_the_sentence_comes_first_and_nothing_is_wider_than_100_columns(report: 
 def test_the_headline_has_a_line_for_each_program(report: Report) -> None:
     lines = print_text(report)
     (line,) = [line for line in lines if line.startswith("TorchXLA tpu ")]
-    told = ["TorchXLA tpu", "3.31 GB", "931 MB", "1.51 GB", "931 MB", "1.51 GB", "0 B", "1.74 ×"]
-    assert re.split(r"\s{2,}", line) == told
+    cells = ["TorchXLA tpu", "3.31 GB", "931 MB", "1.51 GB", "931 MB", "1.51 GB", "0 B", "1.74 ×"]
+    assert re.split(r"\s{2,}", line) == cells
 
 
 def test_a_long_qualifier_and_a_long_cell_cut_no_number(report: Report) -> None:
@@ -205,13 +205,13 @@ def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Rep
     assert table[1].split() == ["program", "step", "compute", "cation", "hidden", "exposed", "inherent", "inflated",
                                 "induced"]  # fmt: skip
     assert " ".join(table[5].split()) == ("TorchXLA tpu 117 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms")
-    told = " ".join(" ".join(lines).split())
-    assert "Prefill: time per step, measured on CPU devices" in told
-    assert "Measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256 (TorchXLA cpu)" in told
+    cells = " ".join(" ".join(lines).split())
+    assert "Prefill: time per step, measured on CPU devices" in cells
+    assert "Measured on 8 virtual CPU devices (torch_xla), not a TPU; embed 4096 → 256 (TorchXLA cpu)" in cells
     assert (
         "Largest avoidable exposed communication, TorchXLA tpu: 12.0 ms all-gather over tp in "
         "layer.attention.core (activation-gather); 4.80 ms all-reduce over tp in layer.attention.out (bubble)"
-    ) in told
+    ) in cells
     assert max(map(len, lines)) <= 100
 
 

@@ -8,24 +8,24 @@ from tests.compare.render.reports import make_mesh
 
 
 def test_the_groups_of_tp4_run_along_neighbouring_chips() -> None:
-    found = torus(make_mesh("tp4pp2"))
-    at = {chip.device: (chip.x, chip.y) for chip in found.chips}
-    for group in found.axes["tp"]:
-        for one, other in zip(group.devices, group.devices[1:], strict=False):
-            assert abs(at[one][0] - at[other][0]) + abs(at[one][1] - at[other][1]) == PITCH
-    assert [group.devices for group in found.axes["pp"]] == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    diagram = torus(make_mesh("tp4pp2"))
+    at = {chip.device: (chip.x, chip.y) for chip in diagram.chips}
+    for group in diagram.axes["tp"]:
+        for device, other in zip(group.devices, group.devices[1:], strict=False):
+            assert abs(at[device][0] - at[other][0]) + abs(at[device][1] - at[other][1]) == PITCH
+    assert [group.devices for group in diagram.axes["pp"]] == [(0, 4), (1, 5), (2, 6), (3, 7)]
 
 
 def test_members_that_are_no_neighbours_in_the_drawing_are_joined_by_arcs() -> None:
-    found = torus(make_mesh("tp4pp8@v5p:2x4x4"))
-    assert all(group.arcs and not group.steps for group in found.axes["tp"])  # along z, from plane to plane
-    assert all(group.steps.count("M") == 7 and not group.arcs for group in found.axes["pp"])  # a snake on a plane
+    diagram = torus(make_mesh("tp4pp8@v5p:2x4x4"))
+    assert all(group.arcs and not group.steps for group in diagram.axes["tp"])  # along z, from plane to plane
+    assert all(group.steps.count("M") == 7 and not group.arcs for group in diagram.axes["pp"])  # a snake on a plane
 
 
 def test_devices_of_a_group_share_a_hue_and_groups_do_not() -> None:
-    found = torus(make_mesh("tp4pp2"))
-    assert len(set(found.hues["tp"][:4])) == 1
-    assert len(set(found.hues["tp"])) == 2
+    diagram = torus(make_mesh("tp4pp2"))
+    assert len(set(diagram.hues["tp"][:4])) == 1
+    assert len(set(diagram.hues["tp"])) == 2
 
 
 def test_a_full_slice_shows_its_links_around() -> None:
@@ -35,12 +35,14 @@ def test_a_full_slice_shows_its_links_around() -> None:
 
 @pytest.mark.parametrize(("mesh", "planes"), [("tp4pp4@v5p:2x2x4", 4), ("dp2tp4pp2@2xv5e:2x4", 2), ("dp16tp16", 0)])
 def test_no_two_devices_share_a_place(mesh: str, planes: int) -> None:
-    found = torus(make_mesh(mesh))
-    assert len({(chip.x, chip.y) for chip in found.chips}) == len(found.chips)
-    assert len(found.planes) == planes
-    assert all(chip.x >= 0 and chip.x + CHIP <= found.width and chip.y + CHIP <= found.height for chip in found.chips)
+    diagram = torus(make_mesh(mesh))
+    assert len({(chip.x, chip.y) for chip in diagram.chips}) == len(diagram.chips)
+    assert len(diagram.planes) == planes
+    assert all(
+        chip.x >= 0 and chip.x + CHIP <= diagram.width and chip.y + CHIP <= diagram.height for chip in diagram.chips
+    )
 
 
 def test_the_cores_of_a_chip_share_its_box() -> None:
-    found = torus(make_mesh("tp8@tpu7x:2x2x1"))
-    assert {chip.width for chip in found.chips} == {CHIP / 2}
+    diagram = torus(make_mesh("tp8@tpu7x:2x2x1"))
+    assert {chip.width for chip in diagram.chips} == {CHIP / 2}

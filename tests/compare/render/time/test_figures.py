@@ -18,8 +18,8 @@ NAMES = ["time-prefill-exposed", "time-prefill-strip", "time-prefill-pipeline", 
 
 
 def _drawn(report: Report) -> dict[str, Picture]:
-    strips = [strip(one, stage_of=stages(report["mesh"])) for one in make_times().values()]
-    return {one.name: one for one in time_pictures(report, strips=strips)}
+    strips = [strip(item, stage_of=stages(report["mesh"])) for item in make_times().values()]
+    return {item.name: item for item in time_pictures(report, strips=strips)}
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +84,16 @@ def test_a_step_says_what_is_pale(drawn: dict[str, Picture]) -> None:
 
 def test_the_same_report_gives_the_same_bytes(drawn: dict[str, Picture]) -> None:
     again = _drawn(add_times(make_report()))
-    assert [(one.png, one.svg) for one in again.values()] == [(one.png, one.svg) for one in drawn.values()]
+    assert [(picture.png, picture.svg) for picture in again.values()] == [
+        (picture.png, picture.svg) for picture in drawn.values()
+    ]
 
 
 def test_what_a_program_does_not_have_is_not_drawn(report: Report) -> None:
     add_times(report)
     for arm in report["phases"]["prefill"]["arms"].values():
         arm["timing"] |= {"pipeline": None, "intervals": [], "volume": {}, "matrix": None}
-    assert [one.name for one in time_pictures(report, strips=[])] == ["time-prefill-exposed"]
+    assert [item.name for item in time_pictures(report, strips=[])] == ["time-prefill-exposed"]
 
 
 def test_a_report_without_times_has_no_figures_of_them(report: Report) -> None:
@@ -100,7 +102,7 @@ def test_a_report_without_times_has_no_figures_of_them(report: Report) -> None:
 
 def test_a_step_without_communication_is_drawn(report: Report) -> None:
     add_times(report)
-    one = report["phases"]["prefill"]["arms"]["jax"]["timing"]
-    one["per_step"] |= {"communication_ns": 0, "exposed_ns": 0, "hidden_ns": 0, "overlap": None}
-    one["by_verdict"] = {name: dict.fromkeys(times, 0) for name, times in one["by_verdict"].items()}
+    item = report["phases"]["prefill"]["arms"]["jax"]["timing"]
+    item["per_step"] |= {"communication_ns": 0, "exposed_ns": 0, "hidden_ns": 0, "overlap": None}
+    item["by_verdict"] = {name: dict.fromkeys(times, 0) for name, times in item["by_verdict"].items()}
     assert "0 s of 105 ms exposed" in _drawn(report)["time-prefill-exposed"].svg.decode()

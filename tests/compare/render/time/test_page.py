@@ -21,7 +21,10 @@ Report = dict[str, Any]
 
 def make_page(report: Report) -> str:
     """Both arms compiled and measured, with strips and figures."""
-    strips = [strip(one, stage_of=stages(report["mesh"])) for one in make_times(tuple(report["phases"])).values()]
+    strips = [
+        strip(hostile_strip, stage_of=stages(report["mesh"]))
+        for hostile_strip in make_times(tuple(report["phases"])).values()
+    ]
     return page(report, time_pictures=time_pictures(report, strips=strips), strips=strips)
 
 
@@ -102,10 +105,10 @@ def test_the_only_script_is_the_one_that_the_policy_names(html: str) -> None:
 
 def test_the_strips_data_cannot_end_the_element_that_it_stands_in() -> None:
     report = add_times(make_report())
-    one = strip(make_times()["jax", "prefill", "tpu"])
-    first, *others = one.collectives
-    one = replace(one, collectives=(replace(first, scope=HOSTILE + "</script><!--"), *others))
-    html = page(report, strips=[one])
+    hostile_strip = strip(make_times()["jax", "prefill", "tpu"])
+    first, *others = hostile_strip.collectives
+    hostile_strip = replace(hostile_strip, collectives=(replace(first, scope=HOSTILE + "</script><!--"), *others))
+    html = page(report, strips=[hostile_strip])
     (data,) = re.findall(r'id="strip-data">(.*?)</script>', html, flags=re.S)
     assert json.loads(data)["prefill"][0]["collectives"][0][3] == HOSTILE + "</script><!--"
     assert html.count("<script") == 2

@@ -102,9 +102,9 @@ def test_what_is_in_flight_is_counted_over_all_devices_of_each_axis(place: Path)
 def test_what_overlaps_is_laid_on_several_threads(tmp_path: Path) -> None:
     events = [compute(0, "fusion.1", 0.0, 10.0), compute(0, "fusion.2", 5.0, 10.0), compute(0, "fusion.3", 6.0, 2.0),
               communicate(0, "all-gather.11", 1.0, 8.0), communicate(0, "all-gather.12", 2.0, 3.0)]  # fmt: skip
-    found = make_timeline(events, steps=[(0, 0, 0.0, 20.0)])
+    timeline = make_timeline(events, steps=[(0, 0, 0.0, 20.0)])
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=timeline,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     names = list(threads(read(path)).values())
@@ -120,9 +120,9 @@ def test_lanes_hold_what_fits() -> None:
 
 def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -> None:
     nameless = (-1, "tf_XLA", "psum $é\n", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
-    found = make_timeline([nameless], steps=[])
+    timeline = make_timeline([nameless], steps=[])
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=timeline,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     events = read(path)
@@ -139,9 +139,9 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
     monkeypatch.setattr("compare.render.time.perfetto.MOST_EVENTS", 5)
     events = [compute(0, f"fusion.{step}", 100.0 * step + at, 1.0) for step in range(3) for at in range(2)]
     steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
-    found = make_timeline(events, steps=steps, source="measured", label=MEASURED)
+    timeline = make_timeline(events, steps=steps, source="measured", label=MEASURED)
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=timeline,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     written = read(path)
@@ -151,9 +151,9 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
 
 def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
     part = compute(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
-    found = make_timeline([part, communicate(0, "all-gather.11", 0.0, 20.0)], steps=[])
+    timeline = make_timeline([part, communicate(0, "all-gather.11", 0.0, 20.0)], steps=[])
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=found,
+    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=timeline,
                          shares=make_timed("jax").shares)  # fmt: skip
     write_trace(path, timelines=[timed])
     assert not [event for event in read(path) if event["ph"] in "stf"]
@@ -170,7 +170,7 @@ def test_the_same_timelines_give_the_same_bytes(place: Path, tmp_path: Path) -> 
 def test_perfetto_s_trace_processor_reads_it(place: Path) -> None:
     processor = pytest.importorskip("perfetto.trace_processor", reason="the perfetto package is not installed")
     shells = [shutil.which("trace_processor_shell"), *sorted(map(str, SHELLS.glob("trace_processor_shell*")))]
-    shell = next((found for found in shells if found), None)
+    shell = next((path for path in shells if path), None)
     if not shell:
         pytest.skip(f"no trace_processor_shell on the PATH or in {SHELLS}: the perfetto package fetches it when online")
     with processor.TraceProcessor(trace=str(place), config=processor.TraceProcessorConfig(bin_path=shell)) as opened:
@@ -180,13 +180,13 @@ def test_perfetto_s_trace_processor_reads_it(place: Path) -> None:
 def check_queries(ask: Any) -> None:
     """What Perfetto makes of the file of `place`; `ask` takes SQL and gives a row a dict."""
     assert ask("select name from stats where severity in ('error', 'data_loss') and value > 0") == []
-    found = ask(
+    answers = ask(
         "select count(*) n, cast(sum(dur) as int) total, max(depth) depth from slice join thread_track on "
         "thread_track.id = track_id join thread using (utid) join process using (upid) "
         "where category = 'induced' and process.name glob 'TorchXLA*'"
     )
     # Two devices × 5 ticks × 16 layers × (150 + 25 + 25 µs), each inside the slice of its verdict.
-    assert found == [{"n": 480, "total": 160 * 200_000, "depth": 1}]
+    assert answers == [{"n": 480, "total": 160 * 200_000, "depth": 1}]
     assert ask("select count(*) n from flow") == [{"n": 2 * 160}]
     assert ask("select distinct extract_arg(arg_set_id, 'args.axes') axes from slice where category = 'inflated'") == [
         {"axes": "pp"}

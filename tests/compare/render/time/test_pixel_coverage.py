@@ -33,7 +33,7 @@ def test_common_parts_are_those_of_each_with_all_others() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 990), st.integers(1, 300)), max_size=8))
-def test_columns_add_up_to_the_intervals(found: list[tuple[int, int]]) -> None:
-    starts, ends = (_ints(*(row[0] for row in found)), _ints(*(min(1000, sum(row)) for row in found)))
+def test_columns_add_up_to_the_intervals(drawn_rows: list[tuple[int, int]]) -> None:
+    starts, ends = (_ints(*(row[0] for row in drawn_rows)), _ints(*(min(1000, sum(row)) for row in drawn_rows)))
     parts = pixel_coverage(starts, ends, width=7, columns=143)
     assert parts.sum() * 7 == pytest.approx((ends - starts).sum())

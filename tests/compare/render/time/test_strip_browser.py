@@ -41,8 +41,8 @@ def strips(browser: Any, place: Path) -> Any:
 
 
 def _view(browser: Any) -> tuple[float, float]:
-    found = browser.execute_script("return {...document.querySelector('.stage').dataset}")
-    return float(found["from"]), float(found["to"])
+    result = browser.execute_script("return {...document.querySelector('.stage').dataset}")
+    return float(result["from"]), float(result["to"])
 
 
 def _canvas(browser: Any, program: int) -> Any:
@@ -82,7 +82,7 @@ def test_it_opens_on_the_whole_step_without_a_complaint(browser: Any, place: Pat
     open_page(browser, place, width=1400)
     assert browser.get_log("browser") == []
     assert _view(browser) == (0, WHOLE)
-    assert [one.text for one in browser.find_elements("css selector", ".stage .who")] == [
+    assert [item.text for item in browser.find_elements("css selector", ".stage .who")] == [
         "JAX tpu 105 ms a step, modelled for v5e:2x4 (not measured)",
         "TorchXLA tpu 117 ms a step, modelled for v5e:2x4 (not measured)",
     ]
@@ -124,9 +124,9 @@ def test_hovering_shows_the_right_collective(strips: Any) -> None:
         "all-gather over tp", "all-gather.11", "in layer.attention.core", "16.8 MB payload", "150 µs, starts at 0 s",
         "100 µs exposed, 50.0 µs hidden",
     ]  # fmt: skip
-    told = _point(strips, 1, 1, 500 * US)
-    assert told[:3] == ["all-reduce over tp", "all-reduce.2", "in layer.attention.out"]
-    assert told[5:] == ["300 µs exposed, 0 s hidden", "80 % inherent, 20 % inflated", "stage 1, devices 4–7"]
+    point = _point(strips, 1, 1, 500 * US)
+    assert point[:3] == ["all-reduce over tp", "all-reduce.2", "in layer.attention.out"]
+    assert point[5:] == ["300 µs exposed, 0 s hidden", "80 % inherent, 20 % inflated", "stage 1, devices 4–7"]
     assert strips.find_element("css selector", ".tip").get_attribute("data-verdict") == "inherent"
 
 
@@ -152,15 +152,15 @@ def test_buttons_and_keys_zoom_and_move(strips: Any) -> None:
 
 
 def test_keys_go_from_collective_to_collective_and_say_each(strips: Any) -> None:
-    told = strips.find_element("css selector", ".told")
+    element = strips.find_element("css selector", ".told")
     _press(strips, "n")
-    assert told.text.startswith(
+    assert element.text.startswith(
         "JAX tpu: all-reduce over tp; all-reduce.2; in layer.attention.out; 16.8 MB payload; 300 µs"
     )
     _press(strips, "n", "n")
-    assert "all-reduce.2" in told.text
+    assert "all-reduce.2" in element.text
     _press(strips, "p")
-    assert "all-reduce.3" in told.text
+    assert "all-reduce.3" in element.text
 
 
 def test_dragging_moves_and_never_beyond_the_step(strips: Any) -> None:
@@ -181,23 +181,23 @@ def test_the_phase_and_the_programs_can_be_chosen(strips: Any) -> None:
 
     strips.find_element("css selector", "[data-phase=decode]").click()
     programs = Select(strips.find_element("css selector", "#strips select"))
-    assert [one.text for one in programs.options] == [
+    assert [item.text for item in programs.options] == [
         "modelled: the default programs", "modelled: with the controls", "measured on CPU devices",
     ]  # fmt: skip
     assert strips.find_element("css selector", ".who").text.startswith("JAX tpu 4.20 ms a step")
     programs.select_by_index(1)
     assert len(strips.find_elements("css selector", ".stage canvas")) == 4
     programs.select_by_index(2)
-    told = [one.text for one in strips.find_elements("css selector", ".who")]
-    assert told[0] == "JAX cpu 42.0 ms a step, measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"
-    assert len(told) == 2
+    text = [item.text for item in strips.find_elements("css selector", ".who")]
+    assert text[0] == "JAX cpu 42.0 ms a step, measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"
+    assert len(text) == 2
 
 
 def test_what_is_left_by_rounding_is_not_hidden_time(strips: Any) -> None:
     # 0.4 − 0.1 − 0.3 is 6e-17 in a float.
     talk = "{start: 0.1, end: 0.4, exposed: 0.3, of: 0, wait: null}"
-    told = strips.execute_script(f"return lines({{program: view.programs[0], number: 0, talk: {talk}}})")
-    assert told[-3] == "0.30 ns exposed, 0 s hidden"
+    result = strips.execute_script(f"return lines({{program: view.programs[0], number: 0, talk: {talk}}})")
+    assert result[-3] == "0.30 ns exposed, 0 s hidden"
 
 
 def test_a_line_of_the_list_of_waits_is_shown_in_the_strip(strips: Any) -> None:
@@ -206,8 +206,8 @@ def test_a_line_of_the_list_of_waits_is_shown_in_the_strip(strips: Any) -> None:
     row.find_element("css selector", "button").click()
     begin, end = _view(strips)
     assert end - begin < WHOLE / 50
-    told = strips.find_element("css selector", ".told").text
-    assert told.startswith("TorchXLA tpu: all-gather over tp; all-gather.11; in layer.attention.core")
+    text = strips.find_element("css selector", ".told").text
+    assert text.startswith("TorchXLA tpu: all-gather over tp; all-gather.11; in layer.attention.core")
 
 
 def test_without_scripts_the_pictures_stand_in(browser: Any, place: Path) -> None:
@@ -253,9 +253,9 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     open_page(browser, place, width=1400)
     browser.execute_script("document.querySelectorAll('#time details').forEach(one => { one.open = true })")
-    found = [
-        one for one in browser.execute_script(COLOURS.replace("'h1, p,", "'#time p, #time button, #time span, h1,"))
+    result = [
+        item for item in browser.execute_script(COLOURS.replace("'h1, p,", "'#time p, #time button, #time span, h1,"))
     ]
-    assert len(found) > 100
-    for words, ink, paper in found:
+    assert len(result) > 100
+    for words, ink, paper in result:
         assert contrast(ink, paper) >= 4.5, (words, ink, paper)

@@ -18,11 +18,11 @@ def test_means_over_all_devices_can_be_asked_for_though_alike_ones_are_shown_onc
 ) -> None:
     # Two stages, of which each stands for its four devices: 80 layers of an all-reduce of 300 µs.
     save(add_times(report), tmp_path, timelines=list(make_times().values()))
-    found = duckdb.sql(
+    rows = duckdb.sql(
         f"SELECT sum(stands_for) / 8, sum(stands_for * duration_ns) / 8 FROM '{tmp_path}/events.parquet' "
         "WHERE arm = 'jax' AND cell = 'tpu' AND collective = 'all-reduce.2'"
     ).fetchall()
-    assert found == [(80, 24_000_000)]
+    assert rows == [(80, 24_000_000)]
     steps = duckdb.sql(f"SELECT DISTINCT device, stands_for FROM '{tmp_path}/steps.parquet' ORDER BY device")
     assert steps.fetchall() == [(0, 4), (4, 4)]
 
@@ -41,8 +41,8 @@ def test_times_are_told_by_device_and_by_step_and_their_weighted_mean_is_the_who
     ((step, exposed),) = times("all")
     devices = times("device")
     assert len(devices) == 2  # two stages, each shown once for its four devices
-    assert sum(one for one, _ in devices) / 2 == pytest.approx(step)
-    assert sum(one for _, one in devices) / 2 == pytest.approx(exposed)
+    assert sum(amount for amount, _ in devices) / 2 == pytest.approx(step)
+    assert sum(amount for _, amount in devices) / 2 == pytest.approx(exposed)
     assert times("step") == [pytest.approx((step, exposed))]
 
 
@@ -52,7 +52,7 @@ def test_intervals_matrix_and_messages_are_tables_of_their_own(report: Report, t
     where = "WHERE phase = 'prefill' AND arm = 'torchxla' AND cell = 'tpu' AND source = 'modelled'"
     for name in ("intervals", "matrix", "messages"):
         assert section[name]
-        found = duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/{name}.parquet' {where}").fetchall()
-        assert found == [(len(section[name]),)], name
+        rows = duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/{name}.parquet' {where}").fetchall()
+        assert rows == [(len(section[name]),)], name
     sent = duckdb.sql(f"SELECT sum(logical_bytes) FROM '{tmp_path}/matrix.parquet' {where}").fetchall()
     assert sent == [(pytest.approx(sum(row["logical_bytes"] for row in section["matrix"])),)]

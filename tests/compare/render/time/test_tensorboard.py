@@ -34,8 +34,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for arm in ARMS:
         place = folder / arm / "prefill" / "cpu" / "trace" / "plugins" / "profile" / "prefill" / f"{arm}.xplane.pb"
         place.parent.mkdir(parents=True)
-        (found,) = PROFILES.glob(f"{arm}.xplane.pb*")
-        place.write_bytes(gzip.decompress(found.read_bytes()) if found.suffix == ".gz" else found.read_bytes())
+        (profile,) = PROFILES.glob(f"{arm}.xplane.pb*")
+        place.write_bytes(gzip.decompress(profile.read_bytes()) if profile.suffix == ".gz" else profile.read_bytes())
     return folder
 
 
@@ -61,8 +61,8 @@ def _address(log: Path, process: "subprocess.Popen[bytes]") -> str:
     raise AssertionError(f"TensorBoard did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def _fetched(server: str, what: str, **asked: str) -> Any:
-    query = f"{server}/data/plugin/profile/{what}?{urlencode(asked)}"
+def _fetched(server: str, what: str, **parameters: str) -> Any:
+    query = f"{server}/data/plugin/profile/{what}?{urlencode(parameters)}"
     with urlopen(Request(query, headers={"Accept-Encoding": "gzip"}), timeout=60) as answer:
         body = answer.read()
         packed = answer.headers.get("Content-Encoding") == "gzip"
@@ -82,8 +82,8 @@ def test_the_runs_of_both_arms_are_listed_with_their_tools(server: str) -> None:
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_trace_viewer_shows_the_collectives(server: str, arm: str) -> None:
-    found = _fetched(server, "data", run=_run(arm), tag="trace_viewer@", host=arm)
-    names = {event.get("name", "") for event in found["traceEvents"]}
+    trace = _fetched(server, "data", run=_run(arm), tag="trace_viewer@", host=arm)
+    names = {event.get("name", "") for event in trace["traceEvents"]}
     assert any(name.startswith(("all-reduce", "all-gather", "collective-permute")) for name in names), names
 
 

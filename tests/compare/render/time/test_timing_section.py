@@ -17,19 +17,19 @@ MS = 1_000_000
 
 
 @pytest.fixture
-def found(report: Report) -> list[ProgramTiming]:
+def programs(report: Report) -> list[ProgramTiming]:
     return timings(add_times(report), "prefill")
 
 
-def test_programs_stand_arm_by_arm_and_what_was_measured_apart(found: list[ProgramTiming]) -> None:
-    groups = by_group(found)
-    assert {name: [(one.arm, one.cell) for one in own] for name, own in groups.items()} == {
+def test_programs_stand_arm_by_arm_and_what_was_measured_apart(programs: list[ProgramTiming]) -> None:
+    groups = by_group(programs)
+    assert {name: [(item.arm, item.cell) for item in members] for name, members in groups.items()} == {
         "modelled": [("jax", "tpu"), ("jax", "tpu+gspmd"), ("torchxla", "tpu"), ("torchxla", "tpu+einsum")],
         "measured on CPU devices": [("jax", "cpu"), ("torchxla", "cpu")],
     }
     assert labels(groups["modelled"]) == {LABEL: ["JAX tpu", "JAX tpu+gspmd", "TorchXLA tpu", "TorchXLA tpu+einsum"]}
     assert list(labels(groups["measured on CPU devices"])) == [MEASURED, MEASURED.replace("jax", "torch_xla")]
-    assert [one.default for one in found] == [True, False, True, False, False, False]
+    assert [item.default for item in programs] == [True, False, True, False, False, False]
 
 
 def test_times_on_a_tpu_come_before_the_model_s(report: Report) -> None:
@@ -39,21 +39,25 @@ def test_times_on_a_tpu_come_before_the_model_s(report: Report) -> None:
     assert list(by_group(timings(report, "prefill"))) == ["measured", "modelled"]
 
 
-def test_the_numbers_are_those_worked_out_by_hand(found: list[ProgramTiming]) -> None:
+def test_the_numbers_are_those_worked_out_by_hand(programs: list[ProgramTiming]) -> None:
     # TorchXLA: 5 × (16 × 700 + 100) µs of compute; all-reduces 5 × 16 × 600 µs, four fifths inherent; shifts, half of
     # 5 × 200 µs exposed, two fifths inherent; gathers 5 × 16 × 200 µs, 150 of each 200 exposed.
-    one = found[2]
-    assert (one.times.step_ns, one.times.compute_ns, one.times.exposed_ns) == (117 * MS, 56.5 * MS, 60.5 * MS)
-    assert [one.exposed(verdict) for verdict in ("inherent", "inflated", "induced", "unknown")] == [
+    modelled = programs[2]
+    assert (modelled.times.step_ns, modelled.times.compute_ns, modelled.times.exposed_ns) == (
+        117 * MS,
+        56.5 * MS,
+        60.5 * MS,
+    )
+    assert [modelled.exposed(verdict) for verdict in ("inherent", "inflated", "induced", "unknown")] == [
         # The report's own shares of the shift's bytes are 2/5 and 3/5.
         pytest.approx(38.6 * MS, abs=1), pytest.approx(9.9 * MS, abs=1), pytest.approx(12 * MS, abs=1), 0,
     ]  # fmt: skip
-    assert one.idle_ns == 0
+    assert modelled.idle_ns == 0
 
 
-def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(found: list[ProgramTiming]) -> None:
-    assert sentence(found[0]) == "a 105 ms step, 48.5 ms of it exposed communication, of which 9.90 ms is avoidable"
-    assert sentence(found[2]) == "a 117 ms step, 60.5 ms of it exposed communication, of which 21.9 ms is avoidable"
+def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(programs: list[ProgramTiming]) -> None:
+    assert sentence(programs[0]) == "a 105 ms step, 48.5 ms of it exposed communication, of which 9.90 ms is avoidable"
+    assert sentence(programs[2]) == "a 117 ms step, 60.5 ms of it exposed communication, of which 21.9 ms is avoidable"
 
 
 @pytest.mark.parametrize(
@@ -74,25 +78,25 @@ def test_the_headline_has_words_for_every_case(
     times: dict[str, float], verdicts: dict[str, float | None], words: str
 ) -> None:
     section = decode(Timing, make_timing(label=LABEL, exposed=verdicts, **times))
-    one = ProgramTiming(
+    program = ProgramTiming(
         phase="decode", arm="jax", title="JAX", cell="tpu", default=True, platform=None, section=section, rows=()
     )
-    assert sentence(one) == words
+    assert sentence(program) == words
 
 
-def test_waits_are_by_place_with_their_verdicts_causes_and_lines(found: list[ProgramTiming]) -> None:
-    told = waits(found[2])
-    assert [(wait.place, wait.total_ns / MS) for wait in told] == [
+def test_waits_are_by_place_with_their_verdicts_causes_and_lines(programs: list[ProgramTiming]) -> None:
+    waiting = waits(programs[2])
+    assert [(wait.place, wait.total_ns / MS) for wait in waiting] == [
         ("all-reduce over tp in layer.attention.out", pytest.approx(24)),
         ("all-reduce over tp in layer.mlp.down", pytest.approx(24)),
         ("all-gather over tp in layer.attention.core", pytest.approx(12)),
         ("collective-permute over pp in pipeline.shift", pytest.approx(0.5)),
     ]
-    gathers = told[2]
+    gathers = waiting[2]
     assert (gathers.executions, gathers.avoidable_ns) == (240, pytest.approx(12 * MS))
     assert gathers.causes == ("activation-gather",)
     assert gathers.source_lines == ("torchxla_impl/decoder/layers.py:88",)
-    assert told[0].exposed_ns == {
+    assert waiting[0].exposed_ns == {
         "inherent": pytest.approx(19.2 * MS), "inflated": pytest.approx(4.8 * MS), "induced": 0, "unknown": 0,
     }  # fmt: skip
 

@@ -23,8 +23,8 @@ def runs(keys, *, payload=None, offset=None, duration=None, name=None):
 
 
 def pairs(left, right):
-    found = align(left, right)
-    return sorted(zip(found.left.tolist(), found.right.tolist(), strict=True))
+    aligned = align(left, right)
+    return sorted(zip(aligned.left.tolist(), aligned.right.tolist(), strict=True))
 
 
 def test_what_runs_equally_often_is_matched_in_order_whatever_stands_between():
@@ -75,7 +75,7 @@ def test_no_other_choice_fits_better(left, right):
         return sum(_cost(ends[0], row, ends[1], np.array([column]))[0] for row, column in enumerate(chosen))
 
     best = min(total(chosen) for chosen in combinations(range(many.key.size), few.key.size))
-    found = align(few, many)
-    assert found.left.tolist() == list(range(few.key.size))
-    assert (np.diff(found.right) > 0).all()
-    assert total(found.right.tolist()) == pytest.approx(best)
+    aligned = align(few, many)
+    assert aligned.left.tolist() == list(range(few.key.size))
+    assert (np.diff(aligned.right) > 0).all()
+    assert total(aligned.right.tolist()) == pytest.approx(best)

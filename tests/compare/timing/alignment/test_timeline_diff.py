@@ -45,8 +45,8 @@ def nothing(diff):
 @settings(max_examples=20, deadline=None)
 @given(TALKS, COMPUTES)
 def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
-    one = make_timeline(comms, computes)
-    assert nothing(timeline_diff(one, one))
+    unchanged = make_timeline(comms, computes)
+    assert nothing(timeline_diff(unchanged, unchanged))
 
 
 @settings(max_examples=20, deadline=None)
@@ -62,16 +62,16 @@ def test_one_injected_collective_comes_out_as_exactly_that_one(comms, computes, 
     (start, end), words = injected
     few, many = make_timeline(comms, computes), make_timeline([*comms, injected], computes)
     diff = timeline_diff(many, few) if on_the_left else timeline_diff(few, many)
-    (one,) = diff.stretches.to_dict("records")
-    assert one["side"] == ("left" if on_the_left else "right")
-    assert {name: one[name] for name in ("scope", "axes", "kind", "executions")} == {
+    (stretch,) = diff.stretches.to_dict("records")
+    assert stretch["side"] == ("left" if on_the_left else "right")
+    assert {name: stretch[name] for name in ("scope", "axes", "kind", "executions")} == {
         "scope": words["scope"], "axes": words["axes"], "kind": words["kind"], "executions": 1,
     }  # fmt: skip
     same = [comm for comm in comms if comm[0] == injected[0] and {**comm[1], "name": ""} == {**words, "name": ""}]
     if not same:  # else either may be the new one
-        assert one["collective"] == words["name"]
-    assert (one["device"], one["step"], one["start_ns"]) == (words["device"], start // 100, start % 100)
-    assert (one["duration_ns"], one["communication_ns"]) == (end - start, end - start)
+        assert stretch["collective"] == words["name"]
+    assert (stretch["device"], stretch["step"], stretch["start_ns"]) == (words["device"], start // 100, start % 100)
+    assert (stretch["duration_ns"], stretch["communication_ns"]) == (end - start, end - start)
     changed = diff.by_scope[diff.by_scope[DIFFERENCES].any(axis=1)]
     assert changed[["scope", "axes"]].to_numpy().tolist() == [[words["scope"], words["axes"]]]
     assert changed["difference_executions"].tolist() == [-0.25 if on_the_left else 0.25]
@@ -109,8 +109,8 @@ def test_what_one_framework_adds_in_every_layer_is_added_up():
                 scope="layer.attention.core"),
             row("sum", "all-reduce", "tp", 1000, [range(4)], inherent=1500)]  # fmt: skip
     diff = timeline_diff(layers(4), layers(4, gathers=3), left_rows=rows[1:], right_rows=rows)
-    (one,) = encode_rows(diff)["excess"]
-    assert one == {
+    (excess,) = encode_rows(diff)["excess"]
+    assert excess == {
         "side": "right", "collective": "gather", "scope": "layer.attention.core", "axes": "tp", "kind": "all-gather",
         "verdict": "induced", "cause": "activation-gather",
         "reason": "a sharded activation is gathered along an axis that the plan keeps sharded",

@@ -10,14 +10,14 @@ LINE, MAIN = True, False
 def pair(*rows):
     """The events that stand, as (part, start, end).  rows: (group, part, on a line of its own, start, end)."""
     group, half, own_line, starts, ends = zip(*rows, strict=True) if rows else ((),) * 5
-    found = match_halves(
+    halves = match_halves(
         CommunicationEvents(
             group=np.array(group, np.int64), half=np.array(half, np.int8), own_line=np.array(own_line, bool),
             starts=np.array(starts, float), ends=np.array(ends, float),
         )
     )  # fmt: skip
-    shown = [(rows[at][1], rows[at][3], float(found.ends[at])) for at in np.flatnonzero(found.chosen)]
-    return shown, int(found.unfinished.sum()), int(found.unbegun.sum())
+    shown = [(rows[at][1], rows[at][3], float(halves.ends[at])) for at in np.flatnonzero(halves.chosen)]
+    return shown, int(halves.unfinished.sum()), int(halves.unbegun.sum())
 
 
 def test_nothing():

@@ -22,20 +22,20 @@ from tests.compare.timing.scenes import (
 from tests.compare.timing.spaces import Ref, Space, data, number, tpu
 
 
-def roles(found):
-    return {name: role for name, role in found.events[["hlo_op", "role"]].itertuples(index=False)}
+def roles(joined):
+    return {name: role for name, role in joined.events[["hlo_op", "role"]].itertuples(index=False)}
 
 
 def test_a_line_of_hlo_tells_kind_axes_and_payload(tmp_path):
     space = Space()
     about = {"about": {"tf_op": "jit(f)/layer.mlp.down/psum:"}}
     tpu(space, 0, [(FUSION, 0, 5), (REDUCE, 5, 5, about), (collective("all-gather", 4, DATA), 10, 5)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "kind", "axes", "scope", "payload_bytes") == [
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "kind", "axes", "scope", "payload_bytes") == [
         ("all-reduce.1", "all-reduce", "tensor", "layer.mlp.down", 4000),
         ("all-gather.4", "all-gather", "data", "?", 4000),
     ]
-    assert found.unjoined_events == 0
+    assert joined.unjoined_events == 0
 
 
 def test_without_axes_they_are_unknown(tmp_path):
@@ -64,20 +64,20 @@ def test_a_category_overrules_a_name(tmp_path):
     ops = plane.line("XLA Ops")
     ops.event("all-reduce.6", 0, 5, about={"hlo_category": Ref("loop fusion")})
     ops.event("psum.3", 5, 5, about={"hlo_category": Ref("all-reduce")})
-    found = timeline(space, tmp_path)
-    assert roles(found) == {"all-reduce.6": "compute", "psum.3": "communication"}
-    assert found.unjoined_events == 1
+    joined = timeline(space, tmp_path)
+    assert roles(joined) == {"all-reduce.6": "compute", "psum.3": "communication"}
+    assert joined.unjoined_events == 1
 
 
 def test_a_name_alone_tells_the_kind_and_counts_as_unjoined(tmp_path):
     space = Space()
     tpu(space, 0, [("all-reduce.3", 0, 5), ("collective-permute-start.2", 5, 1), ("collective-permute-done.2", 8, 2)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "kind", "axes", "start_ns", "duration_ns") == [
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "kind", "axes", "start_ns", "duration_ns") == [
         ("all-reduce.3", "all-reduce", "?", 0, 5),
         ("collective-permute.2", "collective-permute", "?", 5, 5),
     ]
-    assert found.unjoined_events == 2
+    assert joined.unjoined_events == 2
 
 
 def test_a_fusion_whose_program_is_not_there_is_counted(tmp_path):
@@ -86,20 +86,20 @@ def test_a_fusion_whose_program_is_not_there_is_counted(tmp_path):
     scatters = f"%fusion.8 = {F32} fusion({F32} %p), kind=kCustom, calls=%all-reduce-scatter.2"
     space = Space()
     tpu(space, 0, [(begun, 0, 5), (FUSION, 5, 20), (over, 25, 5), (scatters, 30, 5), (REDUCE, 35, 5)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "kind", "axes", "start_ns", "duration_ns") == [
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "kind", "axes", "start_ns", "duration_ns") == [
         ("?", "?", 0, 30), ("reduce-scatter", "?", 30, 5), ("all-reduce", "tensor", 35, 5),
     ]  # fmt: skip
-    assert found.unjoined_events == 2
+    assert joined.unjoined_events == 2
 
 
 def test_a_bare_name_means_what_the_line_of_another_event_says(tmp_path):
     space = Space()
     ops = [(start(3), 0, 5), (FUSION, 5, 20), (done(3), 25, 5)]
     tpu(space, 0, ops, Async_XLA_Ops=[("all-reduce-start.3", 0, 30)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "axes", "duration_ns") == [("all-reduce-start.3", "tensor", 30)]
-    assert found.unjoined_events == 0
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "axes", "duration_ns") == [("all-reduce-start.3", "tensor", 30)]
+    assert joined.unjoined_events == 0
 
 
 def test_loops_calls_and_branches_are_containers(tmp_path):
@@ -112,9 +112,9 @@ def test_loops_calls_and_branches_are_containers(tmp_path):
 def test_what_encloses_communication_on_a_devices_line_is_a_loop_around_it(tmp_path):
     space = Space()
     tpu(space, 0, [("region.4", 0, 100), (REDUCE, 10, 20), (FUSION, 40, 20)])
-    found = timeline(space, tmp_path)
-    assert roles(found) == {"region.4": "container", "all-reduce.1": "communication", "fusion.2": "compute"}
-    assert any("enclose communication" in note for note in found.notes)
+    joined = timeline(space, tmp_path)
+    assert roles(joined) == {"region.4": "container", "all-reduce.1": "communication", "fusion.2": "compute"}
+    assert any("enclose communication" in note for note in joined.notes)
 
 
 def test_the_program_that_the_profile_carries_tells_most(tmp_path):
@@ -122,24 +122,24 @@ def test_the_program_that_the_profile_carries_tells_most(tmp_path):
     space.programs({"jit_f(17)": serialize()})
     events = [("twice", 0, 5), ("begun", 5, 1), ("fusion.9", 6, 10), ("over", 16, 4)]
     tpu(space, 0, events, XLA_Modules=[("jit_f(17)", 0, 20)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "hlo_op", "collective", "kind", "axes", "scope", "start_ns", "duration_ns") == [
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "hlo_op", "collective", "kind", "axes", "scope", "start_ns", "duration_ns") == [
         ("begun", "begun", "all-reduce", "tensor", "layer.mlp.down", 5, 15),
         ("fusion.9", "inner.1", "reduce-scatter", "data", "?", 6, 10),
     ]
-    assert roles(found) == {
+    assert roles(joined) == {
         "twice": "compute", "begun": "communication", "fusion.9": "communication", "over": "part",
     }  # fmt: skip
-    assert found.unjoined_events == 0
+    assert joined.unjoined_events == 0
 
 
 def test_cloned_names_are_joined_to_what_they_were_cloned_from(tmp_path):
     space = Space()
     space.programs({"jit_f(17)": serialize()})
     tpu(space, 0, [("fusion.9.clone.1", 0, 5), ("twice.remat2", 5, 5)], XLA_Modules=[("jit_f(17)", 0, 20)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "axes") == [("inner.1", "data")]
-    assert not any("not in the program" in note for note in found.notes)
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "axes") == [("inner.1", "data")]
+    assert not any("not in the program" in note for note in joined.notes)
 
 
 def test_programs_with_the_same_names_are_told_apart(tmp_path):
@@ -176,19 +176,19 @@ def test_operations_of_another_program_are_counted(tmp_path):
     tpu(
         space, 0, [(f"fusion.{number}", 10 * number, 5) for number in range(20, 28)] + [("twice", 0, 5), (REDUCE, 5, 5)]
     )
-    found = timeline(space, tmp_path, hlo=read_hlo(PROGRAM))
-    (note,) = [note for note in found.notes if "not in the program" in note]
+    joined = timeline(space, tmp_path, hlo=read_hlo(PROGRAM))
+    (note,) = [note for note in joined.notes if "not in the program" in note]
     assert note == "most operations, 9 of 10, are not in the program that is known for them; is it another program's?"
-    assert comms(found, "collective", "axes") == [("all-reduce.1", "tensor")]
+    assert comms(joined, "collective", "axes") == [("all-reduce.1", "tensor")]
 
 
 def test_a_program_that_cannot_be_read_is_noted_and_lines_of_hlo_are_enough(tmp_path):
     space = Space()
     space.programs({"jit_f(17)": b"\xff\xff\xff"})
     tpu(space, 0, [(REDUCE, 5, 5)], XLA_Modules=[("jit_f(17)", 0, 20)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "axes") == [("all-reduce.1", "tensor")]
-    assert any("'jit_f(17)' cannot be read" in note for note in found.notes)
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "axes") == [("all-reduce.1", "tensor")]
+    assert any("'jit_f(17)' cannot be read" in note for note in joined.notes)
 
 
 def test_axes_that_fit_no_program_are_refused(tmp_path):
@@ -214,16 +214,16 @@ def test_devices_bear_the_numbers_of_their_places_in_the_program(tmp_path):
     space.programs({"jit_f(17)": serialize(number_by_place=number(1, 4) + number(2, 1) + order)})
     for device in (0, 1):
         tpu(space, device, [("begun", 10 * device, 1), ("over", 90, 1)], XLA_Modules=[("jit_f(17)", 0, 99)])
-    found = timeline(space, tmp_path, axes={})
-    assert comms(found, "device", "start_ns") == [(0, 10), (1, 0)]
-    assert any("places in the program" in note for note in found.notes)
+    joined = timeline(space, tmp_path, axes={})
+    assert comms(joined, "device", "start_ns") == [(0, 10), (1, 0)]
+    assert any("places in the program" in note for note in joined.notes)
 
 
 def test_starts_and_dones_without_a_program_are_tied_by_the_dones_operand(tmp_path):
     space = Space()
     tpu(space, 0, [(start(1), 0, 1), (start(2, DATA), 1, 1), (FUSION, 2, 10), (done(2), 12, 1), (done(1), 13, 2)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "axes", "start_ns", "duration_ns", "hidden_ns", "exposed_ns") == [
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "axes", "start_ns", "duration_ns", "hidden_ns", "exposed_ns") == [
         ("all-reduce-start.1", "tensor", 0, 15, 10, 5),
         ("all-reduce-start.2", "data", 1, 12, 10, 2),
     ]

@@ -14,12 +14,12 @@ def exchange(number, kind, target):
     meets = f'{RUNTIME},_xla_host_transfer_rendezvous="psum.{number}_0",_xla_megascale_target={target}'
     attributes = f'is_host_transfer=true, frontend_attributes={{{meets},_xla_megascale_transfer_type="{kind}"}}'
     ends = f"is_host_transfer=true, frontend_attributes={{{RUNTIME}}}"
-    made = f"({BF16}, u32[], token[])"
+    shapes = f"({BF16}, u32[], token[])"
     return (
-        f"%send.{number} = {made} send({BF16} %bitcast, token[] %after-all.{number}), channel_id=3, {attributes}",
-        f"%recv.{number} = {made} recv(token[] %after-all.{number}), channel_id=2, {attributes}",
-        f"%send-done.{number} = token[] send-done({made} %send.{number}), channel_id=3, {ends}",
-        f"%recv-done.{number} = ({BF16}, token[]) recv-done({made} %recv.{number}), channel_id=2, {ends}",
+        f"%send.{number} = {shapes} send({BF16} %bitcast, token[] %after-all.{number}), channel_id=3, {attributes}",
+        f"%recv.{number} = {shapes} recv(token[] %after-all.{number}), channel_id=2, {attributes}",
+        f"%send-done.{number} = token[] send-done({shapes} %send.{number}), channel_id=3, {ends}",
+        f"%recv-done.{number} = ({BF16}, token[]) recv-done({shapes} %recv.{number}), channel_id=2, {ends}",
     )
 
 
@@ -32,18 +32,20 @@ def test_a_send_and_its_receive_are_one_communication_until_the_receive_is_over(
     (send, receive, sent, received) = SUM
     ops = [(send, 0, 10), (receive, 10, 10), (FUSION, 20, 80), (sent, 100, 50), (received, 150, 100)]
     tpu(space, 0, ops, Steps=[("0", 0, 500)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "collective", "kind", "start_ns", "duration_ns", "payload_bytes") == [
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "collective", "kind", "start_ns", "duration_ns", "payload_bytes") == [
         ("send.1", "all-reduce", 0, 250, 2_097_152)
     ]
-    per_step = trace_summary(found)["per_step"]
+    per_step = trace_summary(joined)["per_step"]
     assert (per_step["communication_ns"], per_step["hidden_ns"], per_step["compute_ns"]) == (250, 80, 80)
-    assert found.unjoined_events == 0
+    assert joined.unjoined_events == 0
 
 
 def test_two_under_way_at_once_are_told_apart_by_where_they_meet(tmp_path):
     space = Space()
-    first, second = ([(line, 10 * at + late, 5) for at, line in enumerate(one)] for one, late in ((SUM, 0), (SHIFT, 5)))
+    first, second = (
+        [(line, 10 * at + late, 5) for at, line in enumerate(pairs)] for pairs, late in ((SUM, 0), (SHIFT, 5))
+    )
     tpu(space, 0, [*first, *second])
     assert comms(timeline(space, tmp_path), "kind", "start_ns", "duration_ns") == [
         ("all-reduce", 0, 35), ("collective-permute", 5, 35),
@@ -63,6 +65,6 @@ def test_the_line_of_asynchronous_operations_may_call_it_by_another_word(tmp_pat
     space = Space()
     ops = [(start(3), 0, 5), (FUSION, 5, 20), (done(3), 25, 5), (collective("all-reduce", 3), 40, 5)]
     tpu(space, 0, ops, Async_XLA_Ops=[(collective("all-reduce", 3), 0, 30)])
-    found = timeline(space, tmp_path)
+    joined = timeline(space, tmp_path)
     # What is on the device's own line is another, though it is called the same.
-    assert comms(found, "line", "start_ns", "duration_ns") == [("Async XLA Ops", 0, 30), ("XLA Ops", 40, 5)]
+    assert comms(joined, "line", "start_ns", "duration_ns") == [("Async XLA Ops", 0, 30), ("XLA Ops", 40, 5)]

@@ -29,8 +29,8 @@ STEP = {"Steps": [("0", 0, 800)], "XLA_Modules": [("jit_f(17)", 0, 800)]}
 TIMES = ("step_ns", "communication_ns", "exposed_ns", "hidden_ns", "compute_ns", "communication_fraction", "overlap")
 
 
-def times(found):
-    return tuple(found[name] for name in TIMES)
+def times(section):
+    return tuple(section[name] for name in TIMES)
 
 
 def exactly(*numbers):
@@ -41,9 +41,9 @@ def exactly(*numbers):
 def test_without_collectives_nothing_communicates_and_overlap_does_not_apply(tmp_path):
     space = Space()
     tpu(space, 0, [(WHILE, 0, 800), (FUSION, 0, 300), (BROADCAST, 300, 400)], **STEP)
-    found = per_step(space, tmp_path)
-    assert times(found) == exactly(800, 0, 0, 0, 700, 0, None)
-    assert (found["by_axes"], found["by_kind"]) == ({}, {})
+    step = per_step(space, tmp_path)
+    assert times(step) == exactly(800, 0, 0, 0, 700, 0, None)
+    assert (step["by_axes"], step["by_kind"]) == ({}, {})
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
@@ -56,11 +56,11 @@ def test_three_eighths_read_three_eighths(tmp_path, devices):
         tpu(space, device, ops, **STEP, TC_Overlay=[("all-reduce.1", 0, 800)], Framework_Ops=[("psum", 0, 800)])
     host = space.plane("/host:CPU")
     host.line("python").event("collective_rpc", 0, 800).event("all-reduce.1", 0, 800)
-    found = per_step(space, tmp_path)
-    assert times(found) == exactly(800, 300, 300, 0, 490, 0.375, 0)
+    step = per_step(space, tmp_path)
+    assert times(step) == exactly(800, 300, 300, 0, 490, 0.375, 0)
     # Volumes are those of one device in one step, however many devices the file has.
-    assert found["by_axes"]["tensor"] | {"executions": 1, "payload_bytes": 4000} == found["by_axes"]["tensor"]
-    assert found["by_kind"]["all-reduce"] == found["by_axes"]["tensor"]
+    assert step["by_axes"]["tensor"] | {"executions": 1, "payload_bytes": 4000} == step["by_axes"]["tensor"]
+    assert step["by_kind"]["all-reduce"] == step["by_axes"]["tensor"]
 
 
 def asynchronous(space, *computing, own_line=True):
@@ -76,22 +76,22 @@ def asynchronous(space, *computing, own_line=True):
 
 @pytest.mark.parametrize("own_line", [True, False])
 def test_an_exposed_asynchronous_one_inside_a_loop_is_exposed(tmp_path, own_line):
-    found = per_step(asynchronous(Space(), own_line=own_line), tmp_path)
-    assert times(found) == exactly(800, 600, 600, 0, 0, 0.75, 0)
-    assert found["by_axes"]["tensor"]["executions"] == 2
-    assert found["by_axes"]["tensor"]["payload_bytes"] == 8000
+    step = per_step(asynchronous(Space(), own_line=own_line), tmp_path)
+    assert times(step) == exactly(800, 600, 600, 0, 0, 0.75, 0)
+    assert step["by_axes"]["tensor"]["executions"] == 2
+    assert step["by_axes"]["tensor"]["payload_bytes"] == 8000
 
 
 @pytest.mark.parametrize("own_line", [True, False])
 def test_a_hidden_one_is_hidden_but_for_its_ends(tmp_path, own_line):
-    found = per_step(asynchronous(Space(), (10, 280), own_line=own_line), tmp_path)
-    assert times(found) == exactly(800, 600, 40, 560, 560, 0.75, 560 / 600)
+    step = per_step(asynchronous(Space(), (10, 280), own_line=own_line), tmp_path)
+    assert times(step) == exactly(800, 600, 40, 560, 560, 0.75, 560 / 600)
 
 
 @pytest.mark.parametrize("own_line", [True, False])
 def test_compute_on_both_sides_hides_nothing(tmp_path, own_line):
-    found = per_step(asynchronous(Space(), (-50, 50), (10, 100), own_line=own_line), tmp_path)
-    assert times(found) == exactly(800, 600, 400, 200, 300, 0.75, 200 / 600)
+    step = per_step(asynchronous(Space(), (-50, 50), (10, 100), own_line=own_line), tmp_path)
+    assert times(step) == exactly(800, 600, 400, 200, 300, 0.75, 200 / 600)
 
 
 def test_asynchronous_local_copies_are_neither_communication_nor_compute(tmp_path):
@@ -99,28 +99,28 @@ def test_asynchronous_local_copies_are_neither_communication_nor_compute(tmp_pat
     copy = f"%copy-start.3 = ({F32}, {F32}, u32[]) copy-start({F32} %p)"
     cut = f"%slice-start.4 = (({F32}), f32[10]{{0}}, u32[]) slice-start({F32} %p), slice={{[0:10]}}"
     tpu(space, 0, [(REDUCE, 100, 300)], **STEP, Async_XLA_Ops=[(copy, 0, 700), (cut, 50, 600)])
-    found = timeline(space, tmp_path)
+    joined = timeline(space, tmp_path)
     assert times(per_step(space, tmp_path)) == exactly(800, 300, 300, 0, 0, 0.375, 0)
-    assert any("2 events on 'Async XLA Ops'" in note for note in found.notes)
+    assert any("2 events on 'Async XLA Ops'" in note for note in joined.notes)
 
 
 def test_two_at_once_count_once_in_time_and_twice_in_volume(tmp_path):
     space = Space()
     spans = [(start(1), 100, 300), (start(2, DATA), 200, 400)]
     tpu(space, 0, [(FUSION, 300, 200)], **STEP, Async_XLA_Ops=spans)
-    found = per_step(space, tmp_path)
-    assert times(found) == exactly(800, 500, 300, 200, 200, 500 / 800, 200 / 500)
-    assert times(found["by_axes"]["tensor"])[1:4] == (300, 200, 100)
-    assert times(found["by_axes"]["data"])[1:4] == (400, 200, 200)
-    assert found["by_kind"]["all-reduce"]["executions"] == 2
+    step = per_step(space, tmp_path)
+    assert times(step) == exactly(800, 500, 300, 200, 200, 500 / 800, 200 / 500)
+    assert times(step["by_axes"]["tensor"])[1:4] == (300, 200, 100)
+    assert times(step["by_axes"]["data"])[1:4] == (400, 200, 200)
+    assert step["by_kind"]["all-reduce"]["executions"] == 2
 
 
 def test_several_steps_are_averaged(tmp_path):
     space = Space()
     ops = [(FUSION, 0, 100), (REDUCE, 100, 100), (FUSION, 1000, 100), (REDUCE, 1100, 300), (REDUCE, 5000, 50)]
     tpu(space, 0, ops, Steps=[("7", 0, 200), ("8", 1000, 400)])
-    found = timeline(space, tmp_path)
-    assert comms(found, "step", "duration_ns") == [(7, 100), (8, 300), (-1, 50)]
+    joined = timeline(space, tmp_path)
+    assert comms(joined, "step", "duration_ns") == [(7, 100), (8, 300), (-1, 50)]
     assert times(per_step(space, tmp_path)) == exactly(300, 200, 200, 0, 100, 200 / 300, 0)
 
 
@@ -198,21 +198,21 @@ def hosts(tmp_path, count, *, first=0):
 
 
 def test_several_hosts_are_one_profile(tmp_path):
-    found = read_profile(hosts(tmp_path, 2), axes=AXES)
-    assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
-    assert found.num_devices == 4
-    assert any("devices are renumbered" in note for note in found.notes)
+    times = read_profile(hosts(tmp_path, 2), axes=AXES)
+    assert comms(times, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
+    assert times.num_devices == 4
+    assert any("devices are renumbered" in note for note in times.notes)
 
 
 def test_hosts_that_already_number_through_keep_their_numbers(tmp_path):
-    found = read_profile(hosts(tmp_path, 2, first=2), axes=AXES)
-    assert comms(found, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
-    assert not any("numbered" in note for note in found.notes)
+    times = read_profile(hosts(tmp_path, 2, first=2), axes=AXES)
+    assert comms(times, "device", "duration_ns") == [(0, 100), (1, 100), (2, 200), (3, 200)]
+    assert not any("numbered" in note for note in times.notes)
 
 
 def test_the_tenth_host_comes_behind_the_second(tmp_path):
-    found = read_profile(hosts(tmp_path, 11), axes={"data": 22})
-    assert [duration for _, duration in comms(found, "device", "duration_ns")][::2] == [100 * n for n in range(1, 12)]
+    times = read_profile(hosts(tmp_path, 11), axes={"data": 22})
+    assert [duration for _, duration in comms(times, "device", "duration_ns")][::2] == [100 * n for n in range(1, 12)]
 
 
 def test_hosts_share_one_zero_of_time(tmp_path):
@@ -229,8 +229,8 @@ def test_a_host_without_devices_is_noted(tmp_path):
     other = Space()
     other.plane("/host:CPU").line("python").event("x", 0, 1)
     other.write(tmp_path, "w-1")
-    found = read_profile([*files, *profile_files(tmp_path)[1:]], axes=AXES)
-    assert "w-1.xplane.pb shows no device at work" in found.notes
+    times = read_profile([*files, *profile_files(tmp_path)[1:]], axes=AXES)
+    assert "w-1.xplane.pb shows no device at work" in times.notes
 
 
 @pytest.mark.parametrize(

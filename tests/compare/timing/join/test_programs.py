@@ -34,8 +34,8 @@ def protos(tmp_path_factory):
 
 
 def program(name):
-    asked = json.loads((CORPUS / f"{name}.json").read_text())["axes"]
-    return read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode()), read_axes(asked)
+    axes = json.loads((CORPUS / f"{name}.json").read_text())["axes"]
+    return read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode()), read_axes(axes)
 
 
 @pytest.mark.parametrize("own_line", [True, False])
@@ -46,14 +46,14 @@ def test_a_program_that_the_profile_carries(tmp_path, protos, name, own_line):
     write_program(space, module, (protos / f"{name}.pb").read_bytes())
     tpu = ToyTpu(space, module, own_line=own_line)
     tpu.steps(STEPS)
-    found = timeline(space, tmp_path, axes)
-    comms = found.events[found.events["role"] == "communication"]
+    joined = timeline(space, tmp_path, axes)
+    comms = joined.events[joined.events["role"] == "communication"]
     seen = Counter(comms[["collective", "kind", "axes", "payload_bytes"]].itertuples(index=False, name=None))
     rows = collectives(module, axes)
     expected = {(row.name, row.kind, row.axes, row.payload_bytes): tpu.executed[row.name] for row in rows}
     assert seen == Counter(expected)
-    assert found.unjoined_events == 0
-    assert not any("not in the program" in note for note in found.notes)
+    assert joined.unjoined_events == 0
+    assert not any("not in the program" in note for note in joined.notes)
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("dcn")])
@@ -63,14 +63,14 @@ def test_lines_of_hlo_alone_tell_as_many(tmp_path, name):
     space = Space()
     tpu = ToyTpu(space, module)
     tpu.steps(STEPS)
-    found = timeline(space, tmp_path, axes)
-    comms = found.events[found.events["role"] == "communication"]
+    joined = timeline(space, tmp_path, axes)
+    comms = joined.events[joined.events["role"] == "communication"]
     rows = collectives(module, axes)
     assert len(comms) == sum(tpu.executed[row.name] for row in rows)
-    told = comms[comms["axes"] != "?"].groupby("axes", observed=True).size().to_dict()
+    words = comms[comms["axes"] != "?"].groupby("axes", observed=True).size().to_dict()
     most = Counter[str]()
     for row in rows:
         most[row.axes] += tpu.executed[row.name]
-    assert all(told[name] <= most[name] for name in told)
+    assert all(words[name] <= most[name] for name in words)
     if {row.form for row in rows} <= {"sync", "start-done", "windowed-einsum", "sparsecore-call"}:
-        assert told == {name: count for name, count in most.items() if count}
+        assert words == {name: count for name, count in most.items() if count}

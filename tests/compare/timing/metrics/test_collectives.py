@@ -19,8 +19,8 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
     rows = [row(name, "all-reduce", "tp", size, [range(4)], shapes=tuple(shapes)) for name in names]
     events = [comm(number * 10, number * 10 + 5, name=names[number % 2], payload=size) for number in range(64)]
     events.append(comm(700, 710, name="embed", payload=size))
-    (found,) = count(events, rows)
-    assert found == {
+    (counted,) = count(events, rows)
+    assert counted == {
         "kind": "all-reduce", "axes": "tp", "scope": "layer.mlp.down", "dtype": "bf16", "shapes": shapes,
         "payload_bytes": size, "count": 65,
     }, phase  # fmt: skip
@@ -31,8 +31,8 @@ def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first
             row("b", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2,1]",))]  # fmt: skip
     events = [comm(0, 1, name="a", payload=8), comm(2, 3, name="b", payload=8),
               comm(4, 5, name="c", payload=80, scope="embed"), comm(6, 7, name="a", payload=8)]  # fmt: skip
-    found = count(events, rows)
-    assert [(one["payload_bytes"], one["shapes"], one["count"]) for one in found] == [
+    counted = count(events, rows)
+    assert [(item["payload_bytes"], item["shapes"], item["count"]) for item in counted] == [
         (80, None, 1), (8, ["f32[2]"], 2), (8, ["f32[2,1]"], 1),
     ]  # fmt: skip
 
@@ -47,5 +47,5 @@ def test_what_lies_outside_all_steps_is_not_counted():
 
 
 def test_an_unknown_payload_is_shown_as_unknown():
-    (found,) = count([comm(0, 1, payload=float("nan"), name="", axes="?")], [])
-    assert (found["payload_bytes"], found["dtype"], found["axes"], found["count"]) == (None, None, "?", 1)
+    (counted,) = count([comm(0, 1, payload=float("nan"), name="", axes="?")], [])
+    assert (counted["payload_bytes"], counted["dtype"], counted["axes"], counted["count"]) == (None, None, "?", 1)

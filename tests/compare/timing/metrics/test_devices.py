@@ -27,25 +27,25 @@ def rows(events, **kwargs):
 
 
 def test_each_device_has_its_own_times():
-    found = rows([compute(0, 60), comm(50, 80), compute(0, 30, device=1)])
-    assert [row.device for row in found] == [0, 1]
-    assert {name: getattr(found[0], name) for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
+    each = rows([compute(0, 60), comm(50, 80), compute(0, 30, device=1)])
+    assert [row.device for row in each] == [0, 1]
+    assert {name: getattr(each[0], name) for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
         "compute_ns": 60, "communication_ns": 30, "exposed_ns": 20, "idle_ns": 20,
     }  # fmt: skip
-    assert found[1].idle_ns == 70
+    assert each[1].idle_ns == 70
 
 
 def test_imbalance_is_the_largest_over_the_mean():
-    found = imbalance(rows([compute(0, 60), compute(0, 30, device=1), compute(0, 30, device=2)]))
-    assert found["compute_ns"] == {"largest_over_mean": 1.5, "device": 0}
-    assert found["step_ns"] == {"largest_over_mean": 1, "device": 0}
-    assert found["communication_ns"] == {"largest_over_mean": None, "device": 0}
-    assert "wait_ns" not in found
+    ratios = imbalance(rows([compute(0, 60), compute(0, 30, device=1), compute(0, 30, device=2)]))
+    assert ratios["compute_ns"] == {"largest_over_mean": 1.5, "device": 0}
+    assert ratios["step_ns"] == {"largest_over_mean": 1, "device": 0}
+    assert ratios["communication_ns"] == {"largest_over_mean": None, "device": 0}
+    assert "wait_ns" not in ratios
 
 
 def test_a_shown_device_counts_as_often_as_it_stands_for_one():
-    found = imbalance(rows([compute(0, 10), compute(0, 50, device=3)], stands_for={0: (0, 1, 2), 3: (3,)}))
-    assert found["compute_ns"] == {"largest_over_mean": 2.5, "device": 3}
+    ratios = imbalance(rows([compute(0, 10), compute(0, 50, device=3)], stands_for={0: (0, 1, 2), 3: (3,)}))
+    assert ratios["compute_ns"] == {"largest_over_mean": 2.5, "device": 3}
 
 
 def test_a_device_that_is_always_last_is_the_straggler():
@@ -53,9 +53,9 @@ def test_a_device_that_is_always_last_is_the_straggler():
               for device in range(4) for start in (0, 50)]  # fmt: skip
     late = arrival_lags(lay_out(events), SENT)
     assert late.loc[late["device"].eq(2), "lag_ns"].tolist() == [7, 7]
-    found = stragglers(late)
-    assert found[0] == {"device": 2, "mean_lag_ns": 7, "last_share": 1}
-    assert found[1] == {"device": 0, "mean_lag_ns": 0, "last_share": 0}
+    late_devices = stragglers(late)
+    assert late_devices[0] == {"device": 2, "mean_lag_ns": 7, "last_share": 1}
+    assert late_devices[1] == {"device": 0, "mean_lag_ns": 0, "last_share": 0}
 
 
 def test_groups_and_executions_are_held_against_themselves_only():

@@ -44,27 +44,27 @@ def uniform(stages, microbatches, *, order="shift first", before=0, after=0, loo
 @pytest.mark.parametrize("order", ["shift first", "shift last", "first shift lost"])
 @pytest.mark.parametrize(("stages", "microbatches"), [(2, 1), (2, 4), (4, 8), (8, 3), (4, 1)])
 def test_a_uniform_pipeline_has_the_bubble_of_gpipe(stages, microbatches, order):
-    one = pipeline_times(*uniform(stages, microbatches, order=order), range(stages), microbatches)
+    times = pipeline_times(*uniform(stages, microbatches, order=order), range(stages), microbatches)
     expected = round(float(Fraction(stages - 1, microbatches + stages - 1)), 9)
-    assert one["bubble_share"] == one["gpipe_bubble_share"] == expected
-    assert [row["bubble_share"] for row in one["stages"]] == [expected] * stages
-    assert [row["bubble_ticks"] for row in one["stages"]] == [stages - 1] * stages
+    assert times["bubble_share"] == times["gpipe_bubble_share"] == expected
+    assert [row["bubble_share"] for row in times["stages"]] == [expected] * stages
+    assert [row["bubble_ticks"] for row in times["stages"]] == [stages - 1] * stages
 
 
 @pytest.mark.parametrize("order", ["shift first", "shift last", "first shift lost"])
 @pytest.mark.parametrize("loop", [True, False])
 def test_what_comes_before_and_after_the_loop_is_no_tick(order, loop):
-    one = pipeline_times(*uniform(2, 4, order=order, before=900, after=700, loop=loop), range(2), 4)
-    assert one["bubble_share"] == 0.2
+    times = pipeline_times(*uniform(2, 4, order=order, before=900, after=700, loop=loop), range(2), 4)
+    assert times["bubble_share"] == 0.2
 
 
 def test_the_smallest_loop_around_all_shifts_bounds_the_ticks():
-    one = pipeline_times(*uniform(2, 3, before=35, after=25, loop=True), range(2), 3)
-    assert [(row["phase"], row["start_ns"], row["duration_ns"]) for row in one["phases"]] == [
+    times = pipeline_times(*uniform(2, 3, before=35, after=25, loop=True), range(2), 3)
+    assert [(row["phase"], row["start_ns"], row["duration_ns"]) for row in times["phases"]] == [
         ("before", 0, 35), ("fill", 35, 100), ("steady", 135, 200), ("drain", 335, 100), ("after", 435, 25),
     ]  # fmt: skip
-    assert one["ticks"][1] == {"tick": 1, "start_ns": 135, "duration_ns": 100, "microbatches": [1, 0]}
-    assert one["ticks"][3]["microbatches"] == [None, 2]
+    assert times["ticks"][1] == {"tick": 1, "start_ns": 135, "duration_ns": 100, "microbatches": [1, 0]}
+    assert times["ticks"][3]["microbatches"] == [None, 2]
 
 
 def test_a_bubble_that_computes_is_busy_and_one_that_does_not_is_idle():
@@ -83,11 +83,11 @@ def test_a_slow_stage_has_its_own_ticks():
     """Ticks of 100 and 300 ns: the bubble is the share of time, not of ticks."""
     events = [comm(0, 10, **SHIFT_IS), comm(100, 110, **SHIFT_IS), comm(400, 410, **SHIFT_IS), compute(410, 500)]
     both = [event | {"device": device} for event in events for device in (0, 1)]
-    one = pipeline_times(
+    times = pipeline_times(
         [*both, container(0, 500), container(0, 500, device=1)], steps(0, 500, devices=(0, 1)), range(2), 2
     )
-    assert [row["bubble_ns"] for row in one["stages"]] == [90, 90]
-    assert one["stages"][0]["pipeline_ns"] == 90 + 290 + 90
+    assert [row["bubble_ns"] for row in times["stages"]] == [90, 90]
+    assert times["stages"][0]["pipeline_ns"] == 90 + 290 + 90
 
 
 def test_shifts_of_several_parts_are_told_by_one_collective():

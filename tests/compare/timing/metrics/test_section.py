@@ -59,13 +59,13 @@ def step_of_the_example():
 
 
 @pytest.fixture(scope="module")
-def found():
+def example():
     return section(step_of_the_example(), rows=ROWS, mesh=MESH, microbatches=4, link_bytes_per_s=45e9)
 
 
-def test_it_has_these_fields_and_is_plain(found):
-    assert set(found) == FIELDS
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+def test_it_has_these_fields_and_is_plain(example):
+    assert set(example) == FIELDS
+    assert json.loads(json.dumps(example, allow_nan=False)) == example
 
 
 def names(value):
@@ -75,66 +75,66 @@ def names(value):
     if not isinstance(value, dict):
         return set()
     data = {axes for axes in value if axes in ("tp", "pp", "all") or "-" in axes or "." in axes}
-    return (set(value) - data - {"embed", "sample"}).union(*(names(one) for one in value.values()))
+    return (set(value) - data - {"embed", "sample"}).union(*(names(inner) for inner in value.values()))
 
 
-def test_the_docs_name_every_field(found):
+def test_the_docs_name_every_field(example):
     text = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
-    assert {name for name in names(found) if f"`{name}`" not in text} == set()
+    assert {name for name in names(example) if f"`{name}`" not in text} == set()
 
 
-def test_verdicts_and_collectives_add_up_to_the_exposed_time(found):
-    exposed = found["per_step"]["exposed_ns"]
-    assert sum(row["exposed_ns"] for row in found["by_verdict"].values()) == pytest.approx(exposed, abs=0.01)
-    assert sum(row["exposed_ns"] for row in found["collectives"]) == pytest.approx(exposed, abs=0.01)
-    assert found["by_verdict"]["induced"]["exposed_ns"] == 240 * 5
-    assert found["by_verdict"]["unknown"]["exposed_ns"] == 0
+def test_verdicts_and_collectives_add_up_to_the_exposed_time(example):
+    exposed = example["per_step"]["exposed_ns"]
+    assert sum(row["exposed_ns"] for row in example["by_verdict"].values()) == pytest.approx(exposed, abs=0.01)
+    assert sum(row["exposed_ns"] for row in example["collectives"]) == pytest.approx(exposed, abs=0.01)
+    assert example["by_verdict"]["induced"]["exposed_ns"] == 240 * 5
+    assert example["by_verdict"]["unknown"]["exposed_ns"] == 0
 
 
-def test_the_program_runs_what_its_rows_say(found):
-    for entry in found["collectives"]:
+def test_the_program_runs_what_its_rows_say(example):
+    for entry in example["collectives"]:
         assert entry["executions"] == KNOWN[entry["collective"]].executions
         assert entry["payload_bytes"] == entry["executions"] * KNOWN[entry["collective"]].payload_bytes
-    assert sum(entry["count"] for entry in found["messages"]) == sum(row.executions for row in ROWS)
+    assert sum(entry["count"] for entry in example["messages"]) == sum(row.executions for row in ROWS)
 
 
-def test_the_volume_and_the_matrix_sum_to_the_wire_bytes_of_the_report(found):
+def test_the_volume_and_the_matrix_sum_to_the_wire_bytes_of_the_report(example):
     total = PROGRAM.totals.wire_bytes
-    assert sum(row["logical_bytes"] for row in found["matrix"]) == total * 8
-    assert sum(found["volume"]["all"]["wire_bytes"]) == pytest.approx(total, rel=1e-6)
+    assert sum(row["logical_bytes"] for row in example["matrix"]) == total * 8
+    assert sum(example["volume"]["all"]["wire_bytes"]) == pytest.approx(total, rel=1e-6)
 
 
-def test_a_collective_tells_its_speed_and_the_peak_of_its_links(found):
-    row = next(row for row in found["collectives"] if row["collective"] == "all-reduce.8")
+def test_a_collective_tells_its_speed_and_the_peak_of_its_links(example):
+    row = next(row for row in example["collectives"] if row["collective"] == "all-reduce.8")
     assert row["algorithm_bytes_per_s"] == 16_777_216 * 10**8
     assert row["bus_bytes_per_s"] == 16_777_216 * 10**8 * 3 // 2
     assert row["peak_bytes_per_s"] == 45 * 10**9
     assert (row["verdict"], row["cause"], row["communication_ns"], row["wait_ns"]) == ("inherent", "bubble", 800, 160)
 
 
-def test_the_pipeline_is_that_of_the_mesh(found):
-    assert found["pipeline"]["gpipe_bubble_share"] == found["pipeline"]["bubble_share"] == 0.2
-    assert [row["stage"] for row in found["pipeline"]["stages"]] == [0, 1]
+def test_the_pipeline_is_that_of_the_mesh(example):
+    assert example["pipeline"]["gpipe_bubble_share"] == example["pipeline"]["bubble_share"] == 0.2
+    assert [row["stage"] for row in example["pipeline"]["stages"]] == [0, 1]
 
 
-def test_a_device_that_stands_for_all_tells_of_every_stage_and_of_the_mean_device(found):
+def test_a_device_that_stands_for_all_tells_of_every_stage_and_of_the_mean_device(example):
     """The model shows alike devices once: here device 0 stands for both stages, of which one alone sends the shift."""
     every = step_of_the_example()
-    mine, own = every.events[every.events["device"].eq(0)], every.steps[every.steps["device"].eq(0)]
-    shown = replace(every, events=mine.reset_index(drop=True), steps=own, stands_for={0: tuple(range(8))})
+    mine, own_steps = every.events[every.events["device"].eq(0)], every.steps[every.steps["device"].eq(0)]
+    shown = replace(every, events=mine.reset_index(drop=True), steps=own_steps, stands_for={0: tuple(range(8))})
     alone = section(shown, rows=ROWS, mesh=MESH, microbatches=4, link_bytes_per_s=45e9)
-    assert alone["volume"] == found["volume"]
-    assert alone["network"] == found["network"]
-    assert alone["pipeline"] == found["pipeline"]
-    assert alone["by_verdict"] == found["by_verdict"]
-    assert alone["intervals"] == found["intervals"]
-    assert alone["messages"] == found["messages"]
+    assert alone["volume"] == example["volume"]
+    assert alone["network"] == example["network"]
+    assert alone["pipeline"] == example["pipeline"]
+    assert alone["by_verdict"] == example["by_verdict"]
+    assert alone["intervals"] == example["intervals"]
+    assert alone["messages"] == example["messages"]
 
 
-def test_scopes_stand_beside_axes_and_kinds(found):
-    assert found["per_step"]["by_scope"]["layer.attention.core"]["executions"] == 240
-    assert [row["step"] for row in found["each_step"]] == [0, 1]
-    assert found["each_step"][0]["exposed_ns"] == found["per_step"]["exposed_ns"]
+def test_scopes_stand_beside_axes_and_kinds(example):
+    assert example["per_step"]["by_scope"]["layer.attention.core"]["executions"] == 240
+    assert [row["step"] for row in example["each_step"]] == [0, 1]
+    assert example["each_step"][0]["exposed_ns"] == example["per_step"]["exposed_ns"]
 
 
 def test_anybodys_profile_needs_no_rows_and_no_mesh():
@@ -168,5 +168,7 @@ def test_a_profile_without_devices_has_volumes_only():
 
 def test_unknown_executions_are_left_out_of_the_matrix_and_noted():
     rows = [replace(row, executions=None, step_wire_bytes=None) if row.name == "all-reduce.8" else row for row in ROWS]
-    found = section(timeline([compute(0, 50)], steps(0, 100)), rows=rows, mesh=MESH)
-    assert found["notes"] == ["the traffic matrix leaves out all-reduce.8: how often each device runs them is unknown"]
+    unknown = section(timeline([compute(0, 50)], steps(0, 100)), rows=rows, mesh=MESH)
+    assert unknown["notes"] == [
+        "the traffic matrix leaves out all-reduce.8: how often each device runs them is unknown"
+    ]

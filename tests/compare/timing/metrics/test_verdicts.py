@@ -30,12 +30,12 @@ def split(events, marks):
 
 
 def test_a_collective_is_divided_as_its_bytes_are():
-    found = verdict_shares(ROWS).set_index("collective")
-    assert found.loc["bubbly", list(VERDICTS)].tolist() == [0.6, 0.4, 0]
-    assert found["verdict"].tolist() == ["inherent", "inherent", "induced", "induced", "unknown"]
-    assert found["cause"].tolist() == ["", "bubble", "activation-gather", "other", ""]
-    assert found.loc["useless", "reason"].startswith("a sharded activation is gathered")
-    assert found.loc["odd", "reason"] == "it satisfies nothing in the plan; the cause is unknown"
+    shares = verdict_shares(ROWS).set_index("collective")
+    assert shares.loc["bubbly", list(VERDICTS)].tolist() == [0.6, 0.4, 0]
+    assert shares["verdict"].tolist() == ["inherent", "inherent", "induced", "induced", "unknown"]
+    assert shares["cause"].tolist() == ["", "bubble", "activation-gather", "other", ""]
+    assert shares.loc["useless", "reason"].startswith("a sharded activation is gathered")
+    assert shares.loc["odd", "reason"] == "it satisfies nothing in the plan; the cause is unknown"
 
 
 def test_each_verdict_has_its_part_of_the_time():
@@ -54,14 +54,14 @@ def test_what_has_no_verdict_is_unknown_and_shown(name):
 
 
 def test_two_that_are_exposed_at_once_share_the_time():
-    found = split([comm(0, 10, name="needed"), comm(0, 10, name="useless")], steps(0, 100))
-    assert found["inherent"]["exposed_ns"] == found["induced"]["exposed_ns"] == 5
+    splits = split([comm(0, 10, name="needed"), comm(0, 10, name="useless")], steps(0, 100))
+    assert splits["inherent"]["exposed_ns"] == splits["induced"]["exposed_ns"] == 5
 
 
 def test_only_what_lies_inside_a_step_counts():
-    found = split([comm(90, 120, name="needed"), comm(190, 230, name="useless")], steps(0, 100, 200))
-    assert found["inherent"]["exposed_ns"] == (10 + 20) / 2
-    assert found["induced"]["exposed_ns"] == 10 / 2
+    splits = split([comm(90, 120, name="needed"), comm(190, 230, name="useless")], steps(0, 100, 200))
+    assert splits["inherent"]["exposed_ns"] == (10 + 20) / 2
+    assert splits["induced"]["exposed_ns"] == 10 / 2
 
 
 def test_the_table_tells_device_step_axes_and_scope():
@@ -83,8 +83,8 @@ def test_the_verdicts_add_up_where_some_devices_are_unknown():
 
 
 def test_without_devices_nothing_is_told():
-    found = split([comm(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
-    assert found["unknown"] == {"communication_ns": None, "exposed_ns": None, "wait_ns": None}
+    splits = split([comm(0, 10, device=-1)], steps(0, 100, devices=(-1,)))
+    assert splits["unknown"] == {"communication_ns": None, "exposed_ns": None, "wait_ns": None}
 
 
 SPAN = st.tuples(st.integers(-5, 45), st.integers(0, 12)).map(lambda pair: (pair[0], sum(pair)))
@@ -98,8 +98,8 @@ def test_the_verdicts_add_up_to_the_step(comms, computes):
               if span[1] > span[0]]  # fmt: skip
     events += [compute(*span, device=1) for span in computes]
     marks = steps(0, 20, 40, devices=(0, 1))
-    whole = trace_summary(timeline(events, marks))["per_step"]
-    found = split(events, marks)
+    full = trace_summary(timeline(events, marks))["per_step"]
+    splits = split(events, marks)
     for name in ("communication_ns", "exposed_ns", "wait_ns"):
-        if whole[name] is not None:
-            assert sum(row[name] for row in found.values()) == pytest.approx(whole[name], abs=1e-9)
+        if full[name] is not None:
+            assert sum(row[name] for row in splits.values()) == pytest.approx(full[name], abs=1e-9)

@@ -12,18 +12,18 @@ from tests.compare.timing.model.toys import LOOPED, X, all_reduce, loop, program
 
 def test_a_loop_without_communication_that_is_too_long_is_one_event():
     body = f"  last = {X} compute(y, 10)"
-    found = run(program(LOOPED, more=loop(body, trips=100_000)))
-    assert found.events[["hlo_op", "duration_ns"]].values.tolist() == [["around", 1_000_000]]
-    assert found.notes == ("around computes 100000 times without a pause: it is shown as one event",)
+    timeline = run(program(LOOPED, more=loop(body, trips=100_000)))
+    assert timeline.events[["hlo_op", "duration_ns"]].values.tolist() == [["around", 1_000_000]]
+    assert timeline.notes == ("around computes 100000 times without a pause: it is shown as one event",)
 
 
 def test_too_many_events_are_drawn_together_and_noted(monkeypatch):
     monkeypatch.setattr(schedule, "MOST_EVENTS", 5)
     body = f"  z = {X} compute(y, 30)\n  w = {X} compute(z, 70)\n  last = {X} {all_reduce('w')}"
-    found = run(program(LOOPED, more=loop(body, trips=3)))
-    computed = found.events[found.events["role"] == "compute"]
+    timeline = run(program(LOOPED, more=loop(body, trips=3)))
+    computed = timeline.events[timeline.events["role"] == "compute"]
     assert computed[["hlo_op", "duration_ns"]].values.tolist() == [["w", 100]] * 3
-    assert "one event, by its longest operation" in found.notes[0]
+    assert "one event, by its longest operation" in timeline.notes[0]
 
 
 def test_a_schedule_that_waits_too_often_is_refused(monkeypatch):

@@ -19,8 +19,8 @@ def torus(name: str, on_chip_weight: float = 1.0) -> Torus:
 
 
 def load(kind, groups, where, how=None):
-    found = plan_exchange(kind, groups, where, how or Algorithm(RING))
-    return found.load.tolist(), found.hops.tolist()
+    exchange = plan_exchange(kind, groups, where, how or Algorithm(RING))
+    return exchange.load.tolist(), exchange.hops.tolist()
 
 
 LINE = torus("v5e:4x4")  # devices 0..3 are the first line; 4, 8, 12 stand beside 0
@@ -130,8 +130,8 @@ def test_the_devices_of_a_chip_talk_beside_the_torus():
     """v4: two devices a chip.  A pair on one chip uses no link of the torus."""
     where = torus("v4:2x2x1", on_chip_weight=0.5)
     assert load("collective-permute", ((0, 1),), where) == ([0.5], [0.0])
-    found = plan_exchange("all-reduce", ((0, 1),), where, Algorithm(RING))
-    assert (found.load.tolist(), found.uses) == ([0.5], (frozenset({ON_CHIP, ON_CHIP + 1}),))
+    exchange = plan_exchange("all-reduce", ((0, 1),), where, Algorithm(RING))
+    assert (exchange.load.tolist(), exchange.uses) == ([0.5], (frozenset({ON_CHIP, ON_CHIP + 1}),))
 
 
 def test_a_group_on_chips_with_two_devices_passes_each_link_once_a_way():
@@ -147,9 +147,9 @@ def test_a_group_that_is_no_block_keeps_its_order():
 
 def test_a_group_uses_the_ways_out_of_its_own_chips_only():
     """0→2 leaves chip 0 and passes chip 1, which is not its own."""
-    found = plan_exchange("collective-permute", ((0, 2),), LINE, Algorithm(DIRECT))
+    exchange = plan_exchange("collective-permute", ((0, 2),), LINE, Algorithm(DIRECT))
     out_along_y = 2
-    assert found.uses == (frozenset({0 * SLOTS + out_along_y}),)
+    assert exchange.uses == (frozenset({0 * SLOTS + out_along_y}),)
 
 
 def test_devices_sit_where_the_plan_puts_them():

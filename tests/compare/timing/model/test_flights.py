@@ -81,10 +81,10 @@ def test_the_fusions_of_a_chain_do_not_move_the_buffers_that_they_hand_on():
   d = {WHOLE} get-tuple-element(f2), index=3
   ROOT f3 = {WHOLE} fusion(c, d), kind=kCustom, calls=ends
 """
-    found = run(program(entry, more=CHAIN))
-    computed = found.events[found.events["role"] == "compute"]
+    timeline = run(program(entry, more=CHAIN))
+    computed = timeline.events[timeline.events["role"] == "compute"]
     assert computed[["hlo_op", "start_ns", "duration_ns"]].values.tolist() == [["f2", 0, 80]]
-    assert comms(found) == [("f1", 0, 1330, 1330 - 80)]
+    assert comms(timeline) == [("f1", 0, 1330, 1330 - 80)]
 
 
 def test_a_done_ends_what_began_before_the_loop_or_in_the_iteration_before():
@@ -119,16 +119,16 @@ body {{
   last = {X} get-tuple-element(around), index=2
   ROOT d0 = {X} all-reduce-done(last)
 """
-    found = run(program(entry, more=more))
+    timeline = run(program(entry, more=more))
     short = ALL_REDUCE_NS - 500
-    assert comms(found) == [
+    assert comms(timeline) == [
         ("s0", 0, ALL_REDUCE_NS, short),
         ("s", ALL_REDUCE_NS, ALL_REDUCE_NS, short),
         ("s", 2 * ALL_REDUCE_NS, ALL_REDUCE_NS, short),
         ("s", 3 * ALL_REDUCE_NS, ALL_REDUCE_NS, ALL_REDUCE_NS),
     ]
-    assert step_ns(found) == 4 * ALL_REDUCE_NS
-    assert found.notes == ()
+    assert step_ns(timeline) == 4 * ALL_REDUCE_NS
+    assert timeline.notes == ()
 
 
 LATE = f"""
@@ -157,26 +157,26 @@ def test_who_waits_for_a_late_device_does_not_keep_its_link_from_others():
   d = {X} collective-permute-done(s)
   ROOT all = ({X}, {X}) tuple(r, d)
 """  # noqa: E501
-    found = run(program(entry, more=LATE))
+    timeline = run(program(entry, more=LATE))
     summed = 100 + 2 * 2 * 10 + 8000 / 10
-    assert comms(found, 0)[1] == ("r", 0, summed, summed)
-    assert comms(found, 0)[0][:3] == ("s", 0, 10000 + PERMUTE_NS)
+    assert comms(timeline, 0)[1] == ("r", 0, summed, summed)
+    assert comms(timeline, 0)[0][:3] == ("s", 0, 10000 + PERMUTE_NS)
 
 
 def test_only_those_whose_links_are_taken_wait_for_them():
     """A gather of 32000 bytes goes round the block of 2 x 4, and across it at both ends only: 100 + 7 · 10 + 7/8 / 2 of
     the bytes.  The sums of the pairs in between cross it meanwhile, those at the ends after it."""
-    whole = "f32[8000]{0:S(1)}"
+    shape = "f32[8000]{0:S(1)}"
     gather = "channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true"
     entry = f"""
-  s = ({X}, {whole}) all-gather-start(x), {gather}
+  s = ({X}, {shape}) all-gather-start(x), {gather}
   r = {X} {all_reduce("x", groups="{{0,4},{1,5},{2,6},{3,7}}").replace("channel_id=1", "channel_id=2")}
-  d = {whole} all-gather-done(s)
-  ROOT all = ({X}, {whole}) tuple(r, d)
+  d = {shape} all-gather-done(s)
+  ROOT all = ({X}, {shape}) tuple(r, d)
 """
-    found = run(program(entry))
-    ends = {device: dict((name, start + duration) for name, start, duration, _ in comms(found, device))["r"]
+    timeline = run(program(entry))
+    ends = {device: dict((name, start + duration) for name, start, duration, _ in comms(timeline, device))["r"]
             for device in range(8)}  # fmt: skip
     between, after = 100 + 2 * 10 + 400, 100 + 7 * 10 + 1400 + 400
     assert ends == {0: after, 1: between, 2: between, 3: after, 4: after, 5: between, 6: between, 7: after}
-    assert found.stands_for == {0: (0, 3, 4, 7), 1: (1, 2, 5, 6)}
+    assert timeline.stands_for == {0: (0, 3, 4, 7), 1: (1, 2, 5, 6)}

@@ -22,22 +22,24 @@ from tests.places import CORPUS
 @pytest.mark.parametrize("generation", ["v5e", "v5p", "v6e", "tpu7x"])
 def test_the_constants_of_links_are_what_the_fit_rows_give(generation):
     row = CONSTANTS[generation]
-    asked = [one for one in measurements() if one.generation == generation]
+    fit_rows = [measurement for measurement in measurements() if measurement.generation == generation]
     hop_s = None if row.hop_s.source.startswith("fit") else row.hop_s.value
-    found = fit_links(asked, programs(), hop_s=hop_s)
-    assert found == pytest.approx((row.launch_s.value, row.hop_s.value, row.link_bytes_per_s.value), rel=1e-4)
+    fitted = fit_links(fit_rows, programs(), hop_s=hop_s)
+    assert fitted == pytest.approx((row.launch_s.value, row.hop_s.value, row.link_bytes_per_s.value), rel=1e-4)
 
 
 def test_the_model_gives_every_row_that_it_was_fitted_to():
-    held = [one for one in check_model(measurements(), programs()) if one.measured.role == "fit"]
+    held = [entry for entry in check_model(measurements(), programs()) if entry.measured.role == "fit"]
     assert len(held) == 13
-    assert [one.error for one in held] == pytest.approx([0] * 13, abs=1e-4)
+    assert [entry.error for entry in held] == pytest.approx([0] * 13, abs=1e-4)
 
 
 def test_constants_name_the_rows_that_they_were_fitted_to():
-    ids = {one.id for one in measurements() if one.role == "fit"}
+    ids = {entry.id for entry in measurements() if entry.role == "fit"}
     figures = [getattr(row, name) for row in CONSTANTS.values() for name in row.__slots__ if name != "name"]
-    named = {word for one in figures if one and one.source.startswith("fit: ") for word in one.source[5:].split(", ")}
+    named = {
+        word for entry in figures if entry and entry.source.startswith("fit: ") for word in entry.source[5:].split(", ")
+    }
     assert named == ids
 
 
@@ -85,8 +87,8 @@ def test_every_device_runs_each_collective_as_often_as_the_rows_say(name, where)
     shown = {device: first for first, alike in timeline.stands_for.items() for device in alike}
     for row in rows:
         assert row.executions_are == "exact"
-        found = tuple(counts.get((shown[device], row.name), 0) for device in range(len(shown)))
-        assert found == row.device_executions
+        value = tuple(counts.get((shown[device], row.name), 0) for device in range(len(shown)))
+        assert value == row.device_executions
 
 
 def test_classes_cover_every_device_once_and_times_are_sane():

@@ -38,16 +38,16 @@ def raws():
 def others(tmp_path_factory):
     """The host's events as `jax.profiler.ProfileData` reads them: for each thread tuples of name, start, end, stats."""
     jax = pytest.importorskip("jax.profiler")
-    found = {}
+    other_devices = {}
     for arm in ARMS:
         path = tmp_path_factory.mktemp(arm) / "host.xplane.pb"
         path.write_bytes(gzip.decompress((PROFILES / f"{arm}.xplane.pb.gz").read_bytes()))
         host = jax.ProfileData.from_file(str(path)).find_plane_with_name("/host:CPU")
-        found[arm] = [
+        other_devices[arm] = [
             [(event.name, event.start_ns, event.end_ns, dict(event.stats)) for event in line.events]
             for line in host.lines
         ]
-    return found
+    return other_devices
 
 
 def calls(threads):
@@ -60,11 +60,11 @@ def calls(threads):
 
 
 def test_every_operation_is_there_once_under_its_own_name(arm, raws, others):
-    found = raws[arm].events
-    again = found["name"].str.startswith(END)
-    assert Counter(found["name"][~again]) == Counter(name for name, *_ in calls(others[arm]))
-    assert found["name"].str.removeprefix(END).tolist() == found["hlo_op"].tolist()
-    assert found["wait_ns"][again].isna().all()  # no communication is in pieces
+    events = raws[arm].events
+    again = events["name"].str.startswith(END)
+    assert Counter(events["name"][~again]) == Counter(name for name, *_ in calls(others[arm]))
+    assert events["name"].str.removeprefix(END).tolist() == events["hlo_op"].tolist()
+    assert events["wait_ns"][again].isna().all()  # no communication is in pieces
 
 
 def test_an_operation_that_ends_in_its_call_lasts_as_long_and_others_longer(arm, raws, others):
@@ -77,8 +77,8 @@ def test_an_operation_that_ends_in_its_call_lasts_as_long_and_others_longer(arm,
         per_device = Counter()
         for _, stats, length, _ in every:
             per_device[stats["device_ordinal"]] += length
-        found = raws[arm].events.groupby("device")["duration_ns"].sum()
-        assert found.to_dict() == pytest.approx(per_device, rel=1e-6)
+        other_devices = raws[arm].events.groupby("device")["duration_ns"].sum()
+        assert other_devices.to_dict() == pytest.approx(per_device, rel=1e-6)
         assert not outside
     else:
         assert outside
@@ -87,8 +87,8 @@ def test_an_operation_that_ends_in_its_call_lasts_as_long_and_others_longer(arm,
 
 def test_devices_and_runs_are_those_that_jax_names(raws, others):
     named = Counter((stats["device_ordinal"], stats["run_id"]) for _, stats, *_ in calls(others["jax"]))
-    found = raws["jax"].events.groupby(["device", "run"]).size()
-    assert found.to_dict() == named
+    sizes = raws["jax"].events.groupby(["device", "run"]).size()
+    assert sizes.to_dict() == named
     assert raws["jax"].notes == ()
 
 
@@ -99,11 +99,11 @@ def test_where_jax_does_not_name_the_device_all_the_same_are_found(groups):
     threads = Threads(host.lines, space.zero_ns)
     ops = np.flatnonzero(threads.numbers("device_ordinal") != NONE)
     ops = ops[np.asarray(threads.words("hlo_op")[ops] != "")]
-    found = find_launches(threads, ops, groups(threads))
+    launches = find_launches(threads, ops, groups(threads))
     assert ops.size == 648
-    assert (found.device == threads.numbers("device_ordinal")[ops]).all()
+    assert (launches.device == threads.numbers("device_ordinal")[ops]).all()
     named = threads.numbers("run_id")[ops]
-    assert len(set(zip(found.run.tolist(), named.tolist(), strict=True))) == len(set(named.tolist())) == 3
+    assert len(set(zip(launches.run.tolist(), named.tolist(), strict=True))) == len(set(named.tolist())) == 3
 
 
 def test_torch_xla_devices_are_the_only_ones_in_all_the_groups_that_they_meet(raws, others):
@@ -118,14 +118,14 @@ def test_torch_xla_devices_are_the_only_ones_in_all_the_groups_that_they_meet(ra
     for thread in others["torchxla"]:
         for name, start, end, stats in sorted(thread, key=lambda event: event[1]):
             if "hlo_op" in stats:
-                around, own = (start, end), whose[name, round(start - first)]
+                around, its_thread = (start, end), whose[name, round(start - first)]
             elif name == "Rendezvous":
                 assert around[0] <= start <= end <= around[1]
                 group = re.search(r"global_devices=\[([\d,]+)\]", stats["name"])[1]
-                may.setdefault(own, set(range(8))).intersection_update(map(int, group.split(",")))
+                may.setdefault(its_thread, set(range(8))).intersection_update(map(int, group.split(",")))
     # Fetching the results, by a program of its own, gathers over `data` alone.
-    whole = {own: groups for own, groups in may.items() if len(groups) == 1}
-    assert len(whole) == 3 * 8
+    certain = {its_thread: groups for its_thread, groups in may.items() if len(groups) == 1}
+    assert len(certain) == 3 * 8
     assert all(device in groups for (_, device), groups in may.items())
 
 
@@ -134,7 +134,7 @@ def test_each_device_does_the_same_once_in_each_run(arm, raws):
         calls = run[~run["name"].str.startswith(END)]
         done = [Counter(rows["hlo_op"]) for _, rows in calls.groupby("device")]
         assert len(done) == 8
-        assert all(own == done[0] for own in done)
+        assert all(row == done[0] for row in done)
 
 
 def test_collectives_run_as_often_as_their_own_program_says_and_only_they_wait(arm, raws):
@@ -142,14 +142,14 @@ def test_collectives_run_as_often_as_their_own_program_says_and_only_they_wait(a
     programs = read_protos([read_file(PROFILES / f"{arm}.xplane.pb.gz")])
     ran = 0
     for name, program in programs.items():
-        own = events[events["module"] == name]
+        module_events = events[events["module"] == name]
         rows = {row.name: row.executions for row in collectives(read(write_hlo_text(program)), AXES)}
-        waits = own[own["wait_ns"].notna()]
-        assert set(waits["hlo_op"]) == (set(rows) if len(own) else set())
-        for hlo_op, executions in rows.items() if len(own) else ():
-            counts = own[own["hlo_op"] == hlo_op].groupby(["device", "run"]).size()
+        waits = module_events[module_events["wait_ns"].notna()]
+        assert set(waits["hlo_op"]) == (set(rows) if len(module_events) else set())
+        for hlo_op, executions in rows.items() if len(module_events) else ():
+            counts = module_events[module_events["hlo_op"] == hlo_op].groupby(["device", "run"]).size()
             assert set(counts) == {executions}
-            assert len(counts) == 8 * own["run"].nunique()
+            assert len(counts) == 8 * module_events["run"].nunique()
             ran += int(counts.sum())
     assert ran == len(events[events["wait_ns"].notna()]) == 8 * 3 * {"jax": 3 + 1 + 1, "torchxla": 4 + 1}[arm]
     comms = events[events["wait_ns"].notna()]
@@ -189,9 +189,9 @@ def test_devices_that_the_user_has_put_in_another_order_are_numbered_by_their_pl
                      global_device_id=number)  # fmt: skip
         host[f"{place}"].op("dot", 100 + place, 110, run_id=5, device_ordinal=number)
     host["2"].op("other", 200, 210, run_id=6, device_ordinal=7)
-    found = host.raw(tmp_path)
-    assert list_rows(found.events, "hlo_op", "line", "device") == [("dot", "0", 0), ("dot", "1", 1), ("other", "2", 9)]
-    assert "devices are numbered by their places in the program, not as the process numbers them" in found.notes
+    raw = host.raw(tmp_path)
+    assert list_rows(raw.events, "hlo_op", "line", "device") == [("dot", "0", 0), ("dot", "1", 1), ("other", "2", 9)]
+    assert "devices are numbered by their places in the program, not as the process numbers them" in raw.notes
 
 
 def test_programs_are_named_as_the_profile_lists_them(tmp_path):
@@ -207,6 +207,6 @@ def test_programs_are_named_as_the_profile_lists_them(tmp_path):
 def test_a_host_without_operations_has_no_events(tmp_path):
     host = Host()
     host["python"].event("sleep", 0, 10)
-    found = host.raw(tmp_path)
-    assert len(found.events) == 0
-    assert found.steps is None
+    raw = host.raw(tmp_path)
+    assert len(raw.events) == 0
+    assert raw.steps is None

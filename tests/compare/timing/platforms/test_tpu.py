@@ -56,8 +56,8 @@ def test_names_without_hlo_stay_names(tmp_path):
 def test_a_bare_name_is_the_instructions_with_or_without_its_mark(tmp_path):
     space = Space()
     space.plane("/device:TPU:0").line("XLA Ops").event("%all-gather.4", 0, 5).event("x", 5, 5, display="%fusion.2")
-    found = [("all-gather.4", "all-gather.4"), ("fusion.2", "fusion.2")]
-    assert list_rows(raw(space, tmp_path).events, "name", "hlo_op") == found
+    operations = [("all-gather.4", "all-gather.4"), ("fusion.2", "fusion.2")]
+    assert list_rows(raw(space, tmp_path).events, "name", "hlo_op") == operations
 
 
 def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
@@ -66,9 +66,14 @@ def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
         space, 0, [(FUSION, 0, 5), (FUSION, 20, 5), (FUSION, 40, 5), (FUSION, 99, 5)],
         XLA_Modules=[("jit_f(1)", 0, 10), ("jit_g(2)", 20, 10), ("jit_f(1)", 40, 10)],
     )  # fmt: skip
-    found = raw(space, tmp_path)
-    assert list_rows(found.events, "module", "run") == [("jit_f(1)", 0), ("jit_g(2)", 1), ("jit_f(1)", 2), ("", -1)]
-    assert list_rows(found.executions, "module", "start_ns", "duration_ns") == [
+    device_events = raw(space, tmp_path)
+    assert list_rows(device_events.events, "module", "run") == [
+        ("jit_f(1)", 0),
+        ("jit_g(2)", 1),
+        ("jit_f(1)", 2),
+        ("", -1),
+    ]
+    assert list_rows(device_events.executions, "module", "start_ns", "duration_ns") == [
         ("jit_f(1)", 0, 10), ("jit_g(2)", 20, 10), ("jit_f(1)", 40, 10),
     ]  # fmt: skip
 
@@ -84,15 +89,15 @@ def test_lines_of_asynchronous_operations_and_of_other_cores_are_told_apart(tmp_
     tpu(space, 1, [(FUSION, 0, 5)], Async_XLA_Ops=[(COPY, 1, 9)])
     space.plane("/device:TPU:1 SparseCore 0").line("Sparse Core Ops").event(REDUCE, 2, 3)
     space.plane("/device:TPU:1 SparseCore Tile 1").line("XLA Ops").event(REDUCE, 2, 3)
-    found = raw(space, tmp_path)
-    assert list_rows(found.events, "device", "line", "main") == [
+    device_events = raw(space, tmp_path)
+    assert list_rows(device_events.events, "device", "line", "main") == [
         (1, "XLA Ops", True),
         (1, "Async XLA Ops", False),
         (1, "SparseCore 0: Sparse Core Ops", False),
         (1, "SparseCore Tile 1: XLA Ops", False),
     ]
-    assert found.spanning_lines == {"Async XLA Ops"}
-    assert found.other_cores == {"SparseCore 0: Sparse Core Ops", "SparseCore Tile 1: XLA Ops"}
+    assert device_events.spanning_lines == {"Async XLA Ops"}
+    assert device_events.other_cores == {"SparseCore 0: Sparse Core Ops", "SparseCore Tile 1: XLA Ops"}
 
 
 def test_derived_lines_and_counters_are_no_operations(tmp_path):
@@ -102,9 +107,9 @@ def test_derived_lines_and_counters_are_no_operations(tmp_path):
     tpu(space, 0, [(FUSION, 0, 5)], **{name.replace(" ", "_"): [("x", 0, 5)] for name in derived[:5]})
     for name in derived[5:]:
         space.planes[0].line(name).event("x", 0, 5)
-    found = raw(space, tmp_path)
-    assert len(found.events) == 1
-    assert found.skipped == {}
+    device_events = raw(space, tmp_path)
+    assert len(device_events.events) == 1
+    assert device_events.skipped == {}
 
 
 def test_lines_that_nobody_knows_are_counted(tmp_path):
@@ -118,8 +123,8 @@ def test_a_devices_own_steps_bear_their_numbers(tmp_path):
     space = Space()
     tpu(space, 0, [(FUSION, 0, 5)], Steps=[("11", 0, 100), ("12", 100, 90), ("13", 190, 0)])
     tpu(space, 1, [(FUSION, 0, 5)], Steps=[("11", 2, 100), ("12", 102, 90)])
-    found = raw(space, tmp_path).steps
-    assert list_rows(found, "device", "step", "start_ns", "duration_ns") == [
+    steps = raw(space, tmp_path).steps
+    assert list_rows(steps, "device", "step", "start_ns", "duration_ns") == [
         (0, 11, 0, 100), (0, 12, 100, 90), (1, 11, 2, 100), (1, 12, 102, 90),
     ]  # fmt: skip
 
@@ -185,6 +190,6 @@ def test_xprof_sees_the_same_operations(tmp_path):
     read = read_file(path)
     ours = op_events(read).events.assign(start_ns=lambda events: events["start_ns"] + read.zero_ns)
     columns = ("device", "name", "start_ns", "duration_ns", "category", "tf_op")
-    for own, other in zip(list_rows(ours, *columns), sorted(theirs, key=lambda row: (row[0], row[2])), strict=True):
-        assert (own[:2], own[4:]) == (other[:2], other[4:])
-        assert own[2:4] == pytest.approx(other[2:4], abs=1e-6)
+    for mine, other in zip(list_rows(ours, *columns), sorted(theirs, key=lambda row: (row[0], row[2])), strict=True):
+        assert (mine[:2], mine[4:]) == (other[:2], other[4:])
+        assert mine[2:4] == pytest.approx(other[2:4], abs=1e-6)

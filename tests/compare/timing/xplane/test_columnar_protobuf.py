@@ -31,8 +31,8 @@ def write_message(key, value):
 def read_fields(messages):
     """The fields of each message, in their order, as numbers, floats' bits, or bytes."""
     columns = [[] for _ in range(len(messages))]
-    for one in fields(messages):
-        for owner, key, value, at in zip(one.owner, one.number, one.value, one.offset, strict=True):
+    for field in fields(messages):
+        for owner, key, value, at in zip(field.owner, field.number, field.value, field.offset, strict=True):
             columns[owner].append((int(key), int(value), int(at)))
     return columns
 
@@ -54,8 +54,8 @@ def test_what_was_written_is_read(rows):
 
 def test_a_number_by_hand():
     # protobuf.dev/programming-guides/encoding: field 1 holding 150 is 08 96 01.
-    ((one,),) = read_fields(Messages.of([bytes.fromhex("089601")]))
-    assert one[:2] == (1, 150)
+    ((field,),) = read_fields(Messages.of([bytes.fromhex("089601")]))
+    assert field[:2] == (1, 150)
 
 
 @pytest.mark.parametrize("broken", [b"\x08", b"\x12\x05abc", b"\x09\x00", b"\x0b", b"\xff" * 12])
@@ -66,6 +66,6 @@ def test_what_does_not_end_where_it_should_is_refused(broken):
 
 def test_messages_inside_messages_share_the_bytes():
     outer = Messages.of([data(4, number(1, 7)), data(4, number(1, 300) + number(4, 5))])
-    (one,) = fields(outer)
-    inner = Messages(outer.data, one.offset, one.offset + one.value.astype("int64"))
+    (single,) = fields(outer)
+    inner = Messages(outer.data, single.offset, single.offset + single.value.astype("int64"))
     assert [[field[:2] for field in row] for row in read_fields(inner)] == [[(1, 7)], [(1, 300), (4, 5)]]

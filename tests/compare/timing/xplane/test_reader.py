@@ -116,8 +116,8 @@ def test_a_gzipped_profile_is_one_too(tmp_path):
 
 def test_a_file_that_is_cut_tells_of_the_planes_that_are_whole(tmp_path):
     path = make_space().write(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-40])
+    content = path.read_bytes()
+    path.write_bytes(content[:-40])
     space = read_file(path)
     assert [plane.name for plane in space.planes] == ["/device:TPU:0"]
     (note,) = space.notes
@@ -127,20 +127,20 @@ def test_a_file_that_is_cut_tells_of_the_planes_that_are_whole(tmp_path):
 
 def test_a_device_that_is_cut_is_left_out_but_for_its_last_words(tmp_path):
     path = make_space().write(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: whole.index(b"raw")])  # in the names of statistics, behind all events and their names
+    content = path.read_bytes()
+    path.write_bytes(content[: content.index(b"raw")])  # in the names of statistics, behind all events and their names
     (device,) = read_file(path).planes
     assert list(device.lines[0].names) == ["fusion.2", HLO, "fusion.2"]
-    path.write_bytes(whole[: whole.index(b"loop fusion") - 150])
+    path.write_bytes(content[: content.index(b"loop fusion") - 150])
     with pytest.raises(TimingError, match=r"cut at byte \d+, inside the plane '/device:TPU:0'"):
         read_file(path)
 
 
 def test_every_cut_is_one_line(tmp_path):
     path = make_space().write(tmp_path)
-    whole = path.read_bytes()
-    for size in range(len(whole)):
-        path.write_bytes(whole[:size])
+    content = path.read_bytes()
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
         try:
             notes = read_file(path).notes
         except TimingError as error:

@@ -30,18 +30,18 @@ def peak(name, kind, *axes, pairs=None):
 def test_bus_bandwidth_has_the_factors_of_nccl_tests(kind, factor):
     """doc/PERFORMANCE.md there, with n = 8."""
     picture = lay_out_mesh(Case.read("tp8@v5e:2x4"))
-    found = bytes_sent_by([row("r", kind, "tp", 1000, [range(8)])], picture)
+    bytes_sent = bytes_sent_by([row("r", kind, "tp", 1000, [range(8)])], picture)
     tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", kind=kind, payload=1000)], steps(0, 1000)))
-    one = bandwidths(tracks, found).iloc[0]
-    assert one["algorithm_bytes_per_s"] == 2e9
-    assert one["bus_bytes_per_s"] == 2e9 * factor
+    iloc = bandwidths(tracks, bytes_sent).iloc[0]
+    assert iloc["algorithm_bytes_per_s"] == 2e9
+    assert iloc["bus_bytes_per_s"] == 2e9 * factor
 
 
 def test_a_permute_is_send_and_receive():
     picture = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
-    found = bytes_sent_by([row("r", "collective-permute", "pp", 1000, [(0, 4)])], picture)
+    bytes_sent = bytes_sent_by([row("r", "collective-permute", "pp", 1000, [(0, 4)])], picture)
     tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", payload=1000), comm(500, 500, name="r")], steps(0, 1000)))
-    frame = bandwidths(tracks, found)
+    frame = bandwidths(tracks, bytes_sent)
     assert frame["bus_bytes_per_s"][0] == 2e9
     assert isnan(frame["bus_bytes_per_s"][1])
 
@@ -90,5 +90,5 @@ def test_all_to_all_is_bound_by_its_busiest_link():
 
 def test_without_the_speed_of_a_link_there_is_no_peak():
     picture = lay_out_mesh(Case.read("tp4pp2"))
-    found = bytes_sent_by([row("r", "all-gather", "tp", 100, [range(4), range(4, 8)])], picture)
-    assert peaks(found, picture, None) == {}
+    bytes_sent = bytes_sent_by([row("r", "all-gather", "tp", 100, [range(4), range(4, 8)])], picture)
+    assert peaks(bytes_sent, picture, None) == {}

@@ -61,29 +61,29 @@ def test_a_permute_sends_from_source_to_target():
 def test_an_open_line_gathers_outwards():
     """Four chips in a row, shards a quarter: the link k → k+1 carries the k+1 shards behind it."""
     torus = Torus.of(mesh("tp4pp2@v5e:2x4"))
-    found = link_loads("all-gather", (0, 1, 2, 3), torus)
+    loads = link_loads("all-gather", (0, 1, 2, 3), torus)
     ahead = {(0, 1): 1, (1, 2): 2, (2, 3): 3}
     behind = {(3, 2): 1, (2, 1): 2, (1, 0): 3}
-    assert found == {link: Fraction(shards, 4) for link, shards in {**ahead, **behind}.items()}
+    assert loads == {link: Fraction(shards, 4) for link, shards in {**ahead, **behind}.items()}
     backwards = link_loads("reduce-scatter", (0, 1, 2, 3), torus)
-    assert backwards == {(target, source): amount for (source, target), amount in found.items()}
-    assert link_loads("all-reduce", (0, 1, 2, 3), torus) == {link: found[link] + backwards[link] for link in found}
+    assert backwards == {(target, source): amount for (source, target), amount in loads.items()}
+    assert link_loads("all-reduce", (0, 1, 2, 3), torus) == {link: loads[link] + backwards[link] for link in loads}
 
 
 def test_a_ring_that_closes_sends_half_either_way_round():
     torus = Torus.of(mesh("dp16pp16@v5e:16x16"))
-    found = link_loads("all-gather", tuple(range(16)), torus)
-    assert len(found) == 32
-    assert set(found.values()) == {Fraction(15, 2 * 16)}
-    assert (15, 0) in found
+    loads = link_loads("all-gather", tuple(range(16)), torus)
+    assert len(loads) == 32
+    assert set(loads.values()) == {Fraction(15, 2 * 16)}
+    assert (15, 0) in loads
 
 
 def test_a_plane_uses_both_of_its_sides():
     """Two by four, 0 1 2 3 above 7 6 5 4: half gathers along x then y, half along y then x."""
-    found = link_loads("all-gather", tuple(range(8)), Torus.of(mesh("tp8@v5e:2x4")))
-    assert found[2, 3] == Fraction(3 * 2 + 3, 16)
-    assert found[0, 7] == Fraction(1 + 4, 16)
-    assert sum(found.values()) == 7
+    loads = link_loads("all-gather", tuple(range(8)), Torus.of(mesh("tp8@v5e:2x4")))
+    assert loads[2, 3] == Fraction(3 * 2 + 3, 16)
+    assert loads[0, 7] == Fraction(1 + 4, 16)
+    assert sum(loads.values()) == 7
 
 
 @pytest.mark.parametrize("name", ["tp8@v5e:2x4", "tp4pp2@v5e:2x4", "dp2tp4@v5e:2x4", "tp8@v4:2x2x1",
@@ -113,8 +113,8 @@ def test_routes_go_the_shorter_way_round():
 
 def test_a_group_that_is_no_box_makes_a_ring_in_order_of_id():
     torus = Torus.of(mesh("tp8@v5e:2x4"))
-    found = link_loads("all-gather", (0, 1, 6), torus)
-    assert found == dict.fromkeys([(0, 1), (1, 6), (6, 1), (1, 0)], Fraction(2, 3))
+    loads = link_loads("all-gather", (0, 1, 6), torus)
+    assert loads == dict.fromkeys([(0, 1), (1, 6), (6, 1), (1, 0)], Fraction(2, 3))
 
 
 def test_groups_of_one_slice_stand_for_a_group_in_every_slice():
@@ -144,9 +144,9 @@ def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     frame = traffic_matrix(bytes_sent_by([known], picture), picture)
     assert sum_bytes(frame, "logical_bytes", 0) == 600
     assert sum_bytes(frame, "logical_bytes", 4) == 0
-    found = bytes_sent_by([replace(known, device_executions=None)], picture)
-    assert list_uncounted(found) == ["r"]
-    assert traffic_matrix(found, picture).empty
+    loads = bytes_sent_by([replace(known, device_executions=None)], picture)
+    assert list_uncounted(loads) == ["r"]
+    assert traffic_matrix(loads, picture).empty
 
 
 def test_executions_that_nobody_knows_are_named():

@@ -45,10 +45,10 @@ def test_the_network_is_up_while_anything_runs():
 
 def test_axes_have_their_own_phases_and_all_together_theirs():
     tracks, _, up = lay_out([gather(0, 30), comm(20, 40, **SHIFT)], steps(0, 100))
-    found = network(tracks, up)
-    assert (found["tp"]["duty_cycle"], found["pp"]["duty_cycle"], found[ALL]["duty_cycle"]) == (0.3, 0.2, 0.4)
-    assert found[ALL]["bytes_per_up_phase"] == 400
-    assert found[ALL]["peak_bytes_per_s"] == 15 * 10**9
+    use = network(tracks, up)
+    assert (use["tp"]["duty_cycle"], use["pp"]["duty_cycle"], use[ALL]["duty_cycle"]) == (0.3, 0.2, 0.4)
+    assert use[ALL]["bytes_per_up_phase"] == 400
+    assert use[ALL]["peak_bytes_per_s"] == 15 * 10**9
 
 
 def test_a_device_sends_what_its_place_in_the_collective_says():
@@ -81,8 +81,8 @@ def test_a_step_without_traffic_is_never_up():
 
 def test_the_volume_rises_while_the_network_is_up():
     tracks, carried, up = lay_out([gather(10, 40), gather(60, 90)], steps(0, 100))
-    found = bin_volume(tracks, carried, up, bins=10)
-    tp = found[found["axes"].eq("tp")]
+    volume = bin_volume(tracks, carried, up, bins=10)
+    tp = volume[volume["axes"].eq("tp")]
     assert tp["wire_bytes"].tolist() == pytest.approx([0, 100, 100, 100, 0, 0, 100, 100, 100, 0])
     assert tp["sum_wire_bytes"].tolist()[-1] == pytest.approx(600)
     assert tp["up"].tolist() == pytest.approx([0, 1, 1, 1, 0, 0, 1, 1, 1, 0])
@@ -107,15 +107,15 @@ SPAN = st.tuples(st.integers(0, 50), st.integers(0, 30)).map(lambda pair: (pair[
 def test_no_byte_is_lost(gathers, shifts, bins):
     events = [gather(*span) for span in gathers] + [comm(*span, **SHIFT) for span in shifts]
     tracks, carried, up = lay_out(events, steps(0, 100))
-    whole = 300 * len(gathers) + 100 * len(shifts)
-    assert carried["wire_bytes"].sum() == pytest.approx(whole)
+    total = 300 * len(gathers) + 100 * len(shifts)
+    assert carried["wire_bytes"].sum() == pytest.approx(total)
     lasting = 300 * sum(end > start for start, end in gathers) + 100 * sum(end > start for start, end in shifts)
     for axes in (ALL,):
         assert up.loc[up["axes"].eq(axes), "wire_bytes"].sum() == pytest.approx(lasting)
-    found = bin_volume(tracks, carried, up, bins=bins)
-    every = found[found["axes"].eq(ALL)]
+    volume = bin_volume(tracks, carried, up, bins=bins)
+    every = volume[volume["axes"].eq(ALL)]
     if len(every):
-        assert every["wire_bytes"].sum() == pytest.approx(whole)
+        assert every["wire_bytes"].sum() == pytest.approx(total)
         units = {unit for start, end in [*gathers, *shifts] for unit in range(start, end)}
         assert every["up"].mean() == pytest.approx(len(units) / 100)
         assert np.all(every["up"] <= 1 + 1e-9)

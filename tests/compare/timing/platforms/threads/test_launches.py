@@ -17,10 +17,10 @@ def test_devices_are_numbered_as_the_program_hands_them_over_whoever_runs_them(t
     host.launch(at=0, devices=3, number=100)
     for device, (thread, start) in enumerate([("c", 500), ("a", 300), ("b", 400)]):
         host[thread].region(150 + device, start, start + 50).op("dot", start + 1, start + 9).completes(start + 9, 540)
-    found = host.raw(tmp_path)
-    assert list_rows(found.events, "line", "device") == [("a", 1), ("b", 2), ("c", 0)]
-    assert found.events["run"].nunique() == 1
-    assert "3 of 3 operations name no device: inferred from the context ids that link threads" in found.notes
+    raw = host.raw(tmp_path)
+    assert list_rows(raw.events, "line", "device") == [("a", 1), ("b", 2), ("c", 0)]
+    assert raw.events["run"].nunique() == 1
+    assert "3 of 3 operations name no device: inferred from the context ids that link threads" in raw.notes
 
 
 def test_a_device_whose_share_has_not_begun_keeps_its_place(tmp_path):
@@ -85,35 +85,35 @@ def second(host, *, groups=()):
 
 
 def test_runs_that_waited_are_handed_over_the_last_to_come_first(tmp_path):
-    found = second(two_runs()).raw(tmp_path).events
-    assert list_rows(found[found["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
-    assert found.groupby("hlo_op", observed=True)["run"].nunique().to_dict() == {"a": 1, "b": 1}
-    assert found["run"].nunique() == 2
+    events = second(two_runs()).raw(tmp_path).events
+    assert list_rows(events[events["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
+    assert events.groupby("hlo_op", observed=True)["run"].nunique().to_dict() == {"a": 1, "b": 1}
+    assert events["run"].nunique() == 2
 
 
 def test_of_devices_that_came_to_wait_at_the_same_time_none_is_guessed(tmp_path):
-    found = second(two_runs(apart=5)).raw(tmp_path)  # each takes 8: neighbours overlap, the first and the last do not
-    assert list_rows(found.events[found.events["hlo_op"] == "b"], "device") == [(-1,), (-1,), (-1,)]
-    assert found.events["run"].nunique() == 2
-    assert "the device of 3 of 6 operations is not shown" in found.notes
+    raw = second(two_runs(apart=5)).raw(tmp_path)  # each takes 8: neighbours overlap, the first and the last do not
+    assert list_rows(raw.events[raw.events["hlo_op"] == "b"], "device") == [(-1,), (-1,), (-1,)]
+    assert raw.events["run"].nunique() == 2
+    assert "the device of 3 of 6 operations is not shown" in raw.notes
 
 
 def test_the_groups_that_a_device_meets_in_and_the_others_of_its_run_tell_it(tmp_path):
-    found = second(two_runs(apart=5), groups=[(1, 2), (1,), (0, 2)]).raw(tmp_path).events
-    assert list_rows(found[found["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
+    events = second(two_runs(apart=5), groups=[(1, 2), (1,), (0, 2)]).raw(tmp_path).events
+    assert list_rows(events[events["hlo_op"] == "b"], "device") == [(2,), (1,), (0,)]
 
 
 def test_a_device_outside_the_group_that_it_meets_is_no_device(tmp_path):
-    found = second(two_runs(), groups=[(0, 1), (1,), (0, 2)]).raw(tmp_path).events
-    assert list_rows(found[found["hlo_op"] == "b"], "device") == [(-1,), (1,), (0,)]
+    events = second(two_runs(), groups=[(0, 1), (1,), (0, 2)]).raw(tmp_path).events
+    assert list_rows(events[events["hlo_op"] == "b"], "device") == [(-1,), (1,), (0,)]
 
 
 def test_where_something_ran_already_when_the_profile_began_no_order_is_trusted(tmp_path):
     host = second(two_runs())
     host["second 0"].op("older", 5, 9)
-    found = host.raw(tmp_path).events
-    assert set(found[found["hlo_op"] == "b"]["device"]) == {-1}
-    assert set(found[found["hlo_op"] == "a"]["device"]) == {0, 1, 2}
+    events = host.raw(tmp_path).events
+    assert set(events[events["hlo_op"] == "b"]["device"]) == {-1}
+    assert set(events[events["hlo_op"] == "a"]["device"]) == {0, 1, 2}
 
 
 def test_runs_launched_by_several_threads_at_once_are_not_told_apart(tmp_path):
@@ -122,8 +122,8 @@ def test_runs_launched_by_several_threads_at_once_are_not_told_apart(tmp_path):
     host["launcher of other"].region(301, 1100, 1110).launches_one(1101, 1109)
     host["first 1"].hands_over(903, at=2020)
     host["second 3"].region(903, 2300, 2400).op("c", 2310, 2320)
-    found = second(host).raw(tmp_path).events
-    assert list_rows(found[found["hlo_op"] == "c"], "device") == [(-1,)]
+    events = second(host).raw(tmp_path).events
+    assert list_rows(events[events["hlo_op"] == "c"], "device") == [(-1,)]
 
 
 def test_who_meet_run_together_whatever_launched_them(tmp_path):
@@ -134,9 +134,9 @@ def test_who_meet_run_together_whatever_launched_them(tmp_path):
                 host[f"{device}"].region(10 * run + device, start, start + 90).op("all-reduce", start + 1, start + 80)
             )
             thread.meets(start + 2 + device, start + 50, id=device, group=(0, 1))
-    found = host.raw(tmp_path).events
-    assert set(found["device"]) == {-1}
-    assert sorted(len(rows) for _, rows in found.groupby("run")) == [2, 2]
+    events = host.raw(tmp_path).events
+    assert set(events["device"]) == {-1}
+    assert sorted(len(rows) for _, rows in events.groupby("run")) == [2, 2]
 
 
 def single(host, thread, number, at):

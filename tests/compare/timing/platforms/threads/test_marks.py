@@ -8,8 +8,8 @@ def find(run, device=0):
 
 
 def steps(host, folder):
-    found = host.raw(folder).steps
-    return None if found is None else list_rows(found, "device", "step", "start_ns", "duration_ns")
+    marks = host.raw(folder).steps
+    return None if marks is None else list_rows(marks, "device", "step", "start_ns", "duration_ns")
 
 
 def launch(host, run, at):

@@ -62,8 +62,8 @@ def test_several_meetings_of_one_operation_add_up_and_count_for_it_alone(tmp_pat
     host["0"].op("all-reduce", 5, 300)
     host["1"].op("all-reduce", 5, 300)
     events = host.raw(tmp_path).events
-    own = events[events["hlo_op"] == "all-reduce"].sort_values("line")
-    assert own["wait_ns"].tolist() == [60, 0]
+    ordered = events[events["hlo_op"] == "all-reduce"].sort_values("line")
+    assert ordered["wait_ns"].tolist() == [60, 0]
     assert events[events["hlo_op"] == "while"]["wait_ns"].isna().all()
 
 

@@ -13,10 +13,10 @@ def spans(*pairs):
 
 
 def test_the_innermost_of_spans_that_nest_or_follow_each_other():
-    found = spans((0, 100), (10, 40), (20, 30), (50, 60), (200, 210))
+    innermost = spans((0, 100), (10, 40), (20, 30), (50, 60), (200, 210))
     places = np.array([0, 9, 10, 25, 30, 45, 50, 60, 100, 150, 205, 210, -5])
-    assert found.innermost(places).tolist() == [0, 0, 1, 2, 1, 0, 3, 0, -1, -1, 4, -1, -1]
-    assert found.outer.tolist() == [-1, 0, 1, 0, -1]
+    assert innermost.innermost(places).tolist() == [0, 0, 1, 2, 1, 0, 3, 0, -1, -1, 4, -1, -1]
+    assert innermost.outer.tolist() == [-1, 0, 1, 0, -1]
 
 
 def test_no_spans_enclose_nothing():
@@ -42,11 +42,11 @@ def test_regions_nest_and_those_that_the_profile_cuts_last_to_its_end(tmp_path):
     host["a"].region(1, 10, 90).region(2, 20, 30).event("ThreadpoolListener::StartRegion", 95, 95, _ct=15, _c=3)
     host["b"].region(4, 15, 120)
     threads, _ = host.axis(tmp_path)
-    found = threads.regions
-    assert found.context.tolist() == [1, 2, 3, 4]
-    assert threads.time(found.begins).tolist() == [10_000, 20_000, 95_000, 15_000]
-    assert threads.time(found.ends[[0, 1, 3]]).tolist() == [90_000, 30_000, 120_000]
-    assert threads.begins[-3] < found.ends[2] <= found.begins[3]  # where the next thread begins
+    regions = threads.regions
+    assert regions.context.tolist() == [1, 2, 3, 4]
+    assert threads.time(regions.begins).tolist() == [10_000, 20_000, 95_000, 15_000]
+    assert threads.time(regions.ends[[0, 1, 3]]).tolist() == [90_000, 30_000, 120_000]
+    assert threads.begins[-3] < regions.ends[2] <= regions.begins[3]  # where the next thread begins
 
 
 def test_times_that_make_no_sense_together_are_refused_in_one_line(tmp_path):

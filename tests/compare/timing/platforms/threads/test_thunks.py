@@ -12,9 +12,9 @@ def lasting(host, folder):
 def test_an_operation_that_ends_in_its_call_lasts_as_long_as_the_call(tmp_path):
     host = Host()
     host["a"].op("add", 10, 30, context=7).ends("add", 29, context=7)
-    found = host.raw(tmp_path)
-    assert found.events["duration_ns"].tolist() == [20]
-    assert found.notes[1:] == ("the device of 1 of 1 operations is not shown",)
+    raw = host.raw(tmp_path)
+    assert raw.events["duration_ns"].tolist() == [20]
+    assert raw.notes[1:] == ("the device of 1 of 1 operations is not shown",)
 
 
 def test_one_that_another_thread_completes_ends_there_by_its_context_not_by_its_name(tmp_path):
@@ -38,11 +38,11 @@ def test_operations_of_an_earlier_piece_of_work_say_nothing(tmp_path):
     host["a"].op("dot", 10, 30, context=7)
     host["pool"].region(1, 15, 50).op("other", 20, 40, context=8).ends("other", 39, context=8)
     host["pool"].region(2, 55, 100).ends("dot", 90, context=7)
-    found = host.raw(tmp_path)
-    spans = {row.name: (row.start_ns, row.duration_ns) for row in found.events.itertuples()}
+    raw = host.raw(tmp_path)
+    spans = {row.name: (row.start_ns, row.duration_ns) for row in raw.events.itertuples()}
     # The call from 10 to 30, then, from 55 to 90, what the other thread does of it: between them it waits for a thread.
     assert spans == {"dot": (10, 20), "other": (20, 20), "end: dot": (55, 35)}
-    assert any(note.startswith("1 of 2 operations wait for a thread") for note in found.notes)
+    assert any(note.startswith("1 of 2 operations wait for a thread") for note in raw.notes)
 
 
 def test_nor_do_those_of_the_piece_of_work_that_left_it_to_others(tmp_path):
@@ -64,6 +64,6 @@ def test_the_last_ends_before_its_device_has_completed_its_run(tmp_path):
 def test_ends_that_are_not_shown_are_counted(context, tmp_path):
     host = Host()
     host["a"].op("dot", 10, 30, context=context).event("end: dot", 100, 101)
-    found = host.raw(tmp_path)
-    assert found.events["duration_ns"].tolist() == [20]
-    assert "the ends of 1 of 1 operations are not shown: they are taken to end with their calls" in found.notes
+    raw = host.raw(tmp_path)
+    assert raw.events["duration_ns"].tolist() == [20]
+    assert "the ends of 1 of 1 operations are not shown: they are taken to end with their calls" in raw.notes
