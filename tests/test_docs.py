@@ -58,10 +58,10 @@ def test_no_file_names_a_path_of_a_machine_or_a_registry():
         "\n"
     )
     words = re.compile(rb"/root/|/home/\w|/opt/\w|/tmp/\w|/usr/\w+/python|pypi\.org|pythonhosted|download\.pytorch")
-    own = Path(__file__).relative_to(ROOT)
+    this_file = Path(__file__).relative_to(ROOT)
     for name in filter(None, listed):
         path = ROOT / name
-        if path.is_file() and Path(name) != own:
+        if path.is_file() and Path(name) != this_file:
             data = path.read_bytes()
             packed = {".gz": gzip.decompress, ".xz": lzma.decompress}
             data = packed.get(path.suffix, bytes)(data)

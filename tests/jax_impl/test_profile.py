@@ -89,10 +89,10 @@ def test_five_steps_are_marked_and_follow_each_other(done: Done) -> None:
 
 @pytest.mark.slow
 def test_every_device_runs_its_collectives_in_every_step_and_none_between(done: Done) -> None:
-    found = ProfileRecord.read(done.profile)
-    assert found.executions == [{(kind, device): n for kind, n in TINY_STEP.items() for device in range(8)}] * 5
-    assert found.outside == 0
-    assert found.python_frames == 0
+    record = ProfileRecord.read(done.profile)
+    assert record.executions == [{(kind, device): n for kind, n in TINY_STEP.items() for device in range(8)}] * 5
+    assert record.outside == 0
+    assert record.python_frames == 0
 
 
 @pytest.mark.slow

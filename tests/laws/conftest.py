@@ -8,7 +8,7 @@ from tests.laws.programs import Found, Job, compile_jobs, count_collectives
 
 
 @pytest.fixture(scope="module")
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], Found]:
+def counts_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], Found]:
     """What a program has; those of all tests that were chosen in this file are made when the first one asks."""
     jobs = [Job.of(**item.callspec.params) for item in request.session.items if item.path == request.path]
     folders = compile_jobs(list({job.key: job for job in jobs}.values()), tmp_path_factory.mktemp("laws"))

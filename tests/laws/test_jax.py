@@ -21,9 +21,9 @@ LAWS = laws("jax_impl")
     ("setting", "phase", "program"), LAWS, ids=[f"{row[0].name} {row[1]} {row[2].title}" for row in LAWS]
 )
 def test_a_step_has_exactly_these_collectives(
-    setting: Setting, phase: str, program: Program, found: Callable[[Job], Found]
+    setting: Setting, phase: str, program: Program, counts_of: Callable[[Job], Found]
 ) -> None:
-    assert found(Job.of(setting, phase, program)) == setting.expected(phase, program)
+    assert counts_of(Job.of(setting, phase, program)) == setting.expected(phase, program)
 
 
 @pytest.mark.parametrize("words", [(("attention", "einsum"),)], ids=["einsum"])
@@ -31,10 +31,10 @@ def test_a_step_has_exactly_these_collectives(
 @pytest.mark.parametrize("phase", ["decode"])
 @pytest.mark.parametrize("setting", [setting_of("tp4pp2"), setting_of("cp4tp2")], ids=["tp4pp2", "cp4tp2"])
 def test_attention_that_is_written_out_has_the_same(
-    setting: Setting, phase: str, program: Program, words: Words, found: Callable[[Job], Found]
+    setting: Setting, phase: str, program: Program, words: Words, counts_of: Callable[[Job], Found]
 ) -> None:
     """JAX's own call is such an einsum."""
-    assert found(Job.of(setting, phase, program, words)) == setting.expected(phase, program)
+    assert counts_of(Job.of(setting, phase, program, words)) == setting.expected(phase, program)
 
 
 @pytest.mark.parametrize("words", [(("loop", "unrolled"),)], ids=["unrolled"])
@@ -42,10 +42,10 @@ def test_attention_that_is_written_out_has_the_same(
 @pytest.mark.parametrize("phase", ["decode"])
 @pytest.mark.parametrize("setting", [setting_of("tp4pp2"), setting_of("pp2ep4")], ids=["tp4pp2", "pp2ep4"])
 def test_unrolled_it_has_the_same_but_the_shift_of_nothing(
-    setting: Setting, phase: str, program: Program, words: Words, found: Callable[[Job], Found]
+    setting: Setting, phase: str, program: Program, words: Words, counts_of: Callable[[Job], Found]
 ) -> None:
     """The first tick's shift moves zeros, which the compiler may see."""
-    shifts, others = without_shift(found(Job.of(setting, phase, program, words)))
+    shifts, others = without_shift(counts_of(Job.of(setting, phase, program, words)))
     expected_shifts, expected = without_shift(setting.expected(phase, program))
     assert others == expected
     assert shifts in (expected_shifts, expected_shifts - 1)

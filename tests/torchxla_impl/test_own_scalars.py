@@ -28,15 +28,17 @@ def results(how: str, out: Path) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[str]], Path]:
+def notes_and_folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[str]], Path]:
     """The notes of each program, and the folder that holds them."""
     out = tmp_path_factory.mktemp("own")
     return results("own", out), out
 
 
 @pytest.mark.slow
-def test_they_are_told_with_their_values_and_lines(own: tuple[dict[str, list[str]], Path], tmp_path: Path) -> None:
-    notes, _ = own
+def test_they_are_told_with_their_values_and_lines(
+    notes_and_folder: tuple[dict[str, list[str]], Path], tmp_path: Path
+) -> None:
+    notes, _ = notes_and_folder
     heading = "1 scalar tensor was compiled as a constant: "
     assert notes == {
         "five": [],  # an argument, as where PyTorch/XLA runs
@@ -58,9 +60,11 @@ def test_they_are_told_with_their_values_and_lines(own: tuple[dict[str, list[str
 
 
 @pytest.mark.slow
-def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(own: tuple[dict[str, list[str]], Path]) -> None:
+def test_an_argument_there_gathers_the_cache_and_the_constant_does_not(
+    notes_and_folder: tuple[dict[str, list[str]], Path],
+) -> None:
     """bf16 [8, 1024, 64], split over data=2 and tensor=4: a device gathers 3 of 4 parts of its half of the cache."""
-    _, out = own
+    _, out = notes_and_folder
     axes = {"data": 2, "tensor": 4}
     argument = collectives(out / "five.hlo", axes=axes, topology="v5e:2x4")
     assert argument.step_wire_bytes >= 8 // 2 * 1024 * 64 * 2 * 3 // 4

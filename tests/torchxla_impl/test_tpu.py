@@ -149,8 +149,8 @@ def test_attention_as_einsum_moves_what_the_plan_needs(
 def test_all_keys_and_values_are_gathered_where_cp_splits_a_prompt(cases: tuple[Case], programs: Programs) -> None:
     """In the place of a ring: by hand, 16 sequences of 1024 of 4 KV heads of 128, keys and values, in 2 layers."""
     program = programs(*cases)
-    found = {(row.kind, row.scope, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"}
-    assert found == {
+    gathers = {(row.kind, row.scope, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"}
+    assert gathers == {
         ("all-gather", "layer.attention.core", 16 * 1024 * 4 * 128 * 2, 2),
         ("all-reduce", "pipeline.collect", 16 * 4, 1),
     }
@@ -162,10 +162,10 @@ def test_all_keys_and_values_are_gathered_where_cp_splits_a_prompt(cases: tuple[
 def test_a_split_cache_is_merged_and_not_gathered(cases: tuple[Case], programs: Programs) -> None:
     """By hand, of 8 tokens of 16 heads: the highest score and the sum in f32, the values of 128 in the case's bf16."""
     program = programs(*cases)
-    found = Counter(
+    counts = Counter(
         (row.kind, row.scope, row.dtype, row.payload_bytes, row.executions) for row in program.rows if row.axes == "cp"
     )
-    assert found == {
+    assert counts == {
         ("all-reduce", "layer.attention.core", "f32", 8 * 16 * 4, 2): 2,
         ("all-reduce", "layer.attention.core", "bf16", 8 * 16 * 128 * 2, 2): 1,
     }

@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What each arm computes, by lesson."""
     folder = tmp_path_factory.mktemp("patterns")
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for arm, devices in product(("jax_impl", "torchxla_impl"), sorted({lesson.num_devices for lesson in LESSONS})):
         out = folder / f"{arm}-{devices}.npz"
         subprocess.run(
@@ -27,13 +27,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             cwd=ROOT, check=True, capture_output=True, timeout=600,
             env=quick_environment() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
         )  # fmt: skip
-        found.setdefault(arm, {}).update(np.load(out))
-    return found
+        results.setdefault(arm, {}).update(np.load(out))
+    return results
 
 
 @pytest.mark.slow
-def test_both_frameworks_compute_the_same(found: dict[str, Any]) -> None:
-    jax, torch = found["jax_impl"], found["torchxla_impl"]
+def test_both_frameworks_compute_the_same(results: dict[str, Any]) -> None:
+    jax, torch = results["jax_impl"], results["torchxla_impl"]
     assert set(jax) == {lesson.name for lesson in LESSONS}
     assert set(jax) - set(torch) == {lesson.name for lesson in LESSONS if lesson.absent}
     for name, computed in torch.items():
@@ -42,8 +42,8 @@ def test_both_frameworks_compute_the_same(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_other_ways_to_the_same_give_the_same(found: dict[str, Any]) -> None:
-    jax = found["jax_impl"]
+def test_other_ways_to_the_same_give_the_same(results: dict[str, Any]) -> None:
+    jax = results["jax_impl"]
     for first, other in (
         ("context-ring", "context-gather"),
         ("last-token", "last-token-masked"),

@@ -20,7 +20,7 @@ DATA = Path("weights", UP, "ocdbt.process_0", "d", "numbers")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As `jax_impl.convert` writes it, but for the numbers."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "config.json").write_text(json.dumps(config_of("llama")))
@@ -55,12 +55,12 @@ def flip(path: Path) -> None:
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
 
 
-def test_what_was_written_is_whole(whole: Path) -> None:
-    converted = ConvertedCheckpoint.open(whole)
-    assert is_converted(whole)
+def test_what_was_written_is_whole(complete: Path) -> None:
+    converted = ConvertedCheckpoint.open(complete)
+    assert is_converted(complete)
     for name, weight in converted.weights.items():
         data = name.encode() * 9
-        assert converted.check(name) == whole / "weights" / name
+        assert converted.check(name) == complete / "weights" / name
         assert weight.files == {
             "_METADATA": (2, zlib.crc32(b"{}")), "ocdbt.process_0/d/numbers": (len(data), zlib.crc32(data)),
         }  # fmt: skip
@@ -87,9 +87,9 @@ def test_what_was_written_is_whole(whole: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_whole_is_told_in_one_line(
-    damage: Callable[[Path], object], says: str, whole: Path, tmp_path: Path
+    damage: Callable[[Path], object], says: str, complete: Path, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(whole, tmp_path / "made"))
+    folder = Path(shutil.copytree(complete, tmp_path / "made"))
     damage(folder)
     with pytest.raises(MeshError, match=says) as raised:
         open_error(folder)

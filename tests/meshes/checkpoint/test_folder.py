@@ -20,7 +20,7 @@ SECOND = "model-00002-of-00003.safetensors"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = config_of("llama")
     return write(tmp_path_factory.mktemp("there") / "whole", config, state_of(config), files=3)
 
@@ -94,9 +94,9 @@ NORM = "model.layers.1.input_layernorm.weight"
     ],
 )  # fmt: skip
 def test_what_is_not_whole_is_told_in_one_line(
-    damage: Callable[[Path], object], says: str, whole: Path, tmp_path: Path
+    damage: Callable[[Path], object], says: str, complete: Path, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(whole, tmp_path / "whole"))
+    folder = Path(shutil.copytree(complete, tmp_path / "whole"))
     damage(folder)
     with pytest.raises(MeshError, match=says) as raised:
         Checkpoint.open(folder)
@@ -123,13 +123,13 @@ def rewrite_index(folder: Path, name: str) -> None:
     reindex(folder, lambda weight_map: weight_map.update({name: SECOND}))
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_told(whole: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(whole, tmp_path / "whole"))
+def test_a_file_that_is_cut_while_it_is_read_is_told(complete: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(complete, tmp_path / "whole"))
     checkpoint = Checkpoint.open(folder)
     for file in folder.glob("*.safetensors"):
         file.write_bytes(file.read_bytes()[:-100])
     case = case_on("tp1", checkpoint.model)
-    last = {max(entries(file).items(), key=lambda row: row[1].start)[0] for file in whole.glob("*.safetensors")}
+    last = {max(entries(file).items(), key=lambda row: row[1].start)[0] for file in complete.glob("*.safetensors")}
     spec = next(spec for spec in weights(case) if last & set(checkpoint.sources[spec.name].each(case.model)))
     with pytest.raises(MeshError, match="ends before its tensors do"):
         checkpoint.read(spec, (slice(None),) * len(spec.shape), case)
@@ -166,10 +166,10 @@ def test_old_llamas_keep_their_frequencies_beside_their_weights(tmp_path: Path) 
     Checkpoint.open(write(tmp_path / "old", config, state_of(config) | more))
 
 
-def test_headers_are_read_as_the_library_reads_them(whole: Path) -> None:
+def test_headers_are_read_as_the_library_reads_them(complete: Path) -> None:
     from safetensors import safe_open
 
-    for path in whole.glob("*.safetensors"):
+    for path in complete.glob("*.safetensors"):
         read_entries = entries(path)
         with safe_open(path, "np") as file:
             assert set(file.keys()) == set(read_entries)

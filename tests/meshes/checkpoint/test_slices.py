@@ -40,9 +40,9 @@ def test_every_shard_of_every_weight_is_what_was_written(family: str, mesh: str,
     assert {spec.name for spec in weights(case)} == set(right)
     for spec in weights(case):
         for index in shards(spec, case):
-            found = checkpoint.read(spec, index, case)
-            assert found.dtype == np.float32
-            assert np.array_equal(found, right[spec.name][index]), (spec.name, index)
+            values = checkpoint.read(spec, index, case)
+            assert values.dtype == np.float32
+            assert np.array_equal(values, right[spec.name][index]), (spec.name, index)
 
 
 @pytest.mark.parametrize("family", CONFIGS)
@@ -50,10 +50,10 @@ def test_arrays_in_memory_are_the_same_weights(family: str) -> None:
     config = config_of(family)
     state = state_of(config)
     case = case_on("tp2pp2", some_model(config), dtype="f32")
-    found = from_huggingface(state, case=case)
+    values = from_huggingface(state, case=case)
     right = weights_of(config, state, case)
-    assert {name: array.shape for name, array in found.items()} == {spec.name: spec.shape for spec in weights(case)}
-    assert all(np.array_equal(found[name], right[name]) for name in right)
+    assert {name: array.shape for name, array in values.items()} == {spec.name: spec.shape for spec in weights(case)}
+    assert all(np.array_equal(values[name], right[name]) for name in right)
 
 
 @pytest.mark.parametrize("family", ["mixtral", "qwen3_moe", "qwen2_moe"])
@@ -73,8 +73,8 @@ def test_experts_may_be_stacked_as_transformers_keeps_them_in_memory(family: str
         )
         stacked[f"{at}.mlp.experts.down_proj"] = np.stack([expert[down] for expert in each])
     case = case_on("tp2pp2", some_model(config), dtype="f32")
-    found, right = from_huggingface(stacked, case=case), from_huggingface(published, case=case)
-    assert all(np.array_equal(found[name], right[name]) for name in right)
+    values, right = from_huggingface(stacked, case=case), from_huggingface(published, case=case)
+    assert all(np.array_equal(values[name], right[name]) for name in right)
 
 
 @pytest.mark.parametrize("family", CONFIGS)
@@ -96,9 +96,9 @@ def test_a_projection_is_turned_and_its_heads_are_the_outer_digit() -> None:
     rows = np.arange(48.0)  # 8 heads of 6
     state["model.layers.3.self_attn.q_proj.weight"] = np.repeat(rows[:, None], 24, axis=1)
     state["model.layers.3.self_attn.o_proj.weight"] = np.repeat(rows[None], 24, axis=0)
-    found = from_huggingface(state, case=case_on("tp2pp2", some_model(config)))
+    values = from_huggingface(state, case=case_on("tp2pp2", some_model(config)))
     # Layer 3 is the second of the second stage; head 5, dim 4.
-    assert found["layers.attention.q"][1, 1, 0, 5, 4] == found["layers.attention.o"][1, 1, 5, 4, 0] == 5 * 6 + 4
+    assert values["layers.attention.q"][1, 1, 0, 5, 4] == values["layers.attention.o"][1, 1, 5, 4, 0] == 5 * 6 + 4
 
 
 def test_numbers_are_read_in_the_dtype_of_the_case(tmp_path: Path) -> None:
@@ -113,12 +113,12 @@ def test_numbers_are_read_in_the_dtype_of_the_case(tmp_path: Path) -> None:
         checkpoint = Checkpoint.open(folder)
         case = case_on("tp2", checkpoint.model, dtype=wanted)
         spec = next(spec for spec in weights(case) if spec.name == "norm.scale")
-        found = checkpoint.read(spec, (slice(None),), case)
+        values = checkpoint.read(spec, (slice(None),), case)
         if wanted == "bf16":  # by ml_dtypes, which rounds as JAX does
-            assert np.array_equal(found.view(ml_dtypes.bfloat16).astype(np.float32),
+            assert np.array_equal(values.view(ml_dtypes.bfloat16).astype(np.float32),
                                   right.astype(ml_dtypes.bfloat16).astype(np.float32), equal_nan=True)  # fmt: skip
         else:
-            assert np.array_equal(found, right, equal_nan=True)
+            assert np.array_equal(values, right, equal_nan=True)
 
 
 LARGE = {"vocab_size": 64, "hidden_size": 2048, "intermediate_size": 16_384, "num_hidden_layers": 1,
@@ -136,11 +136,11 @@ def test_a_slice_reads_itself_and_holds_a_few_megabytes_beside_it(tmp_path: Path
         index = shards(spec, case)[3]
         tracemalloc.start()
         before = bytes_read()
-        found = checkpoint.read(spec, index, case)
+        values = checkpoint.read(spec, index, case)
         read, (_, peak) = bytes_read() - before, tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert found.nbytes <= read < found.nbytes + 4096
-        assert peak - found.nbytes < 16 * 2**20
+        assert values.nbytes <= read < values.nbytes + 4096
+        assert peak - values.nbytes < 16 * 2**20
 
 
 def bytes_read() -> int:
