@@ -24,7 +24,7 @@ def between(text, mark):
 def causes_table():
     rows = [f"| `{row.name}`{mesh} | {verdict} | {words.sentence} | {words.remedy} |"
             for verdict, table in (("inflated", INFLATED), ("induced", INDUCED)) for row in table
-            for mesh, words in [("", row), *((f", no {axis}", cells) for axis, cells in row.without.items())]]  # fmt: skip
+            for mesh, words in [("", row), *((f", no {axis}", own) for axis, own in row.without.items())]]  # fmt: skip
     return "\n".join(["| cause | verdict | what it means | what usually removes it |", "|---|---|---|---|", *rows, ""])
 
 
