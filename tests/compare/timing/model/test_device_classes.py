@@ -22,19 +22,19 @@ HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
 
 def test_devices_that_do_the_same_are_one_class():
     devices = group_devices(torus(), [meeting(HALVES)], [])
-    assert (devices.number, devices.members(0)) == (1, tuple(range(8)))
+    assert (devices.count, devices.members(0)) == (1, tuple(range(8)))
 
 
 def test_groups_that_take_longer_are_told_apart():
     devices = group_devices(torus(), [meeting(HALVES, moving=[1, 2])], [])
-    assert [devices.members(number) for number in range(devices.number)] == list(HALVES)
+    assert [devices.members(number) for number in range(devices.count)] == list(HALVES)
 
 
 def test_a_pipeline_is_told_apart_stage_by_stage():
     """The first only sends, the last only hears; the second hears from the first, the third from the second."""
     pairs = ((0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (5, 7))
     devices = group_devices(torus(), [meeting(pairs, pairs=True)], [])
-    assert [devices.members(number) for number in range(devices.number)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert [devices.members(number) for number in range(devices.count)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
 def test_a_ring_of_stages_is_one_class():
@@ -46,7 +46,7 @@ def test_branches_tell_apart_and_so_does_meeting_the_other():
     """Device 0 takes another branch; its group meets it, the other group does not."""
     taken = np.array([1, 0, 0, 0, 0, 0, 0, 0])[:, None]
     devices = group_devices(torus(), [meeting(HALVES)], [taken])
-    assert [devices.members(number) for number in range(devices.number)] == [(0,), (1, 2, 3), (4, 5, 6, 7)]
+    assert [devices.members(number) for number in range(devices.count)] == [(0,), (1, 2, 3), (4, 5, 6, 7)]
 
 
 def test_a_branch_that_all_take_alike_tells_nobody_apart():
@@ -62,7 +62,7 @@ def test_the_two_devices_of_a_chip_are_alike_if_they_do_the_same():
 
 def test_groups_of_different_sizes_and_devices_outside_all():
     devices = group_devices(torus(), [meeting(((0, 1), (2, 3, 4)))], [])
-    assert [devices.members(number) for number in range(devices.number)] == [(0, 1), (2, 3, 4), (5, 6, 7)]
+    assert [devices.members(number) for number in range(devices.count)] == [(0, 1), (2, 3, 4), (5, 6, 7)]
 
 
 def test_a_rendezvous_lists_each_kind_of_group_once():
