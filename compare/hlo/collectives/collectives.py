@@ -132,8 +132,9 @@ def _row(
     payload = [payload_bytes(item, array) for array in arrays]
     sent = sent_bytes(kind, wide, sum(payload), program.num_devices)
     known = site.executions_are != "unknown"
-    step = total_bytes(sent, site.device_executions) if known else None
     once = total_bytes(sent, (1,) * program.num_devices)
+    runs = set(site.device_executions)
+    step = once * runs.pop() if len(runs) == 1 else total_bytes(sent, site.device_executions) if known else None
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
     part = "" if kind == "collective-permute" else axes_of_part(wide, slice_parts)
     asked = frozenset(entry.scope for entry in contract if entry.axes == (part or axes))

@@ -13,7 +13,6 @@ from compare.hlo.dataflow.dataflow import Value, step_through
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
-_DEFINED = re.compile(r"\n *+(?:ROOT +)?+%([A-Za-z0-9_.\-]++) = ")
 _USED = re.compile(r"%([A-Za-z0-9_.\-]++)(?! =)")
 
 
@@ -28,11 +27,9 @@ def check_completeness(module: Module) -> None:
 
 def _check_names(computation: Computation, defined: Set[str]) -> None:
     """Check that every operand is defined: in one pass where names have their `%`, else line by line."""
-    text = computation.text
-    names = _DEFINED.findall(text)
-    if len(names) == computation.last - computation.first:
-        unknown = set(_USED.findall(text))
-        unknown.difference_update(names)
+    if computation.names is not None:
+        unknown = set(_USED.findall(computation.module.text, computation.begin, computation.end))
+        unknown.difference_update(computation.names)
         if not unknown or unknown <= defined:
             return
     for item in computation:

@@ -12,8 +12,9 @@ from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.payload import carried_arrays, payload_bytes
 from compare.hlo.text.attributes import names, split_top
+from compare.hlo.text.computation_spans import short
 from compare.hlo.text.errors import HloError
-from compare.hlo.text.instruction import Instruction, short
+from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import read
 from compare.hlo.text.shapes import Array, arrays
 
@@ -80,7 +81,7 @@ def _instruction(text: str, parameters: tuple[str, ...] = ()) -> Instruction:
         raise HloError(f"not a line of HLO: {short(text)!r}; one looks like 'name = f32[8] add(x, y)'")
     entry = read("\n".join(("HloModule line", "ENTRY line {", *parameters, text, "}"))).entry
     try:
-        return entry.at(entry.last - 1)
+        return entry.at(entry.line_starts[-1])
     except HloError:
         raise HloError(f"not a line of HLO: {short(text)!r}; its result and opcode cannot be read") from None
 
@@ -163,7 +164,7 @@ def _payload(item: Instruction, operands: list[_Operand] | None, kind: str, grou
         return None  # The fusion's operands are not the collective's; the gather's result is its receive's.
     if operands and all(operand.shape for operand in operands):
         return _by_operands(item, operands, kind)
-    found = _by_result(item, kind)
+    found = _by_result(item, kind, is_cut=operands is None)
     size = {len(group) for group in groups or ()}
     if found is None or kind != "reduce-scatter" or item.opcode.endswith("-start"):
         return found
@@ -177,12 +178,15 @@ def _by_operands(item: Instruction, operands: list[_Operand], kind: str) -> int 
         return sum(payload_bytes(whole, array) for array in carried_arrays(whole, kind, None))
     start = whole.operand(0).shape
     if kind != "reduce-scatter":
-        return _by_result(item, kind)
+        return _by_result(item, kind, is_cut=False)
     return None if isinstance(start, Array) or not start else sum(array.num_bytes for array in arrays(start[0]))
 
 
-def _by_result(item: Instruction, kind: str) -> int | None:
-    """Payload bytes from the result shape; None for a kind whose operands differ from its result in size."""
+def _by_result(item: Instruction, kind: str, *, is_cut: bool) -> int | None:
+    """Payload bytes from the result shape; None for a kind whose operands differ from its result in size.
+
+    is_cut: the line ends among its operands, so that it has no attributes.
+    """
     shape = item.shape
     if kind == "ragged-all-to-all" or item.opcode in _TRANSFERS or item.opcode.endswith("-update"):
         return None
@@ -190,4 +194,4 @@ def _by_result(item: Instruction, kind: str) -> int | None:
         if isinstance(shape, Array) or len(shape) < 2:
             return None
         shape = shape[1 if kind == "all-gather" else 0]
-    return sum(payload_bytes(item, array) for array in arrays(shape))
+    return sum(array.num_bytes if is_cut else payload_bytes(item, array) for array in arrays(shape))

@@ -72,7 +72,8 @@ def count_executions(module: Module, values: Evaluator) -> list[Site]:
     for item in items:
         if item not in visits:
             raise item.error(f"a collective in computation {item.computation.name!r}, which nothing that runs calls")
-    executions = {times: times.of_each_device(values.num_devices) for ways in visits.values() for _, times in ways}
+    distinct = {times for ways in visits.values() for _, times in ways}
+    executions = {times: times.of_each_device(values.num_devices) for times in distinct}
     return [_site(item, ways, executions) for item, ways in visits.items()]
 
 

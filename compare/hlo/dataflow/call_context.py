@@ -70,4 +70,4 @@ def runs_once(item: Instruction) -> bool:
     """True if its computation runs once, from its operands to its result (not a custom call's comparator)."""
     if item.opcode not in ONE_CALL or not item.callees:
         return False
-    return item.opcode != "custom-call" or len(item.callees[0].parameters) == len(item.operand_names)
+    return item.opcode != "custom-call" or item.callees[0].num_parameters == len(item.operand_names)

@@ -233,8 +233,8 @@ def _into_branches(
 def _into_call(frame: CallContext, item: Instruction, call: Instruction, path: tuple[int, ...]) -> Iterator[Value]:
     computation = call.callees[0]
     for number, name in enumerate(call.operand_names):
-        if name == item.name and number in computation.parameters:
-            yield frame.inside(call, computation), computation.parameters[number], path
+        if name == item.name and computation.has_parameter(number):
+            yield frame.inside(call, computation), computation.parameter(number), path
 
 
 def _out(frame: CallContext, path: tuple[int, ...]) -> Iterator[Value]:

@@ -1,13 +1,14 @@
 """The payload of a collective, and the bytes that each device sends."""
 
-import math
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.attributes import split_top
-from compare.hlo.text.instruction import Instruction, short
+from compare.hlo.text.computation_spans import short
+from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import BITS, Array, Shape, arrays
 
 _WINDOW = re.compile(r"\{([0-9]{1,19}(?:,[0-9]{1,19})*)\}")
@@ -64,8 +65,12 @@ def payload_bytes(item: Instruction, array: Array) -> int:
     return -(-sum(window.elements for window in windows) * BITS[array.dtype] // 8)
 
 
+@lru_cache(maxsize=16)
 def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:
-    """Bytes that each device sends in one execution; 0 for a device in no group or paired with itself."""
+    """Bytes that each device sends in one execution; 0 for a device in no group or paired with itself.
+
+    The layers of a model repeat a few; a large mesh makes each of them large.
+    """
     sent = [Fraction(0)] * num_devices
     if kind == "collective-permute":
         for source, target in groups:
@@ -80,6 +85,10 @@ def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tup
 
 def total_bytes(sent: tuple[Fraction, ...], executions: Iterable[int]) -> Fraction:
     """Executions × bytes, summed over all devices; equal terms are grouped first."""
+    executions = tuple(executions)
+    first = sent[0] if sent else Fraction(0)
+    if all(value is first for value in sent):
+        return first * sum(executions)
     times: dict[int, int] = {}
     values: dict[int, Fraction] = {}
     for value, runs in zip(sent, executions, strict=True):
@@ -89,4 +98,4 @@ def total_bytes(sent: tuple[Fraction, ...], executions: Iterable[int]) -> Fracti
 
 
 def round_half_up(value: Fraction) -> int:
-    return math.floor(value + Fraction(1, 2))
+    return (2 * value.numerator + value.denominator) // (2 * value.denominator)

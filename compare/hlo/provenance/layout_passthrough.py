@@ -6,7 +6,7 @@ compiler writes a concatenation as the maximum of operands that are padded with 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -42,8 +42,13 @@ class LayoutSources:
     made_by: frozenset[Instruction]
     """The instructions that compute it, constants excluded."""
     constant: bool
-    passed: frozenset[Value]
-    """Every value passed on the way."""
+    marked: Set[tuple[Value, int]]
+    """Every value passed on the way, with how it was passed."""
+
+    @property
+    def passed(self) -> Iterator[Value]:
+        """Every value passed on the way; one passed in two ways, twice."""
+        return (value for value, _ in self.marked)
 
 
 def trace_sources(
@@ -81,10 +86,7 @@ def trace_sources(
             parameters.add(item.integer(""))
         else:
             made_by.add(item)
-    passed = frozenset(value for value, _ in seen)
-    return LayoutSources(
-        frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, passed
-    )
+    return LayoutSources(frozenset(parameters), frozenset(made_by), constants and not parameters and not made_by, seen)
 
 
 def _is_float(item: Instruction) -> bool:

@@ -15,11 +15,11 @@ _Loop = tuple[CallContext, Instruction]
 class LoopControl:
     """Remembers for each loop what its condition reads, and who makes that.
 
-    row_of: the row that an instruction belongs to.
+    row_of: the row that an instruction belongs to.  has_loops: whether the program has a `while` at all.
     """
 
-    def __init__(self, row_of: Callable[[Instruction], Instruction]):
-        self._row_of = row_of
+    def __init__(self, row_of: Callable[[Instruction], Instruction], *, has_loops: bool):
+        self._row_of, self._has_loops = row_of, has_loops
         self._paths: dict[_Loop, frozenset[tuple[int, ...]]] = {}
         self._makers: dict[_Loop, frozenset[Instruction]] = {}
 
@@ -28,6 +28,8 @@ class LoopControl:
 
         passed: every value that its operand is, through layout-only instructions.
         """
+        if not self._has_loops:
+            return False
         for frame, at, path in passed:
             if at.opcode == "parameter" and (loop := _loop_of(frame)) and path in self._read(loop):
                 return True

@@ -59,7 +59,7 @@ class Provenance:
         self._entry = CallContext(module.entry)
         self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
         self._recovery = ScopeRecovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
-        self._steering = LoopControl(self._row_of)
+        self._steering = LoopControl(self._row_of, has_loops=" while(" in module.text)
         self._from_parameters: dict[Value, bool] = {}
         self._into_products: dict[str, dict[Value, bool]] = {}
 

@@ -7,6 +7,7 @@ _KEY = re.compile(r"\s*(?:,\s*)?([\w\-.]+)=")
 _STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+(?:\"|\\?$)"
 """An unclosed string runs to the end, in one match: a search from each quote would be quadratic."""
 _MARK = re.compile(rf"{_STRING}|'[^']*'|[{{(\[]|[}})\]]|,")
+_MARK_CHARACTERS = re.compile(r"[\"'{}()\[\]/]")
 _BRACKET = re.compile(rf"{_STRING}|[()]")
 STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)')
 """A quoted string, with its closing quote if it has one."""
@@ -48,6 +49,11 @@ def names(text: str) -> list[str]:
     return _NAME.findall(text)
 
 
+def called_names(value: str) -> list[str]:
+    """The names in a value that `CALL` matched."""
+    return [value[1:]] if value[0] == "%" else names(value)
+
+
 def close_of(text: str, start: int) -> int:
     """The column of the parenthesis that closes the one opened just before `start`; -1 without one."""
     end = text.find(")", start)
@@ -63,6 +69,8 @@ def close_of(text: str, start: int) -> int:
 
 def split_top(text: str) -> list[str]:
     """Split at commas outside brackets and quotes; empty parts and comments are dropped."""
+    if not _MARK_CHARACTERS.search(text):
+        return [part.strip() for part in text.split(",") if part.strip()]
     text = _COMMENT.sub("", text) if "/*" in text else text
     parts, depth, start = [], 0, 0
     for mark in _MARK.finditer(text):
@@ -80,7 +88,8 @@ def read_attributes(text: str, begin: int) -> Attributes:
     """The attributes from `begin` on, up to text without a name or a repeated name."""
     pairs = _COMMON_ATTRIBUTE.findall(text, begin)
     values: dict[str, str] = dict(pairs)
-    if len(values) == len(pairs) and sum(3 + len(key) + len(value) for key, value in pairs) == len(text) - begin:
+    length = 3 * len(pairs) + sum(map(len, values)) + sum(map(len, values.values()))
+    if length == len(text) - begin and len(values) == len(pairs):
         return Attributes(values, len(text), is_common=True)
     values, at = {}, begin
     while (key := _KEY.match(text, at)) and key[1] not in values:

@@ -134,7 +134,7 @@ class SourceMetadata:
         """
         names = set(OP_NAME.findall(self._module.text)) - self._arguments
         found = frozenset(scope for name in names if (scope := self._names.scope_in(name)))
-        return found if self._names.scopes or any("." in scope for scope in found) else frozenset()
+        return found if self._counts_every_scope else frozenset()
 
     def scope(self, item: Instruction) -> str | None:
         """Its own scope.  An argument's bare name (on parameters and their copies) is no scope."""
@@ -147,7 +147,16 @@ class SourceMetadata:
         if op_name in self._arguments:
             return None
         scope = self._names.scope_in(op_name, wanted)
-        return scope if scope is None or "." in scope or scope in self.present else None
+        return scope if scope is None or "." in scope or self._counts_every_scope else None
+
+    @cached_property
+    def _counts_every_scope(self) -> bool:
+        """True with a map, or where any `op_name` of the text has a scope that is this project's alone."""
+        if self._names.scopes:
+            return True
+        op_names = (match[1] for match in OP_NAME.finditer(self._module.text))
+        scopes = (self._names.scope_in(name) for name in op_names if name not in self._arguments)
+        return any("." in scope for scope in scopes if scope)
 
     def path(self, item: Instruction) -> str | None:
         """Its `op_name`, if that is the path of an operation and not an argument's bare name."""
@@ -195,8 +204,8 @@ def _read_tables(module: Module) -> dict[str, dict[int, str]]:
     """The tables between the header and the first computation."""
     tables: dict[str, dict[int, str]] = {}
     table: dict[int, str] | None = None
-    end = min(item.first for item in module.computations.values())
-    for line in module.lines[:end]:
+    end = min(item.begin for item in module.computations.values())
+    for line in module.text[:end].split("\n"):
         if match := _TABLE.match(line.strip()):
             table = tables.setdefault(match[1], {})
         elif table is not None and (entry := _ENTRY.match(line.strip())):

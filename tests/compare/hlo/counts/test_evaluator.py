@@ -178,7 +178,7 @@ def in_loop(name):
     values = Evaluator(DeviceNumbering(1, 2))
     loop = module.entry.root
     body = module.computations["body"]
-    found = values.value(CallContext(module.entry).inside(loop, body), body.at(body.index_of(name)))
+    found = values.value(CallContext(module.entry).inside(loop, body), body.named(name))
     return np.broadcast_to(found, (2, 5)).tolist()
 
 

@@ -75,6 +75,8 @@ def test_the_program_itself_is_read():
         ("conditional(which, v, v)", "conditional(which, v)", "line 43: conditional without its operand 2"),
         ("  p.1 = f32[8]{0} parameter(0)\n", "  p.1 = f32[8]{0} constant({...})\n", "line 28: the computation 'left'"),
         ("num_partitions=4", "num_partitions=99999999999", "line 1: num_partitions=99999999999"),
+        ("num_partitions=4", "num_partitions=" + "9" * 5000, "line 1: num_partitions=999"),
+        ("num_partitions=4", "num_partitions=\N{SUPERSCRIPT TWO}", "line 1: cannot read num_partitions="),
         ("num_partitions=4", "replica_count=100000, num_partitions=100000", "line 1: "),
         ("{{0,1},{2,3}}", "mesh['a'=99999999999,'b'=4] {'b'}", "line 15: "),
         ("{{0,1},{2,3}}", "[1,99999999999]<=[99999999999]", "line 15: "),

@@ -1,0 +1,75 @@
+"""Where computations begin and end: the pass for common texts and the reading line by line agree."""
+
+import gzip
+
+import pytest
+
+from compare.hlo.text.computation_spans import find_spans
+from tests.places import CORPUS
+
+TEXT = """HloModule m, num_partitions=2
+
+FileNames
+1 "a.py"
+
+%inner (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %n = f32[8]{0} negate(%p)
+}, execution_thread="sparsecore"
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %c = f32[8]{0} call(%x), to_apply=%inner
+}
+"""
+
+
+def described(text):
+    """Of each computation: its name, whether it is ENTRY, its lines, and the number of the first."""
+    found = find_spans(text)
+    return [(span.name, span.is_entry, found.text[span.begin : span.end], span.first) for span in found.spans]
+
+
+def test_a_common_text_is_read_in_one_pass():
+    spans = find_spans(TEXT).spans
+    assert [(span.name, span.is_entry, span.first, span.names) for span in spans] == [
+        ("inner", False, 6, ["p", "n"]),
+        ("main", True, 11, ["x", "c"]),
+    ]
+    assert TEXT[spans[0].begin : spans[0].end].split("\n")[1:] == [
+        "  %p = f32[8]{0} parameter(0)",
+        "  ROOT %n = f32[8]{0} negate(%p)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("}, exec", "  \n}, exec"),
+        ("  ROOT %n", "  // a comment\n  ROOT %n"),
+        ("  %p = f32[8]{0} parameter(0)", "  p = f32[8]{0} parameter(0)"),
+        ("\n\nENTRY", "\n \nENTRY"),
+        ("\n\nENTRY", "\n// a comment\nENTRY"),
+        ("ENTRY %main", "ENTRY  %main"),
+        ("HloModule", " HloModule"),
+    ],
+)
+def test_any_other_text_is_read_line_by_line_and_has_the_same_computations(was, now):
+    assert was in TEXT
+    spans = find_spans(TEXT.replace(was, now)).spans
+    assert [(span.name, span.is_entry) for span in spans] == [("inner", False), ("main", True)]
+    assert [span.names for span in spans] == [None, None]
+
+
+def test_joined_lines_keep_their_numbers():
+    found = find_spans(TEXT.replace("call(%x), ", "call(%x),\n    "))
+    assert found.text == TEXT
+    assert found.numbers is not None
+    assert found.numbers[-3:] == [13, 15, 16]
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.hlo.gz")), ids=lambda path: path.name)
+def test_both_readings_of_a_program_agree(path):
+    text = gzip.decompress(path.read_bytes()).decode()
+    line_by_line = described("\n" + text)  # a blank line before the header is not common
+    assert described(text) == [(name, entry, lines, first - 1) for name, entry, lines, first in line_by_line]
